@@ -1,0 +1,1 @@
+"""The running node: listeners, request handlers, partitions."""

@@ -1,0 +1,1 @@
+"""Local clusters, faults, workloads and verdicts."""

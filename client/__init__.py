@@ -1,0 +1,1 @@
+"""Looking in from outside: protocol connection, terminal commands."""

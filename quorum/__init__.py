@@ -1,0 +1,1 @@
+"""What the cluster agrees on: consensus, metadata records, image, the controller's decisions."""
