@@ -97,7 +97,8 @@ def _box(name: str, box: Box) -> str:
     lines = sum(len(file.read_text().splitlines()) for file in files)
     purpose = _first_sentence(files[0] if len(files) == 1 else folder / "__init__.py")
     return (
-        f'<rect x="{box.x}" y="{box.y}" width="{BOX_WIDTH}" height="{BOX_HEIGHT}" rx="7" fill="#eef4fa" stroke="#33618f"/>'
+        f'<rect x="{box.x}" y="{box.y}" width="{BOX_WIDTH}" height="{BOX_HEIGHT}" rx="7" fill="#eef4fa" '
+        'stroke="#33618f"/>'
         f'<text x="{box.x + 12}" y="{box.y + 22}" font-size="15" font-weight="bold" fill="#173a5e">{name}</text>'
         f'<text x="{box.x + BOX_WIDTH - 12}" y="{box.y + 22}" font-size="11" text-anchor="end" fill="#5b6b7b">'
         f"{len(files)} modules, {lines:,} lines</text>"
@@ -126,7 +127,8 @@ def _arrow(start: Box, end: Box, count: int, lane: int) -> str:
         mark_x, mark_y = (x1 + 6 * bend + x2) // 8, (y1 + y2) // 2
     width = 1 + min(count, 40) / 16
     return (
-        f'<path d="{path}" fill="none" stroke="#5b6b7b" stroke-width="{width:.1f}" marker-end="url(#tip)" opacity="0.75"/>'
+        f'<path d="{path}" fill="none" stroke="#5b6b7b" stroke-width="{width:.1f}" marker-end="url(#tip)" '
+        'opacity="0.75"/>'
         f'<text x="{mark_x + 4}" y="{mark_y}" font-size="10" fill="#5b6b7b">{count}</text>'
     )
 
