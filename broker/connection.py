@@ -1,0 +1,493 @@
+"""One client connection: frames in, requests begun in order, answers out in order.
+
+Order. Requests begin in the order in which they arrived, and their answers leave in that order. Only APIs that were
+registered as overlapping (Produce, Fetch) begin while earlier requests are unanswered; every other request begins
+when all before it are answered, and nothing begins behind it until it is. A frame that may not begin yet is kept, and
+reading pauses.
+
+Memory. All connections of a loop receive into one buffer, because an event loop fills it and hands it over in one step:
+complete frames are consumed before `buffer_updated` returns. A connection owns memory only while a frame is
+unfinished or waits to begin; that buffer grows as bytes arrive, never by what a frame announces, and is charged to
+`RequestMemory`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Container
+from dataclasses import dataclass, field, replace
+from struct import Struct
+from typing import cast
+
+from ..protocol.errors import CorruptData
+from .connection_limits import ConnectionLimits
+from .outbox import Outbox
+from .request import Answer, CloseConnection, DecodeHeader, Request, RequestContext
+from .request_memory import RequestMemory
+from .wheel_timer import WheelTimer
+
+logger = logging.getLogger(__name__)
+
+RECEIVE_BUFFER_BYTES = 256 * 1024
+"""Shared by all connections; a larger one brings no further throughput."""
+SCARCE_RECEIVE_BYTES = 4 * 1024
+"""Read at a time while the memory for requests is spent: what has arrived must be kept, so let little arrive."""
+SLOTS_MAX = 100
+"""Unsent answers of a connection; clients that pipeline keep 5 to 50 in flight."""
+UNSENT_BYTES_MAX = 16 * 1024 * 1024
+"""Of answers that wait for a slow reader; above that nothing more begins."""
+TURN_REQUESTS_MAX = 64
+TURN_BYTES_MAX = 1024 * 1024
+"""Begun in one go; then other connections have their turn."""
+FRAME_BYTES_MIN = 8
+"""API key, version and correlation id."""
+HELD_BYTES_MIN = 1024
+IDLE_TICK_MS = 100
+"""Idle connections are closed at most that much late."""
+
+INT32 = Struct(">i")
+INT16 = Struct(">h")
+
+
+@dataclass(slots=True)
+class NetworkCounters:
+    """Plain integers since start; `Listeners.statistics` freezes them."""
+
+    connections_opened: int = 0
+    connections_closed: int = 0
+    connections_refused: int = 0
+    connections_failed: int = 0
+    """Closed by the node because of what the peer sent."""
+    connections_idle_closed: int = 0
+    requests: int = 0
+    bytes_in: int = 0
+    bytes_out: int = 0
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class ConnectionHost:
+    """What the connections of one loop share."""
+
+    loop: asyncio.AbstractEventLoop
+    decode_header: DecodeHeader
+    begin: Callable[[Request], None]
+    overlapping: Container[int]
+    """API keys whose requests may begin before earlier ones are answered."""
+    memory: RequestMemory
+    limits: ConnectionLimits
+    request_bytes_max: int
+    idle_ms_max: int
+    idle_timer: WheelTimer[Connection] = field(init=False)
+    counters: NetworkCounters = field(default_factory=NetworkCounters)
+    connections: set[Connection] = field(default_factory=set)
+    receive_view: memoryview = field(default_factory=lambda: memoryview(bytearray(RECEIVE_BUFFER_BYTES)))
+
+    def __post_init__(self) -> None:
+        self.idle_timer = WheelTimer(self.loop, IDLE_TICK_MS, Connection.check_idle)
+
+
+class Connection(asyncio.BufferedProtocol):
+    """The protocol object of one accepted socket."""
+
+    __slots__ = (
+        "_charged_bytes",
+        "_context",
+        "_exclusive",
+        "_filled",
+        "_held",
+        "_host",
+        "_idle_tick",
+        "_is_beginning",
+        "_is_blocked",
+        "_is_closing",
+        "_is_continuing",
+        "_is_draining",
+        "_is_lost",
+        "_is_muted",
+        "_is_reading_paused",
+        "_is_waiting_for_memory",
+        "_last_active_ms",
+        "_listener_name",
+        "_open_count",
+        "_outbox",
+        "_peer",
+        "_start",
+        "_transport",
+        "_turn_bytes",
+        "_turn_requests",
+    )
+
+    _transport: asyncio.Transport
+    _outbox: Outbox
+    _context: RequestContext
+
+    def __init__(self, host: ConnectionHost, listener_name: str) -> None:
+        self._host = host
+        self._listener_name = listener_name
+        self._peer = ("", 0)
+        # Bytes kept: `_held[_start:_filled]` begins with a frame. None: the shared buffer is used.
+        self._held: memoryview | None = None
+        self._start = 0
+        self._filled = 0
+        self._charged_bytes = 0
+        self._open_count = 0
+        self._exclusive: Request | None = None
+        self._turn_requests = 0
+        self._turn_bytes = 0
+        self._last_active_ms = 0
+        self._idle_tick = 0
+        self._is_beginning = False
+        self._is_blocked = False
+        self._is_continuing = False
+        self._is_waiting_for_memory = False
+        self._is_reading_paused = False
+        self._is_muted = False
+        self._is_draining = False
+        self._is_closing = False
+        self._is_lost = False
+
+    # What the event loop calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        host = self._host
+        self._transport = cast(asyncio.Transport, transport)
+        peer = transport.get_extra_info("peername")
+        if isinstance(peer, tuple) and len(peer) >= 2:
+            self._peer = (str(peer[0]), int(peer[1]))
+        self._outbox = Outbox(host.loop, self._transport, self._close, self._abort, self._after_send)
+        self._context = RequestContext(listener_name=self._listener_name, peer_host=self._peer[0], client_id=None)
+        host.connections.add(self)
+        refusal = host.limits.admit(self._peer[0])
+        if refusal is not None:
+            host.counters.connections_refused += 1
+            logger.warning(
+                "connection refused: peer=%s:%d listener=%s reason=%s", *self._peer, self._listener_name, refusal
+            )
+            self._is_closing = True
+            self._transport.abort()
+            return
+        host.counters.connections_opened += 1
+        self._touch()
+        self._watch_idleness()
+
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - as the loop calls it
+        held = self._held
+        if held is not None:
+            return held[self._filled :]
+        host = self._host
+        return host.receive_view[:SCARCE_RECEIVE_BYTES] if host.memory.is_spent else host.receive_view
+
+    def buffer_updated(self, nbytes: int) -> None:
+        host = self._host
+        host.counters.bytes_in += nbytes
+        self._touch()
+        held = self._held
+        # A read that did not fill its buffer has emptied the socket: whatever comes next comes in another turn.
+        if held is None:
+            if nbytes < RECEIVE_BUFFER_BYTES:
+                self._turn_requests = self._turn_bytes = 0
+            view, end = host.receive_view, nbytes
+        else:
+            self._filled += nbytes
+            if self._filled < len(held):
+                self._turn_requests = self._turn_bytes = 0
+            view, end = held, self._filled
+        self._keep(view, self._begin_frames(view, 0, end), end)
+
+    def eof_received(self) -> None:
+        return None
+
+    def pause_writing(self) -> None:
+        self._outbox.pause()
+
+    def resume_writing(self) -> None:
+        self._touch()
+        self._outbox.resume()
+        self._after_send()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - as the loop calls it
+        host = self._host
+        self._is_lost = self._is_closing = True
+        host.connections.discard(self)
+        host.idle_timer.remove(self, self._idle_tick)
+        host.limits.release(self._peer[0])
+        host.counters.connections_closed += 1
+        host.counters.bytes_out += self._outbox.sent_bytes
+        self._drop_held()
+        self._exclusive = None
+        for request in self._outbox.clear():
+            request.is_connected = False
+            if request.on_disconnect is not None:
+                on_disconnect, request.on_disconnect = request.on_disconnect, None
+                on_disconnect()
+
+    # What requests call.
+
+    def on_answer(self, request: Request, answer: Answer) -> None:
+        self._open_count -= 1
+        if self._exclusive is request:
+            self._exclusive = None
+        if self._is_lost:
+            return
+        if isinstance(answer, bytes):
+            self._outbox.unsent_bytes += len(answer)
+        elif isinstance(answer, CloseConnection):
+            self._is_closing = True
+        else:
+            self._outbox.unsent_bytes += sum(len(part) for part in answer if isinstance(part, bytes))
+        # The loop over frames sends when it ends: one write for all that was answered at once.
+        if not self._is_beginning:
+            if self._outbox.slots and self._outbox.slots[0].answer is not None:
+                self._outbox.send()
+            self._after_send()
+
+    def hold_back(self, request: Request) -> None:
+        self._exclusive = request
+
+    def let_go(self, request: Request) -> None:
+        if self._exclusive is request:
+            self._exclusive = None
+            self._continue_soon()
+
+    def mute(self, throttle_time_ms: int) -> None:
+        self._is_muted = True
+        self._host.loop.call_later(throttle_time_ms / 1000, self._unmute)
+
+    def set_client_software(self, client_software: str) -> None:
+        self._context = replace(self._context, client_software=client_software)
+
+    # What the node calls.
+
+    def drain(self) -> None:
+        """Begins nothing more and closes as soon as every request that has begun is answered and sent."""
+        self._is_draining = True
+        self._is_blocked = True
+        self._update_reading()
+        self._after_send()
+
+    def abort(self) -> None:
+        """Closes at once; what is unsent is lost."""
+        if not self._is_lost:
+            self._transport.abort()
+
+    def check_idle(self) -> None:
+        """Called when the idle timer comes around: closes the connection, or waits for the rest of its time."""
+        idle_ms = self._host.idle_timer.now_ms() - self._last_active_ms
+        if idle_ms < self._host.idle_ms_max or self._open_count > 0:
+            self._watch_idleness()
+            return
+        self._host.counters.connections_idle_closed += 1
+        logger.debug("connection closed: peer=%s:%d reason=idle for %d ms", *self._peer, idle_ms)
+        self._is_closing = True
+        self._transport.abort()
+
+    # Memory for requests.
+
+    def on_memory(self) -> None:
+        """The memory that growing was refused is there now."""
+        self._is_waiting_for_memory = False
+        held = self._held
+        assert held is not None
+        capacity = self._wanted_capacity(held)
+        self._charged_bytes += capacity - len(held)
+        self._replace_held(held[: self._filled], capacity)
+        self._update_reading()
+
+    # Frames in.
+
+    def _begin_frames(self, view: memoryview, start: int, end: int) -> int:
+        """Begins complete frames as far as the rules allow; returns where the first one that did not begin starts."""
+        host = self._host
+        outbox = self._outbox
+        slots = outbox.slots
+        self._is_beginning = True
+        self._is_blocked = self._is_draining
+        while end - start >= 4:
+            if self._is_closing:
+                start = end
+                break
+            (size,) = INT32.unpack_from(view, start)
+            if not FRAME_BYTES_MIN <= size <= host.request_bytes_max:
+                self._refuse_frame(f"frame of {size} bytes, expected {FRAME_BYTES_MIN} to {host.request_bytes_max}")
+                continue
+            frame_end = start + 4 + size
+            if frame_end > end:
+                break
+            (api_key,) = INT16.unpack_from(view, start + 4)
+            is_exclusive = api_key not in host.overlapping
+            if (
+                self._exclusive is not None
+                or (is_exclusive and self._open_count > 0)
+                or len(slots) >= SLOTS_MAX
+                or outbox.unsent_bytes >= UNSENT_BYTES_MAX
+                or self._is_muted
+                or self._is_draining
+            ):
+                self._is_blocked = True
+                break
+            if self._turn_requests >= TURN_REQUESTS_MAX or self._turn_bytes >= TURN_BYTES_MAX:
+                self._is_blocked = True
+                self._continue_soon()
+                break
+            self._turn_requests += 1
+            self._turn_bytes += size
+            host.counters.requests += 1
+            self._begin(view[start + 4 : frame_end], is_exclusive)
+            start = frame_end
+        self._is_beginning = False
+        if slots:
+            outbox.send()
+            self._after_send()
+        return start
+
+    def _begin(self, frame: memoryview, is_exclusive: bool) -> None:
+        try:
+            header = self._host.decode_header(frame, 0)
+        except CorruptData as error:
+            self._refuse_frame(str(error))
+            return
+        context = self._context
+        if header.client_id != context.client_id:
+            context = self._context = replace(context, client_id=header.client_id)
+        request = Request(
+            self, header.api_key, header.api_version, header.correlation_id, context, frame, header.body_offset
+        )
+        self._outbox.slots.append(request)
+        self._open_count += 1
+        if is_exclusive:
+            self._exclusive = request
+        self._host.begin(request)
+
+    def _refuse_frame(self, reason: str) -> None:
+        """Closes the connection once the answers to what came before the frame are sent."""
+        request = Request(self, -1, -1, 0, self._context, self._host.receive_view[:0], 0)
+        self._outbox.slots.append(request)
+        self._open_count += 1
+        request.close_connection(reason)
+
+    def _continue_soon(self) -> None:
+        """Looks at the kept frames again, in a turn of its own, so that an answer never begins requests beneath it."""
+        if not self._is_continuing:
+            self._is_continuing = True
+            self._host.loop.call_soon(self._continue)
+
+    def _continue(self) -> None:
+        self._is_continuing = False
+        if self._is_lost:
+            return
+        self._turn_requests = self._turn_bytes = 0
+        held = self._held
+        if held is None or self._is_waiting_for_memory:
+            self._is_blocked = self._is_draining
+            self._update_reading()
+            return
+        self._keep(held, self._begin_frames(held, self._start, self._filled), self._filled)
+
+    def _unmute(self) -> None:
+        self._is_muted = False
+        self._continue_soon()
+
+    # Frames kept.
+
+    def _keep(self, view: memoryview, start: int, end: int) -> None:
+        """Keeps `view[start:end]`, which begins with a frame that waits to begin or is unfinished."""
+        if self._is_closing or start == end:
+            self._drop_held()
+        elif view is self._held and self._is_blocked:
+            self._start = start
+        elif view is self._held and start == 0:
+            if end == len(view):
+                self._grow()
+        else:
+            self._drop_held()
+            self._hold(view[start:end])
+        self._update_reading()
+
+    def _hold(self, rest: memoryview) -> None:
+        self._start = 0
+        self._filled = len(rest)
+        self._charged_bytes = len(rest)
+        self._host.memory.take(len(rest))
+        self._replace_held(rest, len(rest))
+        if not self._is_blocked:
+            self._grow()
+
+    def _grow(self) -> None:
+        """Makes room for more of the unfinished frame that fills the buffer, or waits for memory."""
+        held = self._held
+        assert held is not None
+        capacity = self._wanted_capacity(held)
+        if self._host.memory.try_take(self, capacity - len(held)):
+            self._charged_bytes += capacity - len(held)
+            self._replace_held(held, capacity)
+        else:
+            self._is_waiting_for_memory = True
+
+    def _wanted_capacity(self, held: memoryview) -> int:
+        """Never past the end of the frame, so that the next one begins in the shared buffer."""
+        if self._filled < 4:
+            return 4
+        frame_bytes: int = 4 + INT32.unpack_from(held, 0)[0]
+        return min(frame_bytes, max(2 * self._filled, HELD_BYTES_MIN))
+
+    def _replace_held(self, content: memoryview, capacity: int) -> None:
+        buffer = memoryview(bytearray(capacity))
+        buffer[: len(content)] = content
+        self._held = buffer
+
+    def _drop_held(self) -> None:
+        if self._held is not None:
+            self._held = None
+            self._start = self._filled = 0
+            self._is_waiting_for_memory = False
+            charged_bytes, self._charged_bytes = self._charged_bytes, 0
+            self._host.memory.give_back(self, charged_bytes)
+
+    # State.
+
+    def _after_send(self) -> None:
+        if self._is_draining and self._outbox.is_empty and not self._is_closing:
+            self._is_closing = True
+            self._transport.close()
+        elif self._is_blocked:
+            self._continue_soon()
+
+    def _update_reading(self) -> None:
+        should_pause = self._is_blocked or self._is_waiting_for_memory or self._is_closing
+        if should_pause == self._is_reading_paused or self._transport.is_closing():
+            return
+        self._is_reading_paused = should_pause
+        if should_pause:
+            self._transport.pause_reading()
+        else:
+            self._transport.resume_reading()
+
+    def _touch(self) -> None:
+        self._last_active_ms = self._host.idle_timer.now_ms()
+
+    def _watch_idleness(self) -> None:
+        timer = self._host.idle_timer
+        idle_ms = timer.now_ms() - self._last_active_ms
+        self._idle_tick = timer.add(self, max(self._host.idle_ms_max - idle_ms, IDLE_TICK_MS))
+
+    def _close(self, reason: str) -> None:
+        self._log_failure(reason)
+        self._is_closing = True
+        self._transport.close()
+
+    def _abort(self, reason: str) -> None:
+        self._log_failure(reason)
+        self._is_closing = True
+        self._transport.abort()
+
+    def _log_failure(self, reason: str) -> None:
+        self._host.counters.connections_failed += 1
+        logger.warning(
+            "connection closed: peer=%s:%d listener=%s client=%s software=%s reason=%s",
+            *self._peer,
+            self._listener_name,
+            self._context.client_id,
+            self._context.client_software,
+            reason,
+        )

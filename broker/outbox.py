@@ -1,0 +1,201 @@
+"""The answers of one connection: slots in request order, handed to the transport as it has room."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+from .request import AnswerPart, CloseConnection, FileSlice, Request
+
+PIECE_BYTES = 256 * 1024
+"""Of a file, read and written at a time: large enough to pay for its system calls, small enough to hold for a slow
+reader."""
+WRITE_BUFFER_BYTES = 256 * 1024
+"""Bytes in the transport above which nothing more is given to it."""
+TURN_BYTES = 1024 * 1024
+"""Of files, after which other connections have their turn, however fast this one's reader is."""
+SMALL_READ_COST = 4096
+"""What a read counts for at least, or a thousand tiny slices would be one turn."""
+
+
+class Outbox:
+    """Sends what is filled at the head of `slots`, and nothing behind a slot that is not.
+
+    File slices are read only here: when they have reached the head and the transport has room. First without waiting;
+    what is not in the page cache is read in the executor, and sending pauses until it is there.
+    """
+
+    __slots__ = (
+        "_abort",
+        "_close",
+        "_is_finished",
+        "_is_paused",
+        "_is_reading",
+        "_is_yielding",
+        "_loop",
+        "_offset",
+        "_on_sent",
+        "_parts",
+        "_transport",
+        "sent_bytes",
+        "slots",
+        "unsent_bytes",
+    )
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        transport: asyncio.Transport,
+        close: Callable[[str], None],
+        abort: Callable[[str], None],
+        on_sent: Callable[[], None],
+    ) -> None:
+        """`close` ends the connection after what was written; `abort` at once, for a response that cannot be finished.
+
+        `on_sent` is called when something was sent that no call of `send` or `resume` had asked for.
+        """
+        self._loop = loop
+        self._transport = transport
+        self._close = close
+        self._abort = abort
+        self._on_sent = on_sent
+        self.slots: deque[Request] = deque()
+        self.unsent_bytes = 0
+        """Of answers that wait in slots; slices count nothing, because they hold no memory."""
+        self.sent_bytes = 0
+        self._parts: deque[AnswerPart] = deque()
+        self._offset = 0
+        self._is_paused = False
+        self._is_reading = False
+        self._is_yielding = False
+        self._is_finished = False
+        transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.slots and not self._parts
+
+    def pause(self) -> None:
+        self._is_paused = True
+
+    def resume(self) -> None:
+        self._is_paused = False
+        self.send()
+
+    def send(self) -> None:
+        """Sends what can be sent now."""
+        if self._is_paused or self._is_reading or self._is_yielding or self._is_finished:
+            return
+        ready: list[bytes] = []
+        slots = self.slots
+        while self._parts or slots:
+            if self._parts:
+                if not self._send_parts(ready):
+                    return
+                continue
+            answer = slots[0].answer
+            if answer is None:
+                break
+            slots.popleft()
+            if isinstance(answer, bytes):
+                self.unsent_bytes -= len(answer)
+                ready.append(answer)
+            elif isinstance(answer, CloseConnection):
+                self._write(ready)
+                self._is_finished = True
+                self._close(answer.reason)
+                return
+            else:
+                for part in answer:
+                    if isinstance(part, bytes):
+                        self.unsent_bytes -= len(part)
+                    self._parts.append(part)
+        self._write(ready)
+
+    def clear(self) -> list[Request]:
+        """The connection is lost: nothing is sent any more. Returns the slots that were left."""
+        self._is_finished = True
+        left = list(self.slots)
+        self.slots.clear()
+        self._parts.clear()
+        return left
+
+    def _send_parts(self, ready: list[bytes]) -> bool:
+        """Sends the parts of one answer, behind `ready`; False when it has to stop on the way."""
+        parts = self._parts
+        turn_cost = 0
+        ready_bytes = 0
+        while parts:
+            part = parts[0]
+            if isinstance(part, bytes):
+                ready.append(part)
+                parts.popleft()
+                continue
+            size_bytes = min(PIECE_BYTES, part.size - self._offset)
+            if size_bytes > 0:
+                if ready_bytes >= PIECE_BYTES or turn_cost >= TURN_BYTES:
+                    self._write(ready)
+                    ready_bytes = 0
+                    if self._is_paused:
+                        return False
+                if turn_cost >= TURN_BYTES:
+                    self._is_yielding = True
+                    self._loop.call_soon(self._on_turn)
+                    return False
+                piece = part.read_nowait(self._offset, size_bytes)
+                if not piece:
+                    self._write(ready)
+                    self._read_waiting(part, size_bytes)
+                    return False
+                ready.append(piece)
+                ready_bytes += len(piece)
+                turn_cost += max(len(piece), SMALL_READ_COST)
+                self._offset += len(piece)
+            if self._offset == part.size:
+                parts.popleft()
+                self._offset = 0
+        return True
+
+    def _write(self, ready: list[bytes]) -> None:
+        if not ready:
+            return
+        if len(ready) == 1:
+            self.sent_bytes += len(ready[0])
+            self._transport.write(ready[0])
+        else:
+            self.sent_bytes += sum(map(len, ready))
+            self._transport.writelines(ready)
+        ready.clear()
+
+    def _on_turn(self) -> None:
+        self._is_yielding = False
+        if not self._is_finished:
+            self.send()
+            self._on_sent()
+
+    def _read_waiting(self, part: FileSlice, size_bytes: int) -> None:
+        self._is_reading = True
+        self._loop.run_in_executor(None, part.read, self._offset, size_bytes).add_done_callback(self._on_read)
+
+    def _on_read(self, future: asyncio.Future[bytes]) -> None:
+        self._is_reading = False
+        if future.cancelled() or self._is_finished:
+            return
+        error = future.exception()
+        if error is not None:
+            self._abort(f"a part of the response could not be read: {error}")
+            return
+        piece = future.result()
+        if not piece:
+            self._abort("a part of the response is no longer in its file")
+            return
+        self._offset += len(piece)
+        self._write([piece])
+        part = self._parts[0]
+        assert not isinstance(part, bytes)
+        if self._offset == part.size:
+            self._parts.popleft()
+            self._offset = 0
+        self.send()
+        self._on_sent()

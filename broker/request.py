@@ -1,0 +1,158 @@
+"""One request and its answer, as handlers see them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+
+class FileSlice(Protocol):
+    """Bytes that stay in their file until their turn to be sent has come."""
+
+    @property
+    def size(self) -> int: ...
+
+    def read_nowait(self, offset: int, size: int) -> bytes | None:
+        """What can be had without waiting, perhaps less than asked for; None when that is nothing."""
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Waits for the disk; shorter than asked for only at the end of the file. Raises OSError."""
+
+
+AnswerPart: TypeAlias = bytes | FileSlice
+
+
+@dataclass(frozen=True, slots=True)
+class CloseConnection:
+    """An answer that is none: when its turn comes, the connection is closed."""
+
+    reason: str
+
+
+Answer: TypeAlias = bytes | Sequence[AnswerPart] | CloseConnection
+"""A whole response frame, or its parts in order; the empty sequence for a request that has no response (acks=0)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestContext:
+    """Who asks, and through which door."""
+
+    listener_name: str
+    peer_host: str
+    client_id: str | None
+    client_software: str = "unknown"
+    """Name and version as told in ApiVersions (KIP-511)."""
+    principal: str = "User:ANONYMOUS"
+
+
+class DecodedHeader(Protocol):
+    @property
+    def api_key(self) -> int: ...
+    @property
+    def api_version(self) -> int: ...
+    @property
+    def correlation_id(self) -> int: ...
+    @property
+    def client_id(self) -> str | None: ...
+    @property
+    def body_offset(self) -> int: ...
+
+
+class DecodeHeader(Protocol):
+    def __call__(self, buffer: memoryview, offset: int, /) -> DecodedHeader:
+        """Raises CorruptData."""
+
+
+class RequestOwner(Protocol):
+    """What a request needs of its connection."""
+
+    def on_answer(self, request: Request, answer: Answer) -> None: ...
+
+    def hold_back(self, request: Request) -> None: ...
+
+    def let_go(self, request: Request) -> None: ...
+
+    def mute(self, throttle_time_ms: int) -> None: ...
+
+    def set_client_software(self, client_software: str) -> None: ...
+
+
+class Request:
+    """A request that has begun and holds a response slot until it is answered, which happens exactly once.
+
+    `body` is the frame after its size, `body_offset` where the message starts behind the header. It lies in a buffer
+    that is used again: a handler reads it before it returns and copies what it keeps.
+    `on_disconnect` is called when the connection is lost before the answer; answering afterwards is allowed and does
+    nothing.
+    """
+
+    __slots__ = (
+        "_owner",
+        "answer",
+        "api_key",
+        "api_version",
+        "body",
+        "body_offset",
+        "client_id",
+        "context",
+        "correlation_id",
+        "is_connected",
+        "on_disconnect",
+    )
+
+    def __init__(
+        self,
+        owner: RequestOwner,
+        api_key: int,
+        api_version: int,
+        correlation_id: int,
+        context: RequestContext,
+        body: memoryview,
+        body_offset: int,
+    ) -> None:
+        self._owner = owner
+        self.api_key = api_key
+        self.api_version = api_version
+        self.correlation_id = correlation_id
+        self.context = context
+        self.client_id = context.client_id
+        self.body = body
+        self.body_offset = body_offset
+        self.answer: Answer | None = None
+        self.is_connected = True
+        self.on_disconnect: Callable[[], None] | None = None
+
+    def respond(self, answer: bytes | Sequence[AnswerPart], throttle_time_ms: int = 0) -> None:
+        """Fills the slot. With a throttle time the answer goes out at once and nothing begins for that long
+        (KIP-219)."""
+        assert self.answer is None, "a request is answered once"
+        self.answer = answer
+        # The closure usually holds what holds this request: cut the cycle here, or the collector has to.
+        self.on_disconnect = None
+        if throttle_time_ms > 0:
+            self._owner.mute(throttle_time_ms)
+        self._owner.on_answer(self, answer)
+
+    def respond_nothing(self) -> None:
+        """Fills the slot of a request that has no response (Produce with acks=0)."""
+        self.respond(())
+
+    def close_connection(self, reason: str) -> None:
+        """Closes the connection when the answers before this one are sent; nothing begins any more."""
+        assert self.answer is None, "a request is answered once"
+        self.answer = CloseConnection(reason)
+        self.on_disconnect = None
+        self._owner.on_answer(self, self.answer)
+
+    def hold_back(self) -> None:
+        """This request must wait before it can take its place: requests behind it do not begin until `let_go` or the
+        answer."""
+        self._owner.hold_back(self)
+
+    def let_go(self) -> None:
+        self._owner.let_go(self)
+
+    def set_client_software(self, client_software: str) -> None:
+        """For later requests of this connection."""
+        self._owner.set_client_software(client_software)
