@@ -1,11 +1,61 @@
 """The command `penstock`; each subcommand is loaded when it is called."""
 
+import difflib
+import importlib
+from dataclasses import dataclass
+from typing import Final
+
 import click
 
 from . import __version__
 
 
-@click.group()
-@click.version_option(__version__, prog_name="penstock")
+@dataclass(frozen=True, slots=True)
+class _Subcommand:
+    module: str
+    attribute: str
+    # Said here as well as in the module, so that `penstock --help` loads none of them.
+    help: str
+
+
+_SUBCOMMANDS: Final = {
+    "up": _Subcommand(".chaos.up_command", "up", "Start a cluster on this machine."),
+    "down": _Subcommand(".chaos.down_command", "down", "Stop a cluster that `up` started."),
+    "completion": _Subcommand(
+        ".client.completion_command", "completion", "Print the script that completes commands in a shell."
+    ),
+}
+
+
+class _LazyGroup(click.Group):
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        return [*_SUBCOMMANDS]
+
+    def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
+        subcommand = _SUBCOMMANDS.get(cmd_name)
+        if subcommand is None:
+            return None
+        module = importlib.import_module(subcommand.module, __package__)
+        command: click.Command = getattr(module, subcommand.attribute)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        nearest = difflib.get_close_matches(args[0], _SUBCOMMANDS, n=1)
+        if nearest and args[0] not in self.list_commands(ctx):
+            ctx.fail(f"No such command {args[0]!r}. Did you mean {nearest[0]!r}?")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, _SUBCOMMANDS[name].help) for name in self.list_commands(ctx)])
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, "-V", "--version", prog_name="penstock")
 def main() -> None:
-    """Run and look after a Penstock cluster."""
+    """Run, fill, read and look after a Penstock cluster, or any cluster that speaks the Kafka protocol.
+
+    Exit status: 0 done, 1 it could not be done, 2 it was not asked for in a way that can be understood.
+    """

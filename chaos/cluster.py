@@ -1,0 +1,202 @@
+"""A cluster of real node processes on this machine: started, waited for, paused, killed, restarted, stopped.
+
+One object looks after a cluster. Another program finds the same cluster by its folder, with `LocalCluster.attach`.
+"""
+
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from .cluster_record import NodeRecord, read_record, write_record
+from .errors import ClusterError, NodeFailedError
+from .local_node import LocalNode
+from .ports import check_free, find_free
+from .processes import ProcessId
+from .readiness import wait_ready
+
+# What the cluster itself decides for each node.
+OWN_KEYS: Final = frozenset({"node.id", "listeners", "log.dir", "log.dirs"})
+START_TIMEOUT_S: Final = 60.0
+STOP_TIMEOUT_S: Final = 60.0
+
+
+class LocalCluster:
+    """Nodes 1 to N of one cluster in one folder: `node-1/` is the data of node 1; its log and properties are beside it.
+
+    Every method waits until it is done, at most as long as its timeout. Not safe to share between threads.
+    """
+
+    def __init__(
+        self, folder: Path, *, node_count: int = 1, first_port: int = 0, properties: Mapping[str, str] | None = None
+    ) -> None:
+        """Nothing is started yet. Nodes listen on `first_port` and the ports after it; 0 takes free ports.
+
+        `properties` are Kafka's broker properties, for all nodes. Raises ClusterError, PortInUseError.
+        """
+        if node_count < 1:
+            raise ClusterError(f"a cluster has at least one node, not {node_count}")
+        if node_count > 1:
+            raise ClusterError(
+                "a cluster of more than one node needs the metadata quorum, which this version does not have"
+            )
+        self._settings = dict(properties or {})
+        for key in sorted(OWN_KEYS & self._settings.keys()):
+            raise ClusterError(f"{key} is decided by the local cluster for each node and cannot be set")
+        self.folder = folder.resolve()
+        running = [node for node in _recorded_nodes(self.folder) if node.is_running]
+        if running:
+            addresses = ",".join(node.address for node in running)
+            raise ClusterError(f"a cluster is already running in {self.folder} (bootstrap {addresses})")
+        generator = random.Random()
+        ports = [first_port + index if first_port else find_free(generator) for index in range(node_count)]
+        self.nodes = {
+            node_id: LocalNode(id=node_id, port=port, data=self.folder / f"node-{node_id}")
+            for node_id, port in enumerate(ports, start=1)
+        }
+
+    @classmethod
+    def attach(cls, folder: Path) -> Self | None:
+        """The cluster that was started in this folder, running or not; None when there never was one.
+
+        Raises UnreadableRecordError.
+        """
+        nodes = _recorded_nodes(folder.resolve())
+        if not nodes:
+            return None
+        cluster = cls.__new__(cls)
+        cluster.folder = folder.resolve()
+        cluster._settings = {}
+        cluster.nodes = {node.id: node for node in nodes}
+        return cluster
+
+    @property
+    def bootstrap(self) -> str:
+        """What clients call `bootstrap.servers`."""
+        return ",".join(node.address for node in self.nodes.values())
+
+    @property
+    def is_running(self) -> bool:
+        """Whether any node is."""
+        return any(node.is_running for node in self.nodes.values())
+
+    def start(self, *, timeout_s: float = START_TIMEOUT_S) -> None:
+        """Starts all nodes and waits until they serve clients.
+
+        Raises NodeFailedError or PortInUseError, with nothing left running.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for node in self.nodes.values():
+            check_free(node.port)
+        try:
+            for node in self.nodes.values():
+                node.write_properties(self._settings)
+                node.start()
+                self._record()
+            self.wait_ready(timeout_s=timeout_s)
+        except BaseException:
+            self.kill()
+            raise
+
+    def wait_ready(self, *, timeout_s: float = START_TIMEOUT_S) -> None:
+        """Waits until every node answers clients and knows all others. Raises NodeFailedError."""
+        wait_ready(tuple(self.nodes.values()), timeout_s=timeout_s)
+
+    def stop(self, *, timeout_s: float = STOP_TIMEOUT_S) -> None:
+        """Stops all nodes gracefully. Raises the first NodeFailedError after all have been told and waited for."""
+        failures = []
+        for node in self.nodes.values():
+            try:
+                node.stop(timeout_s=timeout_s)
+            except NodeFailedError as failure:
+                failures.append(failure)
+        self._record()
+        if failures:
+            raise failures[0]
+
+    def kill(self) -> None:
+        """SIGKILL to all nodes."""
+        for node in self.nodes.values():
+            node.kill()
+        self._record()
+
+    def start_node(self, node_id: int, *, timeout_s: float = START_TIMEOUT_S) -> None:
+        """Starts one node that was stopped or killed, on the port it had, and waits until it serves clients."""
+        node = self.nodes[node_id]
+        check_free(node.port)
+        node.start()
+        self._record()
+        wait_ready((node,), timeout_s=timeout_s)
+
+    def stop_node(self, node_id: int, *, timeout_s: float = STOP_TIMEOUT_S) -> None:
+        self.nodes[node_id].stop(timeout_s=timeout_s)
+        self._record()
+
+    def kill_node(self, node_id: int) -> None:
+        self.nodes[node_id].kill()
+        self._record()
+
+    def pause_node(self, node_id: int) -> None:
+        self.nodes[node_id].pause()
+
+    def resume_node(self, node_id: int) -> None:
+        self.nodes[node_id].resume()
+
+    def restart_node(self, node_id: int, *, timeout_s: float = START_TIMEOUT_S) -> None:
+        """A graceful stop and a start."""
+        self.stop_node(node_id, timeout_s=timeout_s)
+        self.start_node(node_id, timeout_s=timeout_s)
+
+    def description(self) -> dict[str, object]:
+        """For `--json`: where clients connect, and each node."""
+        return {
+            "bootstrap": self.bootstrap,
+            "nodes": [
+                {
+                    "id": node.id,
+                    "pid": node.process.pid if node.process is not None and node.is_running else None,
+                    "port": node.port,
+                    "admin": None,
+                    "data": str(node.data),
+                }
+                for node in self.nodes.values()
+            ],
+        }
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _record(self) -> None:
+        write_record(
+            self.folder,
+            tuple(
+                NodeRecord(
+                    id=node.id,
+                    port=node.port,
+                    pid=node.process.pid if node.process is not None else None,
+                    started=node.process.started if node.process is not None else None,
+                )
+                for node in self.nodes.values()
+            ),
+        )
+
+
+def _recorded_nodes(folder: Path) -> list[LocalNode]:
+    return [
+        LocalNode(
+            id=record.id,
+            port=record.port,
+            data=folder / f"node-{record.id}",
+            process=None
+            if record.pid is None or record.started is None
+            else ProcessId(pid=record.pid, started=record.started),
+        )
+        for record in read_record(folder) or ()
+    ]

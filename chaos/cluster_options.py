@@ -1,0 +1,44 @@
+"""What `penstock up`, `penstock down` and the demo share."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import click
+
+from .errors import ClusterError
+
+# Not the folder that `penstock start` takes by itself: a node would take `node-1` in it for a partition of `node`.
+DEFAULT_FOLDER: Final = "penstock-cluster"
+
+folder_option = click.option(
+    "--data",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=DEFAULT_FOLDER,
+    show_default=True,
+    help="Folder of the cluster: data, logs and properties of its nodes.",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+
+
+def parse_assignments(context: click.Context, parameter: click.Parameter, texts: Sequence[str]) -> dict[str, str]:
+    """Reads `key=value` options; whether the keys exist is for the node to say."""
+    values = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise click.BadParameter(f"{text!r} is not of the form key=value", ctx=context, param=parameter)
+        values[key.strip()] = value.strip()
+    return values
+
+
+@contextmanager
+def sentences() -> Iterator[None]:
+    """What goes wrong with a cluster is said in its own words, with exit status 1."""
+    try:
+        yield
+    except ClusterError as error:
+        message = str(error)
+        raise click.ClickException(message[:1].upper() + message[1:]) from error

@@ -1,0 +1,144 @@
+"""One node of a local cluster: a process, its properties, its log, its data folder."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from .errors import NodeFailedError
+from .processes import ProcessId, identify, is_running, send_signal, wait_gone
+
+HOST: Final = "127.0.0.1"
+# Enough of a node's log to hold the sentence that says why it ended, and the traceback of a bug.
+_LOG_TAIL_LINES: Final = 15
+_LOG_TAIL_BYTES: Final = 16 * 1024
+# After SIGKILL only the kernel is between us and the end; more than this means a process stuck in the disk.
+_KILL_TIMEOUT_S: Final = 30.0
+
+
+@dataclass(slots=True, kw_only=True)
+class LocalNode:
+    """A node that runs, or ran, on this machine. Its files are beside its data folder and carry its name."""
+
+    id: int
+    port: int
+    data: Path
+    process: ProcessId | None = None
+    # Set only in the program that started the process: the one that can, and must, reap it.
+    _child: subprocess.Popen[bytes] | None = None
+
+    @property
+    def log(self) -> Path:
+        return self.data.with_suffix(".log")
+
+    @property
+    def properties(self) -> Path:
+        return self.data.with_suffix(".properties")
+
+    @property
+    def address(self) -> str:
+        return f"{HOST}:{self.port}"
+
+    @property
+    def is_running(self) -> bool:
+        self._reap()
+        return self.process is not None and is_running(self.process)
+
+    @property
+    def exit_status(self) -> int | None:
+        """How the process ended; negative: by that signal. None while it runs, or when another program started it."""
+        self._reap()
+        return None if self._child is None else self._child.returncode
+
+    def write_properties(self, settings: Mapping[str, str]) -> None:
+        """Writes what the node is started with, now and at every restart."""
+        values = {
+            "node.id": str(self.id),
+            "listeners": f"PLAINTEXT://{HOST}:{self.port}",
+            "log.dirs": str(self.data),
+            **settings,
+        }
+        self.properties.parent.mkdir(parents=True, exist_ok=True)
+        self.properties.write_text("".join(f"{key}={_escape(value)}\n" for key, value in values.items()))
+
+    def start(self) -> None:
+        """Starts the process and returns at once. Raises NodeFailedError when it runs already or cannot be started."""
+        if self.is_running:
+            raise NodeFailedError(f"node {self.id} is running already")
+        # -P: a current folder that happens to hold a `storage` or `client` must not shadow anything.
+        command = [sys.executable, "-P", "-m", "penstock", "start", str(self.properties)]
+        try:
+            with self.log.open("ab") as log:
+                # A session of its own: Ctrl-C in the terminal reaches only the program that looks after the nodes.
+                self._child = subprocess.Popen(
+                    command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+                )
+        except OSError as error:
+            raise NodeFailedError(f"node {self.id} could not be started: {error}") from error
+        self.process = identify(self._child.pid)
+        if self.process is None:
+            raise self.failure("ended at once")
+
+    def stop(self, *, timeout_s: float) -> None:
+        """Lets the node stop in its own order (SIGTERM). After that time it is killed; raises NodeFailedError then."""
+        if self.process is None:
+            return
+        send_signal(self.process, signal.SIGTERM)
+        # A paused process would never see it.
+        send_signal(self.process, signal.SIGCONT)
+        if not wait_gone(self.process, timeout_s=timeout_s):
+            self.kill()
+            raise self.failure(f"did not stop within {timeout_s:g} s and was killed")
+        self._reap()
+
+    def kill(self) -> None:
+        """SIGKILL: what the node had not synced is the kernel's to write, what it had not answered is lost."""
+        if self.process is None:
+            return
+        send_signal(self.process, signal.SIGKILL)
+        if not wait_gone(self.process, timeout_s=_KILL_TIMEOUT_S):
+            raise NodeFailedError(
+                f"node {self.id} (pid {self.process.pid}) is still there {_KILL_TIMEOUT_S:g} s after SIGKILL"
+            )
+        self._reap()
+
+    def pause(self) -> None:
+        """SIGSTOP: the process keeps its connections and locks, and does nothing."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def failure(self, what: str) -> NodeFailedError:
+        """The sentence, and below it the end of the node's log."""
+        how = "" if self.exit_status is None else f" (exit status {self.exit_status})"
+        tail = self._log_tail()
+        return NodeFailedError(
+            f"node {self.id} {what}{how}; its log is {self.log}" + (f" and ends with\n{tail}" if tail else "")
+        )
+
+    def _signal(self, signal_number: signal.Signals) -> None:
+        if self.process is None or not send_signal(self.process, signal_number):
+            raise self.failure("is not running")
+
+    def _reap(self) -> None:
+        if self._child is not None:
+            self._child.poll()
+
+    def _log_tail(self) -> str:
+        try:
+            with self.log.open("rb") as log:
+                log.seek(max(0, log.seek(0, 2) - _LOG_TAIL_BYTES))
+                lines = log.read().decode(errors="replace").splitlines()
+        except FileNotFoundError:
+            return ""
+        return "\n".join(f"  {line}" for line in lines[-_LOG_TAIL_LINES:])
+
+
+def _escape(value: str) -> str:
+    """As java.util.Properties reads it back: a backslash is written twice, a blank in front would be dropped."""
+    escaped = value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+    return "\\" + escaped if escaped.startswith((" ", "\t")) else escaped

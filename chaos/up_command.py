@@ -1,0 +1,67 @@
+"""`penstock up`: a cluster on this machine, in the foreground or left running."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import click
+
+from ..client.terminal import print_json, print_table, say
+from .cluster import LocalCluster
+from .cluster_options import folder_option, json_option, parse_assignments, sentences
+from .foreground import look_after
+
+DEFAULT_PORT: Final = 9092
+
+
+@click.command()
+@click.option("--nodes", "node_count", type=click.IntRange(min=1), default=1, show_default=True, help="How many nodes.")
+@folder_option
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=DEFAULT_PORT,
+    show_default=True,
+    help="Port of the first node; the others follow. 0 takes free ports.",
+)
+@click.option(
+    "--set",
+    "properties",
+    metavar="KEY=VALUE",
+    multiple=True,
+    callback=parse_assignments,
+    help="A broker property by Kafka's name, for all nodes; may be repeated.",
+)
+@click.option("--detach", is_flag=True, help="Return once the cluster is ready; `penstock down` stops it.")
+@json_option
+def up(node_count: int, folder: Path, port: int, properties: Mapping[str, str], detach: bool, as_json: bool) -> None:
+    """Start a cluster on this machine and wait until clients can use it.
+
+    Without --detach it runs until Ctrl-C. Its data stays in the folder and is there again the next time.
+    """
+    with sentences():
+        cluster = LocalCluster(folder, node_count=node_count, first_port=port, properties=properties)
+        cluster.start()
+        try:
+            if as_json:
+                print_json(cluster.description())
+            else:
+                _show(cluster)
+                say(_farewell(folder, detach=detach))
+        except BaseException:  # nobody heard where the cluster is
+            cluster.kill()
+            raise
+        if not detach:
+            look_after(cluster)
+
+
+def _show(cluster: LocalCluster) -> None:
+    say(f"Penstock is up. Bootstrap address: {cluster.bootstrap}")
+    print_table(
+        ("node", "pid", "address", "data"),
+        ((node.id, node.process and node.process.pid, node.address, node.data) for node in cluster.nodes.values()),
+    )
+
+
+def _farewell(folder: Path, *, detach: bool) -> str:
+    return f"`penstock down --data {folder}` stops it." if detach else "Ctrl-C stops it."

@@ -1,0 +1,46 @@
+"""The command line, without the work behind it."""
+
+import subprocess
+import sys
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from penstock import __version__, cli
+
+
+def test_importing_the_command_line_loads_neither_node_nor_extras() -> None:
+    program = (
+        "import sys, penstock.cli\n"
+        "ours = {name.split('.')[1] for name in sys.modules if name.startswith('penstock.')}\n"
+        "extras = {'aiokafka', 'kafka', 'pyspark', 'confluent_kafka', 'kio', 'rich', 'asyncio'} & sys.modules.keys()\n"
+        "print(sorted(ours), sorted(extras))"
+    )
+    answer = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True)
+    assert answer.stdout == "['cli'] []\n"
+
+
+def test_every_subcommand_is_there_and_has_help() -> None:
+    for name in cli.main.list_commands(click.Context(cli.main)):
+        answer = CliRunner().invoke(cli.main, [name, "--help"])
+        assert answer.exit_code == 0, answer.output
+        assert "Usage:" in answer.output
+
+
+def test_version() -> None:
+    answer = CliRunner().invoke(cli.main, ["--version"])
+    assert (answer.exit_code, answer.output) == (0, f"penstock, version {__version__}\n")
+
+
+def test_unknown_subcommand_suggests_the_nearest() -> None:
+    answer = CliRunner().invoke(cli.main, ["dwon"])
+    assert answer.exit_code == 2
+    assert "Did you mean 'down'?" in answer.output
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_script_calls_the_command(shell: str) -> None:
+    answer = CliRunner().invoke(cli.main, ["completion", shell])
+    assert answer.exit_code == 0
+    assert "_PENSTOCK_COMPLETE" in answer.output
