@@ -1,0 +1,65 @@
+"""Settings of one partition's log: the topic configs that storage obeys, under Kafka's names with underscores.
+
+A log holds one `LogConfig` and may be given another at any time (`Log.config`). Values are checked where they are set
+(`quorum/configs`), not here.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+# Kafka's "no limit" for times and counts.
+MAX_INT64: Final = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogConfig:
+    """Kafka's defaults. Sizes are bytes, times milliseconds; -1 is no limit where Kafka allows it."""
+
+    # Roll the active segment before it would grow past this. Small: many files; large: coarse retention, slow recovery.
+    segment_bytes: int = 1024 * 1024 * 1024
+    # Roll once the newest timestamp is this far from the first of the segment, less a random part of segment_jitter_ms.
+    segment_ms: int = 7 * 24 * 3600 * 1000
+    segment_jitter_ms: int = 0
+    # Roll when an index of the segment would grow past this: 8 bytes an offset entry, 12 bytes a time entry.
+    segment_index_bytes: int = 10 * 1024 * 1024
+    # One index entry for at least this many bytes of log: what a read may have to walk to find its offset.
+    index_interval_bytes: int = 4096
+
+    # Sync after this many records, or this long after the first unsynced one. 1: acknowledge only what is synced.
+    flush_messages: int = MAX_INT64
+    flush_ms: int = MAX_INT64
+
+    # "delete" (retention), "compact", both, or none.
+    cleanup_policy: frozenset[str] = frozenset({"delete"})
+    retention_ms: int = 7 * 24 * 3600 * 1000
+    retention_bytes: int = -1
+    # How long a removed file stays under the name `….deleted`, for reads under way.
+    file_delete_delay_ms: int = 60_000
+    delete_retention_ms: int = 24 * 3600 * 1000
+    min_compaction_lag_ms: int = 0
+    max_compaction_lag_ms: int = MAX_INT64
+    min_cleanable_dirty_ratio: float = 0.5
+
+    # The largest batch that a client may produce, after recompression too.
+    max_message_bytes: int = 1024 * 1024 + 12
+    # "producer" keeps what the client chose; else "uncompressed", "gzip", "snappy", "lz4" or "zstd" is stored.
+    compression_type: str = "producer"
+    compression_gzip_level: int = -1
+    compression_lz4_level: int = 9
+    compression_zstd_level: int = 3
+    # "CreateTime" keeps the client's timestamps, "LogAppendTime" stores the broker's.
+    message_timestamp_type: str = "CreateTime"
+    # How far before and after the broker's clock a CreateTime timestamp may lie (KIP-937).
+    message_timestamp_before_max_ms: int = MAX_INT64
+    message_timestamp_after_max_ms: int = 3_600_000
+
+    # With acks=all, the in-sync replicas that must have a batch.
+    min_insync_replicas: int = 1
+
+    @property
+    def is_compacted(self) -> bool:
+        return "compact" in self.cleanup_policy
+
+    @property
+    def deletes_by_retention(self) -> bool:
+        return "delete" in self.cleanup_policy
