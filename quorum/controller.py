@@ -1,0 +1,285 @@
+"""The controller: takes requests that change metadata, and answers when the change is committed and replayed here.
+
+A decision is made on the committed image plus this controller's own records that are not committed yet (the overlay),
+so that requests need not wait for each other. The transitions of a controller:
+
+| state            | leaves by                                                    | to                   |
+|------------------|--------------------------------------------------------------|----------------------|
+| standby          | this node becomes leader of an epoch                         | claiming             |
+| claiming         | the first entry of that epoch is committed and replayed      | active               |
+| claiming, active | another leadership is heard: the overlay is dropped, whoever | standby, or claiming |
+|                  | waits gets NOT_CONTROLLER                                    |                      |
+| any              | the engine fails                                             | failed               |
+
+Nothing is decided or answered but in the active state: before the own epoch's first entry is replayed, entries of
+earlier epochs may still be missing from the image.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from ..protocol.errors import ErrorCode, KafkaError
+from .broker_sessions import BrokerSessions
+from .consensus import (
+    MAX_COMMAND_BYTES,
+    CommitPosition,
+    Consensus,
+    ConsensusFailed,
+    NotLeader,
+    OutcomeUnknown,
+    Snapshot,
+)
+from .decisions.context import ControllerConfig, ControllerResult, Decision, DecisionContext, EffectiveConfig
+from .delta import MetadataDelta
+from .image import MetadataImage
+from .loader import MetadataLoader
+from .publishers import Publishers
+from .record_codec import encode_entry, encode_record
+from .records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord, MetadataRecord
+from .snapshot_records import image_chunks
+
+if TYPE_CHECKING:
+    from random import Random
+
+RequestT = TypeVar("RequestT")
+ResponseT = TypeVar("ResponseT")
+
+# Room for the entry's own head and for the transaction records beside the records of a command.
+_ENTRY_OVERHEAD_BYTES = 1024
+
+
+def no_effective_configs(_image: MetadataImage, values: Mapping[str, str]) -> Sequence[EffectiveConfig]:
+    """Describe a topic by its own dynamic configs (source 1 of Kafka's `ConfigSource`) only."""
+    return [EffectiveConfig(name=name, value=value, source=1) for name, value in sorted(values.items())]
+
+
+class Controller:
+    """Part of every voter; at most one of them is active."""
+
+    def __init__(
+        self,
+        consensus: Consensus,
+        publishers: Publishers,
+        *,
+        config: ControllerConfig,
+        bootstrap: Sequence[MetadataRecord],
+        random: "Random",
+        loop: asyncio.AbstractEventLoop,
+        wall_clock_ms: Callable[[], int],
+        on_failure: Callable[[str], None],
+        effective_topic_configs: Callable[
+            [MetadataImage, Mapping[str, str]], Sequence[EffectiveConfig]
+        ] = no_effective_configs,
+    ) -> None:
+        """Stand by. `bootstrap` is written when the log is empty;
+
+        `on_failure` hears the sentence with which the node must stop.
+        """
+        self._consensus = consensus
+        self._loader = MetadataLoader(publishers)
+        self._config = config
+        self._bootstrap = tuple(bootstrap)
+        self._random = random
+        self._loop = loop
+        self._wall_clock_ms = wall_clock_ms
+        self._on_failure = on_failure
+        self._effective_topic_configs = effective_topic_configs
+        self._sessions = BrokerSessions(config.broker_session_timeout_ms)
+        self._claimed_epoch: int | None = None
+        self._activated: asyncio.Future[None] = loop.create_future()
+        self._overlay: MetadataImage = self._loader.image
+        self._pending_count = 0
+        self._last_proposal: asyncio.Future[CommitPosition] | None = None
+        self._snapshot_task: asyncio.Task[None] | None = None
+
+    @property
+    def image(self) -> MetadataImage:
+        """The committed image, as the publishers saw it last."""
+        return self._loader.image
+
+    @property
+    def is_active(self) -> bool:
+        return self._claimed_epoch is not None and self._activated.done()
+
+    async def start(self) -> None:
+        """Replay what this node has, then take part. Raises ConsensusFailed."""
+        await self._consensus.start(self)
+        self._loader.catch_up()
+
+    async def stop(self) -> None:
+        """Stop taking part; what waits is answered first where it can be."""
+        if self._snapshot_task is not None:
+            self._snapshot_task.cancel()
+            await asyncio.wait([self._snapshot_task])
+        await self._consensus.stop()
+
+    async def wait_active(self) -> None:
+        """Wait until this node is the active controller and the cluster's first records are committed."""
+        await asyncio.shield(self._activated)
+        if self._last_proposal is not None:
+            await asyncio.shield(self._last_proposal)
+
+    async def submit(self, decision: Decision[RequestT, ResponseT], request: RequestT) -> ResponseT:
+        """Decide, commit, replay, answer: when this returns, publishers have seen the change.
+
+        Raises KafkaError: the decision's own, or NOT_CONTROLLER when this node is not active or stops being so (then
+        the change may or may not happen). A caller that stops waiting does not stop the change.
+        """
+        result = self.decide(decision, request)
+        # An answer without records may rest on records that are not committed yet, so it waits for them too.
+        last = self._append(result.records) if result.records else self._last_proposal
+        if last is not None:
+            try:
+                await asyncio.shield(last)
+            except (NotLeader, OutcomeUnknown, ConsensusFailed) as error:
+                raise self._not_controller() from error
+        return result.response
+
+    def decide(self, decision: Decision[RequestT, ResponseT], request: RequestT) -> ControllerResult[ResponseT]:
+        """Return what the decision would do now, without doing it. Raises KafkaError."""
+        if not self.is_active:
+            raise self._not_controller()
+        now_ms = self._now_ms()
+        context = DecisionContext(
+            now_ms=now_ms,
+            next_offset=self._consensus.next_offset,
+            random=self._random,
+            config=self._config,
+            has_live_session=lambda broker_id: self._sessions.is_live(broker_id, now_ms),
+            effective_topic_configs=self._effective_topic_configs,
+        )
+        return decision(self._overlay, request, context)
+
+    def touch_session(self, broker_id: int) -> None:
+        """Count a broker as alive from now on for one session."""
+        self._sessions.touch(broker_id, self._now_ms())
+
+    def _append(self, records: Sequence[MetadataRecord]) -> "asyncio.Future[CommitPosition]":
+        delta = MetadataDelta(self._overlay)
+        for record in records:
+            delta.replay(record)
+        timestamp_ms = self._wall_clock_ms()
+        commands = split_commands(timestamp_ms, records)
+        first_offset = self._consensus.next_offset
+        overlay = delta.apply(
+            offset=first_offset + len(commands) - 1, epoch=self._claimed_epoch or 0, timestamp_ms=timestamp_ms
+        )
+        return self._propose(commands, overlay)
+
+    def _propose(self, commands: Sequence[bytes], overlay: MetadataImage) -> "asyncio.Future[CommitPosition]":
+        assert commands
+        epoch = self._claimed_epoch
+        if epoch is None:
+            raise self._not_controller()
+        for command in commands:
+            try:
+                proposal = self._consensus.propose(command, epoch=epoch)
+            except NotLeader as error:
+                raise self._not_controller() from error
+            self._pending_count += 1
+            # Whoever waits sees the exception; a proposal nobody waits for must not be reported as forgotten.
+            proposal.add_done_callback(_retrieve)
+            self._last_proposal = proposal
+        self._overlay = overlay
+        assert self._last_proposal is not None
+        return self._last_proposal
+
+    # What the engine tells.
+
+    def on_snapshot(self, snapshot: Snapshot) -> None:
+        self._loader.load_snapshot(snapshot.chunks, end_offset=snapshot.end_offset, epoch=snapshot.epoch)
+
+    def on_commit(self, offset: int, epoch: int, command: bytes) -> None:
+        self._loader.load_entry(offset, epoch, command)
+        if epoch == self._claimed_epoch:
+            if not self._activated.done():
+                self._activate()
+            elif self._pending_count:
+                self._pending_count -= 1
+                if self._pending_count == 0:
+                    self._last_proposal = None
+                    self._overlay = self._loader.image
+        self._snapshot_if_due()
+
+    def on_leadership(self, leader_id: int | None, epoch: int) -> None:
+        self._sessions.clear()
+        self._pending_count = 0
+        self._last_proposal = None
+        if self._activated.done():
+            self._activated = self._loop.create_future()
+        self._claimed_epoch = epoch if leader_id == self._consensus.node_id else None
+
+    def on_failure(self, error: ConsensusFailed) -> None:
+        self._claimed_epoch = None
+        self._on_failure(str(error))
+
+    def _activate(self) -> None:
+        self._loader.catch_up()
+        self._overlay = self._loader.image
+        now_ms = self._now_ms()
+        for broker_id in self._loader.image.brokers:
+            # The process that registered under this node's own id was an earlier run of this node.
+            if broker_id != self._consensus.node_id:
+                self._sessions.touch(broker_id, now_ms)
+        self._activated.set_result(None)
+        if self._loader.is_in_transaction:
+            reason = "the controller that began it stopped before its end"
+            command = encode_entry(self._wall_clock_ms(), [encode_record(AbortTransactionRecord(reason=reason))])
+            self._propose([command], self._overlay)
+        if self._overlay.cluster_id is None and self._bootstrap:
+            self._append(self._bootstrap)
+
+    def _snapshot_if_due(self) -> None:
+        if (
+            self._consensus.bytes_since_snapshot >= self._config.snapshot_bytes
+            and self._snapshot_task is None
+            and not self._loader.is_catching_up
+            and not self._loader.is_in_transaction
+        ):
+            self._snapshot_task = self._loop.create_task(self.save_snapshot())
+
+    async def save_snapshot(self) -> None:
+        """Write the image as it is now to a snapshot and drop the log below it.
+
+        The image is immutable: nothing waits.
+        """
+        image = self._loader.image
+        try:
+            await self._consensus.save_snapshot(
+                end_offset=image.offset + 1, epoch=image.epoch, chunks=image_chunks(image)
+            )
+        finally:
+            self._snapshot_task = None
+
+    def _now_ms(self) -> int:
+        return int(self._loop.time() * 1000)
+
+    def _not_controller(self) -> KafkaError:
+        leader_id = self._consensus.leader_id
+        if leader_id is None or leader_id == self._consensus.node_id:
+            return KafkaError(ErrorCode.NOT_CONTROLLER, "No controller appears to be active.")
+        return KafkaError(ErrorCode.NOT_CONTROLLER, f"The active controller appears to be node {leader_id}.")
+
+
+def split_commands(timestamp_ms: int, records: Iterable[MetadataRecord]) -> list[bytes]:
+    """Return the records as entries of at most MAX_COMMAND_BYTES: one, or several inside a transaction (KIP-868)."""
+    limit = MAX_COMMAND_BYTES - _ENTRY_OVERHEAD_BYTES
+    groups: list[list[bytes]] = [[]]
+    size_bytes = 0
+    for record in records:
+        encoded = encode_record(record)
+        if size_bytes + len(encoded) > limit and groups[-1]:
+            groups.append([])
+            size_bytes = 0
+        groups[-1].append(encoded)
+        size_bytes += len(encoded)
+    if len(groups) > 1:
+        groups[0].insert(0, encode_record(BeginTransactionRecord(name="one change")))
+        groups[-1].append(encode_record(EndTransactionRecord()))
+    return [encode_entry(timestamp_ms, group) for group in groups]
+
+
+def _retrieve(proposal: "asyncio.Future[CommitPosition]") -> None:
+    if not proposal.cancelled():
+        proposal.exception()

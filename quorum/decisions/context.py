@@ -1,0 +1,81 @@
+"""What a decision may know besides the metadata, and what it answers."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+from ..image import MetadataImage
+from ..records import MetadataRecord
+
+if TYPE_CHECKING:
+    from random import Random
+
+RequestT_contra = TypeVar("RequestT_contra", contravariant=True)
+ResponseT_co = TypeVar("ResponseT_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectiveConfig:
+    """The value that a config of a topic has, and where it comes from (numbers of Kafka's `ConfigSource`)."""
+
+    name: str
+    value: str | None
+    source: int
+    is_sensitive: bool = False
+    is_read_only: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerConfig:
+    """What the controller takes from the node's configuration.
+
+    - `num_partitions` (`num.partitions`), `default_replication_factor` (`default.replication.factor`): for topics that
+      do not say.
+    - `min_insync_replicas` (`min.insync.replicas`): for topics and clusters that do not say; decides who stays eligible
+      to lead.
+    - `broker_session_timeout_ms` (`broker.session.timeout.ms`): how long a broker counts as alive after its last
+      heartbeat.
+    - `snapshot_bytes` (`metadata.log.max.record.bytes.between.snapshots`): how much a start may have to replay; larger
+      means slower starts, smaller means more writing.
+    """
+
+    num_partitions: int = 1
+    default_replication_factor: int = 1
+    min_insync_replicas: int = 1
+    broker_session_timeout_ms: int = 9_000
+    snapshot_bytes: int = 20 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionContext:
+    """Given to every decision.
+
+    - `now_ms`: loop time, for what is measured from one moment to another.
+    - `next_offset`: where the decision's first record will stand; it becomes the epoch of a registering broker.
+    - `random`: the only source of chance (topic ids, where the placement starts).
+    - `has_live_session(broker_id)`: whether the broker was heard within its session.
+    - `effective_topic_configs(image, dynamic values of the topic)`: every config that a topic would have.
+    """
+
+    now_ms: int
+    next_offset: int
+    random: "Random"
+    config: ControllerConfig
+    has_live_session: Callable[[int], bool]
+    effective_topic_configs: Callable[[MetadataImage, Mapping[str, str]], Sequence[EffectiveConfig]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerResult(Generic[ResponseT_co]):
+    """The records that make it so, all or nothing, and the answer for when they are committed and replayed."""
+
+    records: tuple[MetadataRecord, ...]
+    response: ResponseT_co
+
+
+class Decision(Protocol[RequestT_contra, ResponseT_co]):
+    """A pure function that changes nothing. Raises KafkaError when the whole request is refused."""
+
+    def __call__(
+        self, image: MetadataImage, request: RequestT_contra, context: DecisionContext, /
+    ) -> "ControllerResult[ResponseT_co]": ...

@@ -1,0 +1,165 @@
+"""The metadata image: everything the cluster agrees on at one offset, immutable.
+
+Images share structure: a change among 10,000 partitions makes a new image for the price of the topic it touches.
+Nothing in an image may be changed; `delta.py` makes the next one.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import NamedTuple
+from uuid import UUID
+
+from .persistent_map import PersistentMap
+from .records import (
+    DIRECTORY_LOST,
+    DIRECTORY_MIGRATING,
+    DIRECTORY_UNASSIGNED,
+    LEADER_RECOVERED,
+    Endpoint,
+    SupportedFeature,
+)
+
+
+class ConfigResourceType(IntEnum):
+    """What a config belongs to, by Kafka's numbers."""
+
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+class ConfigResource(NamedTuple):
+    """A named holder of configs. The broker resource with an empty name holds the defaults of all brokers."""
+
+    type: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionRegistration:
+    """One partition. `directories` stands in the order of `replicas`; `leader` is -1 while there is none."""
+
+    replicas: tuple[int, ...]
+    directories: tuple[UUID, ...]
+    isr: tuple[int, ...]
+    leader: int
+    leader_epoch: int
+    partition_epoch: int
+    removing_replicas: tuple[int, ...] = ()
+    adding_replicas: tuple[int, ...] = ()
+    elr: tuple[int, ...] = ()
+    last_known_elr: tuple[int, ...] = ()
+    leader_recovery_state: int = LEADER_RECOVERED
+
+    def directory_of(self, broker_id: int) -> UUID:
+        """Return the log directory of a replica, DIRECTORY_UNASSIGNED where the broker has not said."""
+        for replica, directory in zip(self.replicas, self.directories, strict=True):
+            if replica == broker_id:
+                return directory
+        return DIRECTORY_UNASSIGNED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicImage:
+    """One topic; a partition's index is its place in `partitions`."""
+
+    name: str
+    topic_id: UUID
+    partitions: tuple[PartitionRegistration, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicsImage:
+    """All topics, by both of their identities."""
+
+    by_name: PersistentMap[str, TopicImage] = field(default_factory=PersistentMap)
+    by_id: PersistentMap[UUID, TopicImage] = field(default_factory=PersistentMap)
+    colliding: PersistentMap[str, frozenset[str]] = field(default_factory=PersistentMap)
+    """Names of the topics whose name has a '.' or '_', by that name with every '.' turned into '_'."""
+
+    def partition(self, name: str, index: int) -> PartitionRegistration | None:
+        topic = self.by_name.get(name)
+        if topic is None or not 0 <= index < len(topic.partitions):
+            return None
+        return topic.partitions[index]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerRegistration:
+    """A broker's current process.
+
+    `epoch` identifies this registration; `directories` are the log directories in use.
+    """
+
+    id: int
+    epoch: int
+    incarnation_id: UUID
+    endpoints: tuple[Endpoint, ...] = ()
+    features: tuple[SupportedFeature, ...] = ()
+    rack: str | None = None
+    is_fenced: bool = True
+    in_controlled_shutdown: bool = False
+    directories: tuple[UUID, ...] = ()
+
+    @property
+    def is_active(self) -> bool:
+        """May lead and be in an ISR."""
+        return not self.is_fenced and not self.in_controlled_shutdown
+
+    def has_online_directory(self, directory: UUID) -> bool:
+        """Whether a replica in that directory can be served."""
+        if directory == DIRECTORY_LOST:
+            return False
+        # A directory that is not known yet is given the benefit of the doubt (KIP-858); older brokers register none.
+        if directory in (DIRECTORY_UNASSIGNED, DIRECTORY_MIGRATING) or not self.directories:
+            return True
+        return directory in self.directories
+
+    def endpoint(self, listener_name: str) -> Endpoint | None:
+        """Return where clients of that listener reach the broker."""
+        for endpoint in self.endpoints:
+            if endpoint.name == listener_name:
+                return endpoint
+        return None
+
+
+_NO_CONFIGS: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigsImage:
+    """All dynamic configs. A resource without any is not in the map."""
+
+    by_resource: PersistentMap[ConfigResource, Mapping[str, str]] = field(default_factory=PersistentMap)
+
+    def of(self, resource: ConfigResource) -> Mapping[str, str]:
+        return self.by_resource.get(resource, _NO_CONFIGS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataImage:
+    """The whole state after the entry at `offset` (-1: before any) of `epoch`, proposed at `timestamp_ms`.
+
+    `offset` is also the epoch of the finalized features: it only rises.
+    """
+
+    offset: int = -1
+    epoch: int = 0
+    timestamp_ms: int = 0
+    cluster_id: str | None = None
+    topics: TopicsImage = field(default_factory=TopicsImage)
+    configs: ConfigsImage = field(default_factory=ConfigsImage)
+    brokers: Mapping[int, BrokerRegistration] = field(default_factory=dict)
+    features: Mapping[str, int] = field(default_factory=dict)
+    """Finalized levels above 0."""
+    next_producer_id: int = 0
+
+    def is_active_broker(self, broker_id: int) -> bool:
+        broker = self.brokers.get(broker_id)
+        return broker is not None and broker.is_active
+
+
+EMPTY_IMAGE = MetadataImage()

@@ -1,0 +1,88 @@
+"""Committed entries to images: the one path by which metadata changes."""
+
+from collections.abc import Iterable
+
+from .delta import MetadataDelta, ReplayError
+from .image import EMPTY_IMAGE, MetadataImage
+from .publishers import Publishers
+from .record_codec import decode_entry
+from .records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
+from .snapshot_records import image_from_chunks
+
+
+class MetadataLoader:
+    """Replays the log onto an image and tells the publishers of each change.
+
+    Between BeginTransaction and EndTransaction records nothing is seen outside: the image stays where it was, and takes
+    the whole transaction in one step at its end (KIP-868). While `is_catching_up`, entries only gather; `catch_up`
+    makes one image of them all.
+
+    Raises CorruptData, UnknownRecord and ReplayError, each with a sentence: state that cannot be replayed cannot be
+    served, so the node stops.
+    """
+
+    def __init__(self, publishers: Publishers) -> None:
+        self._publishers = publishers
+        self._delta = MetadataDelta(EMPTY_IMAGE)
+        self._transaction: MetadataDelta | None = None
+        self._timestamp_ms = 0
+        self.image: MetadataImage = EMPTY_IMAGE
+        self.offset = -1
+        self.epoch = 0
+        self.is_catching_up = True
+
+    @property
+    def is_in_transaction(self) -> bool:
+        return self._transaction is not None
+
+    def load_snapshot(self, chunks: Iterable[bytes], *, end_offset: int, epoch: int) -> None:
+        """Replace the image by a snapshot's; what it lacks counts as deleted."""
+        image = image_from_chunks(chunks, offset=end_offset - 1, epoch=epoch)
+        delta = MetadataDelta.between(self.image, image)
+        self._transaction = None
+        self.offset, self.epoch, self._timestamp_ms = end_offset - 1, epoch, image.timestamp_ms
+        self._show(delta, image)
+
+    def load_entry(self, offset: int, epoch: int, command: bytes) -> None:
+        """Replay one committed entry; an empty command is a no-op."""
+        self.offset, self.epoch = offset, epoch
+        if command:
+            self._replay(command)
+        if not self.is_catching_up and self._transaction is None:
+            self._apply()
+
+    def catch_up(self) -> None:
+        """Show what was gathered; from here on every entry shows by itself."""
+        if self.is_catching_up:
+            self.is_catching_up = False
+            if self._transaction is None and self.offset > self.image.offset:
+                self._apply()
+
+    def _replay(self, command: bytes) -> None:
+        entry = decode_entry(command)
+        self._timestamp_ms = entry.timestamp_ms
+        for record in entry.records:
+            match record:
+                case BeginTransactionRecord():
+                    if self._transaction is not None:
+                        raise ReplayError(f"the entry at offset {self.offset} begins a transaction inside another")
+                    # What gathered before it must not be lost if it is aborted.
+                    self._apply()
+                    self._transaction = self._delta
+                case EndTransactionRecord() | AbortTransactionRecord():
+                    if self._transaction is None:
+                        raise ReplayError(f"the entry at offset {self.offset} ends a transaction that did not begin")
+                    self._transaction = None
+                    if isinstance(record, AbortTransactionRecord):
+                        self._delta = MetadataDelta(self.image)
+                case _:
+                    self._delta.replay(record)
+
+    def _apply(self) -> None:
+        image = self._delta.apply(offset=self.offset, epoch=self.epoch, timestamp_ms=self._timestamp_ms)
+        self._show(self._delta, image)
+
+    def _show(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        self.image = image
+        self._delta = MetadataDelta(image)
+        self._publishers.publish(delta, image)

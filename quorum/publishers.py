@@ -1,0 +1,39 @@
+"""Who hears of new metadata, and in which order."""
+
+from typing import Protocol
+
+from .delta import MetadataDelta
+from .image import EMPTY_IMAGE, MetadataImage
+
+
+class MetadataPublisher(Protocol):
+    """A part of the node that follows the metadata."""
+
+    def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        """Take in a committed change: `image` is the state after `delta`. Called on the loop; must not wait.
+
+        An exception from here is a bug and stops the node: a part that missed a change cannot catch up.
+        """
+
+
+class Publishers:
+    """The publishers in the order in which they hear (KIP-500: configs before leadership).
+
+    A publisher that joins hears a first delta from the empty image to the current one; after that it sees every change.
+    """
+
+    def __init__(self) -> None:
+        self._publishers: list[MetadataPublisher] = []
+        self.image: MetadataImage = EMPTY_IMAGE
+
+    def add(self, publisher: MetadataPublisher) -> None:
+        """Let a publisher join behind those that are there."""
+        self._publishers.append(publisher)
+        if self.image is not EMPTY_IMAGE:
+            publisher.publish(MetadataDelta.between(EMPTY_IMAGE, self.image), self.image)
+
+    def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        """Tell everyone, in order."""
+        self.image = image
+        for publisher in self._publishers:
+            publisher.publish(delta, image)

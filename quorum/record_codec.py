@@ -1,0 +1,145 @@
+"""Metadata records to bytes and back: CBOR, as `records.py` describes.
+
+One log entry is `[format, timestamp_ms, [record, …]]`: its records take effect together, and its timestamp is its
+proposer's, so that every voter serves identical bytes. A chunk of a snapshot has the
+same form, with the timestamp of the image's last entry.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, fields
+from typing import Any, NamedTuple, get_args
+
+import cbor2
+
+from ..protocol.errors import CorruptData
+from .records import Endpoint, MetadataRecord, SupportedFeature
+
+_ENTRY_FORMAT = 1
+
+# Fields that hold other values with fields of their own.
+_NESTED: Mapping[str, type] = {"endpoints": Endpoint, "features": SupportedFeature}
+
+
+class UnknownRecord(Exception):  # noqa: N818 - it names what was found
+    """A record type or version that this software does not know: it is older than the log, and must not go on."""
+
+
+class Entry(NamedTuple):
+    """What one log entry says."""
+
+    timestamp_ms: int
+    records: tuple[MetadataRecord, ...]
+
+
+class _Field(NamedTuple):
+    number: int
+    name: str
+    default: object
+    nested: "_Layout | None"
+
+
+class _Layout:
+    """How a dataclass is written: its fields by number."""
+
+    def __init__(self, cls: type) -> None:
+        self.cls: Any = cls
+        self.fields: list[_Field] = []
+        for number, field in enumerate(fields(cls)):
+            if field.name != "unknown_fields":
+                nested = _NESTED.get(field.name)
+                self.fields.append(_Field(number, field.name, field.default, _Layout(nested) if nested else None))
+        self.by_number = {field.number: field for field in self.fields}
+
+    def encode(self, value: object) -> dict[int, object]:
+        encoded: dict[int, object] = {}
+        for number, name, default, nested in self.fields:
+            content = getattr(value, name)
+            if default is not MISSING and content == default:
+                continue
+            encoded[number] = [nested.encode(item) for item in content] if nested is not None else content
+        unknown: Mapping[int, object] = getattr(value, "unknown_fields")  # noqa: B009 - every dataclass here has it
+        if unknown:
+            encoded.update(unknown)
+        return encoded
+
+    def decode(self, encoded: Mapping[int, Any]) -> Any:
+        values: dict[str, object] = {}
+        unknown: dict[int, object] = {}
+        for number, content in encoded.items():
+            field = self.by_number.get(number)
+            if field is None:
+                unknown[number] = content
+            elif field.nested is not None:
+                values[field.name] = tuple([field.nested.decode(item) for item in content])
+            else:
+                values[field.name] = tuple(content) if isinstance(content, list) else content
+        return self.cls(**values, unknown_fields=unknown) if unknown else self.cls(**values)
+
+
+_LAYOUTS: Mapping[int, _Layout] = {cls.TYPE: _Layout(cls) for cls in get_args(MetadataRecord)}
+
+
+def encode_record(record: MetadataRecord) -> bytes:
+    """Return one record, a CBOR item."""
+    return cbor2.dumps([record.TYPE, record.VERSION, _LAYOUTS[record.TYPE].encode(record)])
+
+
+def decode_record(item: object) -> MetadataRecord:
+    """Return the record of a decoded CBOR item. Raises UnknownRecord, or CorruptData when it is not a record at all."""
+    match item:
+        case [int() as type_number, int() as version, dict() as encoded]:
+            pass
+        case _:
+            raise CorruptData(f"expected a metadata record as [type, version, fields], found {item!r:.100}")
+    layout = _LAYOUTS.get(type_number)
+    if layout is None:
+        raise UnknownRecord(
+            f"the metadata log has a record of type {type_number}, which this version of penstock does not know; "
+            "start the version that wrote it, or a later one"
+        )
+    if version > layout.cls.VERSION:
+        raise UnknownRecord(
+            f"the metadata log has a {layout.cls.__name__} of version {version}, this version of penstock knows up to "
+            f"{layout.cls.VERSION}; start the version that wrote it, or a later one"
+        )
+    try:
+        record: MetadataRecord = layout.decode(encoded)
+    except (TypeError, ValueError, AttributeError) as error:
+        raise CorruptData(f"a {layout.cls.__name__} cannot be read: {error}") from error
+    return record
+
+
+def encode_entry(timestamp_ms: int, encoded_records: Sequence[bytes]) -> bytes:
+    """Return a log entry of records that are encoded already."""
+    head = b"\x83" + cbor2.dumps(_ENTRY_FORMAT) + cbor2.dumps(timestamp_ms)
+    return b"".join((head, _array_head(len(encoded_records)), *encoded_records))
+
+
+def decode_entry(command: bytes) -> Entry:
+    """Return what a log entry says. Raises CorruptData, UnknownRecord."""
+    match _loads(command):
+        case [int() as entry_format, int() as timestamp_ms, list() as items]:
+            pass
+        case _:
+            raise CorruptData("expected a metadata log entry as [format, timestamp, records]")
+    if entry_format != _ENTRY_FORMAT:
+        raise UnknownRecord(f"the metadata log has an entry of format {entry_format}, known is {_ENTRY_FORMAT}")
+    return Entry(timestamp_ms, tuple([decode_record(item) for item in items]))
+
+
+def _array_head(count: int) -> bytes:
+    """Return the head of a CBOR array (RFC 8949 §3), written by hand because the items are encoded already."""
+    if count < 24:
+        return bytes((0x80 | count,))
+    if count < 256:
+        return bytes((0x98, count))
+    if count < 65536:
+        return b"\x99" + count.to_bytes(2, "big")
+    return b"\x9a" + count.to_bytes(4, "big")
+
+
+def _loads(data: bytes) -> object:
+    try:
+        return cbor2.loads(data)
+    except (cbor2.CBORDecodeError, ValueError, TypeError) as error:
+        raise CorruptData(f"expected CBOR, found {data[:20].hex()}…: {error}") from error

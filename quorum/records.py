@@ -1,0 +1,269 @@
+"""The metadata records: every change of the cluster's metadata is one of these, under Kafka's names.
+
+A record is written as the CBOR array `[type, version, {number of field: value}]`; `type` is Kafka's number of the
+record type, a field's number is its place in the dataclass here. Fields with their default value are left out. A field
+whose number this software does not know is kept in `unknown_fields` and written out again; a record type or version
+that it does not know stops the node, because state that cannot be replayed cannot be served.
+
+Growing a record: add a field with a default at the end (before `unknown_fields`); raise `VERSION` only when older
+software must not read it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, TypeAlias
+from uuid import UUID
+
+# Directory ids that are not ids of a directory (Kafka's `DirectoryId`).
+DIRECTORY_UNASSIGNED = UUID(int=0)
+DIRECTORY_LOST = UUID(int=1)
+DIRECTORY_MIGRATING = UUID(int=2)
+
+NO_LEADER = -1
+# In a PartitionChangeRecord: the leader stays (and so does its epoch).
+NO_LEADER_CHANGE = -2
+
+LEADER_RECOVERED = 0
+LEADER_RECOVERING = 1
+NO_RECOVERY_STATE_CHANGE = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """A listener of a broker, as clients of that listener are told it."""
+
+    name: str
+    host: str
+    port: int
+    security_protocol: int = 0
+    unknown_fields: Mapping[int, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SupportedFeature:
+    """The levels of one feature that a broker supports, both ends included."""
+
+    name: str
+    min_supported_version: int
+    max_supported_version: int
+    unknown_fields: Mapping[int, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisterBrokerRecord:
+    """A process took the place of a broker; it replaces what was registered under that id."""
+
+    TYPE: ClassVar[int] = 0
+    VERSION: ClassVar[int] = 0
+
+    broker_id: int
+    incarnation_id: UUID
+    broker_epoch: int
+    endpoints: tuple[Endpoint, ...] = ()
+    features: tuple[SupportedFeature, ...] = ()
+    rack: str | None = None
+    is_fenced: bool = True
+    in_controlled_shutdown: bool = False
+    log_dirs: tuple[UUID, ...] = ()
+    unknown_fields: Mapping[int, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnregisterBrokerRecord:
+    """A broker is no part of the cluster any more."""
+
+    TYPE: ClassVar[int] = 1
+    VERSION: ClassVar[int] = 0
+
+    broker_id: int
+    broker_epoch: int
+    unknown_fields: Mapping[int, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicRecord:
+    """A topic exists; its configs and partitions follow."""
+
+    TYPE: ClassVar[int] = 2
+    VERSION: ClassVar[int] = 0
+
+    name: str
+    topic_id: UUID
+    unknown_fields: Mapping[int, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionRecord:
+    """A partition's whole registration. `directories` stands in the order of `replicas`."""
+
+    TYPE: ClassVar[int] = 3
+    VERSION: ClassVar[int] = 0
+
+    topic_id: UUID
+    partition_id: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    leader: int
+    leader_epoch: int
+    partition_epoch: int
+    directories: tuple[UUID, ...]
+    removing_replicas: tuple[int, ...] = ()
+    adding_replicas: tuple[int, ...] = ()
+    leader_recovery_state: int = LEADER_RECOVERED
+    elr: tuple[int, ...] = ()
+    last_known_elr: tuple[int, ...] = ()
+    unknown_fields: Mapping[int, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigRecord:
+    """A dynamic config of a resource was set, or removed when `value` is None."""
+
+    TYPE: ClassVar[int] = 4
+    VERSION: ClassVar[int] = 0
+
+    resource_type: int
+    resource_name: str
+    name: str
+    value: str | None
+    unknown_fields: Mapping[int, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionChangeRecord:
+    """Some fields of a partition changed; None (or the sentinel above) means unchanged.
+
+    Replay raises the partition epoch by one always and the leader epoch by one when `leader` is given.
+    """
+
+    TYPE: ClassVar[int] = 5
+    VERSION: ClassVar[int] = 0
+
+    topic_id: UUID
+    partition_id: int
+    isr: tuple[int, ...] | None = None
+    leader: int = NO_LEADER_CHANGE
+    replicas: tuple[int, ...] | None = None
+    removing_replicas: tuple[int, ...] | None = None
+    adding_replicas: tuple[int, ...] | None = None
+    leader_recovery_state: int = NO_RECOVERY_STATE_CHANGE
+    elr: tuple[int, ...] | None = None
+    last_known_elr: tuple[int, ...] | None = None
+    directories: tuple[UUID, ...] | None = None
+    unknown_fields: Mapping[int, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveTopicRecord:
+    """A topic, its partitions and its configs are gone."""
+
+    TYPE: ClassVar[int] = 9
+    VERSION: ClassVar[int] = 0
+
+    topic_id: UUID
+    unknown_fields: Mapping[int, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureLevelRecord:
+    """The cluster's finalized level of a feature; level 0 removes it."""
+
+    TYPE: ClassVar[int] = 12
+    VERSION: ClassVar[int] = 0
+
+    name: str
+    feature_level: int
+    unknown_fields: Mapping[int, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerIdsRecord:
+    """A block of producer ids went to a broker; the next block starts at `next_producer_id`."""
+
+    TYPE: ClassVar[int] = 15
+    VERSION: ClassVar[int] = 0
+
+    broker_id: int
+    broker_epoch: int
+    next_producer_id: int
+    unknown_fields: Mapping[int, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerRegistrationChangeRecord:
+    """Some fields of a registration changed; None means unchanged."""
+
+    TYPE: ClassVar[int] = 17
+    VERSION: ClassVar[int] = 0
+
+    broker_id: int
+    broker_epoch: int
+    is_fenced: bool | None = None
+    in_controlled_shutdown: bool | None = None
+    log_dirs: tuple[UUID, ...] | None = None
+    unknown_fields: Mapping[int, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BeginTransactionRecord:
+    """What follows takes effect at the end of the transaction, in one step (KIP-868)."""
+
+    TYPE: ClassVar[int] = 23
+    VERSION: ClassVar[int] = 0
+
+    name: str = ""
+    unknown_fields: Mapping[int, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndTransactionRecord:
+    """The records since BeginTransactionRecord take effect now."""
+
+    TYPE: ClassVar[int] = 24
+    VERSION: ClassVar[int] = 0
+
+    unknown_fields: Mapping[int, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AbortTransactionRecord:
+    """The records since BeginTransactionRecord never took effect."""
+
+    TYPE: ClassVar[int] = 25
+    VERSION: ClassVar[int] = 0
+
+    reason: str = ""
+    unknown_fields: Mapping[int, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterRecord:
+    """The cluster's id, the first record of every metadata log.
+
+    Kafka has no such record: it writes the id to every disk before the first start. Numbers from 10,000 on are not
+    Kafka's.
+    """
+
+    TYPE: ClassVar[int] = 10_000
+    VERSION: ClassVar[int] = 0
+
+    cluster_id: str
+    unknown_fields: Mapping[int, object] = field(default_factory=dict)
+
+
+MetadataRecord: TypeAlias = (
+    RegisterBrokerRecord
+    | UnregisterBrokerRecord
+    | TopicRecord
+    | PartitionRecord
+    | ConfigRecord
+    | PartitionChangeRecord
+    | RemoveTopicRecord
+    | FeatureLevelRecord
+    | ProducerIdsRecord
+    | BrokerRegistrationChangeRecord
+    | BeginTransactionRecord
+    | EndTransactionRecord
+    | AbortTransactionRecord
+    | ClusterRecord
+)

@@ -1,0 +1,81 @@
+"""An image as records, and back: what a snapshot holds."""
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+from . import records
+from .delta import MetadataDelta
+from .image import EMPTY_IMAGE, MetadataImage
+from .record_codec import decode_entry, encode_entry, encode_record
+from .records import MetadataRecord
+
+# A chunk is written in one go on the loop: 20 records take about 0.1 ms, the loop allows 0.2.
+RECORDS_PER_CHUNK = 20
+
+
+def image_records(image: MetadataImage) -> Iterator[MetadataRecord]:
+    """Yield the records that make this image from nothing, one at a time.
+
+    Features come first: they say how to read the rest.
+    """
+    for name, level in image.features.items():
+        yield records.FeatureLevelRecord(name=name, feature_level=level)
+    if image.cluster_id is not None:
+        yield records.ClusterRecord(cluster_id=image.cluster_id)
+    for broker in image.brokers.values():
+        yield records.RegisterBrokerRecord(
+            broker_id=broker.id,
+            incarnation_id=broker.incarnation_id,
+            broker_epoch=broker.epoch,
+            endpoints=broker.endpoints,
+            features=broker.features,
+            rack=broker.rack,
+            is_fenced=broker.is_fenced,
+            in_controlled_shutdown=broker.in_controlled_shutdown,
+            log_dirs=broker.directories,
+        )
+    for topic_id, topic in image.topics.by_id.items():
+        yield records.TopicRecord(name=topic.name, topic_id=topic_id)
+        for index, partition in enumerate(topic.partitions):
+            yield records.PartitionRecord(
+                topic_id=topic_id,
+                partition_id=index,
+                replicas=partition.replicas,
+                isr=partition.isr,
+                leader=partition.leader,
+                leader_epoch=partition.leader_epoch,
+                partition_epoch=partition.partition_epoch,
+                directories=partition.directories,
+                removing_replicas=partition.removing_replicas,
+                adding_replicas=partition.adding_replicas,
+                leader_recovery_state=partition.leader_recovery_state,
+                elr=partition.elr,
+                last_known_elr=partition.last_known_elr,
+            )
+    for resource, values in image.configs.by_resource.items():
+        for name, value in values.items():
+            yield records.ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=value)
+    if image.next_producer_id:
+        yield records.ProducerIdsRecord(broker_id=-1, broker_epoch=-1, next_producer_id=image.next_producer_id)
+
+
+def image_chunks(image: MetadataImage) -> Iterator[bytes]:
+    """Yield the image as encoded chunks; making one is short enough to be done on the loop."""
+    remaining = image_records(image)
+    while chunk := [encode_record(record) for record in islice(remaining, RECORDS_PER_CHUNK)]:
+        yield encode_entry(image.timestamp_ms, chunk)
+
+
+def image_from_chunks(chunks: Iterable[bytes], *, offset: int, epoch: int) -> MetadataImage:
+    """Return the image of a snapshot whose last entry stands at `offset`.
+
+    Raises CorruptData, UnknownRecord, ReplayError.
+    """
+    delta = MetadataDelta(EMPTY_IMAGE)
+    timestamp_ms = 0
+    for chunk in chunks:
+        entry = decode_entry(chunk)
+        timestamp_ms = entry.timestamp_ms
+        for record in entry.records:
+            delta.replay(record)
+    return delta.apply(offset=offset, epoch=epoch, timestamp_ms=timestamp_ms)
