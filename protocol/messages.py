@@ -1,0 +1,151 @@
+"""Requests and responses: frames in, kio's classes out, and back.
+
+Callers see one class for each message, that of its latest version (`versions.class_version` says which), whatever
+version is on the wire. Produce requests, Fetch requests and their responses have modules of their own, for speed.
+"""
+
+from functools import cache
+from struct import Struct
+from typing import Final, NamedTuple, TypeAlias
+
+from kio.index import load_request_schema, load_response_schema
+from kio.schema.errors import ErrorCode as KioErrorCode
+from kio.static.protocol import RequestPayload, ResponsePayload
+
+from .apis import APIS, ApiKey, request_header_version, response_header_version
+from .decoding import EntityReader, entity_reader, skip_tagged
+from .encoding import entity_writer
+from .errors import CorruptData, ErrorCode
+from .primitives import GARBAGE_ERRORS, Buffer, Writer, take
+from .versions import class_version
+
+Request: TypeAlias = RequestPayload
+Response: TypeAlias = ResponsePayload
+
+_HEADER = Struct(">hhih")
+_REQUEST_START = Struct(">ihhih")
+_RESPONSE_START = Struct(">ii")
+_SIZE = Struct(">i")
+_NO_TAGS: Final = b"\0"
+
+
+class RequestHeader(NamedTuple):
+    """What stands before a request's body, which begins at `body_offset` of the same buffer."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+    body_offset: int
+
+
+def decode_header(buffer: Buffer, offset: int = 0) -> RequestHeader:
+    """The header at `offset` of a frame without its size.
+
+    CorruptData when the API does not exist or the version is not one that Kafka 4.3.1 serves. Only ApiVersions may come
+    in any version, with a body that is not to be read: the answer is UNSUPPORTED_VERSION in version 0 (KIP-511).
+    """
+    try:
+        api_key, version, correlation_id, client_id_size = _HEADER.unpack_from(buffer, offset)
+        position = offset + _HEADER.size
+        if client_id_size < 0:
+            client_id = None
+        else:
+            client_id = str(take(buffer, position, client_id_size), "utf-8")
+            position += client_id_size
+        api = APIS.get(api_key)
+        if api is None:
+            raise CorruptData(f"there is no API {api_key} (version {version}, correlation id {correlation_id})")
+        if not api.has_version(version):
+            if api_key == ApiKey.API_VERSIONS:
+                return RequestHeader(api_key, version, correlation_id, client_id, len(buffer))
+            raise CorruptData(
+                f"{api.name} came in version {version}; {api.min_version} to {api.max_version} are served"
+            )
+        if api.is_flexible(version):
+            position = position + 1 if buffer[position] == 0 else skip_tagged(buffer, position)
+    except GARBAGE_ERRORS as error:
+        raise CorruptData(f"a request header could not be read: {error}") from None
+    return RequestHeader(api_key, version, correlation_id, client_id, position)
+
+
+def decode_request(api_key: int, version: int, buffer: Buffer, offset: int) -> Request:
+    """The body from `offset` to the end of `buffer`. CorruptData when it is not exactly one such request."""
+    return _whole(_request_reader(api_key, version), buffer, offset, f"{APIS[api_key].name} request v{version}")  # type: ignore[return-value]
+
+
+def encode_response(api_key: int, version: int, correlation_id: int, response: Response) -> bytes:
+    """The whole frame with its size. `response` is of the class that stands for `version`."""
+    out = bytearray(_RESPONSE_START.pack(0, correlation_id))
+    if response_header_version(api_key, version) == 1:
+        out += _NO_TAGS
+    _response_writer(api_key, version, type(response))(out, response)
+    _SIZE.pack_into(out, 0, len(out) - _SIZE.size)
+    return bytes(out)
+
+
+def encode_request(api_key: int, version: int, correlation_id: int, client_id: str | None, request: Request) -> bytes:
+    """The whole frame with its size, as a client sends it."""
+    name = b"" if client_id is None else client_id.encode()
+    out = bytearray(
+        _REQUEST_START.pack(0, api_key, version, correlation_id, -1 if client_id is None else len(name)) + name
+    )
+    if request_header_version(api_key, version) == 2:
+        out += _NO_TAGS
+    _request_writer(api_key, version, type(request))(out, request)
+    _SIZE.pack_into(out, 0, len(out) - _SIZE.size)
+    return bytes(out)
+
+
+def decode_response(api_key: int, version: int, buffer: Buffer, offset: int = 0) -> tuple[int, Response]:
+    """(correlation id, response) from a frame without its size. CorruptData when it is not exactly one response."""
+    what = f"{APIS[api_key].name} response v{version}"
+    if len(buffer) < offset + _SIZE.size:
+        raise CorruptData(f"{what}: no correlation id in {len(buffer) - offset} bytes")
+    (correlation_id,) = _SIZE.unpack_from(buffer, offset)
+    position = offset + _SIZE.size
+    if response_header_version(api_key, version) == 1:
+        try:
+            position = skip_tagged(buffer, position)
+        except GARBAGE_ERRORS as error:
+            raise CorruptData(f"{what}: its header could not be read: {error}") from None
+    return correlation_id, _whole(_response_reader(api_key, version), buffer, position, what)  # type: ignore[return-value]
+
+
+def kio_error(code: ErrorCode) -> KioErrorCode:
+    """The code as kio's classes want it."""
+    return KioErrorCode(int(code))
+
+
+def _whole(read: EntityReader, buffer: Buffer, offset: int, what: str) -> object:
+    try:
+        entity, position = read(buffer, offset)
+    except CorruptData as error:
+        raise CorruptData(f"{what}: {error}") from None
+    except GARBAGE_ERRORS as error:
+        raise CorruptData(f"{what} could not be read: {error}") from None
+    if position != len(buffer):
+        raise CorruptData(f"{what} is followed by {len(buffer) - position} bytes too many")
+    return entity
+
+
+@cache
+def _request_reader(api_key: int, version: int) -> EntityReader:
+    target = load_request_schema(api_key, class_version(api_key, version))
+    return entity_reader(load_request_schema(api_key, version), target)
+
+
+@cache
+def _response_reader(api_key: int, version: int) -> EntityReader:
+    target = load_response_schema(api_key, class_version(api_key, version))
+    return entity_reader(load_response_schema(api_key, version), target)
+
+
+@cache
+def _request_writer(api_key: int, version: int, source: type[Request]) -> Writer:
+    return entity_writer(load_request_schema(api_key, version), source)
+
+
+@cache
+def _response_writer(api_key: int, version: int, source: type[Response]) -> Writer:
+    return entity_writer(load_response_schema(api_key, version), source)
