@@ -88,11 +88,13 @@ class Outbox:
         if self._is_paused or self._is_reading or self._is_yielding or self._is_finished:
             return
         ready: list[bytes] = []
+        ready_bytes = 0
         slots = self.slots
         while self._parts or slots:
             if self._parts:
                 if not self._send_parts(ready):
                     return
+                ready_bytes = 0
                 continue
             answer = slots[0].answer
             if answer is None:
@@ -101,6 +103,12 @@ class Outbox:
             if isinstance(answer, bytes):
                 self.unsent_bytes -= len(answer)
                 ready.append(answer)
+                ready_bytes += len(answer)
+                if ready_bytes >= WRITE_BUFFER_BYTES:
+                    self._write(ready)
+                    ready_bytes = 0
+                    if not self._has_room():
+                        return
             elif isinstance(answer, CloseConnection):
                 self._write(ready)
                 self._is_finished = True
@@ -137,7 +145,7 @@ class Outbox:
                 if ready_bytes >= PIECE_BYTES or turn_cost >= TURN_BYTES:
                     self._write(ready)
                     ready_bytes = 0
-                    if self._is_paused:
+                    if not self._has_room():
                         return False
                 if turn_cost >= TURN_BYTES:
                     self._is_yielding = True
@@ -156,6 +164,9 @@ class Outbox:
                 parts.popleft()
                 self._offset = 0
         return True
+
+    def _has_room(self) -> bool:
+        return not self._is_paused
 
     def _write(self, ready: list[bytes]) -> None:
         if not ready:
