@@ -1,0 +1,96 @@
+"""The jars of Apache Kafka, resolved once by Maven into a cache folder outside the source tree."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+POM = Path(__file__).with_name("pom.xml")
+LOGGING = Path(__file__).with_name("log4j2.properties")
+INSTALL_TIMEOUT_S = 600
+
+
+class JarsUnavailable(Exception):
+    """Apache Kafka cannot be had here; the message says what is missing and how to get it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaJars:
+    """An installed set of jars."""
+
+    directory: Path
+    java: str
+
+    @property
+    def classpath(self) -> str:
+        """Every jar, as Java's wildcard."""
+        return str(self.directory / "*")
+
+    def command(self, main_class: str, *arguments: str, heap_mib: int = 256, log_level: str = "WARN") -> list[str]:
+        """The command line that runs `main_class`; made for short runs: small heap, serial collector, first compiler only."""
+        return [
+            self.java,
+            f"-Xmx{heap_mib}m",
+            "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1",
+            "-Djava.awt.headless=true",
+            f"-Dlog4j2.configurationFile={LOGGING}",
+            f"-Danchor.log.level={log_level}",
+            "-cp",
+            self.classpath,
+            main_class,
+            *arguments,
+        ]
+
+
+def install() -> KafkaJars:
+    """The jars, resolved now if they are not in the cache yet.
+
+    The cache is `$XDG_CACHE_HOME/penstock` (`~/.cache/penstock`), one folder for each content of `pom.xml`.
+    Raises `JarsUnavailable` without Java 17 or newer, or when they must be resolved and Maven is missing or fails.
+    """
+    java = shutil.which("java")
+    if java is None:
+        raise JarsUnavailable("Apache Kafka's tools need Java 17 or newer (Debian: apt-get install default-jre-headless)")
+    stamp = hashlib.sha256(POM.read_bytes()).hexdigest()[:16]
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "penstock"
+    directory = cache / f"kafka-jars-{stamp}"
+    if not directory.is_dir():
+        _resolve(directory)
+    return KafkaJars(directory=directory, java=java)
+
+
+def _resolve(directory: Path) -> None:
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise JarsUnavailable("Apache Kafka's jars are fetched with Maven (Debian: apt-get install maven)")
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=directory.parent, prefix="kafka-jars-") as work:
+        # The pom is copied out so that Maven writes nothing beside the committed one.
+        shutil.copy(POM, work)
+        result = subprocess.run(
+            [
+                maven,
+                *("-B", "-q", "-f", str(Path(work) / POM.name)),
+                "dependency:copy-dependencies",
+                "-DincludeScope=runtime",
+                f"-DoutputDirectory={work}/lib",
+            ],
+            capture_output=True,
+            text=True,
+            timeout=INSTALL_TIMEOUT_S,
+            check=False,
+        )
+        if result.returncode != 0:
+            raise JarsUnavailable(f"Maven could not resolve Apache Kafka's jars: {result.stdout[-600:].strip()}")
+        try:
+            # Renamed when whole: a second process that resolves at the same time finds all jars or none.
+            Path(work, "lib").rename(directory)
+        except OSError:
+            if not directory.is_dir():
+                raise

@@ -1,0 +1,58 @@
+"""Apache Kafka's command line tools, run against any bootstrap address."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+
+from .jars import KafkaJars
+
+TOOL_TIMEOUT_S = 90.0
+"""A Java tool needs 2 to 5 s on a quiet machine; the rest is for busy ones."""
+
+MAIN_CLASSES = {
+    "broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
+    "cluster": "org.apache.kafka.tools.ClusterTool",
+    "configs": "kafka.admin.ConfigCommand",
+    "console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+    "console-producer": "org.apache.kafka.tools.ConsoleProducer",
+    "consumer-perf-test": "org.apache.kafka.tools.ConsumerPerformance",
+    "delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
+    "dump-log": "kafka.tools.DumpLogSegments",
+    "e2e-latency": "org.apache.kafka.tools.EndToEndLatency",
+    "features": "org.apache.kafka.tools.FeatureCommand",
+    "get-offsets": "org.apache.kafka.tools.GetOffsetShell",
+    "log-dirs": "org.apache.kafka.tools.LogDirsCommand",
+    "producer-perf-test": "org.apache.kafka.tools.ProducerPerformance",
+    "storage": "kafka.tools.StorageTool",
+    "topics": "org.apache.kafka.tools.TopicCommand",
+    "transactions": "org.apache.kafka.tools.TransactionsCommand",
+    "verifiable-producer": "org.apache.kafka.tools.VerifiableProducer",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResult:
+    """What a tool printed, standard error after standard output, and its exit code."""
+
+    output: str
+    exit_code: int
+
+    @property
+    def lines(self) -> list[str]:
+        return self.output.splitlines()
+
+
+def run_tool(
+    jars: KafkaJars, name: str, *arguments: str | int, stdin: str = "", timeout_s: float = TOOL_TIMEOUT_S
+) -> ToolResult:
+    """Run one of `MAIN_CLASSES` to its end; raises `subprocess.TimeoutExpired` past the deadline."""
+    result = subprocess.run(
+        jars.command(MAIN_CLASSES[name], *map(str, arguments)),
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+    )
+    return ToolResult(output=result.stdout + result.stderr, exit_code=result.returncode)

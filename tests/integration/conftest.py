@@ -1,0 +1,79 @@
+"""A running broker for every test here, and the clients that need more than Python.
+
+`PENSTOCK_TEST_BOOTSTRAP=host:port` runs the same tests against that broker instead, Apache Kafka for instance: that is how
+the tests themselves are tried.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NoReturn, Protocol
+
+import pytest
+
+from penstock.bench.anchor.jars import JarsUnavailable, KafkaJars, install
+from penstock.bench.anchor.tools import ToolResult, run_tool
+LocalCluster: object
+
+
+class KafkaTool(Protocol):
+    """Runs one of Apache Kafka's tools against the broker under test; fails the test on a non-zero exit unless told not to."""
+
+    def __call__(self, name: str, *arguments: str | int, stdin: str = "", check: bool = True) -> ToolResult: ...
+
+
+@pytest.fixture(scope="session")
+def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of the broker under test: one node with defaults, shared by the session; use topic names of your own."""
+    given = os.environ.get("PENSTOCK_TEST_BOOTSTRAP")
+    if given:
+        yield given
+        return
+    with LocalCluster(tmp_path_factory.mktemp("cluster")) as cluster:
+        yield cluster.bootstrap
+
+
+@pytest.fixture
+def topic(request: pytest.FixtureRequest) -> str:
+    """A topic name of this test's own; the topic is not created."""
+    name = "".join(character if character.isalnum() else "-" for character in request.node.name)
+    return f"{name[:80]}-{os.getpid()}-{next(_numbers)}"
+
+
+@pytest.fixture(scope="session")
+def kafka_jars() -> KafkaJars:
+    try:
+        return install()
+    except JarsUnavailable as missing:
+        unavailable(str(missing))
+
+
+@pytest.fixture
+def kafka_tool(kafka_jars: KafkaJars, bootstrap: str) -> KafkaTool:
+    def run(name: str, *arguments: str | int, stdin: str = "", check: bool = True) -> ToolResult:
+        result = run_tool(kafka_jars, name, "--bootstrap-server", bootstrap, *arguments, stdin=stdin)
+        assert result.exit_code == 0 or not check, result.output[-3000:]
+        return result
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def kcat() -> Path:
+    found = shutil.which("kcat") or shutil.which("kafkacat")
+    if found is None:
+        unavailable("kcat is not installed (Debian: apt-get install kcat)")
+    return Path(found)
+
+
+def unavailable(sentence: str) -> NoReturn:
+    """Leave a test out for want of something on this machine; in CI that is a failure, for there everything is installed."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(sentence)
+    pytest.skip(sentence)
+
+
+_numbers = iter(range(1_000_000))
