@@ -15,7 +15,7 @@ LOGGING = Path(__file__).with_name("log4j2.properties")
 INSTALL_TIMEOUT_S = 600
 
 
-class JarsUnavailable(Exception):
+class JarsUnavailableError(Exception):
     """Apache Kafka cannot be had here; the message says what is missing and how to get it."""
 
 
@@ -32,7 +32,7 @@ class KafkaJars:
         return str(self.directory / "*")
 
     def command(self, main_class: str, *arguments: str, heap_mib: int = 256, log_level: str = "WARN") -> list[str]:
-        """The command line that runs `main_class`; made for short runs: small heap, serial collector, first compiler only."""
+        """The command line that runs `main_class`, tuned for short runs: small heap, first compiler only."""
         return [
             self.java,
             f"-Xmx{heap_mib}m",
@@ -52,11 +52,13 @@ def install() -> KafkaJars:
     """The jars, resolved now if they are not in the cache yet.
 
     The cache is `$XDG_CACHE_HOME/penstock` (`~/.cache/penstock`), one folder for each content of `pom.xml`.
-    Raises `JarsUnavailable` without Java 17 or newer, or when they must be resolved and Maven is missing or fails.
+    Raises `JarsUnavailableError` without Java 17 or newer, or when they must be resolved and Maven is missing or fails.
     """
     java = shutil.which("java")
     if java is None:
-        raise JarsUnavailable("Apache Kafka's tools need Java 17 or newer (Debian: apt-get install default-jre-headless)")
+        raise JarsUnavailableError(
+            "Apache Kafka's tools need Java 17 or newer (Debian: apt-get install default-jre-headless)"
+        )
     stamp = hashlib.sha256(POM.read_bytes()).hexdigest()[:16]
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "penstock"
     directory = cache / f"kafka-jars-{stamp}"
@@ -68,7 +70,7 @@ def install() -> KafkaJars:
 def _resolve(directory: Path) -> None:
     maven = shutil.which("mvn")
     if maven is None:
-        raise JarsUnavailable("Apache Kafka's jars are fetched with Maven (Debian: apt-get install maven)")
+        raise JarsUnavailableError("Apache Kafka's jars are fetched with Maven (Debian: apt-get install maven)")
     directory.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=directory.parent, prefix="kafka-jars-") as work:
         # The pom is copied out so that Maven writes nothing beside the committed one.
@@ -87,7 +89,7 @@ def _resolve(directory: Path) -> None:
             check=False,
         )
         if result.returncode != 0:
-            raise JarsUnavailable(f"Maven could not resolve Apache Kafka's jars: {result.stdout[-600:].strip()}")
+            raise JarsUnavailableError(f"Maven could not resolve Apache Kafka's jars: {result.stdout[-600:].strip()}")
         try:
             # Renamed when whole: a second process that resolves at the same time finds all jars or none.
             Path(work, "lib").rename(directory)

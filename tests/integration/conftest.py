@@ -1,7 +1,7 @@
 """A running broker for every test here, and the clients that need more than Python.
 
-`PENSTOCK_TEST_BOOTSTRAP=host:port` runs the same tests against that broker instead, Apache Kafka for instance: that is how
-the tests themselves are tried.
+`PENSTOCK_TEST_BOOTSTRAP=host:port` runs the same tests against that broker instead, Apache Kafka for instance: that is
+how the tests themselves are tried.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from typing import NoReturn, Protocol
 
 import pytest
 
-from penstock.bench.anchor.jars import JarsUnavailable, KafkaJars, install
+from penstock.bench.anchor.jars import JarsUnavailableError, KafkaJars, install
 from penstock.bench.anchor.tools import ToolResult, run_tool
-LocalCluster: object
+from penstock.chaos.cluster import LocalCluster
 
 
 class KafkaTool(Protocol):
-    """Runs one of Apache Kafka's tools against the broker under test; fails the test on a non-zero exit unless told not to."""
+    """Runs one of Apache Kafka's tools against the broker under test; a non-zero exit fails the test if `check`."""
 
     def __call__(self, name: str, *arguments: str | int, stdin: str = "", check: bool = True) -> ToolResult: ...
 
 
 @pytest.fixture(scope="session")
 def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of the broker under test: one node with defaults, shared by the session; use topic names of your own."""
+    """The broker under test: one node with defaults, shared by the session; use topic names of your own."""
     given = os.environ.get("PENSTOCK_TEST_BOOTSTRAP")
     if given:
         yield given
@@ -47,7 +47,7 @@ def topic(request: pytest.FixtureRequest) -> str:
 def kafka_jars() -> KafkaJars:
     try:
         return install()
-    except JarsUnavailable as missing:
+    except JarsUnavailableError as missing:
         unavailable(str(missing))
 
 
@@ -70,7 +70,7 @@ def kcat() -> Path:
 
 
 def unavailable(sentence: str) -> NoReturn:
-    """Leave a test out for want of something on this machine; in CI that is a failure, for there everything is installed."""
+    """Leave a test out for want of something on this machine; in CI, where everything is installed, fail it."""
     if os.environ.get("CI") == "true":
         pytest.fail(sentence)
     pytest.skip(sentence)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 import pytest
 from confluent_kafka import (
@@ -17,20 +17,16 @@ from confluent_kafka import (
     Producer,
     TopicPartition,
 )
-from confluent_kafka.admin import (
-    AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    NewPartitions,
-    NewTopic,
-    OffsetSpec,
-    ResourceType,
-)
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
+from confluent_kafka.admin._listoffsets import OffsetSpec
+from confluent_kafka.admin._resource import ResourceType
+from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 pytestmark = pytest.mark.integration
 
 DEADLINE_S = 30.0
+NOTHING: Mapping[str, object] = MappingProxyType({})
 
 
 @pytest.fixture
@@ -44,7 +40,7 @@ def consumer(bootstrap: str) -> Iterator[Consumer]:
     client = Consumer(
         {
             "bootstrap.servers": bootstrap,
-            "group.id": f"unused-{uuid.uuid4()}",
+            "group.id": "unused",
             "enable.auto.commit": False,
             "enable.partition.eof": True,
             "auto.offset.reset": "error",
@@ -63,7 +59,9 @@ def create(admin: AdminClient, topic: str, partitions: int = 1, **config: str) -
     return topic
 
 
-def produce(bootstrap: str, topic: str, values: Sequence[bytes | None], partition: int = 0, **settings: object) -> list[int]:
+def produce(
+    bootstrap: str, topic: str, values: Sequence[bytes | None], settings: Mapping[str, object] = NOTHING
+) -> list[int]:
     """Send all; the offsets in the order of `values`. Raises the first delivery error."""
     producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, **settings})
     offsets: list[int] = []
@@ -76,7 +74,7 @@ def produce(bootstrap: str, topic: str, values: Sequence[bytes | None], partitio
             offsets.append(message.offset() or 0)
 
     for value in values:
-        producer.produce(topic, value, partition=partition, on_delivery=delivered)
+        producer.produce(topic, value, partition=0, on_delivery=delivered)
         producer.poll(0)
     assert producer.flush(DEADLINE_S) == 0
     if errors:
@@ -84,8 +82,8 @@ def produce(bootstrap: str, topic: str, values: Sequence[bytes | None], partitio
     return offsets
 
 
-def read_to_end(consumer: Consumer, topic: str, partition: int = 0, offset: int = OFFSET_BEGINNING) -> list[Message]:
-    consumer.assign([TopicPartition(topic, partition, offset)])
+def read_to_end(consumer: Consumer, topic: str, offset: int = OFFSET_BEGINNING) -> list[Message]:
+    consumer.assign([TopicPartition(topic, 0, offset)])
     messages: list[Message] = []
     while True:
         message = consumer.poll(DEADLINE_S)
@@ -105,7 +103,7 @@ def test_records_come_back_in_order_with_contiguous_offsets(
 ) -> None:
     create(admin, topic)
     values = [f"value {i}".encode() for i in range(1000)]
-    offsets = produce(bootstrap, topic, values, acks=acks, **{"enable.idempotence": acks == "all"})
+    offsets = produce(bootstrap, topic, values, {"acks": acks, "enable.idempotence": acks == "all"})
     messages = read_to_end(consumer, topic)
     assert [message.value() for message in messages] == values
     assert [message.offset() for message in messages] == list(range(1000))
@@ -119,7 +117,7 @@ def test_every_compression_type_comes_back(
 ) -> None:
     create(admin, topic)
     values = [f"{codec} {i} ".encode() * 20 for i in range(500)]
-    produce(bootstrap, topic, values, **{"compression.type": codec, "linger.ms": 20})
+    produce(bootstrap, topic, values, {"compression.type": codec, "linger.ms": 20})
     assert [message.value() for message in read_to_end(consumer, topic)] == values
 
 
@@ -128,7 +126,7 @@ def test_headers_null_keys_null_values_and_timestamps_survive(
 ) -> None:
     create(admin, topic)
     producer = Producer({"bootstrap.servers": bootstrap})
-    headers = [("a", b"1"), ("a", b"2"), ("empty", b""), ("null", None)]
+    headers: list[tuple[str, str | bytes | None]] = [("a", b"1"), ("a", b"2"), ("empty", b""), ("null", None)]
     producer.produce(topic, b"v", key=None, headers=headers, timestamp=1_000_000)
     producer.produce(topic, None, key=b"k", timestamp=2_000_000)
     producer.produce(topic, b"", key=b"")
@@ -142,9 +140,9 @@ def test_headers_null_keys_null_values_and_timestamps_survive(
 
 def test_sizes_from_nothing_to_the_limit(bootstrap: str, admin: AdminClient, consumer: Consumer, topic: str) -> None:
     create(admin, topic)
-    # 1,048,588 bytes is Kafka's default message.max.bytes; a batch of one record adds 61 bytes of header and up to 12 more.
+    # 1,048,588 bytes is Kafka's default message.max.bytes; a batch of one record adds 61 bytes, 12 of its own.
     values = [b"x" * size for size in (0, 1, 16_383, 16_384, 65_536, 1_000_000, 1_048_588 - 61 - 12)]
-    produce(bootstrap, topic, values, **{"message.max.bytes": 2_000_000, "linger.ms": 0})
+    produce(bootstrap, topic, values, {"message.max.bytes": 2_000_000, "linger.ms": 0})
     assert [message.value() for message in read_to_end(consumer, topic)] == values
 
 
@@ -153,7 +151,7 @@ def test_a_record_over_the_limit_is_refused_and_the_next_one_is_taken(
 ) -> None:
     create(admin, topic)
     with pytest.raises(KafkaException) as refused:
-        produce(bootstrap, topic, [b"x" * 1_100_000], **{"message.max.bytes": 2_000_000})
+        produce(bootstrap, topic, [b"x" * 1_100_000], {"message.max.bytes": 2_000_000})
     assert refused.value.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE
     produce(bootstrap, topic, [b"small"])
     assert [message.value() for message in read_to_end(consumer, topic)] == [b"small"]
@@ -166,7 +164,13 @@ def test_seek_by_offset_and_by_time(bootstrap: str, admin: AdminClient, consumer
         producer.produce(topic, str(i).encode(), timestamp=1_600_000_000_000 + i * 1000)
         if i % 10 == 9:
             producer.flush(DEADLINE_S)
-    assert [message.value() for message in read_to_end(consumer, topic, offset=95)] == [b"95", b"96", b"97", b"98", b"99"]
+    assert [message.value() for message in read_to_end(consumer, topic, offset=95)] == [
+        b"95",
+        b"96",
+        b"97",
+        b"98",
+        b"99",
+    ]
     (found,) = consumer.offsets_for_times([TopicPartition(topic, 0, 1_600_000_000_000 + 41_500)], DEADLINE_S)
     assert found.offset == 42
     (past,) = consumer.offsets_for_times([TopicPartition(topic, 0, 1_700_000_000_000)], DEADLINE_S)
@@ -231,7 +235,9 @@ def test_topic_configs_are_described_and_altered_live(bootstrap: str, admin: Adm
     assert admin.describe_configs([resource])[resource].result(DEADLINE_S)["retention.ms"].value == "86400000"
 
 
-def test_records_are_deleted_up_to_an_offset(bootstrap: str, admin: AdminClient, consumer: Consumer, topic: str) -> None:
+def test_records_are_deleted_up_to_an_offset(
+    bootstrap: str, admin: AdminClient, consumer: Consumer, topic: str
+) -> None:
     create(admin, topic)
     produce(bootstrap, topic, [str(i).encode() for i in range(10)])
     target = TopicPartition(topic, 0, 6)

@@ -180,7 +180,9 @@ def test_verifiable_producer_has_every_record_acknowledged(kafka_tool: Tool, top
     assert not [event for event in events if event["name"] == "producer_send_error"]
 
 
-def test_producer_performance_tool_sends_all(kafka_jars: KafkaJars, bootstrap: str, kafka_tool: Tool, topic: str) -> None:
+def test_producer_performance_tool_sends_all(
+    kafka_jars: KafkaJars, bootstrap: str, kafka_tool: Tool, topic: str
+) -> None:
     create(kafka_tool, topic, 3)
     result = run_tool(
         kafka_jars,
