@@ -21,6 +21,9 @@ class _Subcommand:
 _SUBCOMMANDS: Final = {
     "up": _Subcommand(".chaos.up_command", "up", "Start a cluster on this machine."),
     "down": _Subcommand(".chaos.down_command", "down", "Stop a cluster that `up` started."),
+    "topic": _Subcommand(".client.topic_commands", "topic", "Create, list, describe, alter and delete topics."),
+    "produce": _Subcommand(".client.produce_command", "produce", "Send lines as records."),
+    "consume": _Subcommand(".client.consume_command", "consume", "Print records."),
     "completion": _Subcommand(
         ".client.completion_command", "completion", "Print the script that completes commands in a shell."
     ),

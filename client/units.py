@@ -10,6 +10,11 @@ def format_count(count: int) -> str:
     return f"{count:,}"
 
 
+def format_records(count: int) -> str:
+    """`1 record`, `1,000 records`."""
+    return f"{count:,} record{'' if count == 1 else 's'}"
+
+
 def format_bytes(size_bytes: int) -> str:
     """Three digits or so: `999 B`, `1.5 KiB`, `23.4 MiB`."""
     if size_bytes < 1024:

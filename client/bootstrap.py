@@ -1,0 +1,159 @@
+"""How commands reach a cluster: the options they share, and sentences for what goes wrong on the way."""
+
+import functools
+import logging
+import socket
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Concatenate, Final, ParamSpec, TypeVar
+
+import click
+from confluent_kafka import KafkaError, KafkaException
+
+from .addresses import Address, parse_addresses
+
+# Not PENSTOCK_…: such variables are properties of a node.
+ENVIRONMENT_VARIABLE: Final = "KAFKA_BOOTSTRAP_SERVERS"
+DEFAULT_BOOTSTRAP: Final = "127.0.0.1:9092"
+DEFAULT_TIMEOUT_S: Final = 10.0
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+# It has no handlers: librdkafka would write every refused connection to standard error, where our own sentence goes.
+SILENT_LOGGER: Final = logging.getLogger("penstock.librdkafka")
+SILENT_LOGGER.addHandler(logging.NullHandler())
+SILENT_LOGGER.propagate = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bootstrap:
+    """Which cluster, and how long to wait for an answer."""
+
+    addresses: tuple[Address, ...]
+    timeout_s: float = DEFAULT_TIMEOUT_S
+    # librdkafka's own properties, as -X gives them.
+    properties: Mapping[str, str]
+
+    def __str__(self) -> str:
+        return ",".join(str(address) for address in self.addresses)
+
+    def client_config(self, **defaults: str | float) -> dict[str, str | int | float | bool]:
+        """librdkafka's configuration; in the names of `defaults` underscores are dots. What -X set wins."""
+        return {
+            "bootstrap.servers": str(self),
+            "client.id": "penstock-terminal",
+            **{name.replace("_", "."): value for name, value in defaults.items()},
+            **self.properties,
+        }
+
+    def check_reachable(self) -> None:
+        """Raises ClickException when no address takes a connection; Kafka's client would only ever say: timed out."""
+        reasons = []
+        for address in self.addresses:
+            try:
+                socket.create_connection((address.host, address.port), timeout=self.timeout_s).close()
+            except OSError as error:
+                reasons.append(f"{address}: {_reason(error)}")
+            else:
+                return
+        hint = ""
+        if str(self) == DEFAULT_BOOTSTRAP:
+            hint = f" `penstock up` starts a cluster there; --bootstrap or {ENVIRONMENT_VARIABLE} names another."
+        raise click.ClickException(f"No broker can be reached ({'; '.join(reasons)}).{hint}")
+
+    @contextmanager
+    def sentences(self) -> Iterator[None]:
+        """What Kafka's client raises becomes one sentence with exit status 1."""
+        try:
+            yield
+        except KafkaException as error:
+            reason = error.args[0] if error.args else None
+            if not isinstance(reason, KafkaError):
+                raise click.ClickException(str(error)) from error
+            raise click.ClickException(self.sentence(reason)) from error
+
+    def sentence(self, error: KafkaError) -> str:
+        """What to tell a person about an error of the client, or of a broker."""
+        code = error.code()
+        if code in (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN):
+            return f"{self} took the connection but gave no answer as a Kafka broker within {self.timeout_s:g} s."
+        if code == KafkaError._INVALID_ARG:
+            return f"The Kafka client refuses: {error.str()}"
+        if code == KafkaError._MSG_TIMED_OUT:
+            return "A record was not acknowledged in time; whether it was stored is not known."
+        return f"{error.str().removeprefix('Broker: ').rstrip('.')} ({error.name()})."
+
+
+def bootstrap_options(command: Callable[Concatenate[Bootstrap, _P], _R]) -> Callable[_P, _R]:
+    """Gives a command the options of `Bootstrap`, and the value as first argument."""
+
+    @click.option(
+        "--bootstrap",
+        "-b",
+        "addresses",
+        metavar="HOST:PORT,…",
+        envvar=ENVIRONMENT_VARIABLE,
+        default=DEFAULT_BOOTSTRAP,
+        show_default=True,
+        show_envvar=True,
+        callback=_addresses,
+        help="Brokers to ask first.",
+    )
+    @click.option(
+        "--timeout",
+        "timeout_s",
+        type=click.FloatRange(min=0.1),
+        default=DEFAULT_TIMEOUT_S,
+        show_default=True,
+        metavar="SECONDS",
+        help="How long to wait for an answer.",
+    )
+    @click.option(
+        "-X",
+        "--client-property",
+        "properties",
+        metavar="KEY=VALUE",
+        multiple=True,
+        callback=_properties,
+        help="A property of the Kafka client (librdkafka); may be repeated.",
+    )
+    @functools.wraps(command)
+    def with_bootstrap(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        addresses = kwargs.pop("addresses")
+        timeout_s = kwargs.pop("timeout_s")
+        properties = kwargs.pop("properties")
+        assert isinstance(addresses, tuple)
+        assert isinstance(timeout_s, float)
+        assert isinstance(properties, dict)
+        bootstrap = Bootstrap(addresses=addresses, timeout_s=timeout_s, properties=properties)
+        with bootstrap.sentences():
+            return command(bootstrap, *args, **kwargs)
+
+    return with_bootstrap
+
+
+def _addresses(context: click.Context, parameter: click.Parameter, text: str) -> tuple[Address, ...]:
+    try:
+        return parse_addresses(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error), ctx=context, param=parameter) from error
+
+
+def _properties(context: click.Context, parameter: click.Parameter, texts: Sequence[str]) -> dict[str, str]:
+    properties = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise click.BadParameter(f"{text!r} is not of the form key=value", ctx=context, param=parameter)
+        properties[key] = value
+    return properties
+
+
+def _reason(error: OSError) -> str:
+    if isinstance(error, socket.gaierror):
+        return "there is no such host"
+    if isinstance(error, TimeoutError):
+        return "no answer"
+    return (error.strerror or str(error)).lower()
