@@ -185,11 +185,6 @@ def with_offset_and_epoch(base_offset: int, batch_length: int, leader_epoch: int
     return _ASSIGNED.pack(base_offset, batch_length, leader_epoch)
 
 
-def with_crc(prefix: bytes, checked: bytes) -> bytes:
-    """A whole batch from what is before the CRC (17 bytes) and what is under it."""
-    return b"".join((prefix, _CRC.pack(crc32c(checked)), checked))
-
-
 def rewrite_header(
     buffer: Buffer,
     position: int,

@@ -14,7 +14,7 @@ from .primitives import (
     array_reader,
     fixed_reader,
     from_wire,
-    read_uvarint,
+    read_tags,
     sized_reader,
 )
 from .schemas import FieldSchema, fields_of
@@ -127,23 +127,11 @@ def _nullable_reader(read: Reader) -> Reader:
 
 def _read_tagged(buffer: Buffer, position: int, values: _Values, tagged: Mapping[int, tuple[str, Reader]]) -> int:
     """Tagged fields; those of tags not known here are skipped, as KIP-482 demands of every reader."""
-    count, position = read_uvarint(buffer, position)
-    for _ in range(count):
-        tag, position = read_uvarint(buffer, position)
-        size, position = read_uvarint(buffer, position)
-        end = position + size
-        if end > len(buffer):
-            raise CorruptData(f"tag {tag} announces {size} bytes, {len(buffer) - position} are left")
-        known = tagged.get(tag)
-        if known is not None:
-            name, read = known
-            values[name], after = read(buffer, position)
-            if after != end:
-                raise CorruptData(f"tag {tag} ({name}) announces {size} bytes and has {after - position}")
-        position = end
+    tags, position = read_tags(buffer, position)
+    for tag, raw in tags.items():
+        if tag in tagged:
+            name, read = tagged[tag]
+            values[name], size = read(raw, 0)
+            if size != len(raw):
+                raise CorruptData(f"tag {tag} ({name}) announces {len(raw)} bytes and has {size}")
     return position
-
-
-def skip_tagged(buffer: Buffer, position: int) -> int:
-    """The position after tagged fields of which none is of interest."""
-    return _read_tagged(buffer, position, {}, {})

@@ -13,10 +13,10 @@ from kio.schema.errors import ErrorCode as KioErrorCode
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from .apis import APIS, ApiKey, request_header_version, response_header_version
-from .decoding import EntityReader, entity_reader, skip_tagged
+from .decoding import EntityReader, entity_reader
 from .encoding import entity_writer
 from .errors import CorruptData, ErrorCode
-from .primitives import GARBAGE_ERRORS, Buffer, Writer, take
+from .primitives import GARBAGE_ERRORS, Buffer, Writer, read_tags, take
 from .versions import class_version
 
 Request: TypeAlias = RequestPayload
@@ -63,7 +63,7 @@ def decode_header(buffer: Buffer, offset: int = 0) -> RequestHeader:
                 f"{api.name} came in version {version}; {api.min_version} to {api.max_version} are served"
             )
         if api.is_flexible(version):
-            position = position + 1 if buffer[position] == 0 else skip_tagged(buffer, position)
+            position = position + 1 if buffer[position] == 0 else read_tags(buffer, position)[1]
     except GARBAGE_ERRORS as error:
         raise CorruptData(f"a request header could not be read: {error}") from None
     return RequestHeader(api_key, version, correlation_id, client_id, position)
@@ -106,7 +106,7 @@ def decode_response(api_key: int, version: int, buffer: Buffer, offset: int = 0)
     position = offset + _SIZE.size
     if response_header_version(api_key, version) == 1:
         try:
-            position = skip_tagged(buffer, position)
+            _, position = read_tags(buffer, position)
         except GARBAGE_ERRORS as error:
             raise CorruptData(f"{what}: its header could not be read: {error}") from None
     return correlation_id, _whole(_response_reader(api_key, version), buffer, position, what)  # type: ignore[return-value]

@@ -51,6 +51,18 @@ FIXED: Final = {
 }
 
 
+def read_tags(buffer: Buffer, position: int) -> tuple[dict[int, Buffer], int]:
+    """Tagged fields as bytes by tag (KIP-482), and the position after them."""
+    count, position = read_uvarint(buffer, position)
+    tags: dict[int, Buffer] = {}
+    for _ in range(count):
+        tag, position = read_uvarint(buffer, position)
+        size, position = read_uvarint(buffer, position)
+        tags[tag] = take(buffer, position, size)
+        position += size
+    return tags, position
+
+
 def read_uvarint(buffer: Buffer, position: int) -> tuple[int, int]:
     """An unsigned varint that fits into 31 bits: all that lengths, counts and tags may be."""
     value = buffer[position]
@@ -87,6 +99,8 @@ def uvarint(value: int) -> bytes:
 @lru_cache(maxsize=16384)
 def uuid_from(raw: bytes) -> UUID | None:
     """The id in 16 bytes; zero is no id. Remembered, because the same topics come with every produce and fetch."""
+    if len(raw) != len(_NO_UUID):
+        raise CorruptData(f"an id of 16 bytes was expected, {len(raw)} are left")
     return None if raw == _NO_UUID else UUID(bytes=raw)
 
 
@@ -116,6 +130,20 @@ def take(buffer: Buffer, position: int, size: int) -> Buffer:
     if size < 0 or position + size > len(buffer):
         raise CorruptData(f"{size} bytes were announced at byte {position}, {len(buffer) - position} are left")
     return buffer[position : position + size]
+
+
+def read_string(buffer: Buffer, position: int, *, is_flexible: bool) -> tuple[str | None, int]:
+    length, position = read_length(buffer, position, is_flexible=is_flexible, is_short=True)
+    if length == -1:
+        return None, position
+    return str(take(buffer, position, length), "utf-8"), position + length
+
+
+def string_bytes(value: str | None, *, is_flexible: bool) -> bytes:
+    if value is None:
+        return length_bytes(-1, is_flexible=is_flexible, is_short=True)
+    encoded = value.encode()
+    return length_bytes(len(encoded), is_flexible=is_flexible, is_short=True) + encoded
 
 
 def from_wire(kafka_type: str) -> Callable[[object], object] | None:

@@ -1,0 +1,131 @@
+"""The five compression types of record batches. Only who must open a batch comes here: brokers store what was sent.
+
+Snappy is written in the framing of the Java library (xerial), as all Kafka clients do; it is read with and without.
+"""
+
+from collections.abc import Callable
+from enum import IntEnum
+from struct import Struct
+from typing import Final, TypeAlias
+
+import cramjam
+
+from .errors import CorruptData
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+
+
+class Compression(IntEnum):
+    """Bits 0 to 2 of a batch's attributes. The names in lower case are those of the setting `compression.type`."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
+_XERIAL_MAGIC: Final = b"\x82SNAPPY\0"
+# The magic, then version 1 and lowest compatible version 1.
+_XERIAL_HEADER: Final = _XERIAL_MAGIC + b"\0\0\0\1\0\0\0\1"
+# What the Java library puts into one block; readers take any size.
+_XERIAL_BLOCK_SIZE: Final = 32 * 1024
+_INT = Struct(">i")
+_FIRST_GUESS_FACTOR: Final = 8
+_LEAST_GUESS: Final = 64 * 1024
+_NO_ROOM: Final = "failed to write whole buffer"
+
+
+def compress(compression: int, data: Buffer) -> bytes:
+    """`data` as the records part of a batch with that compression."""
+    match compression:
+        case Compression.NONE:
+            return bytes(data)
+        case Compression.GZIP:
+            return bytes(cramjam.gzip.compress(data))
+        case Compression.SNAPPY:
+            return _compress_xerial(memoryview(data))
+        case Compression.LZ4:
+            # Kafka's Java reader refuses frames whose blocks lean on each other, which is cramjam's default.
+            frame = cramjam.lz4.Compressor(block_linked=False)
+            frame.compress(bytes(data))
+            return bytes(frame.finish())
+        case Compression.ZSTD:
+            return bytes(cramjam.zstd.compress(data))
+        case _:
+            raise ValueError(f"there is no compression {compression}")
+
+
+def decompress(compression: int, data: Buffer, max_size: int) -> Buffer:
+    """The records of a batch, uncompressed.
+
+    CorruptData when they are damaged or take more than `max_size` bytes, which bounds what a small batch can become.
+    """
+    match compression:
+        case Compression.NONE:
+            return data
+        case Compression.GZIP:
+            return _decompress_bounded(cramjam.gzip.decompress_into, data, max_size)
+        case Compression.SNAPPY:
+            return _decompress_snappy(memoryview(data), max_size)
+        case Compression.LZ4:
+            return _decompress_bounded(cramjam.lz4.decompress_into, data, max_size)
+        case Compression.ZSTD:
+            return _decompress_bounded(cramjam.zstd.decompress_into, data, max_size)
+        case _:
+            raise CorruptData(f"there is no compression {compression}")
+
+
+def _decompress_bounded(decompress_into: Callable[[Buffer, bytearray], int], data: Buffer, max_size: int) -> memoryview:
+    size = min(max(len(data) * _FIRST_GUESS_FACTOR, _LEAST_GUESS), max_size)
+    while True:
+        out = bytearray(size)
+        try:
+            used = decompress_into(data, out)
+        except cramjam.DecompressionError as error:
+            if _NO_ROOM not in str(error):
+                raise CorruptData(f"compressed records of {len(data)} bytes could not be read: {error}") from None
+            if size == max_size:
+                raise CorruptData(f"records of {len(data)} bytes take more than {max_size} uncompressed") from None
+            size = min(size * 4, max_size)
+            continue
+        return memoryview(out)[:used]
+
+
+def _compress_xerial(data: memoryview) -> bytes:
+    parts = [_XERIAL_HEADER]
+    for start in range(0, len(data), _XERIAL_BLOCK_SIZE):
+        block = bytes(cramjam.snappy.compress_raw(data[start : start + _XERIAL_BLOCK_SIZE]))
+        parts.append(_INT.pack(len(block)))
+        parts.append(block)
+    return b"".join(parts)
+
+
+def _decompress_snappy(data: memoryview, max_size: int) -> bytes:
+    if bytes(data[: len(_XERIAL_MAGIC)]) != _XERIAL_MAGIC:
+        return _decompress_snappy_block(data, max_size)
+    parts = []
+    left = max_size
+    position = len(_XERIAL_HEADER)
+    while position < len(data):
+        if len(data) - position < _INT.size:
+            raise CorruptData("a snappy block's size is cut off")
+        (size,) = _INT.unpack_from(data, position)
+        position += _INT.size
+        if size < 0 or size > len(data) - position:
+            raise CorruptData(f"a snappy block of {size} bytes was announced, {len(data) - position} are left")
+        block = _decompress_snappy_block(data[position : position + size], left)
+        parts.append(block)
+        left -= len(block)
+        position += size
+    return b"".join(parts)
+
+
+def _decompress_snappy_block(data: memoryview, max_size: int) -> bytes:
+    try:
+        size = cramjam.snappy.decompress_raw_len(data)
+        if size > max_size:
+            raise CorruptData(f"a snappy block takes {size} bytes uncompressed, {max_size} are allowed")
+        return bytes(cramjam.snappy.decompress_raw(data))
+    except cramjam.DecompressionError as error:
+        raise CorruptData(f"a snappy block of {len(data)} bytes could not be read: {error}") from None

@@ -1,0 +1,286 @@
+"""Produce requests and responses by hand: they are most of what a broker reads. No record is copied or opened.
+
+Versions: 3 (KIP-98), 5 log start offset (KIP-107), 8 record errors (KIP-467), 9 flexible (KIP-482), 10 current leader
+and endpoints (KIP-951), 13 topic ids (KIP-516).
+
+One request with one batch is the measure of the whole broker, hence the short cuts: a varint of one byte is read
+without a call, and an answer of one partition without news is packed at once.
+"""
+
+from collections.abc import Sequence
+from struct import Struct
+from typing import NamedTuple, TypeAlias
+from uuid import UUID
+
+from .errors import CorruptData
+from .primitives import (
+    GARBAGE_ERRORS,
+    Buffer,
+    length_bytes,
+    read_length,
+    read_string,
+    read_tags,
+    read_uvarint,
+    string_bytes,
+    take,
+    uuid_bytes,
+    uuid_from,
+    uvarint,
+)
+
+_FIRST_FLEXIBLE = 9
+_FIRST_WITH_IDS = 13
+_FIRST_WITH_LEADERS = 10
+_ACKS_AND_TIMEOUT = Struct(">hi")
+_INT = Struct(">i")
+_START = Struct(">ii")
+# Index, error code, base offset, log append time, log start offset; then no record errors, no message, no tags.
+_PLAIN_FLEXIBLE = Struct(">ihqqqBBB")
+# A whole answer: size, correlation id, no tags, one topic, its id, one partition, the fields above, no tags, throttle
+# time, no tags.
+_ONE_PARTITION_BY_ID = Struct(">iiBB16sBihqqqBBBBiB")
+_PLAIN_8 = Struct(">ihqqqih")
+_PLAIN_5 = Struct(">ihqqq")
+_PLAIN_3 = Struct(">ihqq")
+_LEADER = Struct(">ii")
+# The last three fields of a PartitionProduceResponse that says no more than its numbers.
+_NO_NEWS = ((), None, None)
+
+
+class ProduceTopic(NamedTuple):
+    """One topic of a request, by name or, from version 13, by id: the other is None.
+
+    `partitions` has (index, records); the records are a part of the buffer that was decoded, None where they were null.
+    """
+
+    name: str | None
+    topic_id: UUID | None
+    partitions: tuple[tuple[int, Buffer | None], ...]
+
+
+class ProduceRequest(NamedTuple):
+    transactional_id: str | None
+    acks: int
+    timeout_ms: int
+    topics: tuple[ProduceTopic, ...]
+
+
+class PartitionProduceResponse(NamedTuple):
+    """The answer for one partition. `record_errors` has (index in the batch, message); `current_leader` (id, epoch)."""
+
+    partition_index: int
+    error_code: int = 0
+    base_offset: int = -1
+    log_append_time_ms: int = -1
+    log_start_offset: int = -1
+    record_errors: Sequence[tuple[int, str | None]] = ()
+    error_message: str | None = None
+    current_leader: tuple[int, int] | None = None
+
+
+class NodeEndpoint(NamedTuple):
+    """Where a leader that an answer names can be reached (KIP-951)."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None = None
+
+
+TopicProduceResponse: TypeAlias = tuple[str | None, UUID | None, Sequence[PartitionProduceResponse]]
+
+
+def decode_produce(version: int, buffer: Buffer, offset: int) -> ProduceRequest:
+    """The request from `offset` to the end of `buffer`, or CorruptData. What records it has is not looked at."""
+    try:
+        if version >= _FIRST_FLEXIBLE:
+            request, position = _decode_flexible(version, buffer, offset)
+        else:
+            request, position = _decode_legacy(buffer, offset)
+    except GARBAGE_ERRORS as error:
+        raise CorruptData(f"Produce request v{version} could not be read: {error}") from None
+    if position != len(buffer):
+        raise CorruptData(f"Produce request v{version} is followed by {len(buffer) - position} bytes too many")
+    return request
+
+
+def encode_produce_response(
+    version: int,
+    correlation_id: int,
+    topics: Sequence[TopicProduceResponse],
+    throttle_time_ms: int = 0,
+    node_endpoints: Sequence[NodeEndpoint] = (),
+) -> bytes:
+    """The whole frame with its size."""
+    if version >= _FIRST_WITH_IDS and len(topics) == 1 and not node_endpoints:
+        _, topic_id, partitions = topics[0]
+        if len(partitions) == 1 and partitions[0][5:] == _NO_NEWS:
+            return _ONE_PARTITION_BY_ID.pack(
+                _ONE_PARTITION_BY_ID.size - _INT.size,
+                correlation_id,
+                0,
+                2,
+                uuid_bytes(topic_id),
+                2,
+                *partitions[0][:5],
+                1,
+                0,
+                0,
+                0,
+                throttle_time_ms,
+                0,
+            )
+    is_flexible = version >= _FIRST_FLEXIBLE
+    out = bytearray(_START.pack(0, correlation_id))
+    if is_flexible:
+        out += b"\0"
+    out += length_bytes(len(topics), is_flexible=is_flexible, is_short=False)
+    for name, topic_id, partitions in topics:
+        if version >= _FIRST_WITH_IDS:
+            out += uuid_bytes(topic_id)
+        else:
+            out += string_bytes(name or "", is_flexible=is_flexible)
+        out += length_bytes(len(partitions), is_flexible=is_flexible, is_short=False)
+        for partition in partitions:
+            _write_partition(out, version, partition)
+        if is_flexible:
+            out += b"\0"
+    out += _INT.pack(throttle_time_ms)
+    if is_flexible:
+        out += _node_endpoint_tags(version, node_endpoints)
+    _INT.pack_into(out, 0, len(out) - _INT.size)
+    return bytes(out)
+
+
+def node_endpoints_field(node_endpoints: Sequence[NodeEndpoint]) -> bytes:
+    """The tagged field 0 of Produce and Fetch responses, with its tag and size."""
+    encoded = bytearray(uvarint(len(node_endpoints) + 1))
+    for endpoint in node_endpoints:
+        encoded += _INT.pack(endpoint.node_id)
+        encoded += string_bytes(endpoint.host, is_flexible=True)
+        encoded += _INT.pack(endpoint.port)
+        encoded += string_bytes(endpoint.rack, is_flexible=True)
+        encoded += b"\0"
+    return b"\0" + uvarint(len(encoded)) + bytes(encoded)
+
+
+def _decode_flexible(version: int, buffer: Buffer, position: int) -> tuple[ProduceRequest, int]:
+    has_ids = version >= _FIRST_WITH_IDS
+    buffer_size = len(buffer)
+    name: str | None = None
+    topic_id: UUID | None = None
+    if buffer[position] == 0:
+        transactional_id = None
+        position += 1
+    else:
+        transactional_id, position = read_string(buffer, position, is_flexible=True)
+    acks, timeout_ms = _ACKS_AND_TIMEOUT.unpack_from(buffer, position)
+    position += 6
+    topic_count = buffer[position]
+    position += 1
+    if topic_count >= 0x80:
+        topic_count, position = read_uvarint(buffer, position - 1)
+    if topic_count == 0:
+        raise CorruptData(f"Produce request v{version} has null for its topics")
+    topics = []
+    for _ in range(topic_count - 1):
+        if has_ids:
+            topic_id = uuid_from(bytes(buffer[position : position + 16]))
+            position += 16
+        else:
+            name, position = read_string(buffer, position, is_flexible=True)
+            if name is None:
+                raise CorruptData(f"Produce request v{version} has null for a topic's name")
+        partition_count = buffer[position]
+        position += 1
+        if partition_count >= 0x80:
+            partition_count, position = read_uvarint(buffer, position - 1)
+        if partition_count == 0:
+            raise CorruptData(f"Produce request v{version} has null for a topic's partitions")
+        partitions: list[tuple[int, Buffer | None]] = []
+        for _ in range(partition_count - 1):
+            (index,) = _INT.unpack_from(buffer, position)
+            size, position = read_uvarint(buffer, position + 4)
+            if size == 0:
+                partitions.append((index, None))
+            else:
+                end = position + size - 1
+                if end > buffer_size:
+                    raise CorruptData(f"records of {size - 1} bytes announced, {buffer_size - position} are left")
+                partitions.append((index, buffer[position:end]))
+                position = end
+            position = position + 1 if buffer[position] == 0 else read_tags(buffer, position)[1]
+        position = position + 1 if buffer[position] == 0 else read_tags(buffer, position)[1]
+        topics.append(ProduceTopic(name, topic_id, tuple(partitions)))
+    position = position + 1 if buffer[position] == 0 else read_tags(buffer, position)[1]
+    return ProduceRequest(transactional_id, acks, timeout_ms, tuple(topics)), position
+
+
+def _decode_legacy(buffer: Buffer, position: int) -> tuple[ProduceRequest, int]:
+    transactional_id, position = read_string(buffer, position, is_flexible=False)
+    acks, timeout_ms = _ACKS_AND_TIMEOUT.unpack_from(buffer, position)
+    topic_count, position = _read_count(buffer, position + _ACKS_AND_TIMEOUT.size)
+    topics = []
+    for _ in range(topic_count):
+        name, position = read_string(buffer, position, is_flexible=False)
+        if name is None:
+            raise CorruptData("a Produce request has null for a topic's name")
+        partition_count, position = _read_count(buffer, position)
+        partitions: list[tuple[int, Buffer | None]] = []
+        for _ in range(partition_count):
+            index, size = _LEADER.unpack_from(buffer, position)
+            position += _LEADER.size
+            if size == -1:
+                partitions.append((index, None))
+            else:
+                partitions.append((index, take(buffer, position, size)))
+                position += size
+        topics.append(ProduceTopic(name, None, tuple(partitions)))
+    return ProduceRequest(transactional_id, acks, timeout_ms, tuple(topics)), position
+
+
+def _read_count(buffer: Buffer, position: int) -> tuple[int, int]:
+    count, position = read_length(buffer, position, is_flexible=False, is_short=False)
+    if count < 0:
+        raise CorruptData(f"a Produce request has an array of {count} items")
+    return count, position
+
+
+def _write_partition(out: bytearray, version: int, partition: PartitionProduceResponse) -> None:
+    index, error_code, base_offset, log_append_time_ms, log_start_offset, record_errors, message, leader = partition
+    is_plain = not record_errors and message is None
+    if version >= _FIRST_FLEXIBLE:
+        if is_plain and leader is None:
+            out += _PLAIN_FLEXIBLE.pack(index, error_code, base_offset, log_append_time_ms, log_start_offset, 1, 0, 0)
+            return
+    elif version == 8:
+        if is_plain:
+            out += _PLAIN_8.pack(index, error_code, base_offset, log_append_time_ms, log_start_offset, 0, -1)
+            return
+    elif version >= 5:
+        out += _PLAIN_5.pack(index, error_code, base_offset, log_append_time_ms, log_start_offset)
+        return
+    else:
+        out += _PLAIN_3.pack(index, error_code, base_offset, log_append_time_ms)
+        return
+    is_flexible = version >= _FIRST_FLEXIBLE
+    out += _PLAIN_5.pack(index, error_code, base_offset, log_append_time_ms, log_start_offset)
+    out += length_bytes(len(record_errors), is_flexible=is_flexible, is_short=False)
+    for batch_index, record_message in record_errors:
+        out += _INT.pack(batch_index)
+        out += string_bytes(record_message, is_flexible=is_flexible)
+        if is_flexible:
+            out += b"\0"
+    out += string_bytes(message, is_flexible=is_flexible)
+    if is_flexible:
+        if leader is None or version < _FIRST_WITH_LEADERS:
+            out += b"\0"
+        else:
+            # One tagged field: tag 0, nine bytes, of which the last says that the struct has no tags of its own.
+            out += b"\x01\0\x09" + _LEADER.pack(*leader) + b"\0"
+
+
+def _node_endpoint_tags(version: int, node_endpoints: Sequence[NodeEndpoint]) -> bytes:
+    if not node_endpoints or version < _FIRST_WITH_LEADERS:
+        return b"\0"
+    return b"\x01" + node_endpoints_field(node_endpoints)
