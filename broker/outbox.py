@@ -87,7 +87,7 @@ class Outbox:
         """Sends what can be sent now."""
         if self._is_paused or self._is_reading or self._is_yielding or self._is_finished:
             return
-        ready: list[bytes] = []
+        ready: list[bytes | bytearray] = []
         ready_bytes = 0
         slots = self.slots
         while self._parts or slots:
@@ -129,7 +129,7 @@ class Outbox:
         self._parts.clear()
         return left
 
-    def _send_parts(self, ready: list[bytes]) -> bool:
+    def _send_parts(self, ready: list[bytes | bytearray]) -> bool:
         """Sends the parts of one answer, behind `ready`; False when it has to stop on the way."""
         parts = self._parts
         turn_cost = 0
@@ -168,7 +168,7 @@ class Outbox:
     def _has_room(self) -> bool:
         return not self._is_paused
 
-    def _write(self, ready: list[bytes]) -> None:
+    def _write(self, ready: list[bytes | bytearray]) -> None:
         if not ready:
             return
         if len(ready) == 1:

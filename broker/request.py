@@ -13,7 +13,7 @@ class FileSlice(Protocol):
     @property
     def size(self) -> int: ...
 
-    def read_nowait(self, offset: int, size: int) -> bytes | None:
+    def read_nowait(self, offset: int, size: int) -> bytes | bytearray | None:
         """What can be had without waiting, perhaps less than asked for; None when that is nothing."""
 
     def read(self, offset: int, size: int) -> bytes:

@@ -1,0 +1,495 @@
+"""Files and folders, as the rest of the node sees them. The only module that touches the operating system's.
+
+`Files` and `File` say what storage needs of a disk; `DiskFiles` is the real one, `memory_files.MemoryFiles` the one
+that loses power. Everything here is synchronous: what may take long runs by `loop.run_in_executor`. Paths are strings
+with `/`; one file must always be named by the same string. Failures are `OSError`, with the system's `errno`.
+
+What survives a loss of power: the content of a file up to its last `sync`, and the names in a folder up to the last
+`sync_directory` of it. `remove`, `rename` and the creation of a file change a folder.
+"""
+
+import fcntl
+import os
+import stat
+from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
+from errno import EACCES, EAGAIN, EDEADLK, EIO, EOPNOTSUPP, EWOULDBLOCK
+from threading import Lock as Mutex
+from typing import Any, Final, Protocol
+from weakref import WeakValueDictionary
+
+from ..protocol.batches import Buffer
+
+# More descriptors than this gain nothing: opening a file again costs microseconds. The soft limit of a process is often
+# 1,024, and connections need descriptors too.
+DEFAULT_MAX_OPEN_FILES: Final = 512
+
+# What was written this recently is still in the page cache, so a read of it does not wait for the disk.
+_RECENT_BYTES: Final = 64 * 1024 * 1024
+# Bounds the book-keeping for that when appends to many files take turns.
+_RECENT_RANGES: Final = 4096
+
+# The most buffers that one `writev` takes.
+_IOV_MAX: Final = 1024
+_READ_NOWAIT: Final[int | None] = getattr(os, "RWF_NOWAIT", None)
+
+
+class File(Protocol):
+    """One file. It can be read while anyone holds it, even when it has been renamed or removed since."""
+
+    @property
+    def path(self) -> str:
+        """Where the file is now: a rename of it or of its folder changes this."""
+
+    @property
+    def size(self) -> int: ...
+
+    def append(self, parts: Sequence[Buffer]) -> None:
+        """Write all parts at the end, or raise OSError and leave the file as it was.
+
+        When not even that can be had, the error is EIO: the disk cannot be trusted.
+        """
+
+    def read_at(self, position: int, size: int) -> bytes:
+        """`size` bytes from `position`; fewer only where the file ends."""
+
+    def read_at_nowait(self, position: int, size: int) -> bytes | bytearray | None:
+        """The same without waiting for the disk, perhaps fewer bytes; None when that is none. Only from the loop."""
+
+    def write_at(self, position: int, data: Buffer) -> None: ...
+
+    def truncate(self, size: int) -> None: ...
+
+    def sync(self) -> None:
+        """All that was written before this began is on disk when it ends. After an error no unsynced byte is safe."""
+
+    def close(self) -> None:
+        """Give the descriptor back. Whoever uses the file once more gets it opened again."""
+
+
+class Lock(Protocol):
+    def release(self) -> None: ...
+
+
+class Files(Protocol):
+    """A disk."""
+
+    def open(self, path: str, *, create: bool = False) -> File:
+        """The file at `path`: the same object for everyone who holds it. FileNotFoundError when there is none."""
+
+    def exists(self, path: str) -> bool: ...
+
+    def is_directory(self, path: str) -> bool: ...
+
+    def list_directory(self, path: str) -> list[str]:
+        """Names, sorted."""
+
+    def make_directories(self, path: str) -> None:
+        """The folder and those above it; the folders they are made in are synced. No error when it is there."""
+
+    def remove(self, path: str) -> None: ...
+
+    def remove_tree(self, path: str) -> None: ...
+
+    def rename(self, source: str, target: str) -> None:
+        """Also over an existing file. Lasts once the folders it changed are synced."""
+
+    def sync_directory(self, path: str) -> None: ...
+
+    def size(self, path: str) -> int: ...
+
+    def read(self, path: str) -> bytes: ...
+
+    def write_atomically(self, path: str, data: bytes) -> None:
+        """When this returns, `path` has `data` and keeps it; whatever happens before, it has that or what it had."""
+
+    def lock(self, path: str) -> Lock:
+        """Hold the file `path`, made when missing. BlockingIOError when this or another process holds it."""
+
+    def free_bytes(self, path: str) -> int:
+        """What may still be written to the disk that has `path`."""
+
+    def total_bytes(self, path: str) -> int: ...
+
+    def modified_ms(self, path: str) -> int: ...
+
+
+class DiskFiles:
+    """The disks of this machine. At most about `max_open_files` descriptors stay open, the least recently used ones go.
+
+    One lock guards the table of descriptors, because reads and syncs come from the executor's threads: a descriptor is
+    closed only while nobody is inside a call with it, or its number could already mean another file.
+    """
+
+    def __init__(self, *, max_open_files: int = DEFAULT_MAX_OPEN_FILES) -> None:
+        self._max_open_files = max_open_files
+        self._mutex = Mutex()
+        self._known: WeakValueDictionary[str, DiskFile] = WeakValueDictionary()
+        self._open: OrderedDict[DiskFile, None] = OrderedDict()
+        # Disks whose file system cannot say that a read would wait (overlay, tmpfs).
+        self._recent_by_device: dict[int, _RecentAppends] = {}
+
+    @property
+    def open_file_count(self) -> int:
+        return len(self._open)
+
+    def open(self, path: str, *, create: bool = False) -> File:
+        with self._mutex:
+            file = self._known.get(path)
+            if file is None:
+                if create:
+                    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644))
+                status = os.stat(path)
+                if stat.S_ISDIR(status.st_mode):
+                    raise IsADirectoryError(f"{path} is a folder")
+                file = self._known[path] = DiskFile(self, path, status.st_size, status.st_dev)
+            return file
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def is_directory(self, path: str) -> bool:
+        return os.path.isdir(path)
+
+    def list_directory(self, path: str) -> list[str]:
+        return sorted(os.listdir(path))
+
+    def make_directories(self, path: str) -> None:
+        if os.path.isdir(path):
+            return
+        parent = os.path.dirname(path) or "."
+        self.make_directories(parent)
+        os.mkdir(path, 0o755)
+        self.sync_directory(parent)
+
+    def remove(self, path: str) -> None:
+        with self._mutex:
+            self._keep_readable(path)
+            os.unlink(path)
+
+    def remove_tree(self, path: str) -> None:
+        for name in os.listdir(path):
+            child = f"{path}/{name}"
+            if os.path.isdir(child) and not os.path.islink(child):
+                self.remove_tree(child)
+            else:
+                self.remove(child)
+        os.rmdir(path)
+
+    def rename(self, source: str, target: str) -> None:
+        with self._mutex:
+            if os.path.isdir(source):
+                os.rename(source, target)
+                self._follow_directory(source, target)
+            else:
+                self._keep_readable(target)
+                os.rename(source, target)
+                self._follow(source, target)
+
+    def sync_directory(self, path: str) -> None:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def size(self, path: str) -> int:
+        return os.stat(path).st_size
+
+    def read(self, path: str) -> bytes:
+        with open(path, "rb") as file:
+            return file.read()
+
+    def write_atomically(self, path: str, data: bytes) -> None:
+        temporary = path + ".tmp"
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        try:
+            _write_all(descriptor, (data,), 0)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        self.rename(temporary, path)
+        self.sync_directory(os.path.dirname(path) or ".")
+
+    def lock(self, path: str) -> Lock:
+        return _DiskLock(path)
+
+    def free_bytes(self, path: str) -> int:
+        status = os.statvfs(path)
+        return status.f_bavail * status.f_frsize
+
+    def total_bytes(self, path: str) -> int:
+        status = os.statvfs(path)
+        return status.f_blocks * status.f_frsize
+
+    def modified_ms(self, path: str) -> int:
+        return os.stat(path).st_mtime_ns // 1_000_000
+
+    def enter(self, file: "DiskFile") -> int:
+        """A descriptor that stays valid until `leave`."""
+        with self._mutex:
+            descriptor = file.descriptor
+            if descriptor is None:
+                descriptor = self._open_descriptor(file)
+            elif not file.is_removed:
+                self._open.move_to_end(file)
+            file.user_count += 1
+        return descriptor
+
+    def leave(self, file: "DiskFile") -> None:
+        with self._mutex:
+            file.user_count -= 1
+
+    def close_file(self, file: "DiskFile") -> None:
+        with self._mutex:
+            # One that is in use, or that only its descriptor still leads to, closes when its last holder drops it.
+            if file.descriptor is not None and not file.is_removed:
+                if file.user_count == 0:
+                    os.close(file.descriptor)
+                    file.descriptor = None
+                    del self._open[file]
+                else:
+                    self._open.move_to_end(file, last=False)
+
+    def recent_appends(self, device: int) -> "_RecentAppends | None":
+        """Set for a disk where reads cannot be tried without waiting."""
+        return self._recent_by_device.get(device)
+
+    def remember_nowait_unsupported(self, device: int) -> None:
+        self._recent_by_device.setdefault(device, _RecentAppends())
+
+    def _open_descriptor(self, file: "DiskFile") -> int:
+        if len(self._open) >= self._max_open_files:
+            self._close_least_recent()
+        descriptor = file.descriptor = os.open(file.path, os.O_RDWR | os.O_CLOEXEC)
+        self._open[file] = None
+        return descriptor
+
+    def _close_least_recent(self) -> None:
+        for file in self._open:
+            if file.user_count == 0:
+                assert file.descriptor is not None, "the table has open files only"
+                os.close(file.descriptor)
+                file.descriptor = None
+                del self._open[file]
+                return
+
+    def _keep_readable(self, path: str) -> None:
+        """The name goes away: from now on only the descriptor leads to the file, for as long as anyone holds it."""
+        file = self._known.pop(path, None)
+        if file is None:
+            return
+        if file.descriptor is None:
+            file.descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        self._open.pop(file, None)
+        file.is_removed = True
+
+    def _follow(self, source: str, target: str) -> None:
+        file = self._known.pop(source, None)
+        if file is not None:
+            file.path = target
+            self._known[target] = file
+
+    def _follow_directory(self, source: str, target: str) -> None:
+        if not self._known:
+            return
+        for entry in os.scandir(target):
+            if entry.is_dir(follow_symlinks=False):
+                self._follow_directory(f"{source}/{entry.name}", entry.path)
+            else:
+                self._follow(f"{source}/{entry.name}", f"{target}/{entry.name}")
+
+
+class DiskFile:
+    """A file of `DiskFiles`, which opens and closes its descriptor."""
+
+    __slots__ = (
+        "__weakref__",
+        "_device",
+        "_files",
+        "descriptor",
+        "is_removed",
+        "path",
+        "recent_position",
+        "size",
+        "user_count",
+    )
+
+    def __init__(self, files: DiskFiles, path: str, size: int, device: int) -> None:
+        self._files = files
+        self._device = device
+        self.path = path
+        self.size = size
+        self.descriptor: int | None = None
+        self.user_count = 0
+        self.is_removed = False
+        # What is written from here on was appended a short while ago.
+        self.recent_position = size
+
+    def append(self, parts: Sequence[Buffer]) -> None:
+        files = self._files
+        descriptor = files.enter(self)
+        try:
+            position = self.size
+            try:
+                self.size = _write_all(descriptor, parts, position)
+            except OSError:
+                try:
+                    os.ftruncate(descriptor, position)
+                except OSError as error:
+                    raise OSError(EIO, f"{self.path}: a failed append could not be undone: {error}") from error
+                raise
+        finally:
+            files.leave(self)
+        recent = files.recent_appends(self._device)
+        if recent is not None:
+            recent.note(self, self.size - position)
+
+    def read_at(self, position: int, size: int) -> bytes:
+        files = self._files
+        descriptor = files.enter(self)
+        try:
+            data = os.pread(descriptor, size, position)
+            while len(data) < size:
+                more = os.pread(descriptor, size - len(data), position + len(data))
+                if not more:
+                    break
+                data += more
+            return data
+        finally:
+            files.leave(self)
+
+    def read_at_nowait(self, position: int, size: int) -> bytes | bytearray | None:
+        files = self._files
+        if _READ_NOWAIT is None:
+            files.remember_nowait_unsupported(self._device)
+        if files.recent_appends(self._device) is not None:
+            return self.read_at(position, size) if position >= self.recent_position else None
+        assert _READ_NOWAIT is not None, "remembered as unsupported above"
+        descriptor = files.enter(self)
+        try:
+            buffer = bytearray(size)
+            count = os.preadv(descriptor, (buffer,), position, _READ_NOWAIT)
+        except OSError as error:
+            if error.errno == EOPNOTSUPP:
+                files.remember_nowait_unsupported(self._device)
+                return None
+            if error.errno == EAGAIN:
+                return None
+            raise
+        finally:
+            files.leave(self)
+        if count < size:
+            del buffer[count:]
+        return buffer
+
+    def write_at(self, position: int, data: Buffer) -> None:
+        descriptor = self._files.enter(self)
+        try:
+            self.size = max(self.size, _write_all(descriptor, (data,), position))
+        finally:
+            self._files.leave(self)
+
+    def truncate(self, size: int) -> None:
+        descriptor = self._files.enter(self)
+        try:
+            os.ftruncate(descriptor, size)
+            self.size = size
+            self.recent_position = min(self.recent_position, size)
+        finally:
+            self._files.leave(self)
+
+    def sync(self) -> None:
+        descriptor = self._files.enter(self)
+        try:
+            _sync_data(descriptor)
+        finally:
+            self._files.leave(self)
+
+    def close(self) -> None:
+        self._files.close_file(self)
+
+    def __del__(self) -> None:
+        if self.descriptor is not None:
+            os.close(self.descriptor)
+
+
+class _RecentAppends:
+    """Which ends of which files make up the last bytes written to a disk."""
+
+    __slots__ = ("_ranges", "_total_bytes")
+
+    def __init__(self) -> None:
+        # (file, end, size), oldest first. A file held here a little longer costs nothing but its name.
+        self._ranges: deque[tuple[DiskFile, int, int]] = deque()
+        self._total_bytes = 0
+
+    def note(self, file: DiskFile, size: int) -> None:
+        ranges = self._ranges
+        self._total_bytes += size
+        if ranges and ranges[-1][0] is file and ranges[-1][1] + size == file.size:
+            size += ranges.pop()[2]
+        ranges.append((file, file.size, size))
+        while self._total_bytes > _RECENT_BYTES or len(ranges) > _RECENT_RANGES:
+            oldest, end, oldest_size = ranges.popleft()
+            self._total_bytes -= oldest_size
+            oldest.recent_position = max(oldest.recent_position, min(end, oldest.size))
+
+
+class _DiskLock:
+    """A POSIX lock, the kind that the Java virtual machine takes: Apache Kafka and Penstock shut each other out."""
+
+    # A POSIX lock does not stop its own process, and closing any descriptor of the file would drop it.
+    _held: Final[set[tuple[int, int]]] = set()
+
+    def __init__(self, path: str) -> None:
+        busy = BlockingIOError(EWOULDBLOCK, f"{path} is held by another process, or twice by this one")
+        if os.path.exists(path) and _identity(os.stat(path)) in self._held:
+            raise busy
+        self._descriptor: int | None = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(self._descriptor)
+            if error.errno in (EAGAIN, EWOULDBLOCK, EDEADLK, EACCES):
+                raise busy from error
+            raise
+        self._identity = _identity(os.fstat(self._descriptor))
+        self._held.add(self._identity)
+
+    def release(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+            self._held.discard(self._identity)
+
+
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
+
+
+def _write_all(descriptor: int, parts: Sequence[Buffer], position: int) -> int:
+    """Write the parts one after the other from `position`; the position after them."""
+    written = os.pwritev(descriptor, parts[:_IOV_MAX], position)
+    end = position + sum(map(len, parts))
+    if position + written == end:
+        return end
+    # A disk that fills up takes a part of it first and says why at the next try.
+    rest = memoryview(b"".join(parts))[written:]
+    while rest:
+        count = os.pwrite(descriptor, rest, end - len(rest))
+        rest = rest[count:]
+    return end
+
+
+def _full_sync_of_platform() -> Callable[[int], Any]:
+    full_sync: int | None = getattr(fcntl, "F_FULLFSYNC", None)
+    if full_sync is not None:
+        # macOS: fsync leaves the data in the drive's own cache.
+        command = full_sync
+        return lambda descriptor: fcntl.fcntl(descriptor, command)
+    data_sync: Callable[[int], None] = getattr(os, "fdatasync", os.fsync)
+    return data_sync
+
+
+_sync_data: Final = _full_sync_of_platform()
