@@ -1,0 +1,132 @@
+"""Whether the dynamic configs of a topic, group or client metrics subscription can be: Kafka's rules and sentences."""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from ...protocol.errors import ConfigError, ErrorCode, KafkaError
+from .definition import ConfigValue
+from .effective import defaults_of, parsed
+from .table import ConfigTable, broker_configs, client_metrics_configs, group_configs, topic_configs
+
+_NOTHING: Final[Mapping[str, str]] = {}
+# What a client metrics subscription may select clients by (KIP-714).
+_MATCH_KEYS: Final = frozenset(
+    {
+        "client_instance_id",
+        "client_id",
+        "client_software_name",
+        "client_software_version",
+        "client_source_address",
+        "client_source_port",
+    }
+)
+_INTERVAL_MS_MIN: Final = 100
+_INTERVAL_MS_MAX: Final = 3_600_000
+# Each must lie between the broker keys `group.<kind>.min.<rest>` and `group.<kind>.max.<rest>`, as far as they exist.
+_BOUNDED_GROUP_KEYS: Final = (
+    "consumer.heartbeat.interval.ms",
+    "consumer.session.timeout.ms",
+    "consumer.assignment.interval.ms",
+    "share.heartbeat.interval.ms",
+    "share.session.timeout.ms",
+    "share.record.lock.duration.ms",
+    "share.delivery.count.limit",
+    "share.partition.max.record.locks",
+    "share.assignment.interval.ms",
+    "streams.heartbeat.interval.ms",
+    "streams.session.timeout.ms",
+    "streams.num.standby.replicas",
+    "streams.assignment.interval.ms",
+)
+
+
+def validate_topic_config(values: Mapping[str, str | None], *, in_effect: Mapping[str, str] = _NOTHING) -> None:
+    """Refuses dynamic configs that a topic cannot have, all of them together.
+
+    `in_effect` are the broker's properties (`BrokerConfigs.overlaid`), which give the keys that are not set.
+    Raises KafkaError INVALID_CONFIG.
+    """
+    parsed_values = _parse(topic_configs(), "topic", values, in_effect)
+    lag_min, lag_max = parsed_values["min.compaction.lag.ms"], parsed_values["max.compaction.lag.ms"]
+    if isinstance(lag_min, int) and isinstance(lag_max, int) and lag_min > lag_max:
+        raise _invalid(
+            f"conflict topic config setting min.compaction.lag.ms ({lag_min}) > max.compaction.lag.ms ({lag_max})"
+        )
+    if parsed_values["remote.storage.enable"] is True:
+        raise _invalid(
+            "Tiered Storage functionality is disabled in the broker. "
+            "Topic cannot be configured with remote log storage."
+        )
+
+
+def validate_group_config(values: Mapping[str, str | None], *, in_effect: Mapping[str, str] = _NOTHING) -> None:
+    """Refuses dynamic configs that a group cannot have. Raises KafkaError INVALID_CONFIG."""
+    parsed_values = _parse(group_configs(), "group", values, in_effect)
+    for key in _BOUNDED_GROUP_KEYS:
+        value = _number(parsed_values[key])
+        kind, _, rest = key.partition(".")
+        for bound, word in (("min", "greater"), ("max", "less")):
+            bound_key = f"group.{kind}.{bound}.{rest.removeprefix('num.')}"
+            # The broker's own default may lie outside; only what the group says is judged.
+            if bound_key in broker_configs() and (key in values or not key.endswith("assignment.interval.ms")):
+                limit = _number(broker_configs().value(in_effect, bound_key))
+                if value < limit if bound == "min" else value > limit:
+                    raise _invalid(f"{key} must be {word} than or equal to {bound_key}")
+    for kind in ("consumer", "share", "streams"):
+        session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
+        if _number(parsed_values[session]) <= _number(parsed_values[heartbeat]):
+            raise _invalid(f"{session} must be greater than {heartbeat}")
+
+
+def validate_client_metrics_config(values: Mapping[str, str | None]) -> None:
+    """Refuses what a client metrics subscription cannot have. Raises KafkaError INVALID_REQUEST or INVALID_CONFIG."""
+    for name in values:
+        if name not in client_metrics_configs():
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown client metrics configuration: {name}")
+    parsed_values = _parse(client_metrics_configs(), "client metrics", values, _NOTHING)
+    interval_ms = _number(parsed_values["interval.ms"])
+    if not _INTERVAL_MS_MIN <= interval_ms <= _INTERVAL_MS_MAX:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            f"Invalid value {interval_ms} for interval.ms, interval must be between {_INTERVAL_MS_MIN} and "
+            f"{_INTERVAL_MS_MAX} (1 hour)",
+        )
+    patterns = parsed_values["match"]
+    for pattern in patterns if isinstance(patterns, tuple) else ():
+        name, _, expression = pattern.partition("=")
+        if name.strip() not in _MATCH_KEYS or not _is_expression(expression.strip()):
+            raise _invalid(f"Illegal client matching pattern: {pattern}")
+
+
+def _parse(
+    table: ConfigTable, kind: str, values: Mapping[str, str | None], in_effect: Mapping[str, str]
+) -> dict[str, ConfigValue]:
+    nulls = [name for name, value in values.items() if value is None]
+    if nulls:
+        raise _invalid(f"Null value not supported for {kind} configs: {','.join(nulls)}")
+    for name in values:
+        if name not in table:
+            raise _invalid(f"Unknown {kind} config name: {name}")
+    texts = {name: value for name, value in values.items() if value is not None}
+    try:
+        return {**defaults_of(table, in_effect), **parsed(table, texts)}
+    except ConfigError as error:
+        raise _invalid(str(error)) from error
+
+
+def _number(value: ConfigValue) -> int:
+    assert isinstance(value, int)
+    return value
+
+
+def _is_expression(text: str) -> bool:
+    try:
+        re.compile(text)
+    except re.error:
+        return False
+    return bool(text)
+
+
+def _invalid(message: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_CONFIG, message)
