@@ -21,9 +21,10 @@ from struct import Struct
 from typing import cast
 
 from ..protocol.errors import CorruptData
+from ..protocol.messages import decode_header
 from .connection_limits import ConnectionLimits
 from .outbox import Outbox
-from .request import Answer, CloseConnection, DecodeHeader, Request, RequestContext
+from .request import Answer, CloseConnection, Request, RequestContext
 from .request_memory import RequestMemory
 from .wheel_timer import WheelTimer
 
@@ -70,7 +71,6 @@ class ConnectionHost:
     """What the connections of one loop share."""
 
     loop: asyncio.AbstractEventLoop
-    decode_header: DecodeHeader
     begin: Callable[[Request], None]
     overlapping: Container[int]
     """API keys whose requests may begin before earlier ones are answered."""
@@ -343,7 +343,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _begin(self, frame: memoryview, is_exclusive: bool) -> None:
         try:
-            header = self._host.decode_header(frame, 0)
+            header = decode_header(frame)
         except CorruptData as error:
             self._refuse_frame(str(error))
             return

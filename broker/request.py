@@ -46,24 +46,6 @@ class RequestContext:
     principal: str = "User:ANONYMOUS"
 
 
-class DecodedHeader(Protocol):
-    @property
-    def api_key(self) -> int: ...
-    @property
-    def api_version(self) -> int: ...
-    @property
-    def correlation_id(self) -> int: ...
-    @property
-    def client_id(self) -> str | None: ...
-    @property
-    def body_offset(self) -> int: ...
-
-
-class DecodeHeader(Protocol):
-    def __call__(self, buffer: memoryview, offset: int, /) -> DecodedHeader:
-        """Raises CorruptData."""
-
-
 class RequestOwner(Protocol):
     """What a request needs of its connection."""
 

@@ -8,7 +8,6 @@ import logging
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
 
 import pytest
 from hypothesis import given, settings
@@ -27,30 +26,15 @@ from penstock.broker.connection_limits import ConnectionLimits
 from penstock.broker.outbox import PIECE_BYTES, TURN_BYTES
 from penstock.broker.request import Request
 from penstock.broker.request_memory import RequestMemory
-from penstock.protocol.errors import CorruptData
 
-OVERLAPPING, EXCLUSIVE, CORRUPT = 0, 3, 9
-HEADER = struct.Struct(">hhi")
+OVERLAPPING, EXCLUSIVE, UNKNOWN = 0, 17, 999
 IDLE_MS = 60_000
 
 
-class Header(NamedTuple):
-    api_key: int
-    api_version: int
-    correlation_id: int
-    client_id: str | None
-    body_offset: int
-
-
-def decode_header(buffer: memoryview, offset: int) -> Header:
-    api_key, api_version, correlation_id = HEADER.unpack_from(buffer, offset)
-    if api_key == CORRUPT:
-        raise CorruptData("header of nonsense")
-    return Header(api_key, api_version, correlation_id, None, offset + HEADER.size)
-
-
 def frame(correlation_id: int, *, api_key: int = OVERLAPPING, body: bytes = b"") -> bytes:
-    return struct.pack(">ihhi", HEADER.size + len(body), api_key, 0, correlation_id) + body
+    """A request of API 0 version 3 or another API's version 0, whose headers are alike, with any body."""
+    version = 3 if api_key == OVERLAPPING else 0
+    return struct.pack(">ihhih", 10 + len(body), api_key, version, correlation_id, -1) + body
 
 
 def answer(correlation_id: int, body: bytes = b"") -> bytes:
@@ -154,7 +138,6 @@ class Node:
         self.bodies: list[bytes] = []
         self.host = ConnectionHost(
             loop=loop,
-            decode_header=decode_header,
             begin=partial(begin or Node._remember, self),
             overlapping=frozenset({OVERLAPPING}),
             memory=RequestMemory(memory_bytes),
@@ -367,7 +350,7 @@ def test_every_frame_begins_once_and_in_order_however_it_arrives(
         (struct.pack(">i", -1), "frame of -1 bytes"),
         (struct.pack(">i", 7), "frame of 7 bytes, expected 8 to 1000"),
         (struct.pack(">i", 1001), "frame of 1001 bytes, expected 8 to 1000"),
-        (frame(0, api_key=CORRUPT), "header of nonsense"),
+        (frame(0, api_key=UNKNOWN), "there is no API 999"),
     ],
 )
 def test_bad_frame_closes_the_connection_with_one_line(
