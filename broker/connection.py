@@ -53,7 +53,7 @@ INT16 = Struct(">h")
 
 @dataclass(slots=True)
 class NetworkCounters:
-    """Plain integers since start; `Listeners.statistics` freezes them."""
+    """Plain integers since start; `Listeners.statistics` reads them."""
 
     connections_opened: int = 0
     connections_closed: int = 0
@@ -81,9 +81,11 @@ class ConnectionHost:
     idle_timer: WheelTimer[Connection] = field(init=False)
     counters: NetworkCounters = field(default_factory=NetworkCounters)
     connections: set[Connection] = field(default_factory=set)
+    has_no_connections: asyncio.Event = field(default_factory=asyncio.Event)
     receive_view: memoryview = field(default_factory=lambda: memoryview(bytearray(RECEIVE_BUFFER_BYTES)))
 
     def __post_init__(self) -> None:
+        self.has_no_connections.set()
         self.idle_timer = WheelTimer(self.loop, IDLE_TICK_MS, Connection.check_idle)
 
 
@@ -158,6 +160,7 @@ class Connection(asyncio.BufferedProtocol):
         self._outbox = Outbox(host.loop, self._transport, self._close, self._abort, self._after_send)
         self._context = RequestContext(listener_name=self._listener_name, peer_host=self._peer[0], client_id=None)
         host.connections.add(self)
+        host.has_no_connections.clear()
         refusal = host.limits.admit(self._peer[0])
         if refusal is not None:
             host.counters.connections_refused += 1
@@ -210,6 +213,8 @@ class Connection(asyncio.BufferedProtocol):
         host = self._host
         self._is_lost = self._is_closing = True
         host.connections.discard(self)
+        if not host.connections:
+            host.has_no_connections.set()
         host.idle_timer.remove(self, self._idle_tick)
         host.limits.release(self._peer[0])
         host.counters.connections_closed += 1
@@ -258,6 +263,10 @@ class Connection(asyncio.BufferedProtocol):
         self._context = replace(self._context, client_software=client_software)
 
     # What the node calls.
+
+    @property
+    def sent_bytes(self) -> int:
+        return self._outbox.sent_bytes
 
     def drain(self) -> None:
         """Begins nothing more and closes as soon as every request that has begun is answered and sent."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Coroutine
 
 from ..protocol.apis import APIS
 from ..protocol.errors import CorruptData, ErrorCode, KafkaError
@@ -43,7 +43,9 @@ class Dispatcher:
         begin = self._by_bytes.get(request.api_key)
         try:
             if begin is not None:
-                begin(request)
+                waiting = begin(request)
+                if waiting is not None:
+                    self._start(self._finish_begin(request, waiting))
             else:
                 self._begin_message(request)
         except CorruptData as error:
@@ -68,13 +70,23 @@ class Dispatcher:
         except Exception as error:
             response = self._error_response(request, handler, message, error)
         if isinstance(response, Awaitable):
-            task = self._loop.create_task(self._finish(request, handler, message, response))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._start(self._finish_message(request, handler, message, response))
         else:
             _respond(request, response)
 
-    async def _finish(
+    def _start(self, waiting: Coroutine[None, None, None]) -> None:
+        task = self._loop.create_task(waiting)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _finish_begin(self, request: Request, waiting: Awaitable[None]) -> None:
+        try:
+            await waiting
+        except Exception as error:
+            self._log(request, error)
+            self._close(request, "an unexpected error, see the log")
+
+    async def _finish_message(
         self, request: Request, handler: MessageHandler, message: Message, waiting: Awaitable[Message]
     ) -> None:
         try:
@@ -115,6 +127,4 @@ class Dispatcher:
 
 
 def _respond(request: Request, response: Message) -> None:
-    request.respond(
-        encode_response(request.api_key, request.api_version, request.correlation_id, cast(Message, response))
-    )
+    request.respond(encode_response(request.api_key, request.api_version, request.correlation_id, response))

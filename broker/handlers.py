@@ -15,7 +15,7 @@ Message: TypeAlias = Any
 
 Q = TypeVar("Q")
 A = TypeVar("A")
-Begin: TypeAlias = Callable[[Request], None]
+Begin: TypeAlias = Callable[[Request], Awaitable[None] | None]
 
 
 class Register(Protocol):

@@ -1,0 +1,93 @@
+"""ApiVersions 0 to 4: what this node serves, and the features of the cluster.
+
+0: KIP-35. 1, 2: throttling (KIP-124, KIP-219). 3: flexible, client software and features (KIP-511, KIP-584).
+4: features whose lowest level is 0 (KIP-1022), which older clients would refuse, are told from here on.
+
+A version that does not exist is answered in version 0 with UNSUPPORTED_VERSION and the range of ApiVersions alone.
+The epoch of the finalized features is the offset of the image: it only rises, and Java producers want it not negative.
+"""
+
+from __future__ import annotations
+
+import re
+
+from kio.schema.api_versions.v4.request import ApiVersionsRequest
+from kio.schema.api_versions.v4.response import (
+    ApiVersion,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+from kio.static.primitive import i16, i64
+
+from ...protocol.apis import APIS, Api, ApiKey
+from ...protocol.errors import ErrorCode
+from ...protocol.messages import decode_request, encode_response, kio_error
+from ...quorum.image import MetadataImage
+from ..features import SUPPORTED_FEATURES
+from ..handlers import Handlers
+from ..metadata_view import MetadataView
+from ..request import Request
+from .values import NO_THROTTLE
+
+VERSION_OF_SOFTWARE = 3
+VERSION_OF_ZERO_LEVELS = 4
+SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+
+def register(handlers: Handlers, metadata: MetadataView) -> None:
+    def begin(request: Request) -> None:
+        if not APIS[ApiKey.API_VERSIONS].has_version(request.api_version):
+            request.respond(_encode(request, 0, unsupported_version()))
+            return
+        message = decode_request(request.api_key, request.api_version, request.body, request.body_offset)
+        assert isinstance(message, ApiVersionsRequest)
+        if request.api_version >= VERSION_OF_SOFTWARE:
+            name, version = message.client_software_name, message.client_software_version
+            if not SOFTWARE.fullmatch(name) or not SOFTWARE.fullmatch(version):
+                request.respond(_encode(request, request.api_version, _refusal(ErrorCode.INVALID_REQUEST, ())))
+                return
+            request.set_client_software(f"{name}/{version}")
+        response = api_versions(handlers.built, metadata.image, request.api_version)
+        request.respond(_encode(request, request.api_version, response))
+
+    handlers.add(ApiKey.API_VERSIONS, begin)
+
+
+def api_versions(built: tuple[Api, ...], image: MetadataImage, version: int) -> ApiVersionsResponse:
+    """What a client that asks in `version` is told."""
+    return ApiVersionsResponse(
+        error_code=kio_error(ErrorCode.NONE),
+        api_keys=tuple(_range(api) for api in built if api.on_broker),
+        throttle_time=NO_THROTTLE,
+        supported_features=tuple(
+            SupportedFeatureKey(name=name, min_version=i16(levels.min_level), max_version=i16(levels.max_level))
+            for name, levels in SUPPORTED_FEATURES.items()
+            if levels.min_level > 0 or version >= VERSION_OF_ZERO_LEVELS
+        ),
+        finalized_features_epoch=i64(max(image.offset, 0)),
+        finalized_features=tuple(
+            FinalizedFeatureKey(name=name, max_version_level=i16(level), min_version_level=i16(level))
+            for name, level in sorted(image.features.items())
+            if level > 0
+        ),
+    )
+
+
+def unsupported_version() -> ApiVersionsResponse:
+    """The answer to a version that does not exist."""
+    return _refusal(ErrorCode.UNSUPPORTED_VERSION, (_range(APIS[ApiKey.API_VERSIONS]),))
+
+
+def _refusal(code: ErrorCode, api_keys: tuple[ApiVersion, ...]) -> ApiVersionsResponse:
+    return ApiVersionsResponse(error_code=kio_error(code), api_keys=api_keys, throttle_time=NO_THROTTLE)
+
+
+def _range(api: Api) -> ApiVersion:
+    return ApiVersion(
+        api_key=i16(api.key), min_version=i16(api.advertised_min_version), max_version=i16(api.max_version)
+    )
+
+
+def _encode(request: Request, version: int, response: ApiVersionsResponse) -> bytes:
+    return encode_response(ApiKey.API_VERSIONS, version, request.correlation_id, response)
