@@ -1,0 +1,513 @@
+"""One partition's log on one disk: appended to at its end, read by offset and by time, cut at both ends.
+
+A log belongs to one thread, the event loop's; only the syncs that `files_to_sync` names may run in an executor, while
+appends go on. Every change is one synchronous step.
+
+Errors: KafkaError is for whoever asked; CorruptData and OSError mean that the disk failed, and whoever owns the log
+directory takes it offline.
+"""
+
+from collections.abc import Sequence
+from random import Random
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from ..protocol.batches import (
+    ASSIGNED_SIZE,
+    HEADER_SIZE,
+    LENGTH_OVERHEAD,
+    NO_TIMESTAMP,
+    Buffer,
+    read_header,
+    rewrite_header,
+    with_offset_and_epoch,
+)
+from ..protocol.errors import ErrorCode, KafkaError
+from .batch_validation import check_produced_batch
+from .config import LogConfig
+from .file_slice import NOTHING, FetchData, FileSlice
+from .files import Files
+from .leader_epochs import LeaderEpochs, read_leader_epochs
+from .partition_metadata import agree_on_topic_id
+from .producer_snapshots import ProducerSnapshots
+from .producer_state import ProducerEntry, ProducerState
+from .record_validation import CODECS, recompress
+from .recovery import Damage, LoadedLog, load
+from .recovery_point import RecoveryPoint, Syncable
+from .replay import replay_batch, replay_segments
+from .replicated_batches import check_replicated_batches
+from .retention import count_breached_segments
+from .segment import Segment
+from .segments import Segments
+from .timestamp_lookup import TimestampOffset, find_by_timestamp, find_max_timestamp
+from .transaction_index import AbortedTransaction
+
+DEFAULT_PRODUCER_ID_EXPIRATION_MS: Final = 24 * 3600 * 1000
+
+
+class AppendInfo(NamedTuple):
+    """Where a batch is. A tuple, because one is made for every append."""
+
+    first_offset: int
+    last_offset: int
+    # -1 unless the topic has LogAppendTime.
+    log_append_time_ms: int
+    log_start_offset: int
+    # It was there already: the offsets are those of the first time.
+    is_duplicate: bool
+
+
+class Log:
+    __slots__ = (
+        "_beyond_damage",
+        "_codec",
+        "_config",
+        "_files",
+        "_producers",
+        "_recovery_point",
+        "_segments",
+        "_snapshots",
+        "damage",
+        "leader_epochs",
+        "log_end_offset",
+        "log_start_offset",
+        "name",
+        "partition",
+        "topic",
+        "topic_id",
+    )
+
+    def __init__(self, loaded: LoadedLog, *, topic: str, partition: int, topic_id: UUID | None) -> None:
+        """Use `open`."""
+        self.topic = topic
+        self.partition = partition
+        self.name = f"{topic}-{partition}"
+        self.topic_id = topic_id
+        self._files = loaded.files
+        self._segments = loaded.segments
+        self._beyond_damage = loaded.beyond_damage
+        self._producers = loaded.producers
+        self._snapshots = loaded.snapshots
+        self.leader_epochs = loaded.leader_epochs
+        self.log_start_offset = loaded.log_start_offset
+        self.log_end_offset = loaded.next_offset
+        self.damage: Damage | None = loaded.damage
+        self._recovery_point = RecoveryPoint(loaded.files, loaded.segments, loaded.leader_epochs, loaded.recovery_point)
+        self.config = loaded.config
+
+    @classmethod
+    def open(
+        cls,
+        files: Files,
+        directory: str,
+        *,
+        topic: str,
+        partition: int,
+        topic_id: UUID | None,
+        config: LogConfig,
+        log_start_offset: int = 0,
+        recovery_point: int = 0,
+        is_clean: bool,
+        now_ms: int,
+        producer_id_expiration_ms: int = DEFAULT_PRODUCER_ID_EXPIRATION_MS,
+        random: Random | None = None,
+    ) -> "Log":
+        """Open the log in `directory`, or make an empty one there that begins at `log_start_offset`.
+
+        `is_clean` tells that the log was ended by `close`; else it is recovered from `recovery_point` on. What is lost
+        below that point is told by `damage`. `random` is for `segment.jitter.ms`. KafkaError INCONSISTENT_TOPIC_ID when
+        the folder is another topic's.
+        """
+        if not files.exists(directory):
+            files.make_directories(directory)
+            recovery_point = log_start_offset
+        topic_id = agree_on_topic_id(files, directory, topic_id)
+        epochs = read_leader_epochs(files, directory)
+        loaded = LoadedLog(
+            files=files,
+            directory=directory,
+            config=config,
+            now_ms=now_ms,
+            segments=Segments(files, directory, random),
+            producers=ProducerState(f"{topic}-{partition}", producer_id_expiration_ms),
+            snapshots=ProducerSnapshots(files, directory, []),
+            leader_epochs=LeaderEpochs(epochs or ()),
+            log_start_offset=log_start_offset,
+            recovery_point=recovery_point,
+        )
+        load(loaded, is_clean=is_clean, has_epoch_checkpoint=epochs is not None)
+        return cls(loaded, topic=topic, partition=partition, topic_id=topic_id)
+
+    @property
+    def directory(self) -> str:
+        return self._segments.directory
+
+    @property
+    def config(self) -> LogConfig:
+        """May be replaced at any time; it holds from the next append on."""
+        return self._config
+
+    @config.setter
+    def config(self, config: LogConfig) -> None:
+        self._config = config
+        # The compression to store, when it is not the producer's choice.
+        self._codec = CODECS.get(config.compression_type)
+
+    @property
+    def recovery_point(self) -> int:
+        """Everything below is synced."""
+        return self._recovery_point.offset
+
+    @property
+    def size_bytes(self) -> int:
+        return self._segments.size_bytes
+
+    @property
+    def segment_count(self) -> int:
+        return len(self._segments)
+
+    @property
+    def unflushed_records(self) -> int:
+        """Offsets appended and not known to be synced: what `flush.messages` limits."""
+        return self.log_end_offset - self._recovery_point.offset
+
+    # Appending
+
+    def append_as_leader(
+        self, records: bytes | memoryview, *, leader_epoch: int, now_ms: int, is_transaction_verified: bool = False
+    ) -> AppendInfo:
+        """Append the one batch of a produce request at the log end offset, its bytes as received if the config lets it.
+
+        All of it is done or nothing. A batch that its producer sent before is not appended: the answer is that of the
+        first time. KafkaError by the table of `batch_validation` and those of `ProducerState.check`;
+        RECORD_LIST_TOO_LARGE when it is larger than a segment; KAFKA_STORAGE_ERROR when the log is damaged.
+        """
+        if self.damage is not None:
+            raise self.damage.refusal(self.name)
+        batch = records if type(records) is memoryview else memoryview(records)
+        config = self._config
+        header = check_produced_batch(batch, config, self.name, now_ms)
+        if self._codec is not None and self._codec != header.attributes & 7:
+            batch = recompress(batch, header, config, self.name)
+            header = read_header(batch, 0)
+        size = LENGTH_OVERHEAD + header.batch_length
+        if size > config.segment_bytes:
+            raise KafkaError(
+                ErrorCode.RECORD_LIST_TOO_LARGE,
+                f"Message batch size is {size} bytes in append to partition {self.name}, which exceeds the maximum "
+                f"configured segment size of {config.segment_bytes}.",
+            )
+        first_offset = self.log_end_offset
+        last_offset = first_offset + header.last_offset_delta
+        has_append_time = config.message_timestamp_type == "LogAppendTime"
+        if header.producer_id >= 0:
+            duplicate = self._producers.check(header, first_offset, is_transaction_verified=is_transaction_verified)
+            if duplicate is not None:
+                time = duplicate.timestamp if has_append_time else NO_TIMESTAMP
+                return AppendInfo(duplicate.first_offset, duplicate.last_offset, time, self.log_start_offset, True)
+        parts: tuple[Buffer, ...]
+        if has_append_time:
+            timestamp = log_append_time_ms = now_ms
+            parts = (
+                rewrite_header(
+                    batch, 0, header, base_offset=first_offset, leader_epoch=leader_epoch, log_append_time_ms=now_ms
+                ),
+                batch[HEADER_SIZE:size],
+            )
+        else:
+            timestamp = header.max_timestamp
+            log_append_time_ms = NO_TIMESTAMP
+            parts = (
+                with_offset_and_epoch(first_offset, header.batch_length, leader_epoch),
+                batch[ASSIGNED_SIZE:size],
+            )
+        segment = self._segments.active
+        if segment.should_roll(config, size, last_offset, timestamp, now_ms):
+            segment = self._roll(first_offset, now_ms)
+        segment.append(parts, size, last_offset, timestamp)
+        self.log_end_offset = last_offset + 1
+        if leader_epoch != self.leader_epochs.latest_epoch:
+            self.leader_epochs.assign(leader_epoch, first_offset)
+        if header.producer_id >= 0:
+            self._producers.apply(header, first_offset, timestamp)
+        return AppendInfo(first_offset, last_offset, log_append_time_ms, self.log_start_offset, False)
+
+    def append_as_follower(self, records: bytes | memoryview, *, now_ms: int) -> AppendInfo:
+        """Append batches as the leader has them, offsets and epochs included; a batch cut off at the end is left out.
+
+        The first must not be below the log end offset; KafkaError CORRUPT_MESSAGE when it is, or a batch is not intact.
+        """
+        if self.damage is not None:
+            raise self.damage.refusal(self.name)
+        batches = check_replicated_batches(memoryview(records), self.log_end_offset, self.name)
+        first_offset = self.log_end_offset
+        for number, batch in enumerate(batches):
+            header = batch.header
+            if number == 0:
+                first_offset = header.base_offset
+            segment = self._segments.active
+            size = header.size_bytes
+            if segment.should_roll(self._config, size, header.last_offset, header.max_timestamp, now_ms):
+                segment = self._roll(header.base_offset, now_ms)
+            segment.append((batch.records_buffer(),), size, header.last_offset, header.max_timestamp)
+            self.log_end_offset = header.next_offset
+            if header.partition_leader_epoch != self.leader_epochs.latest_epoch:
+                self.leader_epochs.assign(header.partition_leader_epoch, header.base_offset)
+            replay_batch(batch, self._producers, segment)
+        return AppendInfo(first_offset, self.log_end_offset - 1, NO_TIMESTAMP, self.log_start_offset, False)
+
+    def assign_leader_epoch(self, leader_epoch: int) -> None:
+        """This replica leads from `leader_epoch` on: it starts at the log end offset. Before the first append in it."""
+        if leader_epoch > self.leader_epochs.latest_epoch:
+            self.leader_epochs.assign(leader_epoch, self.log_end_offset)
+
+    def maybe_roll(self, now_ms: int) -> bool:
+        """Roll when the time of the active segment is over though nothing is appended."""
+        segment = self._segments.active
+        if segment.size_bytes == 0 or not segment.should_roll(self._config, 0, self.log_end_offset - 1, now_ms, now_ms):
+            return False
+        self._roll(self.log_end_offset, now_ms)
+        return True
+
+    # Reading
+
+    def read(self, start_offset: int, *, max_bytes: int, end_offset: int, min_one_batch: bool) -> FetchData:
+        """Batches from the one that holds `start_offset` on, none that ends at or after `end_offset`, of one segment.
+
+        At most `max_bytes`, possibly cut off within a batch; with `min_one_batch` at least the whole first one.
+        KafkaError OFFSET_OUT_OF_RANGE when `start_offset` is not in [log start offset, log end offset].
+        """
+        log_end_offset = self.log_end_offset
+        if start_offset > log_end_offset or start_offset < self.log_start_offset:
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"Received request for offset {start_offset} for partition {self.name}, but we only have log segments "
+                f"from {self.log_start_offset} upto {log_end_offset}.",
+            )
+        if end_offset >= log_end_offset:
+            end_offset = log_end_offset
+        if start_offset >= end_offset:
+            return NOTHING
+        segment = self._segments.active
+        if start_offset < segment.base_offset:
+            segment = self._segments[self._segments.slot_of(start_offset)]
+        place = segment.locate(start_offset)
+        while place is None:
+            # Offsets that compaction took from the end of the segment.
+            slot = self._segments.slot_of(segment.base_offset) + 1
+            if slot == len(self._segments):
+                return NOTHING
+            segment = self._segments[slot]
+            place = segment.locate(start_offset)
+        position, batch_size = place
+        limit = segment.size_bytes
+        if end_offset != log_end_offset:
+            end = segment.locate(end_offset)
+            if end is not None:
+                limit = end.position
+        size = limit - position
+        if size > max_bytes:
+            size = max_bytes
+            if min_one_batch and size < batch_size:
+                size = batch_size
+        if size <= 0 or limit <= position:
+            return NOTHING
+        return FetchData((FileSlice(segment.file, position, size),), size)
+
+    def offset_for_timestamp(self, timestamp_ms: int, end_offset: int) -> TimestampOffset | None:
+        """The first record below `end_offset` whose timestamp is at least `timestamp_ms`."""
+        found = find_by_timestamp(
+            self._segments.from_slot(self._segments.slot_of(self.log_start_offset)), timestamp_ms, self.log_start_offset
+        )
+        return found if found is not None and found.offset < end_offset else None
+
+    def max_timestamp_offset(self) -> TimestampOffset | None:
+        """The first record with the largest timestamp of all (KIP-734)."""
+        return find_max_timestamp(self._segments)
+
+    def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
+        """The aborted transactions that have records in [start_offset, end_offset)."""
+        found = []
+        for segment in self._segments.from_slot(self._segments.slot_of(start_offset)):
+            some, is_complete = segment.transaction_index.collect(start_offset, end_offset)
+            found += some
+            if is_complete:
+                break
+        return found
+
+    def last_stable_offset(self, high_watermark: int) -> int:
+        """What a read_committed consumer may read up to: at most the high watermark."""
+        return max(self._producers.last_stable_offset(high_watermark), self.log_start_offset)
+
+    def active_producers(self, now_ms: int) -> list[ProducerEntry]:
+        """The producers that are remembered, expired ones dropped first. Not to be changed."""
+        self._producers.expire(now_ms)
+        return list(self._producers.producers.values())
+
+    # Cutting
+
+    def truncate_to(self, offset: int) -> bool:
+        """Drop everything at and above `offset`; whether there was anything. What ends a damage: the cut is a decision.
+
+        The checkpointed recovery point must not be above `offset` when this begins, or a crash in it looks like damage.
+        """
+        if offset >= self.log_end_offset and self.damage is None:
+            # A leader that never appended leaves its epoch at the end.
+            self.leader_epochs.truncate_from_end(self.log_end_offset)
+            return False
+        if offset < self._segments[0].base_offset:
+            self.truncate_fully_and_start_at(offset)
+            return True
+        if self.damage is not None:
+            offset = min(offset, self.damage.offset)
+        self._heal()
+        first = self._segments.slot_of(offset) + 1
+        for segment in self._segments.delete(first, len(self._segments), due_ms=0):
+            self._snapshots.remove(segment.base_offset)
+        self._segments.active.truncate_to(offset)
+        self._end_at(offset)
+        self.leader_epochs.truncate_from_end(offset)
+        self.log_start_offset = min(self.log_start_offset, offset)
+        self._reload_producers(offset)
+        return True
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Drop everything; the log goes on at `offset`."""
+        self._heal()
+        self._segments.delete(0, len(self._segments), due_ms=0)
+        self._segments.create(offset, self._config, now_ms=0)
+        self._snapshots.remove_all()
+        self._end_at(offset)
+        self.leader_epochs.clear()
+        self.log_start_offset = offset
+        self._producers.clear(offset)
+
+    def increment_log_start_offset(self, offset: int) -> bool:
+        """Nothing below `offset` may be read any more; `delete_old_segments` removes the segments that this leaves.
+
+        False when the log starts there or later already. KafkaError OFFSET_OUT_OF_RANGE above the log end offset; that
+        it is not above the high watermark is the caller's to check.
+        """
+        if offset > self.log_end_offset:
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"Cannot increment the log start offset to {offset} of partition {self.name} since it is larger than "
+                f"the log end offset {self.log_end_offset}",
+            )
+        if offset <= self.log_start_offset:
+            return False
+        self.log_start_offset = offset
+        self._recovery_point.offset = max(self._recovery_point.offset, offset)
+        self.leader_epochs.truncate_from_start(offset)
+        return True
+
+    def delete_old_segments(self, high_watermark: int, now_ms: int) -> int:
+        """Apply retention and the log start offset; how many segments went.
+
+        Their files follow `file.delete.delay.ms` later, at a call of this: it is to be called again and again.
+        """
+        self._segments.remove_deleted_files(now_ms)
+        if self.damage is not None:
+            return 0
+        count = count_breached_segments(
+            self._segments.from_slot(0),
+            self._config,
+            log_start_offset=self.log_start_offset,
+            log_end_offset=self.log_end_offset,
+            high_watermark=high_watermark,
+            now_ms=now_ms,
+        )
+        if count == 0:
+            return 0
+        if count == len(self._segments):
+            self._roll(self.log_end_offset, now_ms)
+        self.increment_log_start_offset(self._segments[count].base_offset)
+        for segment in self._segments.delete(0, count, due_ms=now_ms + self._config.file_delete_delay_ms):
+            self._snapshots.remove(segment.base_offset)
+        return count
+
+    # Syncing
+
+    def files_to_sync(self, end_offset: int) -> Sequence[Syncable]:
+        """What must be synced before `mark_flushed(end_offset)`. One sync of a log at a time."""
+        return self._recovery_point.files_to_sync(end_offset)
+
+    def mark_flushed(self, end_offset: int) -> None:
+        """All of `files_to_sync(end_offset)` was synced: the recovery point moves there."""
+        self._recovery_point.mark_flushed(end_offset)
+
+    def flush(self) -> None:
+        """Sync everything, waiting."""
+        self.flush_to(self.log_end_offset)
+
+    def flush_to(self, end_offset: int) -> None:
+        for file in self.files_to_sync(end_offset):
+            file.sync()
+        self.mark_flushed(end_offset)
+
+    # Ending
+
+    def close(self) -> None:
+        """Write what opening would else have to find out, and let go of the files. `flush` before it syncs the log."""
+        if self.damage is None:
+            self._producers.end_offset = self.log_end_offset
+            self._snapshots.take(self._producers)
+            self._segments.active.write_indexes()
+            if self.leader_epochs.is_changed:
+                self._recovery_point.leader_epoch_checkpoint().sync()
+        self.close_files()
+
+    def close_files(self) -> None:
+        """Let go of the files without writing: for a log directory that failed."""
+        self._segments.close()
+        for segment in self._beyond_damage:
+            segment.close()
+
+    def rename_directory(self, directory: str) -> None:
+        """Move the whole folder, as to `….-delete`."""
+        self.close_files()
+        self._files.rename(self.directory, directory)
+        self._snapshots.directory = directory
+        self._segments.moved_to(directory)
+        for segment in self._beyond_damage:
+            segment.moved_to(directory)
+
+    def delete(self) -> None:
+        """Remove the folder and everything in it, now."""
+        self.close_files()
+        self._files.remove_tree(self.directory)
+
+    # Helpers
+
+    def _roll(self, base_offset: int, now_ms: int) -> Segment:
+        active = self._segments.active
+        if active.size_bytes == 0 and active.base_offset == base_offset:
+            return active
+        # With it, recovery of the new segment need not look at older ones.
+        self._producers.end_offset = base_offset
+        self._snapshots.take(self._producers)
+        return self._segments.roll(base_offset, self._config, now_ms)
+
+    def _end_at(self, offset: int) -> None:
+        self.log_end_offset = offset
+        self._recovery_point.truncate_to(offset)
+
+    def _heal(self) -> None:
+        """Before a cut: what lies beyond a damage is cut off with the rest."""
+        if self.damage is not None:
+            active = self._segments.active
+            active.cut_at(active.size_bytes)
+            self._segments.adopt(self._beyond_damage)
+            self._beyond_damage = []
+            self.damage = None
+
+    def _reload_producers(self, end_offset: int) -> None:
+        if not self._producers.producers:
+            # Dropping batches cannot bring a producer in.
+            self._snapshots.remove_above(end_offset)
+            self._producers.clear(end_offset)
+            return
+        self._snapshots.load_latest(
+            self._producers, log_start_offset=self.log_start_offset, end_offset=end_offset, now_ms=0
+        )
+        replay_segments(self._segments.from_slot(0), self._producers, end_offset)

@@ -1,0 +1,198 @@
+"""Opening the folder of a log: what is there, how far it can be trusted, and what must be made anew.
+
+After a clean stop everything is taken as it lies. After any other stop the segments from the recovery point on are
+walked batch by batch: each must be whole, in order and have its CRC. At the first that is not
+
+- *above* the recovery point, the log is cut: nobody was promised that those bytes are on disk;
+- *below* the recovery point, they were synced and the disk has lost them. That is `Damage`. Nothing is cut or removed:
+  the log ends there in memory, takes no appends, and says so, until somebody decides by `Log.truncate_to`.
+
+The same walk makes the indexes, the transaction index, the producer state and the leader epochs of those segments anew.
+"""
+
+from dataclasses import dataclass, field
+
+from ..protocol.errors import CorruptData, ErrorCode, KafkaError
+from .config import LogConfig
+from .file_names import LOG, OFFSET_INDEX, TIME_INDEX, offsets_with, segment_file
+from .files import Files
+from .leader_epochs import LeaderEpochs
+from .leftover_files import tidy
+from .offset_index import MAX_RELATIVE_OFFSET
+from .producer_snapshots import ProducerSnapshots
+from .producer_state import ProducerState
+from .replay import replay_batch, replay_segments
+from .segment import Segment
+from .segment_scan import BadBatch, ScannedBatch, scan
+from .segments import Segments
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Damage:
+    """Synced bytes are gone: below `offset` all is intact, what should follow up to the recovery point is not."""
+
+    offset: int
+    reason: str
+
+    def refusal(self, partition: str) -> KafkaError:
+        return KafkaError(
+            ErrorCode.KAFKA_STORAGE_ERROR, f"The log of {partition} is damaged at offset {self.offset}: {self.reason}"
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class LoadedLog:
+    """What was found in a folder. `load` fills the second half in."""
+
+    files: Files
+    directory: str
+    config: LogConfig
+    now_ms: int
+    producers: ProducerState
+    snapshots: ProducerSnapshots
+    leader_epochs: LeaderEpochs
+    # As checkpointed; then as it is.
+    log_start_offset: int
+    recovery_point: int
+
+    segments: Segments
+    next_offset: int = 0
+    damage: Damage | None = None
+    # Segments after the damage: their files stay, nobody reads them.
+    beyond_damage: list[Segment] = field(default_factory=list)
+
+    @property
+    def protected_end(self) -> int:
+        """Below this a lost batch is damage. What is below the log start is deleted: losing it is no loss."""
+        return self.recovery_point if self.recovery_point > self.log_start_offset else 0
+
+
+def load(log: LoadedLog, *, is_clean: bool, has_epoch_checkpoint: bool) -> None:
+    """Find the segments and everything else of the log in its folder, which exists. See the module for the rules."""
+    names = tidy(log.files, log.directory)
+    for base_offset in offsets_with(names, LOG):
+        size = log.files.size(segment_file(log.directory, base_offset, LOG))
+        log.segments.add(base_offset, log.config, log.now_ms, size)
+    log.snapshots.offsets[:] = offsets_with(names, ".snapshot")
+    log.snapshots.remove_strays(segment.base_offset for segment in log.segments)
+    unindexed = _without_indexes(log, set(names))
+    if is_clean:
+        is_clean = _take_as_is(log, unindexed)
+    if not is_clean:
+        _recover(log, unindexed)
+    if log.next_offset < log.protected_end and log.damage is None:
+        log.damage = Damage(
+            offset=log.next_offset,
+            reason=f"the log ends at offset {log.next_offset}, but was synced up to {log.recovery_point}",
+        )
+    if log.damage is None and (len(log.segments) == 0 or log.next_offset < log.log_start_offset):
+        _start_anew(log)
+    elif len(log.segments) == 0:
+        log.segments.create(log.next_offset, log.config, log.now_ms)
+    log.log_start_offset = max(log.log_start_offset, log.segments[0].base_offset)
+    if not has_epoch_checkpoint:
+        for segment in log.segments:
+            for batch in scan(segment.file, 0, segment.size_bytes):
+                _take_leader_epoch(log.leader_epochs, batch)
+    log.leader_epochs.truncate_from_end(log.next_offset)
+    log.leader_epochs.truncate_from_start(log.log_start_offset)
+    log.recovery_point = log.next_offset if is_clean else min(log.recovery_point, log.next_offset)
+
+
+def _without_indexes(log: LoadedLog, names: set[str]) -> list[Segment]:
+    """The segments that have batches and lack an index file."""
+    return [
+        segment
+        for segment in log.segments
+        if segment.size_bytes
+        and not {f"{segment.base_offset:020d}{suffix}" for suffix in (OFFSET_INDEX, TIME_INDEX)} <= names
+    ]
+
+
+def _take_as_is(log: LoadedLog, unindexed: list[Segment]) -> bool:
+    """After a clean stop. False when the log is not what a clean stop leaves, so that it must be recovered."""
+    if len(log.segments) == 0:
+        return True
+    try:
+        for segment in unindexed:
+            segment.rebuild_indexes()
+        log.next_offset = log.segments[-1].read_next_offset()
+        log.snapshots.load_latest(
+            log.producers, log_start_offset=log.log_start_offset, end_offset=log.next_offset, now_ms=log.now_ms
+        )
+        replay_segments(log.segments.from_slot(0), log.producers, log.next_offset)
+    except CorruptData:
+        return False
+    return True
+
+
+def _recover(log: LoadedLog, unindexed: list[Segment]) -> None:
+    segments = log.segments.from_slot(0)
+    # The segment that the recovery point lies in and all after it, or from an earlier one that needs its indexes.
+    first = max(sum(1 for segment in segments if segment.base_offset <= log.recovery_point) - 1, 0)
+    first = min(first, *(segments.index(segment) for segment in unindexed), first)
+    unflushed = segments[first:]
+    if not unflushed:
+        return
+    log.next_offset = unflushed[0].base_offset
+    log.snapshots.load_latest(
+        log.producers, log_start_offset=log.log_start_offset, end_offset=log.next_offset, now_ms=log.now_ms
+    )
+    replay_segments(segments[:first], log.producers, log.next_offset)
+    for number, segment in enumerate(unflushed):
+        if number:
+            log.next_offset = max(log.next_offset, segment.base_offset)
+            log.producers.end_offset = log.next_offset
+            log.snapshots.take(log.producers)
+        try:
+            _recover_segment(log, segment)
+        except BadBatch as bad:
+            _end_at(log, segment, unflushed[number + 1 :], bad)
+            return
+
+
+def _recover_segment(log: LoadedLog, segment: Segment) -> None:
+    size = segment.size_bytes
+    segment.reset()
+    try:
+        for batch in scan(segment.file, 0, size, verify=True):
+            header = batch.header
+            if header.base_offset < log.next_offset or header.last_offset_delta < 0:
+                raise BadBatch(f"offset {header.base_offset} comes after {log.next_offset - 1}", batch.position)
+            if header.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
+                raise BadBatch(f"offset {header.last_offset} is too far from {segment.base_offset}", batch.position)
+            _take_leader_epoch(log.leader_epochs, batch)
+            replay_batch(batch, log.producers, segment)
+            segment.note_batch(header.size_bytes, header.last_offset, header.max_timestamp)
+            segment.write_indexes_when_due()
+            log.next_offset = header.next_offset
+    finally:
+        segment.write_indexes()
+
+
+def _end_at(log: LoadedLog, segment: Segment, following: list[Segment], bad: BadBatch) -> None:
+    """The log has no intact batch at `log.next_offset`, in `segment`, and those `following` cannot be trusted."""
+    first = len(log.segments) - len(following)
+    if log.next_offset < log.protected_end:
+        log.damage = Damage(offset=log.next_offset, reason=str(bad))
+        log.beyond_damage = log.segments.set_aside(first)
+    else:
+        segment.cut_at(bad.position)
+        log.segments.delete(first, len(log.segments), due_ms=log.now_ms)
+        log.snapshots.remove_above(log.next_offset)
+
+
+def _start_anew(log: LoadedLog) -> None:
+    """Nothing is there, or all of it is below the log start offset."""
+    log.segments.delete(0, len(log.segments), due_ms=log.now_ms)
+    log.snapshots.remove_all()
+    log.leader_epochs.clear()
+    log.next_offset = log.log_start_offset
+    log.producers.clear(log.next_offset)
+    log.segments.create(log.next_offset, log.config, log.now_ms)
+
+
+def _take_leader_epoch(epochs: LeaderEpochs, batch: ScannedBatch) -> None:
+    epoch = batch.header.partition_leader_epoch
+    if epoch > epochs.latest_epoch:
+        epochs.assign(epoch, batch.header.base_offset)

@@ -1,0 +1,95 @@
+"""Up to where a log is synced, and what a sync that moves this on has to cover.
+
+    to_sync = recovery_point.files_to_sync(end_offset)      on the loop
+    for file in to_sync: file.sync()                        anywhere, while appends go on
+    recovery_point.mark_flushed(end_offset)                 on the loop
+
+Synced are the log files; the indexes of segments that became inactive (those of the active one are made anew by
+recovery); the leader epochs, which recovery finds only in batches above the recovery point; and the folder, for the
+names in it.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from .file_names import LEADER_EPOCH_CHECKPOINT
+from .files import Files
+from .leader_epochs import LeaderEpochs, encode_leader_epochs
+from .segments import Segments
+
+
+class Syncable(Protocol):
+    """Something that `sync` makes durable, which may take long."""
+
+    def sync(self) -> None: ...
+
+
+class RecoveryPoint:
+    __slots__ = ("_files", "_leader_epochs", "_retired_in_sync", "_segments", "_syncing_to", "offset")
+
+    def __init__(self, files: Files, segments: Segments, leader_epochs: LeaderEpochs, offset: int) -> None:
+        self._files = files
+        self._segments = segments
+        self._leader_epochs = leader_epochs
+        # Everything below is synced.
+        self.offset = offset
+        # What the sync under way may vouch for: a truncation lowers it.
+        self._syncing_to = offset
+        self._retired_in_sync = 0
+
+    def files_to_sync(self, end_offset: int) -> Sequence[Syncable]:
+        """What must be synced before `mark_flushed(end_offset)`. One sync at a time."""
+        segments = self._segments
+        to_sync: list[Syncable] = [*segments.log_files(self.offset, end_offset)]
+        for segment in segments.retired:
+            to_sync += segment.index_files()
+        if self._leader_epochs.is_changed:
+            to_sync.append(self.leader_epoch_checkpoint())
+        if segments.is_directory_changed:
+            to_sync.append(_Directory(self._files, segments.directory))
+            segments.is_directory_changed = False
+        self._retired_in_sync = len(segments.retired)
+        self._syncing_to = end_offset
+        return to_sync
+
+    def mark_flushed(self, end_offset: int) -> None:
+        """All of `files_to_sync(end_offset)` is synced."""
+        self.offset = max(self.offset, min(end_offset, self._syncing_to))
+        del self._segments.retired[: self._retired_in_sync]
+        self._retired_in_sync = 0
+
+    def truncate_to(self, offset: int) -> None:
+        """The log ends at `offset` now: what follows will be other bytes."""
+        self.offset = min(self.offset, offset)
+        self._syncing_to = min(self._syncing_to, offset)
+        self._retired_in_sync = 0
+
+    def leader_epoch_checkpoint(self) -> Syncable:
+        """What writes the leader epochs as they are now."""
+        self._leader_epochs.is_changed = False
+        return _LeaderEpochCheckpoint(
+            self._files, self._segments.directory, encode_leader_epochs(self._leader_epochs.entries)
+        )
+
+
+class _Directory:
+    __slots__ = ("_files", "_path")
+
+    def __init__(self, files: Files, path: str) -> None:
+        self._files = files
+        self._path = path
+
+    def sync(self) -> None:
+        self._files.sync_directory(self._path)
+
+
+class _LeaderEpochCheckpoint:
+    __slots__ = ("_data", "_files", "_path")
+
+    def __init__(self, files: Files, directory: str, data: bytes) -> None:
+        self._files = files
+        self._path = f"{directory}/{LEADER_EPOCH_CHECKPOINT}"
+        self._data = data
+
+    def sync(self) -> None:
+        self._files.write_atomically(self._path, self._data)

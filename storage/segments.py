@@ -1,0 +1,150 @@
+"""The segments of one log in offset order, the last of them active, and the files of those that were deleted."""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from random import Random
+
+from .config import LogConfig
+from .files import File, Files
+from .segment import Segment
+
+
+class Segments:
+    __slots__ = (
+        "_deleted_files",
+        "_files",
+        "_list",
+        "_random",
+        "active",
+        "directory",
+        "is_directory_changed",
+        "retired",
+    )
+
+    def __init__(self, files: Files, directory: str, random: Random | None) -> None:
+        """Empty: before anything else `add` or `adopt` the first segment. `random` is for `segment.jitter.ms`."""
+        self._files = files
+        self._random = random
+        self._list: list[Segment] = []
+        self.directory = directory
+        self.active: Segment
+        # Paths of `….deleted` files and when they may be removed.
+        self._deleted_files: list[tuple[str, int]] = []
+        # Segments that became inactive, so that their indexes are complete, but not synced.
+        self.retired: list[Segment] = []
+        # Names were made in the folder that a power loss could take back.
+        self.is_directory_changed = False
+
+    def __len__(self) -> int:
+        return len(self._list)
+
+    def __iter__(self) -> Iterator[Segment]:
+        return iter(self._list)
+
+    def __getitem__(self, slot: int) -> Segment:
+        return self._list[slot]
+
+    def from_slot(self, slot: int) -> list[Segment]:
+        return self._list[slot:]
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(segment.size_bytes for segment in self._list)
+
+    def slot_of(self, offset: int) -> int:
+        """Which segment `offset` lies in; the first when it is below all."""
+        return max(bisect_right(self._list, offset, key=_base_offset_of) - 1, 0)
+
+    def adopt(self, segments: list[Segment]) -> None:
+        """Segments that exist, at the end."""
+        self._list += segments
+        self.active = self._list[-1]
+
+    def add(self, base_offset: int, config: LogConfig, now_ms: int, size_bytes: int = 0) -> Segment:
+        """A new active segment, or one that was found."""
+        segment = Segment(
+            self._files,
+            self.directory,
+            base_offset,
+            config=config,
+            created_ms=now_ms,
+            roll_jitter_ms=self._roll_jitter_ms(config),
+            size_bytes=size_bytes,
+        )
+        self._list.append(segment)
+        self.active = segment
+        return segment
+
+    def roll(self, base_offset: int, config: LogConfig, now_ms: int) -> Segment:
+        """A new active segment that begins at `base_offset`; the one before is complete."""
+        before = self.active
+        before.become_inactive()
+        self.create(base_offset, config, now_ms)
+        self.retired.append(before)
+        return self.active
+
+    def create(self, base_offset: int, config: LogConfig, now_ms: int) -> None:
+        """A new active segment, and its file at once, as in Apache Kafka. OSError leaves everything as it was."""
+        active = self.active if self._list else None
+        segment = self.add(base_offset, config, now_ms)
+        try:
+            _ = segment.file
+        except OSError:
+            self._list.pop()
+            if active is not None:
+                self.active = active
+            raise
+        self.is_directory_changed = True
+
+    def delete(self, first: int, end: int, *, due_ms: int) -> list[Segment]:
+        """Take the segments in slots [first, end) out and return them; their files may be removed at `due_ms`."""
+        deleted = self._list[first:end]
+        for segment in deleted:
+            self._deleted_files += ((path, due_ms) for path in segment.mark_deleted())
+            if segment in self.retired:
+                self.retired.remove(segment)
+        del self._list[first:end]
+        if self._list:
+            self.active = self._list[-1]
+        self.is_directory_changed = True
+        return deleted
+
+    def set_aside(self, first: int) -> list[Segment]:
+        """Take the segments from slot `first` on out and return them; their files stay."""
+        taken = self._list[first:]
+        del self._list[first:]
+        self.active = self._list[-1]
+        return taken
+
+    def remove_deleted_files(self, now_ms: int) -> None:
+        for path, due_ms in self._deleted_files:
+            if due_ms <= now_ms:
+                self._files.remove(path)
+        self._deleted_files = [(path, due_ms) for path, due_ms in self._deleted_files if due_ms > now_ms]
+
+    def log_files(self, start_offset: int, end_offset: int) -> list[File]:
+        """The `.log` files with offsets of [start_offset, end_offset)."""
+        if start_offset >= self.active.base_offset:
+            return [self.active.file] if end_offset > start_offset else []
+        return [
+            segment.file for segment in self._list[self.slot_of(start_offset) :] if segment.base_offset < end_offset
+        ]
+
+    def close(self) -> None:
+        for segment in self._list:
+            segment.close()
+
+    def moved_to(self, directory: str) -> None:
+        """The folder was renamed."""
+        self.directory = directory
+        for segment in self._list:
+            segment.moved_to(directory)
+        self._deleted_files = [(f"{directory}/{path.rpartition('/')[2]}", due) for path, due in self._deleted_files]
+
+    def _roll_jitter_ms(self, config: LogConfig) -> int:
+        limit = min(config.segment_jitter_ms, config.segment_ms)
+        return self._random.randrange(limit) if self._random is not None and limit > 0 else 0
+
+
+def _base_offset_of(segment: Segment) -> int:
+    return segment.base_offset
