@@ -1,0 +1,171 @@
+"""The raw connection against brokers that behave and brokers that do not."""
+
+import asyncio
+import struct
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from kio.schema.api_versions.v0 import response as api_versions_0
+from kio.schema.api_versions.v4 import response as api_versions
+from kio.schema.delete_topics.v6 import DeleteTopicsRequest
+from kio.schema.errors import ErrorCode as KioErrorCode
+from kio.schema.metadata.v13 import MetadataRequest
+from kio.schema.metadata.v13 import MetadataResponse as MetadataResponse13
+
+from penstock.client.connection import Connection, connect
+from penstock.protocol.apis import ApiKey
+from penstock.protocol.errors import CorruptData, ErrorCode, KafkaError
+from penstock.protocol.messages import RequestHeader, decode_header, decode_response, encode_response
+
+Answer = Callable[[RequestHeader], bytes | None]
+QUESTION = MetadataRequest(topics=None, allow_auto_topic_creation=False, include_topic_authorized_operations=False)
+
+
+def api_versions_answer(header: RequestHeader, versions: dict[int, tuple[int, int]]) -> bytes:
+    keys: Any = tuple(
+        api_versions.ApiVersion(api_key=key, min_version=first, max_version=last)  # type: ignore[arg-type]
+        for key, (first, last) in versions.items()
+    )
+    _, empty = decode_response(ApiKey.API_VERSIONS, 1, struct.pack(">ihii", 1, 0, 0, 0))
+    answer = api_versions.ApiVersionsResponse(
+        error_code=KioErrorCode.none,
+        api_keys=keys,
+        throttle_time=empty.throttle_time,  # type: ignore[union-attr]
+    )
+    return encode_response(ApiKey.API_VERSIONS, header.api_version, header.correlation_id, answer)
+
+
+def metadata_answer(header: RequestHeader) -> bytes:
+    body = struct.pack(">ihii", header.correlation_id, 0, 0, 0)[:4] + bytes(8)
+    _, answer = decode_response(ApiKey.METADATA, 0, body)
+    return encode_response(ApiKey.METADATA, header.api_version, header.correlation_id, answer)
+
+
+def behaved(versions: dict[int, tuple[int, int]]) -> Answer:
+    def answer(header: RequestHeader) -> bytes | None:
+        if header.api_key == ApiKey.API_VERSIONS:
+            return api_versions_answer(header, versions)
+        return metadata_answer(header)
+
+    return answer
+
+
+def run(answer: Answer, scenario: Callable[[str, int], Awaitable[None]]) -> list[RequestHeader]:
+    """Run the scenario against a broker that answers each request with `answer` or, where it is None, hangs up."""
+    heard: list[RequestHeader] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                (size,) = struct.unpack(">i", await reader.readexactly(4))
+                header = decode_header(await reader.readexactly(size))
+                heard.append(header)
+                frame = answer(header)
+                if frame is None:
+                    return
+                writer.write(frame)
+        except asyncio.IncompleteReadError:
+            return
+        finally:
+            writer.close()
+
+    async def main() -> None:
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        async with server:
+            async with asyncio.timeout(10):
+                await scenario(*server.sockets[0].getsockname())
+
+    asyncio.run(main())
+    return heard
+
+
+def test_the_highest_version_that_both_sides_know_is_used() -> None:
+    async def scenario(host: str, port: int) -> None:
+        async with await connect(host, port) as connection:
+            assert connection.versions == {3: (0, 9), 18: (0, 4)}
+            assert isinstance(await connection.call(QUESTION), MetadataResponse13)
+            assert connection.is_open
+        assert not connection.is_open
+
+    heard = run(behaved({3: (0, 9), 18: (0, 4)}), scenario)
+    assert [(header.api_key, header.api_version) for header in heard] == [(18, 4), (3, 9)]
+
+
+def test_a_broker_that_refuses_the_question_for_versions_is_asked_in_version_0() -> None:
+    def answer(header: RequestHeader) -> bytes:
+        if header.api_version > 0:
+            refusal = api_versions_0.ApiVersionsResponse(error_code=KioErrorCode.unsupported_version, api_keys=())
+            return encode_response(ApiKey.API_VERSIONS, 0, header.correlation_id, refusal)
+        return api_versions_answer(header, {18: (0, 0)})
+
+    async def scenario(host: str, port: int) -> None:
+        async with await connect(host, port) as connection:
+            assert connection.versions == {18: (0, 0)}
+
+    assert [header.api_version for header in run(answer, scenario)] == [4, 0]
+
+
+@pytest.mark.parametrize("versions", [{18: (0, 4)}, {18: (0, 4), 20: (7, 9)}])
+def test_an_api_without_a_common_version_is_refused_before_it_is_sent(versions: dict[int, tuple[int, int]]) -> None:
+    async def scenario(host: str, port: int) -> None:
+        async with await connect(host, port) as connection:
+            with pytest.raises(KafkaError, match="DeleteTopics") as refused:
+                connection.version_for(DeleteTopicsRequest(topics=(), timeout=None))  # type: ignore[arg-type]
+            assert refused.value.code == ErrorCode.UNSUPPORTED_VERSION
+            assert connection.is_open
+
+    run(behaved(versions), scenario)
+
+
+def scenario_that_fails(error: type[Exception], match: str) -> Callable[[str, int], Awaitable[None]]:
+    async def scenario(host: str, port: int) -> None:
+        connection: Connection = await connect(host, port)
+        with pytest.raises(error, match=match):
+            await connection.call(QUESTION, timeout_ms=200)
+        assert not connection.is_open
+
+    return scenario
+
+
+def answering(metadata: Callable[[RequestHeader], bytes | None]) -> Answer:
+    good = behaved({3: (0, 13), 18: (0, 4)})
+    return lambda header: good(header) if header.api_key == ApiKey.API_VERSIONS else metadata(header)
+
+
+def test_a_broker_that_hangs_up_is_named() -> None:
+    run(answering(lambda _: None), scenario_that_fails(ConnectionError, r"127\.0\.0\.1:\d+ closed .* Metadata v13"))
+
+
+def test_an_answer_past_the_deadline_is_a_timeout() -> None:
+    run(answering(lambda _: b""), scenario_that_fails(TimeoutError, "Metadata v13 within 200 ms"))
+
+
+def test_a_foreign_correlation_id_is_corrupt() -> None:
+    run(
+        answering(lambda header: metadata_answer(header._replace(correlation_id=99))),
+        scenario_that_fails(CorruptData, "correlation id 99"),
+    )
+
+
+def test_an_answer_that_cannot_be_read_is_corrupt() -> None:
+    run(
+        answering(lambda header: struct.pack(">ii", 6, header.correlation_id) + b"\0\0"),
+        scenario_that_fails(CorruptData, "Metadata response v13"),
+    )
+
+
+def test_a_peer_that_speaks_something_else_is_corrupt() -> None:
+    run(answering(lambda _: b"HTTP/1.1 400 Bad Request\r\n"), scenario_that_fails(CorruptData, "does not speak Kafka"))
+
+
+def test_nobody_there_is_a_connection_error_with_the_address() -> None:
+    async def scenario(host: str, port: int) -> None:
+        server = await asyncio.start_server(lambda _reader, _writer: None, "127.0.0.1", 0)
+        (_, free_port) = server.sockets[0].getsockname()
+        server.close()
+        await server.wait_closed()
+        with pytest.raises(ConnectionError, match=f"no connection to 127.0.0.1:{free_port}"):
+            await connect(host, free_port)
+
+    run(behaved({}), scenario)
