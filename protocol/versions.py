@@ -130,6 +130,7 @@ _GIVEN_UP = frozenset(
 )
 
 _SAFE_DOWNGRADE = 2
+_CLIENT_METRICS = 16
 _V3_AND_BELOW = "v3_and_below_"
 
 
@@ -165,6 +166,11 @@ def _find_coordinator_response(values: _Values, target: type[Entity]) -> None:
     found = {name: values.pop(name) for name in ("node_id", "host", "port", "error_code")}
     message = values.pop("error_message", None)
     values["coordinators"] = (_item(target, "coordinators")(key="", error_message=message, **found),)
+
+
+def _list_config_resources_request(values: _Values, _: type[Entity]) -> None:
+    # Version 0 was ListClientMetricsResources (KIP-714, KIP-1142).
+    values["resource_types"] = (_CLIENT_METRICS,)
 
 
 def _join_group_request(values: _Values, _: type[Entity]) -> None:
@@ -257,6 +263,9 @@ _TRANSLATIONS: Mapping[tuple[int, str, str], Translation] = {
             "error_code": lambda response: response.coordinators[0].error_code,
             "error_message": lambda response: response.coordinators[0].error_message,
         },
+    ),
+    (ApiKey.LIST_CONFIG_RESOURCES, "request", "ListConfigResourcesRequest"): Translation(
+        last_version=0, upgrade=_list_config_resources_request
     ),
     (ApiKey.JOIN_GROUP, "request", "JoinGroupRequest"): Translation(last_version=0, upgrade=_join_group_request),
     (ApiKey.LEAVE_GROUP, "request", "LeaveGroupRequest"): Translation(
