@@ -24,6 +24,7 @@ _SUBCOMMANDS: Final = {
     "topic": _Subcommand(".client.topic_commands", "topic", "Create, list, describe, alter and delete topics."),
     "produce": _Subcommand(".client.produce_command", "produce", "Send lines as records."),
     "consume": _Subcommand(".client.consume_command", "consume", "Print records."),
+    "demo": _Subcommand(".chaos.demo.command", "demo", "Stream real records through a cluster and read them back."),
     "completion": _Subcommand(
         ".client.completion_command", "completion", "Print the script that completes commands in a shell."
     ),

@@ -1,26 +1,35 @@
 """What `penstock up`, `penstock down` and the demo share."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import click
 
 from .errors import ClusterError
 
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
 # Not the folder that `penstock start` takes by itself: a node would take `node-1` in it for a partition of `node`.
 DEFAULT_FOLDER: Final = "penstock-cluster"
 
-folder_option = click.option(
-    "--data",
-    "folder",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=DEFAULT_FOLDER,
-    show_default=True,
-    help="Folder of the cluster: data, logs and properties of its nodes.",
-)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+
+
+def folder_option_with(default: str) -> Callable[[_Command], _Command]:
+    """`--data DIR`."""
+    return click.option(
+        "--data",
+        "folder",
+        type=click.Path(file_okay=False, path_type=Path),
+        default=default,
+        show_default=True,
+        help="Folder of the cluster: data, logs and properties of its nodes.",
+    )
+
+
+folder_option = folder_option_with(DEFAULT_FOLDER)
 
 
 def parse_assignments(context: click.Context, parameter: click.Parameter, texts: Sequence[str]) -> dict[str, str]:

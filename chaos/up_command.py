@@ -9,7 +9,7 @@ import click
 from ..client.terminal import print_json, print_table, say
 from .cluster import LocalCluster
 from .cluster_options import folder_option, json_option, parse_assignments, sentences
-from .foreground import look_after
+from .foreground import look_after, stop_signals_interrupt
 
 DEFAULT_PORT: Final = 9092
 
@@ -39,7 +39,7 @@ def up(node_count: int, folder: Path, port: int, properties: Mapping[str, str], 
 
     Without --detach it runs until Ctrl-C. Its data stays in the folder and is there again the next time.
     """
-    with sentences():
+    with sentences(), stop_signals_interrupt():
         cluster = LocalCluster(folder, node_count=node_count, first_port=port, properties=properties)
         cluster.start()
         try:
