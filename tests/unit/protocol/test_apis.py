@@ -1,5 +1,8 @@
 """The table of APIs is Kafka's, against the schemas that kio generates from Apache Kafka."""
 
+import json
+from pathlib import Path
+
 import kio.index
 import kio.schema.request_header.v2
 import kio.schema.response_header.v1
@@ -40,3 +43,16 @@ def test_versions_name_their_kips() -> None:
     for api in APIS.values():
         assert all(api.has_version(version) for version in api.kips)
     assert APIS[ApiKey.FETCH].kips[12] == "KIP-482, KIP-595"
+
+
+@pytest.mark.parametrize("listener", ["broker", "controller"])
+def test_the_table_is_what_apache_kafka_answers(listener: str) -> None:
+    golden = json.loads((Path(__file__).parents[2] / "golden" / "kafka-4.3.1-api-versions.json").read_text())[listener]
+    # Kafka shows the telemetry APIs (KIP-714) only when something on the broker receives telemetry.
+    telemetry = {ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY}
+    served = {
+        str(int(key)): [api.advertised_min_version, api.max_version]
+        for key, api in APIS.items()
+        if (api.on_broker if listener == "broker" else api.on_controller) and key not in telemetry
+    }
+    assert served == golden["apis"]

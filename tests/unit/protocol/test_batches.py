@@ -82,6 +82,7 @@ def test_truncated_batches_are_corrupt() -> None:
             assert not is_crc_valid(batch[:size], 0, read_header(batch, 0))
 
 
+@pytest.mark.fuzz
 @given(st.binary(max_size=200))
 def test_arbitrary_bytes_are_corrupt_or_whole_batches(buffer: bytes) -> None:
     try:

@@ -112,7 +112,7 @@ def test_wrong_bytes_are_corrupt_and_nothing_worse(key: ApiKey, load: Load, rand
                 decode(load, key, version, frame[:size])
         with pytest.raises(CorruptData, match="too many"):
             decode(load, key, version, frame + b"\0")
-        start = decode_header(frame).body_offset if load is load_request_schema else 4
+        start = decode_header(bytes(frame)).body_offset if load is load_request_schema else 4
         for _ in range(10 if start < len(frame) else 0):
             mutated = bytearray(frame)
             for _ in range(source.randrange(1, 4)):
@@ -121,6 +121,22 @@ def test_wrong_bytes_are_corrupt_and_nothing_worse(key: ApiKey, load: Load, rand
                 decode(load, key, version, bytes(mutated))
 
 
+@pytest.mark.fuzz
+@given(seed=st.integers(0, 2**64 - 1))
+def test_mutated_messages_are_corrupt_and_nothing_worse(seed: int, random_entity: RandomEntity) -> None:
+    source = random.Random(seed)
+    key = source.choice(list(ApiKey))
+    version = source.choice(list(versions_of(key)))
+    load: Load = source.choice((load_request_schema, load_response_schema))
+    frame = bytearray(encode(load, key, version, random_entity(load(key, version), source)))
+    start = decode_header(bytes(frame)).body_offset if load is load_request_schema else 4
+    for _ in range(source.randrange(1, 8) if start < len(frame) else 0):
+        frame[source.randrange(start, len(frame))] = source.choice((0, 1, 0x7F, 0x80, 0xFF, source.randrange(256)))
+    with contextlib.suppress(CorruptData):
+        decode(load, key, version, bytes(frame[: source.randrange(start, len(frame) + 1)]))
+
+
+@pytest.mark.fuzz
 @given(st.binary(max_size=64))
 def test_arbitrary_headers_are_corrupt_and_nothing_worse(frame: bytes) -> None:
     try:
