@@ -6,14 +6,13 @@ other publisher), and whoever obeys them either asks it each time or is told of 
 
 import dataclasses
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from ..protocol.errors import ConfigError
 from ..quorum.configs.definition import ConfigValue
-from ..quorum.configs.effective import BrokerConfigs, defaults_of, parsed, resolve_topic
+from ..quorum.configs.effective import BrokerConfigs, defaults_of, parsed
 from ..quorum.configs.table import topic_configs
-from ..quorum.decisions.context import EffectiveConfig
 from ..quorum.delta import MetadataDelta
 from ..quorum.image import ConfigResource, ConfigResourceType, MetadataImage
 from ..storage.config import LogConfig
@@ -89,23 +88,6 @@ class ConfigResolver:
     def topic_values(self, values: Mapping[str, str]) -> dict[str, ConfigValue]:
         """The value of every key for a topic with these dynamic configs."""
         return {**self._topic_defaults, **parsed(topic_configs(), values)}
-
-    def effective_topic_configs(self, image: MetadataImage, values: Mapping[str, str]) -> Sequence[EffectiveConfig]:
-        """What CreateTopics tells about a topic with these dynamic configs, with the broker configs of `image`."""
-        configs = dataclasses.replace(
-            self.broker_configs,
-            dynamic=image.configs.of(self._own_resource),
-            dynamic_default=image.configs.of(self._default_resource),
-        )
-        return [
-            EffectiveConfig(
-                name=config.definition.name,
-                value=config.value,
-                source=config.source,
-                is_sensitive=config.definition.is_sensitive,
-            )
-            for config in resolve_topic(configs, values)
-        ]
 
     def _take_effect(self) -> None:
         node_config = load_dynamic(self._static, self.broker_configs)

@@ -16,7 +16,7 @@ earlier epochs may still be missing from the image.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from ..protocol.errors import ErrorCode, KafkaError
@@ -30,7 +30,7 @@ from .consensus import (
     OutcomeUnknown,
     Snapshot,
 )
-from .decisions.context import ControllerConfig, ControllerResult, Decision, DecisionContext, EffectiveConfig
+from .decisions.context import ControllerConfig, ControllerResult, Decision, DecisionContext
 from .delta import MetadataDelta
 from .image import MetadataImage
 from .loader import MetadataLoader
@@ -49,11 +49,6 @@ ResponseT = TypeVar("ResponseT")
 _ENTRY_OVERHEAD_BYTES = 1024
 
 
-def no_effective_configs(_image: MetadataImage, values: Mapping[str, str]) -> Sequence[EffectiveConfig]:
-    """Describe a topic by its own dynamic configs (source 1 of Kafka's `ConfigSource`) only."""
-    return [EffectiveConfig(name=name, value=value, source=1) for name, value in sorted(values.items())]
-
-
 class Controller:
     """Part of every voter; at most one of them is active."""
 
@@ -68,9 +63,6 @@ class Controller:
         loop: asyncio.AbstractEventLoop,
         wall_clock_ms: Callable[[], int],
         on_failure: Callable[[str], None],
-        effective_topic_configs: Callable[
-            [MetadataImage, Mapping[str, str]], Sequence[EffectiveConfig]
-        ] = no_effective_configs,
     ) -> None:
         """Stand by. `bootstrap` is written when the log is empty;
 
@@ -84,7 +76,6 @@ class Controller:
         self._loop = loop
         self._wall_clock_ms = wall_clock_ms
         self._on_failure = on_failure
-        self._effective_topic_configs = effective_topic_configs
         self._sessions = BrokerSessions(config.broker_session_timeout_ms)
         self._claimed_epoch: int | None = None
         self._activated: asyncio.Future[None] = loop.create_future()
@@ -92,6 +83,7 @@ class Controller:
         self._pending_count = 0
         self._last_proposal: asyncio.Future[CommitPosition] | None = None
         self._snapshot_task: asyncio.Task[None] | None = None
+        self._is_stopping = False
 
     @property
     def image(self) -> MetadataImage:
@@ -109,10 +101,10 @@ class Controller:
 
     async def stop(self) -> None:
         """Stop taking part; what waits is answered first where it can be."""
-        if self._snapshot_task is not None:
-            self._snapshot_task.cancel()
-            await asyncio.wait([self._snapshot_task])
+        self._is_stopping = True
         await self._consensus.stop()
+        if self._snapshot_task is not None:
+            await asyncio.wait([self._snapshot_task])
 
     async def wait_active(self) -> None:
         """Wait until this node is the active controller and the cluster's first records are committed."""
@@ -147,7 +139,6 @@ class Controller:
             random=self._random,
             config=self._config,
             has_live_session=lambda broker_id: self._sessions.is_live(broker_id, now_ms),
-            effective_topic_configs=self._effective_topic_configs,
         )
         return decision(self._overlay, request, context)
 
@@ -234,6 +225,7 @@ class Controller:
         if (
             self._consensus.bytes_since_snapshot >= self._config.snapshot_bytes
             and self._snapshot_task is None
+            and not self._is_stopping
             and not self._loader.is_catching_up
             and not self._loader.is_in_transaction
         ):

@@ -45,9 +45,9 @@ class MetadataLoader:
 
     def load_entry(self, offset: int, epoch: int, command: bytes) -> None:
         """Replay one committed entry; an empty command is a no-op."""
-        self.offset, self.epoch = offset, epoch
         if command:
-            self._replay(command)
+            self._replay(offset, command)
+        self.offset, self.epoch = offset, epoch
         if not self.is_catching_up and self._transaction is None:
             self._apply()
 
@@ -58,25 +58,26 @@ class MetadataLoader:
             if self._transaction is None and self.offset > self.image.offset:
                 self._apply()
 
-    def _replay(self, command: bytes) -> None:
+    def _replay(self, offset: int, command: bytes) -> None:
         entry = decode_entry(command)
-        self._timestamp_ms = entry.timestamp_ms
         for record in entry.records:
             match record:
                 case BeginTransactionRecord():
                     if self._transaction is not None:
-                        raise ReplayError(f"the entry at offset {self.offset} begins a transaction inside another")
+                        raise ReplayError(f"the entry at offset {offset} begins a transaction inside another")
                     # What gathered before it must not be lost if it is aborted.
-                    self._apply()
+                    if not self._delta.is_empty:
+                        self._apply()
                     self._transaction = self._delta
                 case EndTransactionRecord() | AbortTransactionRecord():
                     if self._transaction is None:
-                        raise ReplayError(f"the entry at offset {self.offset} ends a transaction that did not begin")
+                        raise ReplayError(f"the entry at offset {offset} ends a transaction that did not begin")
                     self._transaction = None
                     if isinstance(record, AbortTransactionRecord):
                         self._delta = MetadataDelta(self.image)
                 case _:
                     self._delta.replay(record)
+        self._timestamp_ms = entry.timestamp_ms
 
     def _apply(self) -> None:
         image = self._delta.apply(offset=self.offset, epoch=self.epoch, timestamp_ms=self._timestamp_ms)

@@ -1,10 +1,11 @@
 """What a decision may know besides the metadata, and what it answers."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from ..image import MetadataImage
+from ..configs.effective import BrokerConfigs
+from ..image import ConfigResource, ConfigResourceType, MetadataImage
 from ..records import MetadataRecord
 
 if TYPE_CHECKING:
@@ -15,33 +16,29 @@ ResponseT_co = TypeVar("ResponseT_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EffectiveConfig:
-    """The value that a config of a topic has, and where it comes from (numbers of Kafka's `ConfigSource`)."""
-
-    name: str
-    value: str | None
-    source: int
-    is_sensitive: bool = False
-    is_read_only: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerConfig:
     """What the controller takes from the node's configuration.
 
+    - `properties`: server.properties as text, and `own_defaults`, the defaults that differ from Kafka's: what topics
+      have when neither they nor the brokers' dynamic configs say otherwise.
     - `num_partitions` (`num.partitions`), `default_replication_factor` (`default.replication.factor`): for topics that
       do not say.
     - `min_insync_replicas` (`min.insync.replicas`): for topics and clusters that do not say; decides who stays eligible
       to lead.
+    - `unclean_leader_election_enable` (`unclean.leader.election.enable`): for topics that do not say.
     - `broker_session_timeout_ms` (`broker.session.timeout.ms`): how long a broker counts as alive after its last
       heartbeat.
     - `snapshot_bytes` (`metadata.log.max.record.bytes.between.snapshots`): how much a start may have to replay; larger
       means slower starts, smaller means more writing.
     """
 
+    node_id: int
+    properties: Mapping[str, str] = field(default_factory=dict)
+    own_defaults: Mapping[str, str] = field(default_factory=dict)
     num_partitions: int = 1
     default_replication_factor: int = 1
     min_insync_replicas: int = 1
+    unclean_leader_election_enable: bool = False
     broker_session_timeout_ms: int = 9_000
     snapshot_bytes: int = 20 * 1024 * 1024
 
@@ -54,7 +51,6 @@ class DecisionContext:
     - `next_offset`: where the decision's first record will stand; it becomes the epoch of a registering broker.
     - `random`: the only source of chance (topic ids, where the placement starts).
     - `has_live_session(broker_id)`: whether the broker was heard within its session.
-    - `effective_topic_configs(image, dynamic values of the topic)`: every config that a topic would have.
     """
 
     now_ms: int
@@ -62,7 +58,15 @@ class DecisionContext:
     random: "Random"
     config: ControllerConfig
     has_live_session: Callable[[int], bool]
-    effective_topic_configs: Callable[[MetadataImage, Mapping[str, str]], Sequence[EffectiveConfig]]
+
+    def broker_configs(self, image: MetadataImage) -> BrokerConfigs:
+        """Return what is said about this node as a broker, from which topics and groups take what they do not say."""
+        return BrokerConfigs(
+            dynamic=image.configs.of(ConfigResource(ConfigResourceType.BROKER, str(self.config.node_id))),
+            dynamic_default=image.configs.of(ConfigResource(ConfigResourceType.BROKER, "")),
+            static=self.config.properties,
+            own_defaults=self.config.own_defaults,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

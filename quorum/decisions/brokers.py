@@ -1,0 +1,141 @@
+"""Who the brokers are: registration.
+
+BrokerRegistration, versions 0-4 (KIP-631, KIP-858 log directories, KIP-966 previous broker epoch). What happens to a
+registered broker afterwards is in `heartbeats.py`.
+"""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest
+from kio.schema.broker_registration.v4.response import BrokerRegistrationResponse
+from kio.static.primitive import i64
+
+from ...protocol.errors import ErrorCode, KafkaError
+from ..image import BrokerRegistration, MetadataImage
+from ..records import Endpoint, MetadataRecord, RegisterBrokerRecord, SupportedFeature
+from .answers import NO_THROTTLE, ZERO_ID, base64_id, wire_code
+from .context import ControllerResult, DecisionContext
+from .partition_changes import broker_changes
+from .placement import is_reserved_directory
+
+
+def register_broker(
+    image: MetadataImage, request: BrokerRegistrationRequest, context: DecisionContext
+) -> ControllerResult[BrokerRegistrationResponse]:
+    """Let a process be a broker, fenced until its heartbeats show that it is ready.
+
+    The registration of a new incarnation is, in the same batch, the end of the old one: its leaderships move and leader
+    epochs rise. When the old process did not stop cleanly (the previous epoch does not match), it also leaves ISR and
+    ELR: it may have lost what it acknowledged but had not synced (KIP-966).
+
+    Raises KafkaError(INCONSISTENT_CLUSTER_ID, DUPLICATE_BROKER_REGISTRATION, INVALID_REGISTRATION,
+    UNSUPPORTED_VERSION).
+    """
+    if request.cluster_id != image.cluster_id:
+        message = f"Expected cluster ID {image.cluster_id}, but got cluster ID {request.cluster_id}"
+        raise KafkaError(ErrorCode.INCONSISTENT_CLUSTER_ID, message)
+    broker_id = int(request.broker_id)
+    incarnation_id = request.incarnation_id or ZERO_ID
+    directories = tuple([directory or ZERO_ID for directory in request.log_dirs])
+    existing = image.brokers.get(broker_id)
+    is_amended = existing is not None and existing.incarnation_id == incarnation_id
+    if existing is not None and not is_amended:
+        _check_successor(existing, directories, context)
+    _check_directories(image, broker_id, directories)
+    features = tuple(
+        [
+            SupportedFeature(
+                name=feature.name,
+                min_supported_version=feature.min_supported_version,
+                max_supported_version=feature.max_supported_version,
+            )
+            for feature in request.features
+        ]
+    )
+    _check_features(image, features)
+    records: list[MetadataRecord] = []
+    if existing is not None and not is_amended:
+        is_clean = request.previous_broker_epoch == existing.epoch
+        records += broker_changes(
+            image,
+            context.config,
+            lambda partition: broker_id in partition.replicas,
+            leaving=broker_id,
+            is_unclean=not is_clean,
+            has_other_disks=not set(directories) & set(existing.directories),
+        )
+    broker_epoch = existing.epoch if is_amended and existing is not None else context.next_offset
+    records.append(
+        RegisterBrokerRecord(
+            broker_id=broker_id,
+            incarnation_id=incarnation_id,
+            broker_epoch=broker_epoch,
+            endpoints=tuple(
+                [
+                    Endpoint(
+                        name=listener.name,
+                        host=listener.host,
+                        port=listener.port,
+                        security_protocol=listener.security_protocol,
+                    )
+                    for listener in request.listeners
+                ]
+            ),
+            features=features,
+            rack=request.rack,
+            is_fenced=existing.is_fenced if is_amended and existing is not None else True,
+            in_controlled_shutdown=is_amended and existing is not None and existing.in_controlled_shutdown,
+            log_dirs=directories,
+        )
+    )
+    return ControllerResult(
+        records=tuple(records),
+        response=BrokerRegistrationResponse(
+            throttle_time=NO_THROTTLE, error_code=wire_code(ErrorCode.NONE), broker_epoch=i64(broker_epoch)
+        ),
+    )
+
+
+def _check_successor(existing: BrokerRegistration, directories: Sequence[UUID], context: DecisionContext) -> None:
+    """Refuse a second process under one id while the first may be alive.
+
+    A process that holds a log directory of the registered one holds its lock, so that one is gone. A broker on its way
+    out makes room at once.
+    """
+    if set(directories) & set(existing.directories) or existing.in_controlled_shutdown or existing.is_fenced:
+        return
+    if context.has_live_session(existing.id):
+        raise KafkaError(
+            ErrorCode.DUPLICATE_BROKER_REGISTRATION,
+            "Another broker is registered with that broker id. If the broker was recently restarted this should "
+            "self-resolve once the heartbeat manager expires the broker's session.",
+        )
+
+
+def _check_directories(image: MetadataImage, broker_id: int, directories: Sequence[UUID]) -> None:
+    if not directories:
+        raise KafkaError(ErrorCode.INVALID_REGISTRATION, "No directories specified in request")
+    if any(is_reserved_directory(directory) for directory in directories):
+        raise KafkaError(ErrorCode.INVALID_REGISTRATION, "Reserved directory ID in request")
+    if len(set(directories)) != len(directories):
+        raise KafkaError(ErrorCode.INVALID_REGISTRATION, "Duplicate directory ID in request")
+    for other in image.brokers.values():
+        for directory in directories:
+            if other.id != broker_id and directory in other.directories:
+                message = f"Broker {other.id} is already registered with directory {base64_id(directory)}"
+                raise KafkaError(ErrorCode.INVALID_REGISTRATION, message)
+
+
+def _check_features(image: MetadataImage, features: Sequence[SupportedFeature]) -> None:
+    supported = {feature.name: feature for feature in features}
+    for name in supported.keys() | image.features.keys():
+        feature = supported.get(name) or SupportedFeature(name=name, min_supported_version=0, max_supported_version=0)
+        finalized = image.features.get(name, 0)
+        if not feature.min_supported_version <= finalized <= feature.max_supported_version:
+            raise KafkaError(
+                ErrorCode.UNSUPPORTED_VERSION,
+                f"Unable to register because the broker does not support finalized version {finalized} of {name}. The "
+                f"broker wants a version between {feature.min_supported_version} and "
+                f"{feature.max_supported_version}, inclusive.",
+            )

@@ -1,0 +1,107 @@
+"""Whether the brokers may serve: heartbeats, fencing, controlled shutdown.
+
+BrokerHeartbeat, versions 0-2 (KIP-631, KIP-841, KIP-858). The states of a registered broker, and what leads out of
+them:
+
+| state               | leaves by                                                       | to                  |
+|---------------------|-----------------------------------------------------------------|---------------------|
+| fenced              | heartbeat that has replayed its registration, wanting no fence  | active              |
+| active              | heartbeat that wants a fence, or to shut down leading nothing   | fenced              |
+| active              | heartbeat that wants to shut down while it leads partitions     | controlled shutdown |
+| active              | end of its session                                              | fenced              |
+| controlled shutdown | heartbeat when it leads nothing any more                        | fenced              |
+| any                 | registration of another process (`brokers.py`)                  | fenced              |
+"""
+
+from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
+from kio.schema.broker_heartbeat.v2.response import BrokerHeartbeatResponse
+
+from ...protocol.errors import ErrorCode
+from ..image import BrokerRegistration, MetadataImage
+from ..records import NO_LEADER, BrokerRegistrationChangeRecord, MetadataRecord
+from .answers import NO_THROTTLE, wire_code
+from .broker_epochs import check_broker_epoch
+from .context import ControllerResult, DecisionContext
+from .partition_changes import broker_changes, partitions_of
+
+
+def heartbeat(
+    image: MetadataImage, request: BrokerHeartbeatRequest, context: DecisionContext
+) -> ControllerResult[BrokerHeartbeatResponse]:
+    """Move a broker to the state that it asks for, when it may.
+
+    Raises KafkaError(BROKER_ID_NOT_REGISTERED, STALE_BROKER_EPOCH).
+    """
+    broker = check_broker_epoch(image, request.broker_id, request.broker_epoch)
+    is_caught_up = request.current_metadata_offset >= broker.epoch
+    records: list[MetadataRecord] = []
+    is_fenced, should_shut_down = broker.is_fenced, False
+    if broker.is_fenced:
+        should_shut_down = request.want_shut_down
+        if not (request.want_shut_down or request.want_fence) and is_caught_up:
+            records, is_fenced = _unfence(image, broker, context), False
+    elif request.want_fence:
+        records, is_fenced, should_shut_down = fence(image, broker, context), True, request.want_shut_down
+    elif broker.in_controlled_shutdown or request.want_shut_down:
+        if not _leads_any(image, broker.id):
+            records, is_fenced, should_shut_down = fence(image, broker, context), True, True
+        elif not broker.in_controlled_shutdown:
+            change = BrokerRegistrationChangeRecord(
+                broker_id=broker.id, broker_epoch=broker.epoch, in_controlled_shutdown=True
+            )
+            records = [change, *_without(image, broker, context)]
+    records.extend(_offline_directories(image, broker, request, context))
+    return ControllerResult(
+        records=tuple(records),
+        response=BrokerHeartbeatResponse(
+            throttle_time=NO_THROTTLE,
+            error_code=wire_code(ErrorCode.NONE),
+            is_caught_up=is_caught_up,
+            is_fenced=is_fenced,
+            should_shut_down=should_shut_down,
+        ),
+    )
+
+
+def fence(image: MetadataImage, broker: BrokerRegistration, context: DecisionContext) -> list[MetadataRecord]:
+    """Return the records that shut a broker out: others lead in its place where they can."""
+    change = BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, is_fenced=True)
+    return [*_without(image, broker, context), change]
+
+
+def _unfence(image: MetadataImage, broker: BrokerRegistration, context: DecisionContext) -> list[MetadataRecord]:
+    change = BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, is_fenced=False)
+    elected = broker_changes(
+        image,
+        context.config,
+        lambda partition: partition.leader == NO_LEADER and broker.id in partition.replicas,
+        joining=broker.id,
+    )
+    return [change, *elected]
+
+
+def _without(image: MetadataImage, broker: BrokerRegistration, context: DecisionContext) -> list[MetadataRecord]:
+    """Return the records that take a broker out of every ISR and leadership; it stays eligible."""
+    return broker_changes(image, context.config, lambda partition: broker.id in partition.isr, leaving=broker.id)
+
+
+def _offline_directories(
+    image: MetadataImage, broker: BrokerRegistration, request: BrokerHeartbeatRequest, context: DecisionContext
+) -> list[MetadataRecord]:
+    """Return the records that take replicas in failed directories out of service (KIP-858)."""
+    offline = {directory for directory in request.offline_log_dirs if directory in broker.directories}
+    if not offline:
+        return []
+    remaining = tuple([directory for directory in broker.directories if directory not in offline])
+    change = BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, log_dirs=remaining)
+    moved = broker_changes(
+        image,
+        context.config,
+        lambda partition: broker.id in partition.isr and partition.directory_of(broker.id) in offline,
+        leaving=broker.id,
+    )
+    return [*moved, change]
+
+
+def _leads_any(image: MetadataImage, broker_id: int) -> bool:
+    return any(partitions_of(image, lambda partition: partition.leader == broker_id))

@@ -1,0 +1,202 @@
+"""What a change of a partition's ISR, or of who is alive, means for its leader, ISR and eligible leader replicas.
+
+The leader is chosen in this order (KIP-966 §Unclean leader election, "balanced" recovery):
+
+1. the present one, while it may lead;
+2. the first replica, in the order of the assignment, that is in the ISR and may lead;
+3. the same from the ELR, when the ISR is empty: the chosen one alone becomes the ISR;
+4. the last known leader, when ISR and ELR are both empty: that is how a single replica survives being killed;
+5. with `unclean.leader.election.enable`, the first replica that may lead;
+6. nobody.
+"""
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from uuid import UUID
+
+from ..image import ConfigResource, ConfigResourceType, MetadataImage, PartitionRegistration, TopicImage
+from ..records import (
+    DIRECTORY_LOST,
+    DIRECTORY_UNASSIGNED,
+    LEADER_RECOVERING,
+    NO_LEADER,
+    NO_LEADER_CHANGE,
+    NO_RECOVERY_STATE_CHANGE,
+    MetadataRecord,
+    PartitionChangeRecord,
+)
+from .context import ControllerConfig
+
+ELR_FEATURE = "eligible.leader.replicas.version"
+_ALL_BROKERS = ConfigResource(ConfigResourceType.BROKER, "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElectionRules:
+    """What the topic's configs and the cluster's features say about elections."""
+
+    min_insync_replicas: int
+    uses_elr: bool
+    allows_unclean: bool
+
+
+def election_rules(image: MetadataImage, topic: TopicImage, config: ControllerConfig) -> ElectionRules:
+    """Return the rules for a topic:
+
+    Its own config, else the cluster's dynamic one, else the controller's static one.
+    """
+    values = image.configs.of(ConfigResource(ConfigResourceType.TOPIC, topic.name))
+    cluster_values = image.configs.of(_ALL_BROKERS)
+    name = "min.insync.replicas"
+    min_insync_replicas = values.get(name) or cluster_values.get(name) or config.min_insync_replicas
+    name = "unclean.leader.election.enable"
+    allows_unclean = values.get(name) or cluster_values.get(name)
+    return ElectionRules(
+        min_insync_replicas=int(min_insync_replicas),
+        uses_elr=image.features.get(ELR_FEATURE, 0) >= 1,
+        allows_unclean=allows_unclean == "true" if allows_unclean else config.unclean_leader_election_enable,
+    )
+
+
+def partition_change(
+    topic_id: UUID,
+    index: int,
+    partition: PartitionRegistration,
+    *,
+    rules: ElectionRules,
+    may_lead: Callable[[int], bool],
+    without: Collection[int] = (),
+    unclean: Collection[int] = (),
+    directories: tuple[UUID, ...],
+) -> PartitionChangeRecord | None:
+    """Return the record that takes brokers out of the ISR and elects, None when nothing changes.
+
+    `without` leave the ISR and may stay eligible; `unclean` leave ISR and ELR, having lost what was not synced.
+    """
+    isr = tuple([replica for replica in partition.isr if replica not in without and replica not in unclean])
+    elr: tuple[int, ...] = ()
+    min_insync_replicas = min(rules.min_insync_replicas, len(partition.replicas))
+    if rules.uses_elr and len(isr) < min_insync_replicas:
+        candidates = dict.fromkeys(partition.elr + partition.isr)
+        elr = tuple([replica for replica in candidates if replica not in isr and replica not in unclean])
+    leader, is_unclean = _elect(partition, isr, elr, rules, may_lead)
+    if leader in elr:
+        isr, elr = (leader,), tuple([replica for replica in elr if replica != leader])
+    elif is_unclean:
+        isr, elr = (leader,), ()
+    elif not isr and not rules.uses_elr:
+        # Without ELR the last member stays: an empty ISR could never be left again.
+        isr = partition.isr
+    last_known_elr = partition.last_known_elr
+    if leader != NO_LEADER:
+        last_known_elr = ()
+    elif rules.uses_elr and not isr and partition.leader != NO_LEADER:
+        last_known_elr = (partition.leader,)
+    record = PartitionChangeRecord(
+        topic_id=topic_id,
+        partition_id=index,
+        isr=isr if isr != partition.isr else None,
+        leader=leader if leader != partition.leader else NO_LEADER_CHANGE,
+        elr=elr if elr != partition.elr else None,
+        last_known_elr=last_known_elr if last_known_elr != partition.last_known_elr else None,
+        # The last known leader has all that the partition still has; only an election past live replicas loses more.
+        leader_recovery_state=(
+            LEADER_RECOVERING
+            if is_unclean and leader not in partition.last_known_elr and len(partition.replicas) > 1
+            else NO_RECOVERY_STATE_CHANGE
+        ),
+        directories=None if directories == partition.directories else directories,
+    )
+    return None if record == PartitionChangeRecord(topic_id=topic_id, partition_id=index) else record
+
+
+def broker_changes(
+    image: MetadataImage,
+    config: ControllerConfig,
+    is_meant: Callable[[PartitionRegistration], bool],
+    *,
+    joining: int | None = None,
+    leaving: int | None = None,
+    is_unclean: bool = False,
+    has_other_disks: bool = False,
+) -> list[MetadataRecord]:
+    """Return the changes of all partitions that are meant, when a broker comes back or goes.
+
+    With `is_unclean`, what the leaving broker had not synced is lost; with `has_other_disks`, all is.
+    """
+    records: list[MetadataRecord] = []
+    gone = () if leaving is None else (leaving,)
+    is_lost = is_unclean or has_other_disks
+    for topic, index, partition in partitions_of(image, is_meant):
+        record = partition_change(
+            topic.topic_id,
+            index,
+            partition,
+            rules=election_rules(image, topic, config),
+            may_lead=_may_lead(image, partition, joining, leaving),
+            without=() if is_lost else gone,
+            unclean=gone if is_lost else (),
+            directories=_lost_directories(partition, leaving) if has_other_disks else partition.directories,
+        )
+        if record is not None:
+            records.append(record)
+    return records
+
+
+def partitions_of(
+    image: MetadataImage, is_meant: Callable[[PartitionRegistration], bool]
+) -> Iterator[tuple[TopicImage, int, PartitionRegistration]]:
+    """Yield the partitions that are meant.
+
+    Looks at all of them: 10,000 take some milliseconds, and brokers come and go rarely.
+    """
+    for topic in image.topics.by_id.values():
+        for index, partition in enumerate(topic.partitions):
+            if is_meant(partition):
+                yield topic, index, partition
+
+
+def _may_lead(
+    image: MetadataImage, partition: PartitionRegistration, joining: int | None, leaving: int | None
+) -> Callable[[int], bool]:
+    """Return whether a replica may lead: alive, not on its way out, and its directory online."""
+
+    def may_lead(replica: int) -> bool:
+        broker = image.brokers.get(replica)
+        if broker is None or replica == leaving or not (broker.is_active or replica == joining):
+            return False
+        return broker.has_online_directory(partition.directory_of(replica))
+
+    return may_lead
+
+
+def _lost_directories(partition: PartitionRegistration, broker_id: int | None) -> tuple[UUID, ...]:
+    # Where nobody said which directory the replica is in, new directory ids alone would not show that it is gone.
+    return tuple(
+        [
+            DIRECTORY_LOST if replica == broker_id and directory == DIRECTORY_UNASSIGNED else directory
+            for replica, directory in zip(partition.replicas, partition.directories, strict=True)
+        ]
+    )
+
+
+def _elect(
+    partition: PartitionRegistration,
+    isr: tuple[int, ...],
+    elr: tuple[int, ...],
+    rules: ElectionRules,
+    may_lead: Callable[[int], bool],
+) -> tuple[int, bool]:
+    eligible = isr or elr
+    if partition.leader in eligible and may_lead(partition.leader):
+        return partition.leader, False
+    for replica in partition.replicas:
+        if replica in eligible and may_lead(replica):
+            return replica, False
+    if rules.uses_elr and not eligible and len(partition.last_known_elr) == 1 and may_lead(partition.last_known_elr[0]):
+        return partition.last_known_elr[0], True
+    if rules.allows_unclean:
+        for replica in partition.replicas:
+            if may_lead(replica):
+                return replica, True
+    return NO_LEADER, False

@@ -1,0 +1,104 @@
+"""Adding partitions to topics.
+
+CreatePartitions, versions 0-3 (KIP-195). Checks, codes and sentences are those of Apache Kafka 4.3.
+"""
+
+from collections import Counter
+from uuid import UUID
+
+from kio.schema.create_partitions.v3.request import CreatePartitionsRequest, CreatePartitionsTopic
+from kio.schema.create_partitions.v3.response import CreatePartitionsResponse, CreatePartitionsTopicResult
+from kio.schema.types import TopicName
+
+from ...protocol.errors import ErrorCode, KafkaError
+from ..image import MetadataImage
+from ..records import MetadataRecord, PartitionRecord
+from .answers import NO_THROTTLE, Refusal, refusal, wire_code
+from .assignments import check_active, check_batch_size, check_replicas, new_partition
+from .context import ControllerResult, DecisionContext
+from .placement import place
+
+
+def create_partitions(
+    image: MetadataImage, request: CreatePartitionsRequest, context: DecisionContext
+) -> ControllerResult[CreatePartitionsResponse]:
+    """Add partitions to those of the topics that can have them. Raises KafkaError(POLICY_VIOLATION)."""
+    records: list[MetadataRecord] = []
+    counts = Counter(topic.name for topic in request.topics)
+    duplicate = Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+    results = [_result(name, duplicate) for name, count in counts.items() if count > 1]
+    topics = [topic for topic in request.topics if counts[topic.name] == 1]
+    check_batch_size(_additional_count(image, topic) for topic in topics)
+    for topic in topics:
+        try:
+            records.extend(_add_partitions(image, topic, context))
+        except KafkaError as error:
+            results.append(_result(topic.name, refusal(error)))
+        else:
+            results.append(_result(topic.name, Refusal(ErrorCode.NONE, None)))
+    return ControllerResult(
+        records=() if request.validate_only else tuple(records),
+        response=CreatePartitionsResponse(throttle_time=NO_THROTTLE, results=tuple(results)),
+    )
+
+
+def _additional_count(image: MetadataImage, topic: CreatePartitionsTopic) -> int:
+    existing = image.topics.by_name.get(topic.name)
+    return 0 if existing is None else topic.count - len(existing.partitions)
+
+
+def _add_partitions(
+    image: MetadataImage, topic: CreatePartitionsTopic, context: DecisionContext
+) -> list[PartitionRecord]:
+    existing = image.topics.by_name.get(topic.name)
+    if existing is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    count = len(existing.partitions)
+    if topic.count == count:
+        raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {count} partition(s).")
+    if topic.count < count:
+        message = f"The topic {topic.name} currently has {count} partition(s); {topic.count} would not be an increase."
+        raise KafkaError(ErrorCode.INVALID_PARTITIONS, message)
+    replication_factor = len(existing.partitions[0].replicas)
+    if topic.assignments is None:
+        placed = place(
+            image,
+            partition_count=topic.count - count,
+            replication_factor=replication_factor,
+            random=context.random,
+        )
+    else:
+        placed = _manual(image, topic, count, replication_factor)
+    return _records(image, existing.topic_id, count, placed)
+
+
+def _manual(
+    image: MetadataImage, topic: CreatePartitionsTopic, count: int, replication_factor: int
+) -> list[tuple[int, ...]]:
+    assignments = topic.assignments or ()
+    additional = topic.count - count
+    if len(assignments) != additional:
+        message = (
+            f"Attempted to add {additional} additional partition(s), but only {len(assignments)} assignment(s) were "
+            "specified."
+        )
+        raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+    placed = []
+    for index, assignment in enumerate(assignments, start=count):
+        replicas = tuple([int(replica) for replica in assignment.broker_ids])
+        check_replicas(image, replicas, replication_factor)
+        check_active(image, replicas, index)
+        placed.append(replicas)
+    return placed
+
+
+def _records(
+    image: MetadataImage, topic_id: UUID, first_index: int, placed: list[tuple[int, ...]]
+) -> list[PartitionRecord]:
+    return [new_partition(image, topic_id, index, replicas) for index, replicas in enumerate(placed, start=first_index)]
+
+
+def _result(name: str, reason: Refusal) -> CreatePartitionsTopicResult:
+    return CreatePartitionsTopicResult(
+        name=TopicName(name), error_code=wire_code(reason.code), error_message=reason.message
+    )

@@ -1,0 +1,137 @@
+"""Where new partitions go: striped over the racks and, in each rack, over its brokers.
+
+Leaders rotate over the racks, and in each rack over the brokers; the other replicas follow in the order of the racks,
+each rack giving one before any gives two (KIP-36). A fenced broker may take a replica but leads nothing, so it is never
+first. After as many partitions as there are brokers that can lead, the order is shuffled: otherwise one broker's
+partitions would always have the same followers, and these alone would carry its load when it fails.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from ...protocol.errors import ErrorCode, KafkaError
+from ..image import BrokerRegistration, MetadataImage
+from ..records import DIRECTORY_LOST, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED
+
+if TYPE_CHECKING:
+    from random import Random
+
+
+class _Ring:
+    """Ids that are handed out in turn, starting one further for each partition that asks."""
+
+    def __init__(self, ids: Sequence[int], random: "Random") -> None:
+        self.ids = sorted(ids)
+        self._start = random.randrange(len(ids)) if ids else 0
+        self._partition = 0
+        self._given = 0
+
+    def next(self, partition: int) -> int | None:
+        """Return the next id for this partition, None when it had them all."""
+        if not self.ids:
+            return None
+        if partition != self._partition:
+            self._partition = partition
+            self._given = 0
+            self._start += 1
+        if self._given == len(self.ids):
+            return None
+        self._given += 1
+        return self.ids[(self._start + self._given - 1) % len(self.ids)]
+
+
+class _Rack:
+    def __init__(self, brokers: Sequence[BrokerRegistration], random: "Random") -> None:
+        self.unfenced = _Ring([broker.id for broker in brokers if not broker.is_fenced], random)
+        self.fenced = _Ring([broker.id for broker in brokers if broker.is_fenced], random)
+
+    def next_leader(self, partition: int) -> int | None:
+        return self.unfenced.next(partition)
+
+    def next_replica(self, partition: int) -> int | None:
+        unfenced = self.unfenced.next(partition)
+        return self.fenced.next(partition) if unfenced is None else unfenced
+
+    def shuffle(self, random: "Random") -> None:
+        random.shuffle(self.unfenced.ids)
+        random.shuffle(self.fenced.ids)
+
+
+def place(
+    image: MetadataImage, *, partition_count: int, replication_factor: int, random: "Random"
+) -> list[tuple[int, ...]]:
+    """Return the replicas of each new partition, the preferred leader first.
+
+    Raises KafkaError(INVALID_REPLICATION_FACTOR).
+    """
+    brokers = [broker for broker in image.brokers.values() if not broker.in_controlled_shutdown]
+    leader_count = sum(not broker.is_fenced for broker in brokers)
+    if replication_factor <= 0:
+        raise _refused(f"Invalid replication factor {replication_factor}: the replication factor must be positive.")
+    if not leader_count:
+        raise _refused("All brokers are currently fenced.")
+    if replication_factor > len(brokers):
+        raise _refused(
+            f"The target replication factor of {replication_factor} cannot be reached because only "
+            f"{len(brokers)} broker(s) are registered."
+        )
+    racks = [_Rack(members, random) for members in _by_rack(brokers)]
+    first_rack = random.randrange(len(racks))
+    placed: list[tuple[int, ...]] = []
+    for partition in range(partition_count):
+        if partition and partition % leader_count == 0 and leader_count > 1:
+            random.shuffle(racks)
+            for rack in racks:
+                rack.shuffle(random)
+        start = (first_rack + partition) % len(racks)
+        placed.append(_place_one(racks[start:] + racks[:start], partition, replication_factor))
+    return placed
+
+
+def default_directory(image: MetadataImage, broker_id: int) -> UUID:
+    """Return where a new replica will be: known before the broker says so when it has only one directory (KIP-858)."""
+    broker = image.brokers.get(broker_id)
+    if broker is None or not broker.directories:
+        return DIRECTORY_MIGRATING
+    return broker.directories[0] if len(broker.directories) == 1 else DIRECTORY_UNASSIGNED
+
+
+def is_reserved_directory(directory: UUID) -> bool:
+    """Whether the id is one of those that mean no directory. Kafka keeps the first hundred for such use."""
+    return directory in (DIRECTORY_UNASSIGNED, DIRECTORY_LOST, DIRECTORY_MIGRATING) or directory.int < 100
+
+
+def _by_rack(brokers: Iterable[BrokerRegistration]) -> list[list[BrokerRegistration]]:
+    racks: dict[str, list[BrokerRegistration]] = {}
+    for broker in brokers:
+        racks.setdefault(broker.rack or "", []).append(broker)
+    return [racks[name] for name in sorted(racks)]
+
+
+def _place_one(racks: Sequence[_Rack], partition: int, replication_factor: int) -> tuple[int, ...]:
+    replicas: list[int] = []
+    leading_rack = None
+    for rack in racks:
+        leader = rack.next_leader(partition)
+        if leader is not None:
+            leading_rack = rack
+            replicas.append(leader)
+            break
+    has_skipped = False
+    while len(replicas) < replication_factor:
+        for rack in racks:
+            if len(replicas) == replication_factor:
+                break
+            if rack is leading_rack and not has_skipped:
+                # It gave the leader in this round.
+                has_skipped = True
+                continue
+            replica = rack.next_replica(partition)
+            if replica is not None:
+                replicas.append(replica)
+    return tuple(replicas)
+
+
+def _refused(message: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, message)

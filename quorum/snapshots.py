@@ -1,0 +1,101 @@
+"""Snapshots on disk: the state at an offset, so that the journal below it can go.
+
+`<end offset, 20 digits, exclusive>-<epoch of its last entry, 10 digits>.checkpoint`, a file of frames (`frames.py`):
+first `[format, end offset, epoch]`, then the chunks as their owner made them, last `[number of chunks]`. It is written
+beside its place and renamed when it is complete and synced, so a file of that name is whole, or damaged.
+"""
+
+import re
+from collections.abc import Sequence
+
+import cbor2
+
+from ..protocol.errors import CorruptData
+from ..storage.files import File, Files
+from .consensus import ConsensusFailed, Snapshot
+from .frames import encode_frame, scan_frames
+
+_FORMAT = 1
+_PART = ".part"
+_NAME = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
+
+
+class SnapshotWriter:
+    """A snapshot in the making. Synchronous: run it in the executor, one call at a time."""
+
+    def __init__(self, files: Files, directory: str, *, end_offset: int, epoch: int) -> None:
+        self._files = files
+        self._directory = directory
+        self._path = f"{directory}/{end_offset:020}-{epoch:010}.checkpoint"
+        self._chunk_count = 0
+        self._file: File = files.open(self._path + _PART, create=True)
+        self._file.truncate(0)
+        self._file.append([encode_frame(0, cbor2.dumps([_FORMAT, end_offset, epoch]))])
+
+    def append(self, chunks: Sequence[bytes]) -> None:
+        frames = [encode_frame(self._chunk_count + 1 + number, chunk) for number, chunk in enumerate(chunks)]
+        self._file.append(frames)
+        self._chunk_count += len(chunks)
+
+    def finish(self) -> None:
+        """Make it last and give it its name."""
+        self._file.append([encode_frame(self._chunk_count + 1, cbor2.dumps([self._chunk_count]))])
+        self._file.sync()
+        self._file.close()
+        self._files.rename(self._path + _PART, self._path)
+        self._files.sync_directory(self._directory)
+
+
+class Snapshots:
+    """The snapshots of a folder."""
+
+    def __init__(self, files: Files, directory: str) -> None:
+        self._files = files
+        self._directory = directory
+
+    def remove_unfinished(self) -> None:
+        for name in self._files.list_directory(self._directory):
+            if name.endswith(_PART):
+                self._files.remove(f"{self._directory}/{name}")
+
+    def latest(self) -> Snapshot | None:
+        """Return the newest snapshot, checked as a whole. Raises ConsensusFailed when it is damaged.
+
+        An older one is no help: the journal behind it is gone.
+        """
+        names = self._names()
+        return self._read(names[-1]) if names else None
+
+    def remove_below(self, end_offset: int) -> None:
+        for name in self._names():
+            if _place(name)[0] < end_offset:
+                self._files.remove(f"{self._directory}/{name}")
+        self._files.sync_directory(self._directory)
+
+    def _names(self) -> list[str]:
+        return [name for name in self._files.list_directory(self._directory) if _NAME.fullmatch(name)]
+
+    def _read(self, name: str) -> Snapshot:
+        path = f"{self._directory}/{name}"
+        data = self._files.read(path)
+        end_offset, epoch = _place(name)
+        try:
+            scan = scan_frames(data, 0, path)
+            if scan.end < len(data) or len(scan.frames) < 2:
+                raise CorruptData(f"{path} is damaged at byte {scan.end} of {len(data)}")
+            head, last = cbor2.loads(scan.frames[0].payload), cbor2.loads(scan.frames[-1].payload)
+            if head != [_FORMAT, end_offset, epoch]:
+                raise CorruptData(
+                    f"{path} begins with {head!r:.100} where [{_FORMAT}, {end_offset}, {epoch}] was expected"
+                )
+            if last != [len(scan.frames) - 2]:
+                raise CorruptData(f"{path} is not complete: it ends with {last!r:.100}")
+        except (CorruptData, cbor2.CBORDecodeError) as error:
+            raise ConsensusFailed(f"The metadata snapshot cannot be used: {error}.") from error
+        return Snapshot(end_offset=end_offset, epoch=epoch, chunks=[frame.payload for frame in scan.frames[1:-1]])
+
+
+def _place(name: str) -> tuple[int, int]:
+    match = _NAME.fullmatch(name)
+    assert match is not None
+    return int(match[1]), int(match[2])

@@ -1,0 +1,78 @@
+"""A cluster's metadata, for tests of the controller's decisions."""
+
+from collections.abc import Sequence
+from random import Random
+from typing import TypeVar
+from uuid import UUID
+
+from penstock.quorum.decisions.bootstrap import bootstrap_records
+from penstock.quorum.decisions.context import ControllerConfig, ControllerResult, Decision, DecisionContext
+from penstock.quorum.delta import MetadataDelta
+from penstock.quorum.image import EMPTY_IMAGE, MetadataImage, PartitionRegistration
+from penstock.quorum.records import Endpoint, MetadataRecord, RegisterBrokerRecord
+
+RequestT = TypeVar("RequestT")
+ResponseT = TypeVar("ResponseT")
+CLUSTER_ID = "kVg0FJXuTjOXMxXGnN9MPA"
+
+
+class Cluster:
+    """An image that decisions are made on, and that their records change."""
+
+    def __init__(self) -> None:
+        self.image: MetadataImage = EMPTY_IMAGE
+        self.random = Random(7)
+        self.config = ControllerConfig(node_id=1)
+        self.live_brokers: set[int] = set()
+        self.records: Sequence[MetadataRecord] = ()
+        self.replay(bootstrap_records(CLUSTER_ID, min_insync_replicas=1))
+
+    def replay(self, records: Sequence[MetadataRecord]) -> None:
+        delta = MetadataDelta(self.image)
+        for record in records:
+            delta.replay(record)
+        self.image = delta.apply(offset=self.image.offset + 1, epoch=1, timestamp_ms=1_000)
+
+    def decide(self, decision: Decision[RequestT, ResponseT], request: RequestT) -> ControllerResult[ResponseT]:
+        """Return what the decision would do."""
+        context = DecisionContext(
+            now_ms=0,
+            next_offset=self.image.offset + 1,
+            random=self.random,
+            config=self.config,
+            has_live_session=self.live_brokers.__contains__,
+        )
+        return decision(self.image, request, context)
+
+    def submit(self, decision: Decision[RequestT, ResponseT], request: RequestT) -> ResponseT:
+        """Decide and replay."""
+        result = self.decide(decision, request)
+        self.records = result.records
+        if result.records:
+            self.replay(result.records)
+        return result.response
+
+    def add_brokers(self, *broker_ids: int, is_fenced: bool = False, rack: str | None = None) -> None:
+        for broker_id in broker_ids:
+            self.replay(
+                [
+                    RegisterBrokerRecord(
+                        broker_id=broker_id,
+                        incarnation_id=UUID(int=1_000 + broker_id),
+                        broker_epoch=self.image.offset + 1,
+                        endpoints=(Endpoint(name="PLAINTEXT", host="127.0.0.1", port=9_000 + broker_id),),
+                        rack=rack,
+                        is_fenced=is_fenced,
+                        log_dirs=(directory_id(broker_id),),
+                    )
+                ]
+            )
+
+    def partition(self, topic: str, index: int = 0) -> PartitionRegistration:
+        partition = self.image.topics.partition(topic, index)
+        assert partition is not None
+        return partition
+
+
+def directory_id(broker_id: int) -> UUID:
+    return UUID(int=100_000 + broker_id)

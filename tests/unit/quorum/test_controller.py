@@ -1,0 +1,265 @@
+"""The controller on a single voter with a disk in memory."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from random import Random
+from uuid import UUID
+
+import pytest
+from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequest
+from kio.schema.create_topics.v7.response import CreateTopicsResponse
+from kio.schema.types import TopicName
+from kio.static.primitive import i16, i32
+from metadata_cluster import CLUSTER_ID
+
+from penstock.protocol.errors import ErrorCode, KafkaError
+from penstock.quorum.controller import Controller, split_commands
+from penstock.quorum.decisions.bootstrap import bootstrap_records
+from penstock.quorum.decisions.context import ControllerConfig, ControllerResult, DecisionContext
+from penstock.quorum.decisions.topics import create_topics
+from penstock.quorum.delta import MetadataDelta
+from penstock.quorum.image import MetadataImage
+from penstock.quorum.publishers import Publishers
+from penstock.quorum.record_codec import decode_entry
+from penstock.quorum.records import (
+    BeginTransactionRecord,
+    EndTransactionRecord,
+    FeatureLevelRecord,
+    MetadataRecord,
+    PartitionRecord,
+    RegisterBrokerRecord,
+    TopicRecord,
+)
+from penstock.quorum.single_voter import SingleVoter
+from penstock.storage.memory_files import MemoryFiles
+
+FOLDER = "/data/quorum"
+BROKER = RegisterBrokerRecord(
+    broker_id=1, incarnation_id=UUID(int=1), broker_epoch=5, is_fenced=False, log_dirs=(UUID(int=500),)
+)
+
+
+class Node:
+    """A controller, what it published and how it failed."""
+
+    def __init__(self, files: MemoryFiles, *, snapshot_bytes: int = 2**20) -> None:
+        self.published: list[tuple[MetadataDelta, MetadataImage]] = []
+        self.failures: list[str] = []
+        loop = asyncio.get_running_loop()
+        publishers = Publishers()
+        publishers.add(self)
+        self.voter = SingleVoter(files, FOLDER, node_id=1, directory_id=UUID(int=500), loop=loop)
+        self.controller = Controller(
+            self.voter,
+            publishers,
+            config=ControllerConfig(node_id=1, snapshot_bytes=snapshot_bytes),
+            bootstrap=bootstrap_records(CLUSTER_ID, min_insync_replicas=1),
+            random=Random(1),
+            loop=loop,
+            wall_clock_ms=lambda: 1_700_000_000_000,
+            on_failure=self.failures.append,
+        )
+
+    def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        self.published.append((delta, image))
+
+
+@asynccontextmanager
+async def running(files: MemoryFiles, *, snapshot_bytes: int = 2**20) -> AsyncIterator[Node]:
+    node = Node(files, snapshot_bytes=snapshot_bytes)
+    await node.controller.start()
+    await node.controller.wait_active()
+    try:
+        yield node
+    finally:
+        await node.controller.stop()
+
+
+def write(*records: MetadataRecord) -> Callable[[MetadataImage, None, DecisionContext], ControllerResult[str]]:
+    """Return a decision for these records."""
+
+    def decision(_image: MetadataImage, _request: None, _context: DecisionContext) -> ControllerResult[str]:
+        return ControllerResult(records=records, response="done")
+
+    return decision
+
+
+def creation(name: str, partitions: int = 1) -> CreateTopicsRequest:
+    topic = CreatableTopic(
+        name=TopicName(name), num_partitions=i32(partitions), replication_factor=i16(1), assignments=(), configs=()
+    )
+    return CreateTopicsRequest(topics=(topic,))
+
+
+def outcome(response: CreateTopicsResponse) -> ErrorCode:
+    return ErrorCode(int(response.topics[0].error_code))
+
+
+def on_a_loop(test: Callable[[], Coroutine[None, None, None]]) -> Callable[[], None]:
+    """Run a test on a loop of its own, for 20 seconds at most."""
+
+    def run() -> None:
+        async def bounded() -> None:
+            await asyncio.wait_for(test(), 20)
+
+        asyncio.run(bounded())
+
+    return run
+
+
+@on_a_loop
+async def test_the_first_start_writes_the_cluster_s_first_records() -> None:
+    async with running(MemoryFiles()) as node:
+        assert node.controller.image.cluster_id == CLUSTER_ID
+        assert node.controller.image.features["metadata.version"] == 30
+        assert node.voter.epoch == 1
+
+
+@on_a_loop
+async def test_an_answer_comes_after_commit_and_publishing() -> None:
+    async with running(MemoryFiles()) as node:
+        await node.controller.submit(write(BROKER), None)
+        assert outcome(await node.controller.submit(create_topics, creation("flights"))) == ErrorCode.NONE
+        delta, image = node.published[-1]
+        assert image is node.controller.image
+        assert [topic.name for topic in delta.topics.changed.values()] == ["flights"]
+
+
+@on_a_loop
+async def test_a_decision_sees_what_is_not_committed_yet_and_its_answer_waits_for_it() -> None:
+    async with running(MemoryFiles()) as node:
+        await node.controller.submit(write(BROKER), None)
+        answers = await asyncio.gather(
+            *(node.controller.submit(create_topics, creation("flights")) for _ in range(3)),
+            node.controller.submit(create_topics, creation("weather")),
+        )
+        exists = ErrorCode.TOPIC_ALREADY_EXISTS
+        assert [outcome(answer) for answer in answers] == [ErrorCode.NONE, exists, exists, ErrorCode.NONE]
+        assert node.controller.image.topics.by_name.keys() == {"flights", "weather"}
+
+
+@on_a_loop
+async def test_proposals_of_one_turn_share_one_sync() -> None:
+    files = MemoryFiles()
+    async with running(files) as node:
+        syncs = files.operation_counts["sync"]
+        await asyncio.gather(
+            *(
+                node.controller.submit(write(FeatureLevelRecord(name=f"f{number}", feature_level=1)), None)
+                for number in range(50)
+            )
+        )
+        assert files.operation_counts["sync"] == syncs + 1
+
+
+@on_a_loop
+async def test_a_restart_keeps_the_metadata_and_raises_the_term() -> None:
+    files = MemoryFiles()
+    async with running(files) as node:
+        await node.controller.submit(write(BROKER), None)
+        await node.controller.submit(create_topics, creation("flights", partitions=3))
+        before = node.controller.image
+    async with running(files) as node:
+        after = node.controller.image
+        assert (after.topics, after.brokers, after.features) == (before.topics, before.brokers, before.features)
+        assert node.voter.epoch == 2
+        # The no-op of the new term has its place in the log.
+        assert (after.offset, after.epoch) == (before.offset + 1, 2)
+
+
+@on_a_loop
+async def test_nothing_is_answered_before_an_entry_of_the_own_term_is_replayed() -> None:
+    node = Node(MemoryFiles())
+    with pytest.raises(KafkaError) as caught:
+        await node.controller.submit(write(BROKER), None)
+    assert caught.value.code == ErrorCode.NOT_CONTROLLER
+
+
+@on_a_loop
+async def test_a_failing_disk_fails_what_waits_and_stops_the_node() -> None:
+    files = MemoryFiles()
+    async with running(files) as node:
+        files.fail("sync", under=FOLDER)
+        with pytest.raises(KafkaError) as caught:
+            await node.controller.submit(write(BROKER), None)
+        assert caught.value.code == ErrorCode.NOT_CONTROLLER
+        (sentence,) = node.failures
+        assert "The metadata journal in /data/quorum cannot be written" in sentence
+        with pytest.raises(KafkaError):
+            await node.controller.submit(write(BROKER), None)
+        assert not node.controller.image.brokers
+
+
+@on_a_loop
+async def test_a_large_change_is_split_and_seen_in_one_step() -> None:
+    files = MemoryFiles()
+    async with running(files) as node:
+        await node.controller.submit(write(BROKER), None)
+        offset = node.controller.image.offset
+        records: list[MetadataRecord] = [TopicRecord(name="large", topic_id=UUID(int=2**127))]
+        records += [large_partition(index) for index in range(20_000)]
+        published = len(node.published)
+        await node.controller.submit(write(*records), None)
+        assert node.controller.image.offset > offset + 1
+        assert len(node.published) == published + 1
+        assert len(node.controller.image.topics.by_name["large"].partitions) == 20_000
+    async with running(files) as node:
+        assert len(node.controller.image.topics.by_name["large"].partitions) == 20_000
+
+
+@on_a_loop
+async def test_an_unfinished_transaction_of_an_earlier_term_never_happened() -> None:
+    files = MemoryFiles()
+    async with running(files) as node:
+        commands = split_commands(
+            0, [TopicRecord(name="t", topic_id=UUID(int=2**127)), *map(large_partition, range(20_000))]
+        )
+        assert len(commands) > 1
+        await node.voter.propose(commands[0], epoch=node.voter.epoch)
+        assert "t" not in node.controller.image.topics.by_name
+    async with running(files) as node:
+        assert "t" not in node.controller.image.topics.by_name
+        await node.controller.submit(write(BROKER), None)
+        assert node.controller.image.brokers.keys() == {1}
+
+
+def test_commands_are_split_at_transaction_records() -> None:
+    commands = split_commands(5, [large_partition(index) for index in range(30_000)])
+    assert len(commands) > 1
+    assert all(len(command) <= 2**20 for command in commands)
+    records = [record for command in commands for record in decode_entry(command).records]
+    assert isinstance(records[0], BeginTransactionRecord)
+    assert isinstance(records[-1], EndTransactionRecord)
+    assert len(records) == 30_002
+
+
+@on_a_loop
+async def test_snapshots_bound_the_journal() -> None:
+    files = MemoryFiles()
+    async with running(files, snapshot_bytes=20_000) as node:
+        for number in range(300):
+            await node.controller.submit(write(feature("f" * 50, 1 + number % 9)), None)
+    names = files.list_directory(FOLDER)
+    assert sum(name.endswith(".checkpoint") for name in names) == 1
+    kept = sum(files.size(f"{FOLDER}/{name}") for name in names if name.endswith(".journal"))
+    assert kept < 60_000
+    async with running(files) as node:
+        assert node.controller.image.features["f" * 50] == 1 + 299 % 9
+
+
+def large_partition(index: int) -> PartitionRecord:
+    return PartitionRecord(
+        topic_id=UUID(int=2**127),
+        partition_id=index,
+        replicas=(1,),
+        isr=(1,),
+        leader=1,
+        leader_epoch=0,
+        partition_epoch=0,
+        directories=(UUID(int=2**127 + 1),),
+    )
+
+
+def feature(name: str, level: int = 1) -> FeatureLevelRecord:
+    return FeatureLevelRecord(name=name, feature_level=level)
