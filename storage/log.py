@@ -174,7 +174,7 @@ class Log:
     # Appending
 
     def append_as_leader(
-        self, records: bytes | memoryview, *, leader_epoch: int, now_ms: int, is_transaction_verified: bool = False
+        self, records: Buffer, *, leader_epoch: int, now_ms: int, is_transaction_verified: bool = False
     ) -> AppendInfo:
         """Append the one batch of a produce request at the log end offset, its bytes as received if the config lets it.
 

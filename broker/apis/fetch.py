@@ -1,0 +1,208 @@
+"""Fetch, versions 4 to 18.
+
+A long poll: answered at once when there is enough to read, an error or a divergence, or when the client does not wait;
+else the append that brings enough answers it, or the deadline with what there is. Records are never touched: an answer
+is made of slices of segment files.
+
+    version  KIP
+    4        98   isolation level
+    5        107  log start offset
+    7        227  sessions
+    9        320  leader epochs
+    11       392  closest replica (there is none but the leader)
+    12       320  divergence by last fetched epoch
+    13       516  topic ids
+    15       903  replica state
+    16       951  current leader
+
+Where the protocol leaves room: a second request of a session ends the first one's wait; a fetch of a follower
+(replica id ≥ 0) is refused with CLUSTER_AUTHORIZATION_FAILED, because nothing replicates yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from ...protocol.apis import ApiKey
+from ...protocol.errors import ErrorCode
+from ...protocol.fetch import FetchRequest, TopicFetchResponse, decode_fetch, encode_fetch_response
+from ...protocol.produce import NodeEndpoint
+from ...storage.file_slice import FileSlice
+from ..delayed_fetch import DelayedFetch, FetchAnswers, FetchEnd, FetchLimits, PartitionAnswer, failed
+from ..fetch_sessions import FetchablePartition, FetchContext, FetchSessions, partition_key
+from ..handlers import Handlers
+from ..partitions import PartitionManager
+from ..request import Request
+
+CONSUMER_REPLICA_ID: Final = -1
+READ_COMMITTED: Final = 1
+ZSTD: Final = "zstd"
+FIRST_STORAGE_ERROR_VERSION: Final = 6
+FIRST_ZSTD_VERSION: Final = 10
+FIRST_TOPIC_ID_VERSION: Final = 13
+FIRST_LEADER_HINT_VERSION: Final = 16
+ELSEWHERE: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
+
+
+class FetchHandler:
+    def __init__(
+        self,
+        partitions: PartitionManager,
+        sessions: FetchSessions,
+        *,
+        max_bytes: int,
+        steady_clock_ms: Callable[[], int],
+    ) -> None:
+        """`max_bytes` is `fetch.max.bytes`: what one answer holds at most, but for a single larger batch."""
+        self._partitions = partitions
+        self._sessions = sessions
+        self._max_bytes = max_bytes
+        self._steady_clock_ms = steady_clock_ms
+
+    def begin(self, request: Request) -> None:
+        version = request.api_version
+        message = decode_fetch(version, request.body, request.body_offset)
+        if message.replica_id >= 0:
+            self._refuse(request, message, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+            return
+        context = self._sessions.begin(
+            version=version,
+            session_id=message.session_id,
+            session_epoch=message.session_epoch,
+            partitions=[
+                FetchablePartition(
+                    topic.name,
+                    topic.topic_id,
+                    wanted.partition_index,
+                    wanted.fetch_offset,
+                    wanted.partition_max_bytes,
+                    wanted.current_leader_epoch,
+                    wanted.last_fetched_epoch,
+                )
+                for topic in message.topics
+                for wanted in topic.partitions
+            ],
+            forgotten=[
+                partition_key(topic.name, topic.topic_id, index)
+                for topic in message.forgotten_topics
+                for index in topic.partitions
+            ],
+            is_privileged=False,
+            now_ms=self._steady_clock_ms(),
+        )
+        if context.error_code is not ErrorCode.NONE:
+            self._send(request, (), error_code=context.error_code)
+            return
+        max_bytes = min(message.max_bytes, self._max_bytes)
+        limits = FetchLimits(_end(message), min(message.min_bytes, max_bytes), max_bytes)
+        fetch = DelayedFetch(
+            self._partitions, context, limits, lambda answers: self._respond(request, context, answers)
+        )
+        if fetch.read() or message.max_wait_ms <= 0:
+            fetch.answer()
+        else:
+            self._park(request, context, fetch, message.max_wait_ms)
+
+    def _park(self, request: Request, context: FetchContext, fetch: DelayedFetch, max_wait_ms: int) -> None:
+        fetches = self._partitions.fetches
+        session = context.session
+
+        def interrupt() -> None:
+            fetches.cancel(fetch)
+            fetch.answer_now()
+
+        def on_disconnect() -> None:
+            fetches.cancel(fetch)
+            if session is not None:
+                session.interrupt = None
+
+        if session is not None:
+            session.interrupt = interrupt
+        request.on_disconnect = on_disconnect
+        fetches.watch(fetch, fetch.keys, max_wait_ms)
+
+    def _respond(self, request: Request, context: FetchContext, answers: FetchAnswers) -> None:
+        version = request.api_version
+        if context.session is not None:
+            context.session.interrupt = None
+        if version < FIRST_ZSTD_VERSION:
+            answers = [(wanted, _for_old_client(version, wanted, answer)) for wanted, answer in answers]
+        session_id, told = self._sessions.finish(context, answers, self._steady_clock_ms())
+        endpoints: dict[int, NodeEndpoint] = {}
+        if version >= FIRST_LEADER_HINT_VERSION:
+            told = [
+                (wanted, self._hinted(request, wanted, answer, endpoints) if answer.error_code in ELSEWHERE else answer)
+                for wanted, answer in told
+            ]
+        self._send(request, told, session_id=session_id, endpoints=tuple(endpoints.values()))
+
+    def _hinted(
+        self,
+        request: Request,
+        wanted: FetchablePartition,
+        answer: PartitionAnswer,
+        endpoints: dict[int, NodeEndpoint],
+    ) -> PartitionAnswer:
+        leader, endpoint = self._partitions.leader_hint(wanted.topic, wanted.index, request.context.listener_name)
+        if endpoint is not None:
+            endpoints[endpoint.node_id] = endpoint
+        return answer._replace(current_leader=leader)
+
+    def _refuse(self, request: Request, message: FetchRequest, error: ErrorCode) -> None:
+        """Answers the whole request with `error`; versions that know no error at the top get it for each partition."""
+        told: FetchAnswers = []
+        if request.api_version < FIRST_TOPIC_ID_VERSION:
+            for topic in message.topics:
+                for wanted in topic.partitions:
+                    partition = FetchablePartition(topic.name, None, wanted.partition_index, 0, 0, -1, -1)
+                    told.append((partition, failed(wanted.partition_index, error)))
+        self._send(request, told, error_code=error, session_id=message.session_id)
+
+    def _send(
+        self,
+        request: Request,
+        told: Sequence[tuple[FetchablePartition, PartitionAnswer]],
+        *,
+        error_code: ErrorCode = ErrorCode.NONE,
+        session_id: int = 0,
+        endpoints: Sequence[NodeEndpoint] = (),
+    ) -> None:
+        topics: list[TopicFetchResponse[FileSlice]] = []
+        group: list[PartitionAnswer] = []
+        last: FetchablePartition | None = None
+        for wanted, answer in told:
+            if last is None or wanted.topic_id is not last.topic_id or wanted.topic != last.topic:
+                group = []
+                topics.append((wanted.topic, wanted.topic_id, group))
+                last = wanted
+            group.append(answer)
+        request.respond(
+            encode_fetch_response(
+                request.api_version,
+                request.correlation_id,
+                topics,
+                error_code=error_code,
+                session_id=session_id,
+                node_endpoints=endpoints,
+            )
+        )
+
+
+def register(handlers: Handlers, handler: FetchHandler) -> None:
+    handlers.add(ApiKey.FETCH, handler.begin, overlaps=True)
+
+
+def _end(message: FetchRequest) -> FetchEnd:
+    if message.replica_id != CONSUMER_REPLICA_ID:
+        return FetchEnd.LOG_END
+    return FetchEnd.LAST_STABLE_OFFSET if message.isolation_level == READ_COMMITTED else FetchEnd.HIGH_WATERMARK
+
+
+def _for_old_client(version: int, wanted: FetchablePartition, answer: PartitionAnswer) -> PartitionAnswer:
+    """Clients below version 10 cannot read zstd; those below 6 do not know the storage error."""
+    if answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR and version < FIRST_STORAGE_ERROR_VERSION:
+        return answer._replace(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    if wanted.hosted is not None and wanted.hosted.log.config.compression_type == ZSTD:
+        return failed(wanted.index, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+    return answer

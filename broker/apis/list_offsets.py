@@ -1,0 +1,168 @@
+"""ListOffsets, versions 1 to 11: offsets by position or by time.
+
+    timestamp  from version  what it asks for
+    -1         1             latest: the high watermark, or the last stable offset for read_committed (KIP-98)
+    -2         1             earliest: the log start offset
+    -3         7             the record with the largest timestamp (KIP-734)
+    -4         8             earliest on this node's disk (KIP-405): the earliest, as there is no tier
+    -5         9             last in the tier (KIP-1005): none
+    -6         11            earliest that is not in the tier yet (KIP-1023): none, as for topics without a tier
+    ≥ 0        1             the first record with that timestamp or a larger one
+
+A record is found only if the client may read it. While the high watermark is behind the start of the leader's epoch the
+latest is not known: OFFSET_NOT_AVAILABLE (KIP-207), up to version 4 LEADER_NOT_AVAILABLE. Requests of replicas and of
+debuggers see the whole log.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from enum import IntEnum
+from functools import partial
+from typing import Final, NamedTuple
+
+from kio.schema.list_offsets.v11.request import ListOffsetsPartition, ListOffsetsRequest
+from kio.schema.list_offsets.v11.response import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from kio.static.primitive import i32, i64
+
+from ...protocol.apis import ApiKey
+from ...protocol.batches import NO_TIMESTAMP
+from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.messages import decode_request, encode_response, kio_error
+from ...storage.timestamp_lookup import TimestampOffset
+from ..handlers import Handlers
+from ..hosted_partition import HostedPartition
+from ..partition import NO_EPOCH
+from ..partitions import PartitionManager
+from ..request import Request
+from .values import NO_THROTTLE
+
+
+class OffsetTime(IntEnum):
+    """Timestamps that are none."""
+
+    LATEST = -1
+    EARLIEST = -2
+    MAX_TIMESTAMP = -3
+    EARLIEST_LOCAL = -4
+    LATEST_TIERED = -5
+    EARLIEST_PENDING_UPLOAD = -6
+
+
+FIRST_VERSIONS: Final[Mapping[int, int]] = {
+    OffsetTime.LATEST: 1,
+    OffsetTime.EARLIEST: 1,
+    OffsetTime.MAX_TIMESTAMP: 7,
+    OffsetTime.EARLIEST_LOCAL: 8,
+    OffsetTime.LATEST_TIERED: 9,
+    OffsetTime.EARLIEST_PENDING_UPLOAD: 11,
+}
+FIRST_OFFSET_NOT_AVAILABLE_VERSION: Final = 5
+CONSUMER_REPLICA_ID: Final = -1
+DEBUGGING_REPLICA_ID: Final = -2
+READ_COMMITTED: Final = 1
+
+
+class FoundOffset(NamedTuple):
+    offset: int = -1
+    timestamp_ms: int = NO_TIMESTAMP
+    leader_epoch: int = NO_EPOCH
+
+
+NOT_FOUND: Final = FoundOffset()
+
+
+def register(handlers: Handlers, partitions: PartitionManager) -> None:
+    def begin(request: Request) -> None:
+        version = request.api_version
+        message = decode_request(request.api_key, version, request.body, request.body_offset)
+        assert isinstance(message, ListOffsetsRequest), "the class of every version"
+        response = list_offsets(partitions, message, version)
+        request.respond(encode_response(request.api_key, version, request.correlation_id, response))
+
+    handlers.add(ApiKey.LIST_OFFSETS, begin)
+
+
+def list_offsets(partitions: PartitionManager, request: ListOffsetsRequest, version: int) -> ListOffsetsResponse:
+    names = Counter((topic.name, wanted.partition_index) for topic in request.topics for wanted in topic.partitions)
+    topics = []
+    for topic in request.topics:
+        answers: dict[int, ListOffsetsPartitionResponse] = {}
+        for wanted in topic.partitions:
+            index = wanted.partition_index
+            error, found = ErrorCode.NONE, NOT_FOUND
+            try:
+                if names[topic.name, index] > 1:
+                    raise KafkaError(ErrorCode.INVALID_REQUEST)
+                if wanted.timestamp < 0 and version < FIRST_VERSIONS.get(wanted.timestamp, version + 1):
+                    raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+                hosted = partitions.get_online(topic.name, index)
+                found = find_offset(hosted, wanted, request.replica_id, request.isolation_level)
+            except KafkaError as refusal:
+                error = refusal.code
+                if error is ErrorCode.OFFSET_NOT_AVAILABLE and version < FIRST_OFFSET_NOT_AVAILABLE_VERSION:
+                    error = ErrorCode.LEADER_NOT_AVAILABLE
+            answers[index] = ListOffsetsPartitionResponse(
+                partition_index=wanted.partition_index,
+                error_code=kio_error(error),
+                timestamp=i64(found.timestamp_ms),
+                offset=i64(found.offset),
+                leader_epoch=i32(found.leader_epoch),
+            )
+        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=tuple(answers.values())))
+    return ListOffsetsResponse(throttle_time=NO_THROTTLE, topics=tuple(topics))
+
+
+def find_offset(
+    hosted: HostedPartition, wanted: ListOffsetsPartition, replica_id: int, isolation_level: int
+) -> FoundOffset:
+    """Raises KafkaError."""
+    state = hosted.partition
+    error = (
+        state.compare_epoch(wanted.current_leader_epoch)
+        if replica_id == DEBUGGING_REPLICA_ID
+        else state.check_leader(wanted.current_leader_epoch)
+    )
+    if error is not ErrorCode.NONE:
+        raise KafkaError(error)
+    log = hosted.log
+    is_client = replica_id == CONSUMER_REPLICA_ID
+    if not is_client:
+        end_offset = log.log_end_offset
+    elif isolation_level == READ_COMMITTED:
+        end_offset = log.last_stable_offset(state.high_watermark)
+    else:
+        end_offset = state.high_watermark
+    is_latest_unknown = is_client and not state.is_latest_offset_known
+    found: TimestampOffset | None = None
+    match wanted.timestamp:
+        case OffsetTime.LATEST:
+            if is_latest_unknown:
+                raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE)
+            return FoundOffset(end_offset, NO_TIMESTAMP, state.leader_epoch)
+        case OffsetTime.EARLIEST | OffsetTime.EARLIEST_LOCAL:
+            return _earliest(hosted)
+        case OffsetTime.LATEST_TIERED | OffsetTime.EARLIEST_PENDING_UPLOAD:
+            return NOT_FOUND
+        case OffsetTime.MAX_TIMESTAMP:
+            found = hosted.attempt(log.max_timestamp_offset)
+        case timestamp_ms:
+            found = hosted.attempt(partial(log.offset_for_timestamp, timestamp_ms, end_offset))
+    if found is None or found.offset >= end_offset:
+        if is_latest_unknown:
+            raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE)
+        return NOT_FOUND
+    return FoundOffset(found.offset, found.timestamp, found.leader_epoch)
+
+
+def _earliest(hosted: HostedPartition) -> FoundOffset:
+    start_offset = hosted.log.log_start_offset
+    earliest = hosted.log.leader_epochs.earliest_epoch()
+    # An epoch that starts above the log start is not that of the first record.
+    is_known = earliest is not None and earliest[1] <= start_offset
+    return FoundOffset(start_offset, NO_TIMESTAMP, earliest[0] if earliest is not None and is_known else NO_EPOCH)

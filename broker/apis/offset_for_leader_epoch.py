@@ -1,0 +1,77 @@
+"""OffsetForLeaderEpoch, versions 2 to 4: where a leader epoch ended, which tells a client whether its log was cut.
+
+2 brings the current leader epoch (KIP-320), 3 the replica id, 4 flexible encoding. Answers -1 for an epoch that is
+later than the leader's latest.
+"""
+
+from __future__ import annotations
+
+from kio.schema.offset_for_leader_epoch.v4.request import OffsetForLeaderEpochRequest, OffsetForLeaderPartition
+from kio.schema.offset_for_leader_epoch.v4.response import (
+    EpochEndOffset,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderTopicResult,
+)
+from kio.static.primitive import i32, i64
+
+from ...protocol.apis import ApiKey
+from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.messages import kio_error
+from ..handlers import Handlers
+from ..partitions import PartitionManager
+from ..request import RequestContext
+from .values import NO_THROTTLE
+
+UNKNOWN = (-1, -1)
+
+
+def register(handlers: Handlers, partitions: PartitionManager) -> None:
+    def handle(request: OffsetForLeaderEpochRequest, _context: RequestContext) -> OffsetForLeaderEpochResponse:
+        return offset_for_leader_epoch(partitions, request)
+
+    handlers.add_message(ApiKey.OFFSET_FOR_LEADER_EPOCH, handle, answer_error=error_response)
+
+
+def offset_for_leader_epoch(
+    partitions: PartitionManager, request: OffsetForLeaderEpochRequest
+) -> OffsetForLeaderEpochResponse:
+    def answer(topic: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
+        try:
+            hosted = partitions.get_online(topic, wanted.partition)
+        except KafkaError as error:
+            return _answer(wanted, error.code, UNKNOWN)
+        error_code = hosted.partition.check_leader(wanted.current_leader_epoch)
+        if error_code is not ErrorCode.NONE:
+            return _answer(wanted, error_code, UNKNOWN)
+        log = hosted.log
+        found = log.leader_epochs.end_offset_for(wanted.leader_epoch, log.log_end_offset)
+        return _answer(wanted, ErrorCode.NONE, UNKNOWN if found is None else found)
+
+    return OffsetForLeaderEpochResponse(
+        throttle_time=NO_THROTTLE,
+        topics=tuple(
+            OffsetForLeaderTopicResult(
+                topic=topic.topic, partitions=tuple(answer(topic.topic, wanted) for wanted in topic.partitions)
+            )
+            for topic in request.topics
+        ),
+    )
+
+
+def error_response(request: OffsetForLeaderEpochRequest, error: KafkaError) -> OffsetForLeaderEpochResponse:
+    return OffsetForLeaderEpochResponse(
+        throttle_time=NO_THROTTLE,
+        topics=tuple(
+            OffsetForLeaderTopicResult(
+                topic=topic.topic,
+                partitions=tuple(_answer(wanted, error.code, UNKNOWN) for wanted in topic.partitions),
+            )
+            for topic in request.topics
+        ),
+    )
+
+
+def _answer(wanted: OffsetForLeaderPartition, error: ErrorCode, end: tuple[int, int]) -> EpochEndOffset:
+    return EpochEndOffset(
+        error_code=kio_error(error), partition=wanted.partition, leader_epoch=i32(end[0]), end_offset=i64(end[1])
+    )

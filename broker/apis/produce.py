@@ -1,0 +1,255 @@
+"""Produce, versions 3 to 13 (0 to 2 are advertised for the sake of librdkafka, and refused: KIP-896).
+
+Begins with validation and append in one synchronous step, so that the batches of a connection never overtake each
+other; one partition's error does not stop the next. With acks=1 the answer follows the append, with acks=-1 the high
+watermark, with acks=0 there is none, and an error closes the connection. Where `flush.messages` asks for a sync the
+answer follows that. A duplicate (KIP-98) is answered with the original's offsets, and waits as the original does.
+
+    version  KIP
+    3        98   transactional id
+    7        110  zstd
+    8        467  errors by record
+    9        482  flexible encoding
+    10       951  current leader
+    12       890  transactions v2
+    13       516  topic ids
+
+Where the protocol leaves room: a partition without records (null) is answered INVALID_RECORD, as an empty one is.
+Transactional batches are answered as when the coordinator cannot be reached: NOT_ENOUGH_REPLICAS, which is retried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from struct import Struct
+from typing import Final
+
+from ...protocol.apis import ApiKey
+from ...protocol.batches import (
+    ATTRIBUTES_OFFSET,
+    COMPRESSION_MASK,
+    CURRENT_MAGIC,
+    HEADER_SIZE,
+    LENGTH_OVERHEAD,
+    MAGIC_OFFSET,
+    NO_TIMESTAMP,
+    TRANSACTIONAL_FLAG,
+    Buffer,
+)
+from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.produce import (
+    NodeEndpoint,
+    PartitionProduceResponse,
+    ProduceRequest,
+    decode_produce,
+    encode_produce_response,
+)
+from ..delayed_produce import DelayedProduce, OpenAppend, TopicAnswers
+from ..handlers import Handlers
+from ..hosted_partition import HostedPartition
+from ..partitions import PartitionManager
+from ..request import Request
+
+ADMIN_CLIENT_ID: Final = "__admin_client"
+"""May write to internal topics, as in Kafka."""
+VALID_ACKS: Final = frozenset({-1, 0, 1})
+FIRST_ZSTD_VERSION: Final = 7
+FIRST_LEADER_HINT_VERSION: Final = 10
+FIRST_TOPIC_ID_VERSION: Final = 13
+ZSTD: Final = 4
+TRANSACTIONAL_BYTE: Final = ATTRIBUTES_OFFSET + 1
+BATCH_LENGTH: Final = Struct(">i")
+BATCH_LENGTH_OFFSET: Final = 8
+BATCH_LENGTH_MIN: Final = 14
+"""Below this Kafka calls a batch corrupt before it looks at anything else of it."""
+
+WITHOUT_LOG_START: Final = frozenset(
+    {
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
+"""Errors of an append that are answered without the log start offset."""
+
+
+class ProduceHandler:
+    def __init__(self, partitions: PartitionManager, wall_clock_ms: Callable[[], int]) -> None:
+        self._partitions = partitions
+        self._wall_clock_ms = wall_clock_ms
+
+    def begin(self, request: Request) -> None:
+        version = request.api_version
+        message = decode_produce(version, request.body, request.body_offset)
+        acks = message.acks
+        now_ms = self._wall_clock_ms()
+        answers: list[TopicAnswers] = []
+        opened: list[OpenAppend] = []
+        appended: list[HostedPartition] = []
+        has_error = False
+        refusal = self._refusal(message)
+        for topic in message.topics:
+            name = topic.name if topic.topic_id is None else self._partitions.topic_name(topic.topic_id)
+            topic_answers: list[PartitionProduceResponse] = []
+            answers.append((topic.name, topic.topic_id, topic_answers))
+            for index, records in topic.partitions:
+                hosted = None if name is None else self._partitions.find(name, index)
+                try:
+                    if refusal is not None:
+                        raise refusal
+                    if hosted is None:
+                        raise KafkaError(self._absence(name, index))
+                    batch = check_batch(version, records)
+                    if acks not in VALID_ACKS:
+                        raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
+                    if hosted.is_internal and request.client_id != ADMIN_CLIENT_ID:
+                        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
+                    if batch[TRANSACTIONAL_BYTE] & TRANSACTIONAL_FLAG:
+                        raise KafkaError(
+                            ErrorCode.NOT_ENOUGH_REPLICAS,
+                            "Unable to verify the partition has been added to the transaction. "
+                            "Underlying error: COORDINATOR_NOT_AVAILABLE",
+                        )
+                except KafkaError as error:
+                    has_error = True
+                    topic_answers.append(failure(index, error, -1))
+                    continue
+                try:
+                    info = hosted.append(batch, now_ms)
+                except KafkaError as error:
+                    has_error = True
+                    log_start_offset = -1 if error.code in WITHOUT_LOG_START else hosted.log.log_start_offset
+                    topic_answers.append(failure(index, error, log_start_offset))
+                    continue
+                appended.append(hosted)
+                topic_answers.append(
+                    PartitionProduceResponse(
+                        index, 0, info.first_offset, info.log_append_time_ms, info.log_start_offset
+                    )
+                )
+                if acks:
+                    end_offset = info.last_offset + 1
+                    partition = hosted.partition
+                    reached = partition.high_watermark if acks < 0 else partition.log_end_offset
+                    if reached < end_offset:
+                        position = len(topic_answers) - 1
+                        opened.append(OpenAppend(hosted, end_offset, partition.leader_epoch, topic_answers, position))
+        if opened:
+            self._park(request, message, answers, opened)
+        elif acks:
+            self._respond(request, answers)
+        elif has_error:
+            request.close_connection(f"produce with acks=0 failed: {_first_error(answers)}")
+        else:
+            request.respond_nothing()
+        fetches = self._partitions.fetches
+        for hosted in appended:
+            fetches.check_and_complete(hosted)
+
+    def _refusal(self, message: ProduceRequest) -> KafkaError | None:
+        """What every partition is answered when the request as a whole is wrong."""
+        if message.transactional_id is not None:
+            return None
+        for topic in message.topics:
+            for _, records in topic.partitions:
+                if (
+                    records is not None
+                    and len(records) >= HEADER_SIZE
+                    and records[TRANSACTIONAL_BYTE] & TRANSACTIONAL_FLAG
+                    and records[MAGIC_OFFSET] == CURRENT_MAGIC
+                ):
+                    return KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        return None
+
+    def _absence(self, name: str | None, index: int) -> ErrorCode:
+        if name is None:
+            return ErrorCode.UNKNOWN_TOPIC_ID
+        return self._partitions.absence(name, index)
+
+    def _park(
+        self, request: Request, message: ProduceRequest, answers: Sequence[TopicAnswers], opened: list[OpenAppend]
+    ) -> None:
+        operation = DelayedProduce(message.acks, answers, opened, lambda settled: self._respond(request, settled))
+        produces = self._partitions.produces
+        # Appends stay when the client goes; nobody waits for them any more.
+        request.on_disconnect = lambda: produces.cancel(operation)
+        produces.watch(operation, {append.hosted for append in opened}, message.timeout_ms)
+
+    def _respond(self, request: Request, answers: Sequence[TopicAnswers]) -> None:
+        version = request.api_version
+        endpoints: dict[int, NodeEndpoint] = {}
+        if version >= FIRST_LEADER_HINT_VERSION:
+            for name, topic_id, topic_answers in answers:
+                for position, answer in enumerate(topic_answers):
+                    if answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                        known = name if topic_id is None else self._partitions.topic_name(topic_id)
+                        leader, endpoint = self._partitions.leader_hint(
+                            known, answer.partition_index, request.context.listener_name
+                        )
+                        topic_answers[position] = answer._replace(current_leader=leader)
+                        if endpoint is not None:
+                            endpoints[endpoint.node_id] = endpoint
+        request.respond(
+            encode_produce_response(version, request.correlation_id, answers, node_endpoints=tuple(endpoints.values()))
+        )
+
+
+def register(handlers: Handlers, handler: ProduceHandler) -> None:
+    handlers.add(ApiKey.PRODUCE, handler.begin, overlaps=True)
+
+
+def check_batch(version: int, records: Buffer | None) -> Buffer:
+    """The one batch that a partition of a produce request must hold; a torn batch behind it is cut off, as in Kafka.
+
+    Raises KafkaError. What is inside the batch is the log's to judge.
+    """
+    size = 0 if records is None else len(records)
+    if records is None or size <= MAGIC_OFFSET:
+        raise KafkaError(ErrorCode.INVALID_RECORD)
+    (batch_length,) = BATCH_LENGTH.unpack_from(records, BATCH_LENGTH_OFFSET)
+    end = LENGTH_OVERHEAD + batch_length
+    if end == size and records[MAGIC_OFFSET] == CURRENT_MAGIC and size >= HEADER_SIZE:
+        if records[TRANSACTIONAL_BYTE] & COMPRESSION_MASK == ZSTD and version < FIRST_ZSTD_VERSION:
+            raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+        return records
+    if batch_length < BATCH_LENGTH_MIN:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE)
+    if end > size or records[MAGIC_OFFSET] != CURRENT_MAGIC:
+        raise KafkaError(ErrorCode.INVALID_RECORD)
+    if end < HEADER_SIZE:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE)
+    rest = size - end
+    if rest > MAGIC_OFFSET:
+        (next_length,) = BATCH_LENGTH.unpack_from(records, end + BATCH_LENGTH_OFFSET)
+        if next_length < BATCH_LENGTH_MIN:
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE)
+        if LENGTH_OVERHEAD + next_length <= rest:
+            raise KafkaError(ErrorCode.INVALID_RECORD)
+    return check_batch(version, records[:end])
+
+
+def failure(index: int, error: KafkaError, log_start_offset: int) -> PartitionProduceResponse:
+    """The message goes out only where Kafka sends one: with the records that it is about (KIP-467), or from the
+    transaction's verification."""
+    has_message = bool(error.record_errors) or error.code is ErrorCode.NOT_ENOUGH_REPLICAS
+    return PartitionProduceResponse(
+        index,
+        error.code,
+        -1,
+        NO_TIMESTAMP,
+        log_start_offset,
+        error.record_errors,
+        error.message if has_message else None,
+    )
+
+
+def _first_error(answers: Sequence[TopicAnswers]) -> str:
+    for name, topic_id, topic_answers in answers:
+        for answer in topic_answers:
+            if answer.error_code:
+                return f"{ErrorCode(answer.error_code).name} for {name or topic_id}-{answer.partition_index}"
+    raise AssertionError("no partition failed")

@@ -1,0 +1,301 @@
+"""Fetch sessions (KIP-227): what a consumer fetches is remembered, and only what changed travels.
+
+    epoch of the request   what it is
+    0                      full fetch that wants a session; the session it names, if any, is closed
+    -1                     full fetch without a session; the session it names, if any, is closed
+    n > 0                  incremental: session's partitions, changed by what the request adds, moves and forgets
+
+A session's epoch counts its requests; it goes from the largest 32-bit integer back to 1. A session knows its topics
+either by name (requests below version 13) or by id (KIP-516), and stays with that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, TypeVar
+
+from ..protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from .hosted_partition import HostedPartition
+
+NO_SESSION = 0
+INITIAL_EPOCH = 0
+FINAL_EPOCH = -1
+MAX_EPOCH = 2**31 - 1
+FIRST_TOPIC_ID_VERSION = 13
+
+MIN_EVICTION_MS = 120_000
+"""A session unused for this long gives way to any other; one younger than this is safe from larger ones."""
+
+PartitionKey: TypeAlias = tuple[int | str | None, int]
+
+
+def partition_key(topic: str | None, topic_id: UUID | None, index: int) -> PartitionKey:
+    """By what a session knows a partition. An id counts as a number: UUID compares and hashes in Python code."""
+    return (topic if topic_id is None else topic_id.int, index)
+
+
+class FetchablePartition:
+    """One partition that a client fetches: where it stands, and what it was told last."""
+
+    __slots__ = (
+        "current_leader_epoch",
+        "fetch_offset",
+        "hosted",
+        "index",
+        "last_fetched_epoch",
+        "max_bytes",
+        "sent_high_watermark",
+        "sent_log_start_offset",
+        "topic",
+        "topic_id",
+    )
+
+    def __init__(
+        self,
+        topic: str | None,
+        topic_id: UUID | None,
+        index: int,
+        fetch_offset: int,
+        max_bytes: int,
+        current_leader_epoch: int,
+        last_fetched_epoch: int,
+    ) -> None:
+        self.topic = topic
+        """None while a topic id has not been found in the metadata yet."""
+        self.topic_id = topic_id
+        """None in requests that name their topics."""
+        self.index = index
+        self.fetch_offset = fetch_offset
+        self.max_bytes = max_bytes
+        self.current_leader_epoch = current_leader_epoch
+        self.last_fetched_epoch = last_fetched_epoch
+        self.sent_high_watermark = -1
+        self.sent_log_start_offset = -1
+        # Found once and kept, so that an incremental fetch looks nothing up; the fetch handler alone judges it.
+        self.hosted: HostedPartition | None = None
+
+    def is_known(self, high_watermark: int, log_start_offset: int) -> bool:
+        """Whether the client was told exactly this in an earlier answer of the session."""
+        return self.sent_high_watermark == high_watermark and self.sent_log_start_offset == log_start_offset
+
+    @property
+    def key(self) -> PartitionKey:
+        return (self.topic if self.topic_id is None else self.topic_id.int, self.index)
+
+
+class FetchAnswer(Protocol):
+    """What sessions look at in the answer for one partition."""
+
+    @property
+    def error_code(self) -> int: ...
+    @property
+    def high_watermark(self) -> int: ...
+    @property
+    def log_start_offset(self) -> int: ...
+    @property
+    def slices(self) -> Sequence[object]: ...
+    @property
+    def preferred_read_replica(self) -> int: ...
+    @property
+    def diverging_epoch(self) -> object | None: ...
+
+
+Answer = TypeVar("Answer", bound=FetchAnswer)
+
+
+class FetchSession:
+    """The partitions of one session, in the order in which they are read."""
+
+    __slots__ = ("created_ms", "epoch", "id", "interrupt", "is_privileged", "last_used_ms", "partitions", "uses_ids")
+
+    def __init__(
+        self,
+        session_id: int,
+        partitions: dict[PartitionKey, FetchablePartition],
+        *,
+        is_privileged: bool,
+        uses_ids: bool,
+        now_ms: int,
+    ) -> None:
+        self.id = session_id
+        self.partitions = partitions
+        self.is_privileged = is_privileged
+        self.uses_ids = uses_ids
+        self.created_ms = now_ms
+        self.last_used_ms = now_ms
+        self.epoch = 1
+        """What the next request must carry."""
+        self.interrupt: Callable[[], None] | None = None
+        """Answers the session's parked request now. One request of a session at a time: the next one calls this."""
+
+
+class FetchContext(NamedTuple):
+    """One request's view: which partitions to read, and which session it belongs to or asks for."""
+
+    partitions: tuple[FetchablePartition, ...] = ()
+    error_code: ErrorCode = ErrorCode.NONE
+    """The whole request is answered with this, and nothing is read."""
+    session: FetchSession | None = None
+    wants_session: bool = False
+    is_privileged: bool = False
+    uses_ids: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchSessionStatistics:
+    session_count: int
+    """Kafka: NumIncrementalFetchSessions."""
+    partition_count: int
+    """Kafka: NumIncrementalFetchPartitionsCached."""
+    eviction_count: int
+    """Since start. Kafka: IncrementalFetchSessionEvictionsPerSec."""
+
+
+class FetchSessions:
+    """The sessions of a node, at most `max_slots` (`max.incremental.fetch.session.cache.slots`)."""
+
+    def __init__(self, max_slots: int, next_id: Callable[[], int]) -> None:
+        """`next_id` draws positive 32-bit integers at random: ids must be hard to guess, they are all that protects a
+        session from other clients' mistakes."""
+        self._max_slots = max_slots
+        self._next_id = next_id
+        # Least recently used first.
+        self._sessions: dict[int, FetchSession] = {}
+        self._eviction_count = 0
+
+    def statistics(self) -> FetchSessionStatistics:
+        return FetchSessionStatistics(
+            session_count=len(self._sessions),
+            partition_count=sum(len(session.partitions) for session in self._sessions.values()),
+            eviction_count=self._eviction_count,
+        )
+
+    def begin(
+        self,
+        *,
+        version: int,
+        session_id: int,
+        session_epoch: int,
+        partitions: Iterable[FetchablePartition],
+        forgotten: Iterable[PartitionKey],
+        is_privileged: bool,
+        now_ms: int,
+    ) -> FetchContext:
+        """Applies a request to its session and says what to read. `is_privileged`: the request is a follower's."""
+        uses_ids = version >= FIRST_TOPIC_ID_VERSION
+        if session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            if session_id != NO_SESSION:
+                self._sessions.pop(session_id, None)
+            # A partition that is named twice counts once, as it was named last.
+            by_key = {partition.key: partition for partition in partitions}
+            return FetchContext(
+                partitions=tuple(by_key.values()),
+                wants_session=session_epoch == INITIAL_EPOCH,
+                is_privileged=is_privileged,
+                uses_ids=uses_ids,
+            )
+        session = self._sessions.get(session_id)
+        if session is None:
+            return FetchContext(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        if session.epoch != session_epoch:
+            return FetchContext(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+        if session.uses_ids != uses_ids:
+            return FetchContext(error_code=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+        if session.interrupt is not None:
+            session.interrupt()
+        known = session.partitions
+        for partition in partitions:
+            key = partition.key
+            cached = known.get(key)
+            if cached is None:
+                known[key] = partition
+            else:
+                cached.fetch_offset = partition.fetch_offset
+                cached.max_bytes = partition.max_bytes
+                cached.current_leader_epoch = partition.current_leader_epoch
+                cached.last_fetched_epoch = partition.last_fetched_epoch
+        for key in forgotten:
+            known.pop(key, None)
+        del self._sessions[session_id]
+        if not known:
+            return FetchContext()
+        self._sessions[session_id] = session
+        session.last_used_ms = now_ms
+        session.epoch = session.epoch + 1 if session.epoch < MAX_EPOCH else 1
+        return FetchContext(partitions=tuple(known.values()), session=session)
+
+    def finish(
+        self, context: FetchContext, answers: Sequence[tuple[FetchablePartition, Answer]], now_ms: int
+    ) -> tuple[int, Sequence[tuple[FetchablePartition, Answer]]]:
+        """The session id for the response, and the answers that must be in it.
+
+        `answers` has every partition of the context; an incremental response leaves out what the client knows already,
+        and a caller may leave out what `is_known` before.
+        """
+        session = context.session
+        if session is not None:
+            return session.id, [pair for pair in answers if self._must_answer(session, *pair)]
+        if not context.wants_session or not self._has_room(len(answers), context.is_privileged, now_ms):
+            return NO_SESSION, answers
+        session_id = self._next_id()
+        while session_id in self._sessions:
+            session_id = self._next_id()
+        by_key = {}
+        for partition, answer in answers:
+            partition.sent_high_watermark = answer.high_watermark
+            partition.sent_log_start_offset = answer.log_start_offset
+            by_key[partition.key] = partition
+        self._sessions[session_id] = FetchSession(
+            session_id, by_key, is_privileged=context.is_privileged, uses_ids=context.uses_ids, now_ms=now_ms
+        )
+        return session_id, answers
+
+    def _must_answer(self, session: FetchSession, partition: FetchablePartition, answer: Answer) -> bool:
+        """Notes what the client will know by this answer, if it has to be sent."""
+        is_new = not partition.is_known(answer.high_watermark, answer.log_start_offset)
+        partition.sent_high_watermark = answer.high_watermark
+        partition.sent_log_start_offset = answer.log_start_offset
+        if answer.error_code:
+            # An impossible value, so that the partition is in the answer again once the error is gone.
+            partition.sent_high_watermark = -1
+            return True
+        if answer.slices:
+            # Read last next time: every partition gets its turn though the response's size is limited.
+            key = partition.key
+            session.partitions[key] = session.partitions.pop(key)
+            return True
+        return is_new or answer.preferred_read_replica >= 0 or answer.diverging_epoch is not None
+
+    def _has_room(self, partition_count: int, is_privileged: bool, now_ms: int) -> bool:
+        """Makes room for a session of `partition_count` partitions if it may: a stale session goes first, else the
+        least of those that are worth less than the new one, followers' being worth more than any consumer's."""
+        if len(self._sessions) < self._max_slots:
+            return True
+        if not self._sessions:
+            return False
+        oldest = next(iter(self._sessions.values()))
+        if now_ms - oldest.last_used_ms > MIN_EVICTION_MS:
+            return self._evict(oldest)
+        evictable = [
+            session
+            for session in self._sessions.values()
+            if now_ms - session.created_ms > MIN_EVICTION_MS or (is_privileged and not session.is_privileged)
+        ]
+        if not evictable:
+            return False
+        least = min(evictable, key=_worth)
+        return (is_privileged, partition_count, 0) >= _worth(least) and self._evict(least)
+
+    def _evict(self, session: FetchSession) -> bool:
+        del self._sessions[session.id]
+        self._eviction_count += 1
+        return True
+
+
+def _worth(session: FetchSession) -> tuple[bool, int, int]:
+    return session.is_privileged, len(session.partitions), session.id

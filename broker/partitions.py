@@ -1,0 +1,243 @@
+"""The partitions of this node: made, led and removed as the metadata says, and found by every request.
+
+Follows the metadata (`MetadataPublisher`), behind the configs. A partition is absent, hosted (`HostedPartition`) or
+offline, because its log directory has failed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple, Protocol, assert_never
+from uuid import UUID
+
+from ..protocol.errors import ErrorCode, KafkaError
+from ..protocol.produce import NodeEndpoint
+from ..quorum.delta import MetadataDelta
+from ..quorum.image import (
+    EMPTY_IMAGE,
+    ConfigResourceType,
+    MetadataImage,
+    PartitionRegistration,
+)
+from ..storage.config import LogConfig
+from ..storage.log import Log
+from .hosted_partition import Flusher, HostedPartition
+from .partition import NO_EPOCH, NO_LEADER, AdvanceHighWatermark, Effect, ReleaseWaiting, StartEpoch
+from .purgatory import Purgatory
+
+logger = logging.getLogger(__name__)
+
+
+class Logs(Protocol):
+    """What partitions need of `storage/log_manager.py`."""
+
+    def get_or_create(self, topic: str, partition: int, topic_id: UUID, config: LogConfig) -> Log:
+        """Raises OSError when the log directory that has it, or the one chosen for it, fails."""
+
+    def delete(self, topic: str, partition: int) -> None: ...
+
+    def update_config(self, topic: str, config: LogConfig) -> None: ...
+
+
+class LeaderHint(NamedTuple):
+    """Who leads a partition now, for clients that asked the wrong node (KIP-951)."""
+
+    leader: tuple[int, int]
+    """Id and epoch; -1 each when nobody knows."""
+    endpoint: NodeEndpoint | None
+    """Where the client's listener reaches the leader."""
+
+
+class PartitionManager:
+    """Owns the hosted partitions and the requests parked on them."""
+
+    def __init__(
+        self,
+        *,
+        node_id: int,
+        logs: Logs,
+        flusher: Flusher,
+        log_config: Callable[[MetadataImage, str], LogConfig],
+        high_watermarks: Mapping[tuple[str, int], int],
+        produces: Purgatory,
+        fetches: Purgatory,
+        on_disk_error: Callable[[str, OSError], None],
+    ) -> None:
+        """`high_watermarks` are those checkpointed before this start. `on_disk_error` takes a log directory offline,
+        and then calls `on_directory_failure`."""
+        self.produces = produces
+        self.fetches = fetches
+        self._node_id = node_id
+        self._logs = logs
+        self._flusher = flusher
+        self._log_config = log_config
+        self._checkpointed = dict(high_watermarks)
+        self._on_disk_error = on_disk_error
+        self._image: MetadataImage = EMPTY_IMAGE
+        self._hosted: dict[str, dict[int, HostedPartition]] = {}
+        self._offline: set[tuple[str, int]] = set()
+
+    # Finding a partition.
+
+    @property
+    def image(self) -> MetadataImage:
+        return self._image
+
+    def find(self, topic: str, index: int) -> HostedPartition | None:
+        """Without a word about why there is none; see `absence`."""
+        partitions = self._hosted.get(topic)
+        return None if partitions is None else partitions.get(index)
+
+    def get_online(self, topic: str, index: int) -> HostedPartition:
+        """Raises KafkaError as `absence` says."""
+        partition = self.find(topic, index)
+        if partition is None:
+            raise KafkaError(self.absence(topic, index))
+        return partition
+
+    def absence(self, topic: str, index: int) -> ErrorCode:
+        """Why `find` returns None."""
+        if (topic, index) in self._offline:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        if self._image.topics.partition(topic, index) is not None:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    def topic_name(self, topic_id: UUID) -> str | None:
+        topic = self._image.topics.by_id.get(topic_id)
+        return None if topic is None else topic.name
+
+    def leader_hint(self, topic: str | None, index: int, listener_name: str) -> LeaderHint:
+        registration = None if topic is None else self._image.topics.partition(topic, index)
+        if registration is None:
+            return LeaderHint((NO_LEADER, NO_EPOCH), None)
+        leader = (registration.leader, registration.leader_epoch)
+        broker = self._image.brokers.get(registration.leader)
+        endpoint = None if broker is None or broker.is_fenced else broker.endpoint(listener_name)
+        if broker is None or endpoint is None:
+            return LeaderHint(leader, None)
+        return LeaderHint(leader, NodeEndpoint(broker.id, endpoint.host, endpoint.port, broker.rack))
+
+    @property
+    def hosted(self) -> Iterable[HostedPartition]:
+        return (partition for partitions in self._hosted.values() for partition in partitions.values())
+
+    def high_watermarks(self) -> dict[tuple[str, int], int]:
+        """What `replication-offset-checkpoint` holds."""
+        return {(hosted.topic, hosted.index): hosted.partition.high_watermark for hosted in self.hosted}
+
+    # Following the metadata.
+
+    def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        self._image = image
+        self._update_configs(delta)
+        for topic in delta.topics.deleted.values():
+            for index in range(len(topic.partitions)):
+                self._remove(topic.name, index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        for change in delta.topics.changed.values():
+            for index, registration in change.changed.items():
+                if self._node_id in registration.replicas:
+                    self._assign(change.name, change.topic_id, index, registration)
+                else:
+                    self._remove(change.name, index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def _update_configs(self, delta: MetadataDelta) -> None:
+        topics: Iterable[str] = ()
+        if any(resource.type == ConfigResourceType.BROKER for resource in delta.configs):
+            # Topics inherit what the broker's configs set.
+            topics = list(self._hosted)
+        elif delta.configs:
+            topics = [r.name for r in delta.configs if r.type == ConfigResourceType.TOPIC and r.name in self._hosted]
+        for topic in topics:
+            self._logs.update_config(topic, self._log_config(self._image, topic))
+
+    def _assign(self, topic: str, topic_id: UUID, index: int, registration: PartitionRegistration) -> None:
+        hosted = self.find(topic, index)
+        if hosted is None:
+            if (topic, index) in self._offline:
+                return
+            try:
+                hosted = self._create(topic, topic_id, index)
+            except OSError as error:
+                self._offline.add((topic, index))
+                logger.error("log not opened: topic=%s partition=%d error=%s", topic, index, error)
+                return
+        partition = hosted.partition
+        if registration.leader == self._node_id:
+            effects = partition.become_leader(
+                leader_id=registration.leader,
+                leader_epoch=registration.leader_epoch,
+                partition_epoch=registration.partition_epoch,
+                log_end_offset=hosted.log.log_end_offset,
+            )
+        else:
+            effects = partition.resign(
+                leader_id=registration.leader,
+                leader_epoch=registration.leader_epoch,
+                partition_epoch=registration.partition_epoch,
+            )
+        self._carry_out(hosted, effects)
+
+    def _create(self, topic: str, topic_id: UUID, index: int) -> HostedPartition:
+        log = self._logs.get_or_create(topic, index, topic_id, self._log_config(self._image, topic))
+        hosted = HostedPartition(
+            topic=topic,
+            topic_id=topic_id,
+            index=index,
+            log=log,
+            high_watermark=self._checkpointed.pop((topic, index), log.log_start_offset),
+            flusher=self._flusher,
+            on_progress=self.complete_waiting,
+            on_disk_error=self._report_disk_error,
+        )
+        self._hosted.setdefault(topic, {})[index] = hosted
+        return hosted
+
+    def _carry_out(self, hosted: HostedPartition, effects: Iterable[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case StartEpoch():
+                    hosted.log.assign_leader_epoch(effect.leader_epoch)
+                    logger.info(
+                        "partition led: topic=%s partition=%d leader_epoch=%d offset=%d",
+                        hosted.topic,
+                        hosted.index,
+                        effect.leader_epoch,
+                        effect.start_offset,
+                    )
+                case AdvanceHighWatermark() | ReleaseWaiting():
+                    self.complete_waiting(hosted)
+                case _:
+                    assert_never(effect)
+
+    def _remove(self, topic: str, index: int, error: ErrorCode) -> None:
+        self._offline.discard((topic, index))
+        partitions = self._hosted.get(topic, {})
+        hosted = partitions.pop(index, None)
+        if not partitions:
+            self._hosted.pop(topic, None)
+        if hosted is not None:
+            self._logs.delete(topic, index)
+            hosted.take_offline(error)
+            self.complete_waiting(hosted)
+
+    # What happens to hosted partitions.
+
+    def complete_waiting(self, hosted: HostedPartition) -> None:
+        """Looks again at every request that is parked on the partition."""
+        self.produces.check_and_complete(hosted)
+        self.fetches.check_and_complete(hosted)
+
+    def on_directory_failure(self, path: str) -> None:
+        """The log directory `path` has failed: its partitions answer KAFKA_STORAGE_ERROR from now on."""
+        failed = [hosted for hosted in self.hosted if hosted.log.directory.startswith(path + "/")]
+        for hosted in failed:
+            self._offline.add((hosted.topic, hosted.index))
+            del self._hosted[hosted.topic][hosted.index]
+            hosted.take_offline(ErrorCode.KAFKA_STORAGE_ERROR)
+        for hosted in failed:
+            self.complete_waiting(hosted)
+
+    def _report_disk_error(self, hosted: HostedPartition, error: OSError) -> None:
+        self._on_disk_error(hosted.log.directory, error)

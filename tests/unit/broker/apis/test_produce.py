@@ -1,0 +1,259 @@
+"""Produce: what is appended, when it is answered, and what is refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+import pytest
+
+from penstock.protocol.errors import ErrorCode
+from penstock.protocol.records import Record, write_batch
+
+if TYPE_CHECKING:
+    from tests.unit.broker.conftest import DataNode
+
+
+def batch(*values: bytes, key: bytes | None = b"k", **options: int) -> bytes:
+    records = [Record(number, 1_700_000_000_000, key, value) for number, value in enumerate(values or (b"v",))]
+    return write_batch(records, **options)  # type: ignore[arg-type]
+
+
+def of_producer(sequence: int, *, epoch: int = 0, is_transactional: bool = False) -> bytes:
+    return batch(producer_id=7, producer_epoch=epoch, base_sequence=sequence, is_transactional=is_transactional)
+
+
+@pytest.mark.parametrize("version", range(3, 13))
+def test_every_version_is_answered_with_the_offset(node: DataNode, version: int) -> None:
+    node.create_topic()
+    node.produce(version=version)
+    answer = node.produce(batch(b"a", b"b"), version=version)
+    assert (answer.error_code, answer.base_offset) == (ErrorCode.NONE, 1)
+    assert node.hosted().log.log_end_offset == 3
+
+
+def test_version_13_names_topics_by_id_kip_516(node: DataNode) -> None:
+    topic_id = node.create_topic()
+    assert node.produce(topic=topic_id).base_offset == 0
+    assert node.produce(topic=UUID(int=99)).error_code == ErrorCode.UNKNOWN_TOPIC_ID
+    assert node.produce(topic=UUID(int=0)).error_code == ErrorCode.UNKNOWN_TOPIC_ID
+    assert node.produce(topic=topic_id, index=5).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+@pytest.mark.parametrize("acks", [1, -1])
+def test_answer_follows_the_append_of_a_single_replica(node: DataNode, acks: int) -> None:
+    node.create_topic()
+    assert node.begin_produce(batch(), acks=acks).is_answered
+
+
+def test_acks_0_has_no_response(node: DataNode) -> None:
+    node.create_topic()
+    exchange = node.begin_produce(batch(), acks=0)
+    assert exchange.request.answer == ()
+    assert node.hosted().partition.high_watermark == 1
+
+
+def test_error_with_acks_0_closes_the_connection(node: DataNode) -> None:
+    exchange = node.begin_produce(batch(), acks=0, topic="none")
+    assert exchange.reason == "produce with acks=0 failed: UNKNOWN_TOPIC_OR_PARTITION for none-0"
+
+
+@pytest.mark.parametrize("acks", [2, -2])
+def test_other_acks_are_refused(node: DataNode, acks: int) -> None:
+    node.create_topic()
+    assert node.produce(acks=acks).error_code == ErrorCode.INVALID_REQUIRED_ACKS
+    assert node.hosted().log.log_end_offset == 0
+
+
+def test_unknown_topic_comes_before_wrong_records_and_those_before_wrong_acks(node: DataNode) -> None:
+    node.create_topic()
+    assert node.produce(b"", topic="none", acks=2).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert node.produce(b"", acks=2).error_code == ErrorCode.INVALID_RECORD
+
+
+def test_an_error_does_not_stop_the_next_partition(node: DataNode) -> None:
+    node.create_topic(partition_count=2)
+    answers = node.begin_produce(b"", more=((9, batch()), (1, batch()))).answer.responses[0].partition_responses
+    assert [answer.error_code for answer in answers] == [
+        ErrorCode.INVALID_RECORD,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.NONE,
+    ]
+
+
+MAGIC_1 = batch()[:16] + b"\x01" + batch()[17:]
+CORRUPT = batch()[:-1] + b"\xff"
+
+
+@pytest.mark.parametrize(
+    ("records", "error"),
+    [
+        (None, ErrorCode.INVALID_RECORD),
+        (b"", ErrorCode.INVALID_RECORD),
+        (b"\0" * 10, ErrorCode.INVALID_RECORD),
+        (b"\0" * 30, ErrorCode.CORRUPT_MESSAGE),
+        (batch()[:-3], ErrorCode.INVALID_RECORD),
+        (batch() + batch(), ErrorCode.INVALID_RECORD),
+        (batch() + b"\0" * 30, ErrorCode.CORRUPT_MESSAGE),
+        (MAGIC_1, ErrorCode.INVALID_RECORD),
+        (CORRUPT, ErrorCode.CORRUPT_MESSAGE),
+        (batch() + b"torn", ErrorCode.NONE),
+        (batch() + batch()[:40], ErrorCode.NONE),
+    ],
+)
+def test_a_partition_takes_exactly_one_whole_batch(node: DataNode, records: bytes | None, error: ErrorCode) -> None:
+    node.create_topic()
+    answer = node.begin_produce(records).answer.responses[0].partition_responses[0]
+    assert answer.error_code == error
+    assert node.hosted().log.size_bytes == (0 if error else len(batch()))
+
+
+def test_zstd_needs_version_7_kip_110(node: DataNode) -> None:
+    node.create_topic()
+    assert node.produce(batch(compression=4), version=6).error_code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+    assert node.produce(batch(compression=4), version=7).error_code == ErrorCode.NONE
+
+
+def test_refused_records_are_named_kip_467(node: DataNode) -> None:
+    node.create_topic()
+    node.configure("a", cleanup_policy=frozenset({"compact"}))
+    answer = node.produce(batch(b"a", b"b", key=None))
+    assert answer.error_code == ErrorCode.INVALID_RECORD
+    assert [error.batch_index for error in answer.record_errors] == [0, 1]
+    assert answer.error_message is not None
+    assert answer.log_start_offset == 0
+
+
+def test_internal_topics_are_for_the_admin_client(node: DataNode) -> None:
+    node.create_topic("__consumer_offsets")
+    assert node.produce(topic="__consumer_offsets").error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+    node.client_id = "__admin_client"
+    assert node.produce(topic="__consumer_offsets").error_code == ErrorCode.NONE
+
+
+def test_duplicate_is_answered_with_the_first_offset_kip_98(node: DataNode) -> None:
+    node.create_topic()
+    node.produce()
+    first = node.produce(of_producer(0))
+    again = node.produce(of_producer(0))
+    assert (again.error_code, again.base_offset) == (ErrorCode.NONE, first.base_offset)
+    assert node.hosted().log.log_end_offset == 2
+
+
+def test_sequence_gap_is_refused_with_the_log_start_offset(node: DataNode) -> None:
+    node.create_topic()
+    node.produce(of_producer(0))
+    answer = node.produce(of_producer(5))
+    assert (answer.error_code, answer.log_start_offset) == (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 0)
+
+
+def test_transactional_batch_needs_a_transactional_id(node: DataNode) -> None:
+    node.create_topic()
+    answer = node.produce(of_producer(0, is_transactional=True), more=((0, batch()),))
+    assert answer.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    assert node.hosted().log.log_end_offset == 0
+
+
+def test_transactional_batch_is_answered_to_be_tried_again(node: DataNode) -> None:
+    node.create_topic()
+    answer = node.produce(of_producer(0, is_transactional=True), transactional_id="t")
+    assert answer.error_code == ErrorCode.NOT_ENOUGH_REPLICAS
+    assert "COORDINATOR_NOT_AVAILABLE" in answer.error_message
+    assert node.produce(transactional_id="t").error_code == ErrorCode.NONE
+
+
+@pytest.mark.parametrize("acks", [1, -1])
+def test_flush_messages_1_answers_after_the_sync(node: DataNode, acks: int) -> None:
+    node.create_topic()
+    node.configure("a", flush_messages=1)
+    exchange = node.begin_produce(batch(), acks=acks)
+    assert not exchange.is_answered
+    assert node.hosted().partition.high_watermark == 0
+    node.flusher.finish()
+    assert exchange.answer.responses[0].partition_responses[0].base_offset == 0
+    assert node.hosted().partition.high_watermark == 1
+    assert node.produces.statistics().parked_count == 0
+
+
+def test_duplicate_waits_as_the_original_does(node: DataNode) -> None:
+    node.create_topic()
+    node.configure("a", flush_messages=1)
+    exchanges = [node.begin_produce(of_producer(0)) for _ in range(2)]
+    assert not any(exchange.is_answered for exchange in exchanges)
+    node.flusher.finish()
+    assert all(exchange.is_answered for exchange in exchanges)
+
+
+def test_only_the_append_that_fills_flush_messages_waits(node: DataNode) -> None:
+    node.create_topic()
+    node.configure("a", flush_messages=2)
+    assert node.begin_produce(batch()).is_answered
+    assert not node.begin_produce(batch()).is_answered
+
+
+def test_deadline_answers_request_timed_out_with_the_offset(node: DataNode) -> None:
+    node.create_topic(partition_count=2)
+    node.configure("a", flush_messages=1)
+    exchange = node.begin_produce(batch(), more=((9, batch()),))
+    node.produces.expire_all()
+    answers = exchange.answer.responses[0].partition_responses
+    assert [(answer.error_code, answer.base_offset) for answer in answers] == [
+        (ErrorCode.REQUEST_TIMED_OUT, 0),
+        (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1),
+    ]
+
+
+def test_lost_leadership_answers_what_is_open_with_the_new_leader_kip_951(node: DataNode) -> None:
+    node.create_topic(replicas=(1, 2))
+    node.configure("a", flush_messages=1)
+    exchange = node.begin_produce(batch(), version=10)
+    node.elect("a", leader=2)
+    answer = exchange.answer
+    partition = answer.responses[0].partition_responses[0]
+    assert partition.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert (partition.current_leader.leader_id, partition.current_leader.leader_epoch) == (2, 1)
+    assert [(node.node_id, node.port) for node in answer.node_endpoints] == [(2, 9002)]
+    node.flusher.finish()
+
+
+def test_new_epoch_of_the_same_leader_ends_what_is_open(node: DataNode) -> None:
+    node.create_topic()
+    node.configure("a", flush_messages=1)
+    exchange = node.begin_produce(batch())
+    node.elect("a", leader=1)
+    assert exchange.answer.responses[0].partition_responses[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_deleted_topic_ends_what_is_open(node: DataNode) -> None:
+    node.create_topic()
+    node.configure("a", flush_messages=1)
+    exchange = node.begin_produce(batch())
+    node.delete_topic("a")
+    assert exchange.answer.responses[0].partition_responses[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_failed_sync_takes_the_directory_offline(node: DataNode) -> None:
+    node.create_topic()
+    node.configure("a", flush_messages=1)
+    exchange = node.begin_produce(batch())
+    node.flusher.finish(OSError(5, "Input/output error"))
+    assert exchange.answer.responses[0].partition_responses[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert node.produce().error_code == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def test_other_leaders_partition_is_refused_with_a_hint_from_version_10_on(node: DataNode) -> None:
+    node.create_topic(leader=2, replicas=(2,))
+    answer = node.produce(version=10)
+    assert (answer.error_code, answer.current_leader.leader_id) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, 2)
+    assert node.produce(version=9).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_parked_work_leaves_with_its_client_and_appends_stay(node: DataNode) -> None:
+    node.create_topic()
+    node.configure("a", flush_messages=1)
+    exchange = node.begin_produce(batch())
+    exchange.disconnect()
+    assert node.produces.statistics().parked_count == 0
+    node.flusher.finish()
+    assert not exchange.is_answered
+    assert node.hosted().partition.high_watermark == 1

@@ -1,0 +1,378 @@
+"""The data path of one node in a folder: partitions, and requests of any version answered by the real handlers."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import timedelta
+from itertools import count
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from kio.schema.fetch.v12 import request as fetch_v12
+from kio.schema.fetch.v18 import request as fetch_v18
+from kio.schema.produce.v12 import request as produce_v12
+from kio.schema.produce.v13 import request as produce_v13
+from kio.static.primitive import i32Timedelta
+
+from penstock.broker.apis import fetch, produce
+from penstock.broker.fetch_sessions import FetchSessions
+from penstock.broker.hosted_partition import HostedPartition
+from penstock.broker.partitions import PartitionManager
+from penstock.broker.purgatory import Purgatory
+from penstock.broker.request import Answer, CloseConnection, Request, RequestContext
+from penstock.protocol.apis import ApiKey
+from penstock.protocol.messages import decode_header, decode_response, encode_request
+from penstock.protocol.records import Record, write_batch
+from penstock.quorum.delta import MetadataDelta
+from penstock.quorum.image import EMPTY_IMAGE, MetadataImage
+from penstock.quorum.records import (
+    DIRECTORY_UNASSIGNED,
+    ConfigRecord,
+    Endpoint,
+    MetadataRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RegisterBrokerRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
+from penstock.storage.config import LogConfig
+from penstock.storage.files import DiskFiles
+from penstock.storage.log import Log
+
+NODE_ID = 1
+NOW_MS = 1_700_000_000_000
+
+
+class Logs:
+    """A log manager of one folder; `failure` is what every new log meets."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.failure: OSError | None = None
+        self._files = DiskFiles()
+        self._logs: dict[tuple[str, int], Log] = {}
+
+    def get_or_create(self, topic: str, partition: int, topic_id: UUID, config: LogConfig) -> Log:
+        if self.failure is not None:
+            raise self.failure
+        log = self._logs.get((topic, partition))
+        if log is None:
+            log = self._logs[topic, partition] = Log.open(
+                self._files,
+                f"{self.folder}/{topic}-{partition}",
+                topic=topic,
+                partition=partition,
+                topic_id=topic_id,
+                config=config,
+                is_clean=True,
+                now_ms=NOW_MS,
+            )
+        return log
+
+    def delete(self, topic: str, partition: int) -> None:
+        log = self._logs.pop((topic, partition))
+        log.close()
+        shutil.rmtree(f"{self.folder}/{topic}-{partition}")
+
+    def update_config(self, topic: str, config: LogConfig) -> None:
+        for (name, _), log in self._logs.items():
+            if name == topic:
+                log.config = config
+
+
+class Flusher:
+    """Syncs when the test says so."""
+
+    def __init__(self) -> None:
+        self.waiting: list[tuple[Log, int, Callable[[OSError | None], None]]] = []
+
+    def request(self, log: Log, end_offset: int, on_flushed: Callable[[OSError | None], None]) -> None:
+        self.waiting.append((log, end_offset, on_flushed))
+
+    def finish(self, error: OSError | None = None) -> None:
+        waiting, self.waiting = self.waiting, []
+        for log, end_offset, on_flushed in waiting:
+            if error is None:
+                log.flush_to(end_offset)
+            on_flushed(error)
+
+
+class Exchange:
+    """One request and what came of it."""
+
+    def __init__(self, node: DataNode, api_key: ApiKey, version: int, message: Any) -> None:
+        frame = encode_request(api_key, version, 7, node.client_id, message)
+        body = memoryview(frame)[4:]
+        header = decode_header(body)
+        context = RequestContext(listener_name="PLAINTEXT", peer_host="127.0.0.1", client_id=node.client_id)
+        self._version = version
+        self._api_key = api_key
+        self.request = Request(self, api_key, version, 7, context, body, header.body_offset)
+        self.reason: str | None = None
+        """Why the connection was closed."""
+
+    @property
+    def is_answered(self) -> bool:
+        return self.request.answer is not None
+
+    @property
+    def answer(self) -> Any:
+        """The response as a value of kio, records included."""
+        parts = self.request.answer
+        assert parts is not None, "not answered yet"
+        assert not isinstance(parts, CloseConnection)
+        if isinstance(parts, bytes):
+            parts = [parts]
+        frame = b"".join(part if isinstance(part, bytes) else part.read(0, part.size) for part in parts)
+        return decode_response(self._api_key, self._version, frame, 4)[1]
+
+    def disconnect(self) -> None:
+        self.request.is_connected = False
+        if self.request.on_disconnect is not None:
+            self.request.on_disconnect()
+
+    def on_answer(self, _request: Request, answer: Answer) -> None:
+        if isinstance(answer, CloseConnection):
+            self.reason = answer.reason
+
+    def hold_back(self, request: Request) -> None: ...
+
+    def let_go(self, request: Request) -> None: ...
+
+    def mute(self, throttle_time_ms: int) -> None: ...
+
+    def set_client_software(self, client_software: str) -> None: ...
+
+
+class DataNode:
+    """Node 1 of a cluster whose metadata the test writes."""
+
+    def __init__(self, folder: Path, loop: asyncio.AbstractEventLoop) -> None:
+        self.client_id = "test"
+        self.now_ms = NOW_MS
+        self.logs = Logs(folder)
+        self.flusher = Flusher()
+        self.produces = Purgatory(loop, "produce")
+        self.fetches = Purgatory(loop, "fetch")
+        self.image: MetadataImage = EMPTY_IMAGE
+        self.configs = LogConfig()
+        self.failed_directories: list[str] = []
+        self.partitions = PartitionManager(
+            node_id=NODE_ID,
+            logs=self.logs,
+            flusher=self.flusher,
+            log_config=self._log_config,
+            high_watermarks={},
+            produces=self.produces,
+            fetches=self.fetches,
+            on_disk_error=self._on_disk_error,
+        )
+        self.sessions = FetchSessions(10, count(1000).__next__)
+        self.produce_handler = produce.ProduceHandler(self.partitions, lambda: self.now_ms)
+        self.fetch_handler = fetch.FetchHandler(
+            self.partitions, self.sessions, max_bytes=1_000_000, steady_clock_ms=lambda: self.now_ms
+        )
+        self.publish(
+            *(
+                RegisterBrokerRecord(
+                    broker_id=broker_id,
+                    broker_epoch=broker_id,
+                    incarnation_id=UUID(int=broker_id),
+                    endpoints=(
+                        Endpoint(name="PLAINTEXT", host="127.0.0.1", port=9000 + broker_id, security_protocol=0),
+                    ),
+                    is_fenced=False,
+                )
+                for broker_id in (NODE_ID, 2)
+            )
+        )
+
+    def _log_config(self, _image: MetadataImage, _topic: str) -> LogConfig:
+        return self.configs
+
+    def _on_disk_error(self, directory: str, _error: OSError) -> None:
+        self.failed_directories.append(directory)
+        self.partitions.on_directory_failure(str(self.logs.folder))
+
+    # Metadata.
+
+    def publish(self, *records: MetadataRecord) -> None:
+        delta = MetadataDelta(self.image)
+        for record in records:
+            delta.replay(record)
+        self.image = delta.apply(offset=self.image.offset + 1, epoch=1, timestamp_ms=NOW_MS)
+        self.partitions.publish(delta, self.image)
+
+    def create_topic(
+        self,
+        name: str = "a",
+        *,
+        partition_count: int = 1,
+        leader: int = NODE_ID,
+        replicas: tuple[int, ...] = (NODE_ID,),
+    ) -> UUID:
+        topic_id = UUID(int=len(self.image.topics.by_id) + 100 + self.image.offset)
+        self.publish(
+            TopicRecord(name=name, topic_id=topic_id),
+            *(
+                PartitionRecord(
+                    topic_id=topic_id,
+                    partition_id=index,
+                    replicas=replicas,
+                    directories=tuple(DIRECTORY_UNASSIGNED for _ in replicas),
+                    isr=replicas,
+                    leader=leader,
+                    leader_epoch=0,
+                    partition_epoch=0,
+                )
+                for index in range(partition_count)
+            ),
+        )
+        return topic_id
+
+    def elect(self, topic: str, leader: int, index: int = 0) -> None:
+        self.publish(
+            PartitionChangeRecord(topic_id=self.image.topics.by_name[topic].topic_id, partition_id=index, leader=leader)
+        )
+
+    def reassign(self, topic: str, *replicas: int) -> None:
+        self.publish(
+            PartitionChangeRecord(
+                topic_id=self.image.topics.by_name[topic].topic_id,
+                partition_id=0,
+                replicas=replicas,
+                isr=replicas,
+                directories=tuple(DIRECTORY_UNASSIGNED for _ in replicas),
+                leader=replicas[0],
+            )
+        )
+
+    def delete_topic(self, name: str) -> None:
+        self.publish(RemoveTopicRecord(topic_id=self.image.topics.by_name[name].topic_id))
+
+    def configure(self, topic: str, **values: Any) -> None:
+        """Changes what every topic gets, and tells of a change of this one."""
+        self.configs = replace(self.configs, **values)
+        self.publish(ConfigRecord(resource_type=2, resource_name=topic, name="flush.messages", value="1"))
+
+    def hosted(self, topic: str = "a", index: int = 0) -> HostedPartition:
+        return self.partitions.get_online(topic, index)
+
+    # Requests.
+
+    def begin_produce(
+        self,
+        records: bytes | None,
+        *,
+        topic: str | UUID = "a",
+        index: int = 0,
+        acks: int = -1,
+        version: int = 9,
+        timeout_ms: int = 1000,
+        transactional_id: str | None = None,
+        more: tuple[tuple[int, bytes | None], ...] = (),
+    ) -> Exchange:
+        classes: Any = produce_v13 if isinstance(topic, UUID) else produce_v12
+        version = 13 if isinstance(topic, UUID) else version
+        message = classes.ProduceRequest(
+            transactional_id=transactional_id,
+            acks=acks,
+            timeout=_milliseconds(timeout_ms),
+            topic_data=(
+                classes.TopicProduceData(
+                    **({"topic_id": topic} if isinstance(topic, UUID) else {"name": topic}),
+                    partition_data=tuple(
+                        classes.PartitionProduceData(index=one, records=batch)
+                        for one, batch in ((index, records), *more)
+                    ),
+                ),
+            ),
+        )
+        exchange = Exchange(self, ApiKey.PRODUCE, version, message)
+        self.produce_handler.begin(exchange.request)
+        return exchange
+
+    def produce(self, records: bytes | None = None, **options: Any) -> Any:
+        """The answer for the first partition."""
+        exchange = self.begin_produce(batch() if records is None else records, **options)
+        return exchange.answer.responses[0].partition_responses[0]
+
+    def begin_fetch(
+        self,
+        *wanted: tuple[int, int],
+        topic: str | UUID = "a",
+        version: int = 11,
+        max_wait_ms: int = 500,
+        min_bytes: int = 1,
+        max_bytes: int = 1_000_000,
+        partition_max_bytes: int = 1_000_000,
+        isolation_level: int = 0,
+        session_id: int = 0,
+        session_epoch: int = -1,
+        current_leader_epoch: int = -1,
+        last_fetched_epoch: int = -1,
+        forgotten: tuple[int, ...] = (),
+        replica_id: int = -1,
+    ) -> Exchange:
+        """`wanted` has (partition, offset)."""
+        has_ids = version >= 13
+        classes: Any = fetch_v18 if has_ids else fetch_v12
+        identity = {"topic_id": topic} if has_ids else {"topic": topic}
+        partitions = tuple(
+            classes.FetchPartition(
+                partition=index,
+                current_leader_epoch=current_leader_epoch,
+                fetch_offset=offset,
+                last_fetched_epoch=last_fetched_epoch,
+                log_start_offset=-1,
+                partition_max_bytes=partition_max_bytes,
+            )
+            for index, offset in wanted
+        )
+        replica = (
+            {"replica_state": fetch_v18.ReplicaState(replica_id=replica_id, replica_epoch=-1)}  # type: ignore[arg-type]
+            if has_ids
+            else {"replica_id": replica_id}
+        )
+        message = classes.FetchRequest(
+            **replica,
+            cluster_id=None,
+            max_wait=_milliseconds(max_wait_ms),
+            min_bytes=min_bytes,
+            max_bytes=max_bytes,
+            isolation_level=isolation_level,
+            session_id=session_id,
+            session_epoch=session_epoch,
+            topics=(classes.FetchTopic(**identity, partitions=partitions),) if wanted else (),
+            forgotten_topics_data=(classes.ForgottenTopic(**identity, partitions=forgotten),) if forgotten else (),
+            rack_id="",
+        )
+        exchange = Exchange(self, ApiKey.FETCH, version, message)
+        self.fetch_handler.begin(exchange.request)
+        return exchange
+
+    def fetch(self, *wanted: tuple[int, int], **options: Any) -> Any:
+        """The answer for the first partition, without waiting."""
+        exchange = self.begin_fetch(*wanted, **{"max_wait_ms": 0, **options})
+        return exchange.answer.responses[0].partitions[0]
+
+
+def batch(count: int = 1) -> bytes:
+    return write_batch([Record(number, NOW_MS, b"k", b"v") for number in range(count)])
+
+
+def _milliseconds(value: int) -> i32Timedelta:
+    return i32Timedelta.parse(timedelta(milliseconds=value))
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[DataNode]:
+    loop = asyncio.new_event_loop()
+    yield DataNode(tmp_path, loop)
+    loop.close()

@@ -1,0 +1,278 @@
+"""Fetch sessions, KIP-227: what is cached, left out, refused and evicted."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from uuid import UUID
+
+import pytest
+
+from penstock.broker.fetch_sessions import (
+    FINAL_EPOCH,
+    MAX_EPOCH,
+    MIN_EVICTION_MS,
+    FetchablePartition,
+    FetchContext,
+    FetchSessions,
+    PartitionKey,
+    partition_key,
+)
+from penstock.protocol.errors import ErrorCode
+
+
+@dataclass
+class Answer:
+    high_watermark: int = 5
+    log_start_offset: int = 0
+    error_code: int = 0
+    preferred_read_replica: int = -1
+    diverging_epoch: object | None = None
+    slices: tuple[object, ...] = ()
+
+
+def ids() -> Iterator[int]:
+    yield from range(100, 1_000_000)
+
+
+def sessions(max_slots: int = 2) -> FetchSessions:
+    return FetchSessions(max_slots, ids().__next__)
+
+
+def partition(topic: str = "a", index: int = 0, offset: int = 0) -> FetchablePartition:
+    return FetchablePartition(topic, None, index, offset, 1024, -1, -1)
+
+
+def begin(
+    cache: FetchSessions,
+    *partitions: FetchablePartition,
+    session_id: int = 0,
+    epoch: int = 0,
+    forgotten: tuple[PartitionKey, ...] = (),
+    version: int = 11,
+    now_ms: int = 0,
+    is_privileged: bool = False,
+) -> FetchContext:
+    return cache.begin(
+        version=version,
+        session_id=session_id,
+        session_epoch=epoch,
+        partitions=partitions,
+        forgotten=forgotten,
+        is_privileged=is_privileged,
+        now_ms=now_ms,
+    )
+
+
+def finish(cache: FetchSessions, context: FetchContext, *answers: Answer, now_ms: int = 0) -> tuple[int, list[Answer]]:
+    session_id, told = cache.finish(context, list(zip(context.partitions, answers, strict=True)), now_ms)
+    return session_id, [answer for _, answer in told]
+
+
+def open_session(
+    cache: FetchSessions, *partitions: FetchablePartition, now_ms: int = 0, is_privileged: bool = False
+) -> int:
+    context = begin(cache, *partitions, now_ms=now_ms, is_privileged=is_privileged)
+    return finish(cache, context, *[Answer() for _ in context.partitions], now_ms=now_ms)[0]
+
+
+def keys(context: FetchContext) -> list[PartitionKey]:
+    return [partition.key for partition in context.partitions]
+
+
+def test_full_fetch_opens_a_session_and_answers_every_partition() -> None:
+    cache = sessions()
+    context = begin(cache, partition(index=0), partition(index=1))
+    assert finish(cache, context, Answer(), Answer()) == (100, [Answer(), Answer()])
+
+
+def test_final_epoch_opens_no_session() -> None:
+    cache = sessions()
+    context = begin(cache, partition(), epoch=FINAL_EPOCH)
+    assert finish(cache, context, Answer()) == (0, [Answer()])
+    assert cache.statistics().session_count == 0
+
+
+@pytest.mark.parametrize("epoch", [0, FINAL_EPOCH])
+def test_full_fetch_closes_the_session_it_names(epoch: int) -> None:
+    cache = sessions()
+    session_id = open_session(cache, partition())
+    begin(cache, partition(), session_id=session_id, epoch=epoch)
+    assert begin(cache, session_id=session_id, epoch=1).error_code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+def test_a_partition_named_twice_counts_once_as_named_last() -> None:
+    context = begin(sessions(), partition(offset=1), partition(index=1), partition(offset=7))
+    assert keys(context) == [("a", 0), ("a", 1)]
+    assert context.partitions[0].fetch_offset == 7
+
+
+def test_a_session_may_start_empty() -> None:
+    cache = sessions()
+    session_id = open_session(cache)
+    assert keys(begin(cache, partition(), session_id=session_id, epoch=1)) == [("a", 0)]
+
+
+def test_incremental_fetch_reads_what_the_session_knows() -> None:
+    cache = sessions()
+    session_id = open_session(cache, partition(index=0), partition(index=1))
+    assert keys(begin(cache, session_id=session_id, epoch=1)) == [("a", 0), ("a", 1)]
+
+
+def test_incremental_fetch_adds_moves_and_forgets() -> None:
+    cache = sessions()
+    session_id = open_session(cache, partition(index=0), partition(index=1))
+    context = begin(
+        cache,
+        partition(index=1, offset=9),
+        partition("b"),
+        session_id=session_id,
+        epoch=1,
+        forgotten=(("a", 0), ("never", 3)),
+    )
+    assert keys(context) == [("a", 1), ("b", 0)]
+    assert context.partitions[0].fetch_offset == 9
+
+
+def test_unchanged_partitions_are_left_out() -> None:
+    cache = sessions()
+    session_id = open_session(cache, partition(index=0), partition(index=1))
+    context = begin(cache, session_id=session_id, epoch=1)
+    assert finish(cache, context, Answer(), Answer(high_watermark=6)) == (session_id, [Answer(high_watermark=6)])
+    context = begin(cache, session_id=session_id, epoch=2)
+    assert finish(cache, context, Answer(), Answer(high_watermark=6)) == (session_id, [])
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(slices=(object(),)),
+        Answer(high_watermark=6),
+        Answer(log_start_offset=1),
+        Answer(preferred_read_replica=2),
+        Answer(diverging_epoch=object()),
+        Answer(error_code=1),
+    ],
+)
+def test_changed_partitions_are_answered(answer: Answer) -> None:
+    cache = sessions()
+    session_id = open_session(cache, partition())
+    context = begin(cache, session_id=session_id, epoch=1)
+    assert finish(cache, context, answer)[1] == [answer]
+
+
+def test_partition_is_answered_again_after_its_error_is_gone() -> None:
+    cache = sessions()
+    session_id = open_session(cache, partition())
+    finish(cache, begin(cache, session_id=session_id, epoch=1), Answer(error_code=6, high_watermark=-1))
+    context = begin(cache, session_id=session_id, epoch=2)
+    assert finish(cache, context, Answer())[1] == [Answer()]
+
+
+def test_partition_that_gave_records_is_read_last_next_time() -> None:
+    cache = sessions()
+    session_id = open_session(cache, partition(index=0), partition(index=1))
+    finish(cache, begin(cache, session_id=session_id, epoch=1), Answer(slices=(object(),)), Answer())
+    assert keys(begin(cache, session_id=session_id, epoch=2)) == [("a", 1), ("a", 0)]
+
+
+def test_forgetting_everything_closes_the_session() -> None:
+    cache = sessions()
+    session_id = open_session(cache, partition())
+    context = begin(cache, session_id=session_id, epoch=1, forgotten=(("a", 0),))
+    assert context.error_code is ErrorCode.NONE
+    assert finish(cache, context) == (0, [])
+    assert begin(cache, session_id=session_id, epoch=2).error_code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+def test_unknown_session_is_refused() -> None:
+    assert begin(sessions(), session_id=7, epoch=1).error_code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+@pytest.mark.parametrize("epoch", [2, 9, -2])
+def test_wrong_epoch_is_refused_and_changes_nothing(epoch: int) -> None:
+    cache = sessions()
+    session_id = open_session(cache, partition())
+    refused = begin(cache, partition("b"), session_id=session_id, epoch=epoch)
+    assert refused.error_code is ErrorCode.INVALID_FETCH_SESSION_EPOCH
+    assert keys(begin(cache, session_id=session_id, epoch=1)) == [("a", 0)]
+
+
+def test_epoch_wraps_to_one() -> None:
+    cache = sessions()
+    session_id = open_session(cache, partition())
+    session = begin(cache, session_id=session_id, epoch=1).session
+    assert session is not None
+    session.epoch = MAX_EPOCH
+    begin(cache, session_id=session_id, epoch=MAX_EPOCH)
+    assert begin(cache, session_id=session_id, epoch=1).error_code is ErrorCode.NONE
+
+
+def test_names_and_ids_do_not_mix_in_a_session_kip_516() -> None:
+    cache = sessions()
+    session_id = open_session(cache, partition())
+    refused = begin(cache, session_id=session_id, epoch=1, version=13)
+    assert refused.error_code is ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
+    assert begin(cache, session_id=session_id, epoch=1).error_code is ErrorCode.NONE
+
+
+def test_partitions_are_known_by_topic_id_from_version_13_on() -> None:
+    cache = sessions()
+    topic_id = UUID(int=77)
+    context = begin(cache, FetchablePartition(None, topic_id, 0, 0, 1, -1, -1), version=13)
+    session_id, _ = finish(cache, context, Answer())
+    forgotten = (partition_key(None, UUID(int=77), 0),)
+    context = begin(cache, session_id=session_id, epoch=1, version=13, forgotten=forgotten)
+    assert context.partitions == ()
+
+
+def test_next_request_ends_the_parked_one_before_it_changes_the_session() -> None:
+    cache = sessions()
+    session_id = open_session(cache, partition())
+    session = begin(cache, session_id=session_id, epoch=1).session
+    assert session is not None
+    seen: list[list[PartitionKey]] = []
+    session.interrupt = lambda: seen.append(list(session.partitions))
+    begin(cache, partition("b"), session_id=session_id, epoch=2)
+    assert seen == [[("a", 0)]]
+
+
+def test_full_cache_gives_no_session_while_all_are_young() -> None:
+    cache = sessions(max_slots=1)
+    open_session(cache, partition())
+    assert open_session(cache, partition("b", 0), partition("b", 1), now_ms=MIN_EVICTION_MS) == 0
+
+
+def test_stale_session_gives_way_to_any_other() -> None:
+    cache = sessions(max_slots=1)
+    stale = open_session(cache, partition("a", 0), partition("a", 1))
+    assert open_session(cache, partition("b"), now_ms=MIN_EVICTION_MS + 1) != 0
+    assert begin(cache, session_id=stale, epoch=1).error_code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert cache.statistics().eviction_count == 1
+
+
+def test_larger_session_evicts_a_smaller_one_that_is_old_enough() -> None:
+    cache = sessions(max_slots=1)
+    small = open_session(cache, partition())
+    begin(cache, session_id=small, epoch=1, now_ms=MIN_EVICTION_MS)
+    assert open_session(cache, partition("b"), now_ms=MIN_EVICTION_MS + 1) == 0
+    assert open_session(cache, partition("b"), partition("c"), now_ms=MIN_EVICTION_MS + 1) != 0
+
+
+def test_followers_session_evicts_a_young_consumers_and_never_the_other_way() -> None:
+    cache = sessions(max_slots=1)
+    open_session(cache, partition("a", 0), partition("a", 1))
+    follower = open_session(cache, partition("b"), is_privileged=True)
+    assert follower != 0
+    begin(cache, session_id=follower, epoch=1, now_ms=MIN_EVICTION_MS)
+    assert open_session(cache, partition("c", 0), partition("c", 1), now_ms=MIN_EVICTION_MS + 1) == 0
+
+
+def test_no_slots_mean_no_sessions() -> None:
+    assert open_session(sessions(max_slots=0), partition()) == 0
+
+
+def test_statistics_count_sessions_and_partitions() -> None:
+    cache = sessions()
+    open_session(cache, partition(index=0), partition(index=1))
+    open_session(cache, partition())
+    statistics = cache.statistics()
+    assert (statistics.session_count, statistics.partition_count, statistics.eviction_count) == (2, 3, 0)
