@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import grimp
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 OUTPUT = ROOT / "docs" / "packages.svg"
 
 # From the reader's side down to the wire; the import contracts in pyproject.toml hold this order.
@@ -27,7 +27,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("storage", "client"),
     ("protocol",),
 )
-WIDTH, BOX_WIDTH, BOX_HEIGHT, ROW, TOP = 1000, 330, 62, 116, 20
+WIDTH, BOX_WIDTH, BOX_HEIGHT, ROW, TOP = 1000, 400, 62, 116, 20
 
 
 class Box(NamedTuple):
@@ -102,14 +102,14 @@ def _box(name: str, box: Box) -> str:
         f'<text x="{box.x + 12}" y="{box.y + 22}" font-size="15" font-weight="bold" fill="#173a5e">{name}</text>'
         f'<text x="{box.x + BOX_WIDTH - 12}" y="{box.y + 22}" font-size="11" text-anchor="end" fill="#5b6b7b">'
         f"{len(files)} modules, {lines:,} lines</text>"
-        f'<text x="{box.x + 12}" y="{box.y + 45}" font-size="10.5" fill="#333333">{escape(purpose)}</text>'
+        f'<text x="{box.x + 12}" y="{box.y + 45}" font-size="10" fill="#333333">{escape(purpose)}</text>'
     )
 
 
 def _first_sentence(file: Path) -> str:
     text = ast.get_docstring(ast.parse(file.read_text())) or ""
     sentence = text.split("\n\n")[0].split(". ")[0].replace("\n", " ")
-    return sentence if len(sentence) <= 64 else f"{sentence[:62]}…"
+    return sentence if len(sentence) <= 72 else f"{sentence[:70]}…"
 
 
 def _arrow(start: Box, end: Box, count: int, lane: int) -> str:
