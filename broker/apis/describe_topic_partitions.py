@@ -1,0 +1,128 @@
+"""DescribeTopicPartitions 0: partitions with their eligible leader replicas, page by page (KIP-966).
+
+Topics come in the order of their names. An answer holds at most as many partitions as the request says and
+`max.request.partition.size.limit` allows, at least one, and a cursor to where the next page begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import cast
+
+from kio.schema.describe_topic_partitions.v0.request import DescribeTopicPartitionsRequest
+from kio.schema.describe_topic_partitions.v0.response import (
+    Cursor,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+from kio.schema.types import BrokerId, TopicName
+from kio.static.primitive import i32
+
+from ...protocol.apis import ApiKey
+from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.messages import kio_error
+from ...quorum.decisions.topic_names import invalid_topic_name
+from ...quorum.image import MetadataImage, PartitionRegistration
+from ..cluster_view import INTERNAL_TOPICS, TOPIC_AUTHORIZED_OPERATIONS, ClusterView
+from ..handlers import Handlers
+from ..metadata_view import MetadataView
+from ..request import RequestContext
+from .values import NO_THROTTLE
+
+
+def register(handlers: Handlers, metadata: MetadataView, partition_limit: int) -> None:
+    """`partition_limit`: `max.request.partition.size.limit`."""
+
+    def handle(request: DescribeTopicPartitionsRequest, context: RequestContext) -> DescribeTopicPartitionsResponse:
+        return describe_topic_partitions(metadata.image, request, context.listener_name, partition_limit)
+
+    handlers.add_message(ApiKey.DESCRIBE_TOPIC_PARTITIONS, handle, answer_error=error_response)
+
+
+def describe_topic_partitions(
+    image: MetadataImage, request: DescribeTopicPartitionsRequest, listener_name: str, partition_limit: int
+) -> DescribeTopicPartitionsResponse:
+    """One page. Raises KafkaError(INVALID_REQUEST) for a cursor that is none."""
+    by_name = image.topics.by_name
+    cursor = request.cursor
+    has_all_topics = not request.topics
+    names: Iterable[str] = by_name if has_all_topics else {topic.name for topic in request.topics}
+    first_name = "" if cursor is None else cursor.topic_name
+    first_index = 0 if cursor is None else cursor.partition_index
+    wanted = sorted(name for name in names if name >= first_name)
+    if cursor is not None and not has_all_topics and first_name not in wanted:
+        message = f"DescribeTopicPartitionsRequest topic list should contain the cursor topic: {first_name}"
+        raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+    if first_index < 0:
+        message = f"DescribeTopicPartitionsRequest cursor partition must be valid: {first_name}-{first_index}"
+        raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+    view = ClusterView(image, listener_name)
+    remaining = max(1, min(partition_limit, request.response_partition_limit))
+    topics: list[DescribeTopicPartitionsResponseTopic] = []
+    next_cursor: Cursor | None = None
+    for name in wanted:
+        if remaining == 0:
+            next_cursor = Cursor(topic_name=TopicName(name), partition_index=i32(0))
+            break
+        topic = by_name.get(name)
+        if topic is None:
+            # With all topics wanted, the cursor's may have been deleted meanwhile.
+            if not has_all_topics:
+                is_valid = invalid_topic_name(name) is None
+                code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_valid else ErrorCode.INVALID_TOPIC_EXCEPTION
+                topics.append(_missing(name, code))
+            continue
+        start = first_index if name == first_name else 0
+        end = min(len(topic.partitions), start + remaining)
+        partitions = tuple(_partition(view, index, topic.partitions[index]) for index in range(start, end))
+        topics.append(
+            DescribeTopicPartitionsResponseTopic(
+                error_code=kio_error(ErrorCode.NONE),
+                name=TopicName(name),
+                topic_id=topic.topic_id,
+                is_internal=name in INTERNAL_TOPICS,
+                partitions=partitions,
+                topic_authorized_operations=i32(TOPIC_AUTHORIZED_OPERATIONS),
+            )
+        )
+        if end < len(topic.partitions):
+            next_cursor = Cursor(topic_name=TopicName(name), partition_index=i32(end))
+            break
+        remaining -= len(partitions)
+    return DescribeTopicPartitionsResponse(throttle_time=NO_THROTTLE, topics=tuple(topics), next_cursor=next_cursor)
+
+
+def error_response(request: DescribeTopicPartitionsRequest, error: KafkaError) -> DescribeTopicPartitionsResponse:
+    return DescribeTopicPartitionsResponse(
+        throttle_time=NO_THROTTLE,
+        topics=tuple(_missing(topic.name, error.code) for topic in request.topics),
+    )
+
+
+def _partition(
+    view: ClusterView, index: int, partition: PartitionRegistration
+) -> DescribeTopicPartitionsResponsePartition:
+    seen = view.partition(partition)
+    return DescribeTopicPartitionsResponsePartition(
+        error_code=kio_error(ErrorCode.NONE),
+        partition_index=i32(index),
+        leader_id=BrokerId(seen.leader_id),
+        leader_epoch=i32(partition.leader_epoch),
+        replica_nodes=cast(tuple[BrokerId, ...], seen.replicas),
+        isr_nodes=cast(tuple[BrokerId, ...], seen.isr),
+        eligible_leader_replicas=cast(tuple[BrokerId, ...], partition.elr),
+        last_known_elr=cast(tuple[BrokerId, ...], partition.last_known_elr),
+        offline_replicas=cast(tuple[BrokerId, ...], seen.offline_replicas),
+    )
+
+
+def _missing(name: str, code: ErrorCode) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=kio_error(code),
+        name=TopicName(name),
+        topic_id=None,
+        is_internal=name in INTERNAL_TOPICS,
+        partitions=(),
+        topic_authorized_operations=i32(TOPIC_AUTHORIZED_OPERATIONS),
+    )

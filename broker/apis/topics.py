@@ -1,0 +1,132 @@
+"""CreateTopics 2 to 7, DeleteTopics 1 to 6, CreatePartitions 0 to 3: passed to the controller.
+
+CreateTopics: 4: defaults by -1 (KIP-464), 5: configs in the answer (KIP-525), 7: topic ids (KIP-516). DeleteTopics:
+6: by topic id (KIP-516). The rules are the controller's (`quorum/decisions/`). An answer follows when the change is
+committed and this node has taken it in, so the next request finds the topic; timeouts of the requests are not needed
+for that and not looked at.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable
+
+from kio.schema.create_partitions.v3.request import CreatePartitionsRequest
+from kio.schema.create_partitions.v3.response import CreatePartitionsResponse, CreatePartitionsTopicResult
+from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequest
+from kio.schema.create_topics.v7.response import CreatableTopicResult, CreateTopicsResponse
+from kio.schema.delete_topics.v6.request import DeleteTopicsRequest
+from kio.schema.delete_topics.v6.response import DeletableTopicResult, DeleteTopicsResponse
+from kio.schema.types import TopicName
+from kio.static.primitive import i16, i32
+
+from ...protocol.apis import ApiKey
+from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.messages import kio_error
+from ...quorum.controller import Controller
+from ...quorum.decisions.partitions import create_partitions
+from ...quorum.decisions.topics import create_topics, delete_topics
+from ..handlers import Handlers
+from ..request import RequestContext
+from .metadata import CreateTopics
+from .values import NO_THROTTLE
+
+logger = logging.getLogger(__name__)
+
+CLUSTER_DEFAULT = -1
+
+
+def register(handlers: Handlers, controller: Controller, *, is_deletion_enabled: bool) -> None:
+    """`is_deletion_enabled`: `delete.topic.enable`."""
+
+    def create(request: CreateTopicsRequest, _context: RequestContext) -> Awaitable[CreateTopicsResponse]:
+        return controller.submit(create_topics, request)
+
+    def delete(request: DeleteTopicsRequest, _context: RequestContext) -> Awaitable[DeleteTopicsResponse]:
+        if not is_deletion_enabled:
+            raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED)
+        return controller.submit(delete_topics, request)
+
+    def add_partitions(
+        request: CreatePartitionsRequest, _context: RequestContext
+    ) -> Awaitable[CreatePartitionsResponse]:
+        return controller.submit(create_partitions, request)
+
+    handlers.add_message(ApiKey.CREATE_TOPICS, create, answer_error=create_topics_error)
+    handlers.add_message(ApiKey.DELETE_TOPICS, delete, answer_error=delete_topics_error)
+    handlers.add_message(ApiKey.CREATE_PARTITIONS, add_partitions, answer_error=create_partitions_error)
+
+
+def automatic_creation(controller: Controller) -> CreateTopics:
+    """Creates topics that Metadata asked for, with the cluster's partitions, replicas and configs."""
+
+    async def create(names: tuple[str, ...]) -> None:
+        topics = tuple(
+            CreatableTopic(
+                name=TopicName(name),
+                num_partitions=i32(CLUSTER_DEFAULT),
+                replication_factor=i16(CLUSTER_DEFAULT),
+                assignments=(),
+                configs=(),
+            )
+            for name in names
+        )
+        try:
+            response = await controller.submit(create_topics, CreateTopicsRequest(topics=topics))
+        except KafkaError as error:
+            logger.warning("topics not created automatically: topics=%s reason=%s", ",".join(names), error)
+            return
+        for result in response.topics:
+            code = ErrorCode(int(result.error_code))
+            if code == ErrorCode.NONE:
+                logger.info("topic created automatically: topic=%s partitions=%d", result.name, result.num_partitions)
+            elif code != ErrorCode.TOPIC_ALREADY_EXISTS:
+                logger.warning(
+                    "topic not created automatically: topic=%s error=%s reason=%s",
+                    result.name,
+                    code.name,
+                    result.error_message,
+                )
+
+    return create
+
+
+def create_topics_error(request: CreateTopicsRequest, error: KafkaError) -> CreateTopicsResponse:
+    return CreateTopicsResponse(
+        throttle_time=NO_THROTTLE,
+        topics=tuple(
+            CreatableTopicResult(
+                name=topic.name,
+                topic_id=None,
+                error_code=kio_error(error.code),
+                error_message=error.message,
+                configs=(),
+            )
+            for topic in request.topics
+        ),
+    )
+
+
+def delete_topics_error(request: DeleteTopicsRequest, error: KafkaError) -> DeleteTopicsResponse:
+    return DeleteTopicsResponse(
+        throttle_time=NO_THROTTLE,
+        responses=tuple(
+            DeletableTopicResult(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                error_code=kio_error(error.code),
+                error_message=error.message,
+            )
+            for topic in request.topics
+        ),
+    )
+
+
+def create_partitions_error(request: CreatePartitionsRequest, error: KafkaError) -> CreatePartitionsResponse:
+    return CreatePartitionsResponse(
+        throttle_time=NO_THROTTLE,
+        results=tuple(
+            CreatePartitionsTopicResult(name=topic.name, error_code=kio_error(error.code), error_message=error.message)
+            for topic in request.topics
+        ),
+    )

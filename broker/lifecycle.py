@@ -1,0 +1,149 @@
+"""This node as a broker of the cluster, from registration to controlled shutdown.
+
+| state        | entered by                | what it does                                                           |
+|--------------|---------------------------|------------------------------------------------------------------------|
+| new          | construction              |                                                                        |
+| registered   | `register`                | has a broker epoch; fenced, so that nobody is sent here                |
+| active       | `unfence`                 | heartbeats every `broker.heartbeat.interval.ms`                        |
+| shut down    | `shut_down`               | leads nothing any more; the controller has fenced it                   |
+
+The controller is in this process. Its answers come by the same decisions as for brokers elsewhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from contextlib import suppress
+from uuid import UUID
+
+from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
+from kio.schema.broker_heartbeat.v2.response import BrokerHeartbeatResponse
+from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest, Feature, Listener
+from kio.schema.types import BrokerId
+from kio.static.primitive import i16, i64, u16
+
+from ..protocol.errors import KafkaError
+from ..quorum.controller import Controller
+from ..quorum.decisions.brokers import register_broker
+from ..quorum.decisions.heartbeats import heartbeat
+from .features import SUPPORTED_FEATURES
+from .listener_config import ListenerConfig
+
+logger = logging.getLogger(__name__)
+
+SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
+"""Kafka's numbers."""
+SHUTDOWN_HEARTBEATS_MAX = 10
+"""A controller that has nobody to hand leaderships to lets the broker go at the second."""
+
+
+class BrokerLifecycle:
+    """Registers once, then keeps the session alive."""
+
+    def __init__(
+        self,
+        controller: Controller,
+        *,
+        node_id: int,
+        rack: str | None,
+        incarnation_id: UUID,
+        directories: Sequence[UUID],
+        heartbeat_interval_ms: int,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._controller = controller
+        self._node_id = node_id
+        self._rack = rack
+        self._incarnation_id = incarnation_id
+        self._directories = tuple(directories)
+        self._offline_directories: set[UUID] = set()
+        self._heartbeat_interval_ms = heartbeat_interval_ms
+        self._loop = loop
+        self._task: asyncio.Task[None] | None = None
+        self._wake = asyncio.Event()
+        self.broker_epoch = -1
+
+    async def register(self, advertised: Sequence[ListenerConfig], *, previous_broker_epoch: int) -> None:
+        """Takes the place of this broker id, fenced.
+
+        `previous_broker_epoch` is that of a clean stop, -1 after any other. Raises KafkaError when the controller
+        refuses.
+        """
+        request = BrokerRegistrationRequest(
+            broker_id=BrokerId(self._node_id),
+            cluster_id=self._controller.image.cluster_id or "",
+            incarnation_id=self._incarnation_id,
+            listeners=tuple(
+                Listener(
+                    name=listener.name,
+                    host=listener.host,
+                    port=u16(listener.port),
+                    security_protocol=i16(SECURITY_PROTOCOLS[listener.security_protocol]),
+                )
+                for listener in advertised
+            ),
+            features=tuple(
+                Feature(name=name, min_supported_version=i16(low), max_supported_version=i16(high))
+                for name, (low, high) in SUPPORTED_FEATURES.items()
+            ),
+            rack=self._rack,
+            log_dirs=self._directories,
+            previous_broker_epoch=i64(previous_broker_epoch),
+        )
+        response = await self._controller.submit(register_broker, request)
+        self.broker_epoch = response.broker_epoch
+        self._controller.touch_session(self._node_id)
+
+    async def unfence(self) -> None:
+        """Asks to be let in, until it is, and goes on with heartbeats from there."""
+        while (await self._heartbeat()).is_fenced:
+            await self._pause()
+        self._task = self._loop.create_task(self._keep_alive())
+
+    def report_failed_directory(self, directory: UUID) -> None:
+        """Tells the controller with a heartbeat of its own that the replicas there cannot be served (KIP-858)."""
+        self._offline_directories.add(directory)
+        self._wake.set()
+
+    async def shut_down(self) -> None:
+        """Hands leaderships over and leaves; goes ahead without the controller's blessing when that cannot be had."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+            self._task = None
+        try:
+            for _ in range(SHUTDOWN_HEARTBEATS_MAX):
+                if (await self._heartbeat(wants_shutdown=True)).should_shut_down:
+                    return
+        except KafkaError as error:
+            logger.warning("controlled shutdown refused: reason=%s", error)
+
+    async def _keep_alive(self) -> None:
+        while True:
+            await self._pause()
+            try:
+                await self._heartbeat()
+            except KafkaError as error:
+                logger.warning("heartbeat refused: broker_epoch=%d reason=%s", self.broker_epoch, error)
+
+    async def _pause(self) -> None:
+        """Until the next heartbeat is due, or there is something to tell."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._heartbeat_interval_ms / 1000):
+                await self._wake.wait()
+        self._wake.clear()
+
+    async def _heartbeat(self, *, wants_shutdown: bool = False) -> BrokerHeartbeatResponse:
+        request = BrokerHeartbeatRequest(
+            broker_id=BrokerId(self._node_id),
+            broker_epoch=i64(self.broker_epoch),
+            current_metadata_offset=i64(self._controller.image.offset),
+            want_fence=False,
+            want_shut_down=wants_shutdown,
+            offline_log_dirs=tuple(sorted(self._offline_directories)),
+        )
+        response = await self._controller.submit(heartbeat, request)
+        self._controller.touch_session(self._node_id)
+        return response

@@ -1,0 +1,281 @@
+"""Metadata and DescribeTopicPartitions: which topics, which errors, which ids, which page."""
+
+from __future__ import annotations
+
+import asyncio
+from uuid import UUID
+
+import pytest
+from kio.schema.describe_topic_partitions.v0.request import Cursor, DescribeTopicPartitionsRequest, TopicRequest
+from kio.schema.metadata.v13.request import MetadataRequest, MetadataRequestTopic
+from kio.schema.metadata.v13.response import MetadataResponse, MetadataResponseTopic
+from kio.schema.types import TopicName
+from kio.static.primitive import i32
+
+from penstock.broker.apis.describe_topic_partitions import describe_topic_partitions
+from penstock.broker.apis.metadata import MetadataHandler, metadata_response
+from penstock.broker.metadata_view import MetadataView
+from penstock.broker.request import Answer, Request, RequestContext
+from penstock.protocol.errors import ErrorCode, KafkaError
+from penstock.protocol.messages import decode_response, encode_request
+from penstock.quorum.delta import MetadataDelta
+from penstock.quorum.image import EMPTY_IMAGE, MetadataImage
+from penstock.quorum.records import (
+    ClusterRecord,
+    Endpoint,
+    MetadataRecord,
+    PartitionRecord,
+    RegisterBrokerRecord,
+    TopicRecord,
+)
+
+A_ID, B_ID, UNKNOWN_ID = UUID(int=0xA), UUID(int=0xB), UUID(int=0xC)
+CONTEXT = RequestContext(listener_name="PLAINTEXT", peer_host="::1", client_id=None)
+
+
+def grown(image: MetadataImage, *records: MetadataRecord) -> MetadataImage:
+    delta = MetadataDelta(image)
+    for record in records:
+        delta.replay(record)
+    return delta.apply(offset=image.offset + 1, epoch=1, timestamp_ms=0)
+
+
+def topic_records(name: str, topic_id: UUID, partition_count: int) -> list[MetadataRecord]:
+    return [
+        TopicRecord(name=name, topic_id=topic_id),
+        *(
+            PartitionRecord(
+                topic_id=topic_id,
+                partition_id=index,
+                replicas=(1,),
+                isr=(1,),
+                directories=(UUID(int=100),),
+                leader=1,
+                leader_epoch=4,
+                partition_epoch=9,
+            )
+            for index in range(partition_count)
+        ),
+    ]
+
+
+IMAGE = grown(
+    EMPTY_IMAGE,
+    ClusterRecord(cluster_id="the-cluster"),
+    RegisterBrokerRecord(
+        broker_id=1,
+        incarnation_id=UUID(int=1),
+        broker_epoch=1,
+        endpoints=(Endpoint(name="PLAINTEXT", host="here", port=9092),),
+        is_fenced=False,
+        log_dirs=(UUID(int=100),),
+    ),
+    *topic_records("a", A_ID, 3),
+    *topic_records("b", B_ID, 2),
+)
+
+
+def asked(*topics: str | UUID | None, **options: bool) -> MetadataRequest:
+    return MetadataRequest(
+        topics=tuple(
+            MetadataRequestTopic(name=None, topic_id=topic)
+            if isinstance(topic, UUID)
+            else MetadataRequestTopic(name=None if topic is None else TopicName(topic), topic_id=None)
+            for topic in topics
+        ),
+        include_topic_authorized_operations=options.get("operations", False),
+        allow_auto_topic_creation=options.get("create", False),
+    )
+
+
+ALL = MetadataRequest(topics=None, include_topic_authorized_operations=False)
+
+
+def summary(topic: MetadataResponseTopic) -> tuple[ErrorCode, str | None, UUID | None, int]:
+    return ErrorCode(int(topic.error_code)), topic.name, topic.topic_id, len(topic.partitions)
+
+
+def ask(request: MetadataRequest, version: int = 13) -> list[tuple[ErrorCode, str | None, UUID | None, int]]:
+    return [summary(topic) for topic in metadata_response(IMAGE, request, version, "PLAINTEXT").topics]
+
+
+def test_null_means_all_topics_and_an_empty_list_none() -> None:
+    assert sorted(ask(ALL)) == [(ErrorCode.NONE, "a", A_ID, 3), (ErrorCode.NONE, "b", B_ID, 2)]
+    assert ask(asked()) == []
+
+
+def test_cluster_and_brokers_are_those_of_the_listener() -> None:
+    response = metadata_response(IMAGE, ALL, 13, "PLAINTEXT")
+    assert [(one.node_id, one.host, one.port) for one in response.brokers] == [(1, "here", 9092)]
+    assert (response.cluster_id, response.controller_id) == ("the-cluster", 1)
+    other = metadata_response(IMAGE, ALL, 13, "OTHER")
+    assert (other.brokers, other.controller_id) == ((), -1)
+
+
+def test_unknown_topic_has_no_id_and_an_invalid_name_its_own_error() -> None:
+    assert ask(asked("a", "nowhere", "in/valid", "")) == [
+        (ErrorCode.NONE, "a", A_ID, 3),
+        (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "nowhere", None, 0),
+        (ErrorCode.INVALID_TOPIC_EXCEPTION, "in/valid", None, 0),
+        (ErrorCode.INVALID_TOPIC_EXCEPTION, "", None, 0),
+    ]
+
+
+def test_topics_by_id() -> None:
+    assert ask(asked(B_ID, UNKNOWN_ID)) == [
+        (ErrorCode.NONE, "b", B_ID, 2),
+        (ErrorCode.UNKNOWN_TOPIC_ID, None, UNKNOWN_ID, 0),
+    ]
+
+
+def test_topic_asked_for_twice_is_answered_once() -> None:
+    assert ask(asked("a", "a")) == [(ErrorCode.NONE, "a", A_ID, 3)]
+
+
+@pytest.mark.parametrize(("version", "code"), [(5, ErrorCode.LEADER_NOT_AVAILABLE), (6, ErrorCode.LISTENER_NOT_FOUND)])
+def test_leader_without_the_listener_has_the_error_of_the_version(version: int, code: ErrorCode) -> None:
+    (topic,) = metadata_response(IMAGE, asked("a"), version, "OTHER").topics
+    assert {int(partition.error_code) for partition in topic.partitions} == {code}
+
+
+def test_authorized_operations_are_told_only_when_asked_for() -> None:
+    (silent,) = metadata_response(IMAGE, asked("a"), 13, "PLAINTEXT").topics
+    (told,) = metadata_response(IMAGE, asked("a", operations=True), 13, "PLAINTEXT").topics
+    assert silent.topic_authorized_operations == -(2**31)
+    # Read, write, create, delete, alter, describe, describe configs, alter configs.
+    assert told.topic_authorized_operations == 3576
+
+
+def test_internal_topics_are_marked() -> None:
+    image = grown(IMAGE, *topic_records("__consumer_offsets", UNKNOWN_ID, 1))
+    topics = metadata_response(image, ALL, 13, "PLAINTEXT").topics
+    assert {topic.name: topic.is_internal for topic in topics} == {"a": False, "b": False, "__consumer_offsets": True}
+
+
+class Asking:
+    """A handler, and the answers it gave."""
+
+    def __init__(self, *, creates: bool = False) -> None:
+        self.metadata = MetadataView()
+        self.metadata.image = IMAGE
+        self.created: list[tuple[str, ...]] = []
+        self.answers: list[Answer] = []
+        self.handler = MetadataHandler(self.metadata, self.create if creates else None)
+
+    async def create(self, names: tuple[str, ...]) -> None:
+        self.created.append(names)
+        for number, name in enumerate(names):
+            self.metadata.image = grown(self.metadata.image, *topic_records(name, UUID(int=200 + number), 1))
+
+    def on_answer(self, _request: Request, answer: Answer) -> None:
+        self.answers.append(answer)
+
+    def hold_back(self, request: Request) -> None: ...
+    def let_go(self, request: Request) -> None: ...
+    def mute(self, throttle_time_ms: int) -> None: ...
+    def set_client_software(self, client_software: str) -> None: ...
+
+    def ask(self, message: MetadataRequest, *, version: int = 13, correlation_id: int = 7) -> MetadataResponse:
+        body = memoryview(encode_request(3, version, correlation_id, None, message)[4:])
+        request = Request(self, 3, version, correlation_id, CONTEXT, body, 10 if version < 9 else 11)
+
+        async def begin() -> None:
+            waiting = self.handler.begin(request)
+            if waiting is not None:
+                await waiting
+
+        asyncio.run(begin())
+        answer = self.answers[-1]
+        frame = answer if isinstance(answer, bytes) else b"".join(answer)  # type: ignore[arg-type]
+        told_id, response = decode_response(3, version, frame[4:])
+        assert told_id == correlation_id
+        assert isinstance(response, MetadataResponse)
+        return response
+
+
+def test_same_question_gets_the_same_bytes_with_its_own_correlation_id() -> None:
+    asking = Asking()
+    first = asking.ask(ALL, correlation_id=1)
+    assert asking.ask(ALL, correlation_id=2) == first
+    assert isinstance(asking.answers[0], bytes)
+    assert isinstance(asking.answers[1], tuple)
+    assert asking.ask(ALL, version=12, correlation_id=3).topics == first.topics
+
+
+def test_change_of_the_image_is_seen_at_once() -> None:
+    asking = Asking()
+    assert len(asking.ask(ALL).topics) == 2
+    asking.metadata.image = grown(IMAGE, *topic_records("c", UNKNOWN_ID, 1))
+    assert len(asking.ask(ALL).topics) == 3
+
+
+def test_missing_topics_are_created_where_the_request_allows_it() -> None:
+    asking = Asking(creates=True)
+    assert summary(asking.ask(asked("new")).topics[0])[0] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    answer = asking.ask(asked("new", "a", "in/valid", "__consumer_offsets", create=True))
+    assert [summary(topic)[0] for topic in answer.topics] == [
+        ErrorCode.NONE,
+        ErrorCode.NONE,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ]
+    assert asking.created == [("new",)]
+
+
+def test_nothing_is_created_where_the_configuration_forbids_it() -> None:
+    answer = Asking(creates=False).ask(asked("new", create=True))
+    assert summary(answer.topics[0])[0] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+@pytest.mark.parametrize("version", [10, 11])
+def test_ids_in_requests_of_versions_10_and_11_are_refused(version: int) -> None:
+    request = MetadataRequest(
+        topics=(MetadataRequestTopic(name=TopicName("a"), topic_id=A_ID),), include_topic_authorized_operations=False
+    )
+    answer = Asking().ask(request, version=version)
+    assert summary(answer.topics[0])[0] == ErrorCode.INVALID_REQUEST
+
+
+def page(*names: str, limit: int = 2000, cursor: tuple[str, int] | None = None) -> tuple[list[tuple[str, int]], object]:
+    """(topic, partition) pairs of the page, and where the next begins."""
+    request = DescribeTopicPartitionsRequest(
+        topics=tuple(TopicRequest(name=TopicName(name)) for name in names),
+        response_partition_limit=i32(limit),
+        cursor=None if cursor is None else Cursor(topic_name=TopicName(cursor[0]), partition_index=i32(cursor[1])),
+    )
+    response = describe_topic_partitions(IMAGE, request, "PLAINTEXT", 2000)
+    after = response.next_cursor
+    return [(str(topic.name), one.partition_index) for topic in response.topics for one in topic.partitions], (
+        None if after is None else (after.topic_name, after.partition_index)
+    )
+
+
+def test_pages_follow_each_other_without_gap() -> None:
+    assert page("b", "a") == ([("a", 0), ("a", 1), ("a", 2), ("b", 0), ("b", 1)], None)
+    assert page(limit=2) == ([("a", 0), ("a", 1)], ("a", 2))
+    assert page(limit=2, cursor=("a", 2)) == ([("a", 2), ("b", 0)], ("b", 1))
+    assert page(limit=2, cursor=("b", 1)) == ([("b", 1)], None)
+    assert page(limit=3) == ([("a", 0), ("a", 1), ("a", 2)], ("b", 0))
+    assert page(limit=0) == ([("a", 0)], ("a", 1))
+
+
+def test_cursor_of_a_topic_that_was_not_asked_for_is_refused() -> None:
+    with pytest.raises(KafkaError, match="should contain the cursor topic: b"):
+        page("a", cursor=("b", 0))
+    with pytest.raises(KafkaError, match="cursor partition must be valid"):
+        page("a", cursor=("a", -1))
+
+
+def test_cursor_of_a_topic_that_is_gone_goes_on_with_the_next() -> None:
+    assert page(cursor=("aa", 1)) == ([("b", 0), ("b", 1)], None)
+
+
+def test_unknown_topics_are_told() -> None:
+    request = DescribeTopicPartitionsRequest(
+        topics=(TopicRequest(name=TopicName("nowhere")), TopicRequest(name=TopicName("in/valid")))
+    )
+    topics = describe_topic_partitions(IMAGE, request, "PLAINTEXT", 2000).topics
+    assert [(topic.name, int(topic.error_code)) for topic in topics] == [
+        ("in/valid", ErrorCode.INVALID_TOPIC_EXCEPTION),
+        ("nowhere", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    ]
