@@ -3,6 +3,7 @@
 One object looks after a cluster. Another program finds the same cluster by its folder, with `LocalCluster.attach`.
 """
 
+import os
 import random
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Final, Self
 
 from .cluster_record import NodeRecord, read_record, write_record
 from .errors import ClusterError, NodeFailedError
-from .local_node import LocalNode
+from .local_node import LocalNode, environment_without_properties
 from .ports import check_free, find_free
 from .processes import ProcessId
 from .readiness import wait_ready
@@ -29,11 +30,18 @@ class LocalCluster:
     """
 
     def __init__(
-        self, folder: Path, *, node_count: int = 1, first_port: int = 0, properties: Mapping[str, str] | None = None
+        self,
+        folder: Path,
+        *,
+        node_count: int = 1,
+        first_port: int = 0,
+        properties: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         """Nothing is started yet. Nodes listen on `first_port` and the ports after it; 0 takes free ports.
 
-        `properties` are Kafka's broker properties, for all nodes. Raises ClusterError, PortInUseError.
+        `properties` are Kafka's broker properties, for all nodes. `environment` is this program's without the
+        PENSTOCK_… variables, which are properties too. Raises ClusterError, PortInUseError.
         """
         if node_count < 1:
             raise ClusterError(f"a cluster has at least one node, not {node_count}")
@@ -49,10 +57,13 @@ class LocalCluster:
         if running:
             addresses = ",".join(node.address for node in running)
             raise ClusterError(f"a cluster is already running in {self.folder} (bootstrap {addresses})")
+        node_environment = environment_without_properties(os.environ) if environment is None else environment
         generator = random.Random()
         ports = [first_port + index if first_port else find_free(generator) for index in range(node_count)]
         self.nodes = {
-            node_id: LocalNode(id=node_id, port=port, data=self.folder / f"node-{node_id}")
+            node_id: LocalNode(
+                id=node_id, port=port, data=self.folder / f"node-{node_id}", environment=node_environment
+            )
             for node_id, port in enumerate(ports, start=1)
         }
 
@@ -194,6 +205,7 @@ def _recorded_nodes(folder: Path) -> list[LocalNode]:
             id=record.id,
             port=record.port,
             data=folder / f"node-{record.id}",
+            environment=environment_without_properties(os.environ),
             process=None
             if record.pid is None or record.started is None
             else ProcessId(pid=record.pid, started=record.started),

@@ -26,6 +26,7 @@ class LocalNode:
     id: int
     port: int
     data: Path
+    environment: Mapping[str, str]
     process: ProcessId | None = None
     # Set only in the program that started the process: the one that can, and must, reap it.
     _child: subprocess.Popen[bytes] | None = None
@@ -74,7 +75,12 @@ class LocalNode:
             with self.log.open("ab") as log:
                 # A session of its own: Ctrl-C in the terminal reaches only the program that looks after the nodes.
                 self._child = subprocess.Popen(
-                    command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    env=dict(self.environment),
+                    start_new_session=True,
                 )
         except OSError as error:
             raise NodeFailedError(f"node {self.id} could not be started: {error}") from error
@@ -136,6 +142,11 @@ class LocalNode:
         except FileNotFoundError:
             return ""
         return "\n".join(f"  {line}" for line in lines[-_LOG_TAIL_LINES:])
+
+
+def environment_without_properties(environment: Mapping[str, str]) -> dict[str, str]:
+    """For nodes that are to be as their cluster says, whatever was exported around them."""
+    return {name: value for name, value in environment.items() if not name.startswith("PENSTOCK_")}
 
 
 def _escape(value: str) -> str:

@@ -1,5 +1,6 @@
 """`penstock up`: a cluster on this machine, in the foreground or left running."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -40,7 +41,9 @@ def up(node_count: int, folder: Path, port: int, properties: Mapping[str, str], 
     Without --detach it runs until Ctrl-C. Its data stays in the folder and is there again the next time.
     """
     with sentences(), stop_signals_interrupt():
-        cluster = LocalCluster(folder, node_count=node_count, first_port=port, properties=properties)
+        cluster = LocalCluster(
+            folder, node_count=node_count, first_port=port, properties=properties, environment=os.environ
+        )
         cluster.start()
         try:
             if as_json:
