@@ -8,6 +8,7 @@ from kio.schema.create_topics.v7.request import CreatableTopic
 from ...protocol.errors import ErrorCode, KafkaError
 from ..image import MetadataImage
 from ..records import PartitionRecord
+from .answers import Refusal
 from .context import DecisionContext
 from .placement import default_directory, place
 
@@ -15,10 +16,11 @@ from .placement import default_directory, place
 MAX_PARTITIONS_PER_REQUEST = 10_000
 
 
-def check_batch_size(partition_counts: Iterable[int]) -> None:
-    """Raise KafkaError(POLICY_VIOLATION) when a request asks for too many partitions in all."""
-    if sum(max(count, 0) for count in partition_counts) > MAX_PARTITIONS_PER_REQUEST:
-        raise KafkaError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+def batch_refusal(partition_counts: Iterable[int]) -> Refusal | None:
+    """Return why nothing of a request is done when it asks for too many partitions in all."""
+    if sum(max(count, 0) for count in partition_counts) <= MAX_PARTITIONS_PER_REQUEST:
+        return None
+    return Refusal(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
 
 
 def automatic_assignment(

@@ -6,9 +6,10 @@ before a request comes here. Checks, codes and sentences are those of Apache Kaf
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 
+from kio.schema.alter_configs.v2.request import AlterableConfig as LegacyConfig
 from kio.schema.alter_configs.v2.request import AlterConfigsRequest
 from kio.schema.alter_configs.v2.response import AlterConfigsResourceResponse as LegacyResponse
 from kio.schema.alter_configs.v2.response import AlterConfigsResponse
@@ -53,6 +54,7 @@ def incremental_alter_configs(
         resource = ConfigResource(item.resource_type, item.resource_name)
         try:
             _check_resource(resource, repeated)
+            _check_configs(item.configs)
             current = image.configs.of(resource)
             changes = {
                 config.name: _changed(resource, config, current.get(config.name), broker) for config in item.configs
@@ -87,6 +89,7 @@ def alter_configs(
         resource = ConfigResource(item.resource_type, item.resource_name)
         try:
             _check_resource(resource, repeated)
+            _check_configs(item.configs)
             changes: dict[str, str | None] = dict.fromkeys(image.configs.of(resource))
             changes.update({config.name: config.value for config in item.configs})
             records += _alter(image, resource, changes, broker)
@@ -124,6 +127,18 @@ _ALTERABLE = {
     ConfigResourceType.CLIENT_METRICS,
     ConfigResourceType.GROUP,
 }
+
+
+def _check_configs(configs: Sequence[AlterableConfig | LegacyConfig]) -> None:
+    if len({config.name for config in configs}) < len(configs):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+    missing = [config.name for config in configs if config.value is None and not _is_deletion(config)]
+    if missing:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(missing)}")
+
+
+def _is_deletion(config: AlterableConfig | LegacyConfig) -> bool:
+    return isinstance(config, AlterableConfig) and config.config_operation == int(Operation.DELETE)
 
 
 def _changed(

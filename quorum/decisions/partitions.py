@@ -14,7 +14,7 @@ from ...protocol.errors import ErrorCode, KafkaError
 from ..image import MetadataImage
 from ..records import MetadataRecord, PartitionRecord
 from .answers import NO_THROTTLE, Refusal, refusal, wire_code
-from .assignments import check_active, check_batch_size, check_replicas, new_partition
+from .assignments import batch_refusal, check_active, check_replicas, new_partition
 from .context import ControllerResult, DecisionContext
 from .placement import place
 
@@ -22,14 +22,17 @@ from .placement import place
 def create_partitions(
     image: MetadataImage, request: CreatePartitionsRequest, context: DecisionContext
 ) -> ControllerResult[CreatePartitionsResponse]:
-    """Add partitions to those of the topics that can have them. Raises KafkaError(POLICY_VIOLATION)."""
+    """Add partitions to those of the topics that can have them."""
     records: list[MetadataRecord] = []
     counts = Counter(topic.name for topic in request.topics)
     duplicate = Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
     results = [_result(name, duplicate) for name, count in counts.items() if count > 1]
     topics = [topic for topic in request.topics if counts[topic.name] == 1]
-    check_batch_size(_additional_count(image, topic) for topic in topics)
+    too_large = batch_refusal(_additional_count(image, topic) for topic in topics)
     for topic in topics:
+        if too_large is not None:
+            results.append(_result(topic.name, too_large))
+            continue
         try:
             records.extend(_add_partitions(image, topic, context))
         except KafkaError as error:

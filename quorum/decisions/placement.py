@@ -74,7 +74,7 @@ def place(
     if replication_factor > len(brokers):
         raise _refused(
             f"The target replication factor of {replication_factor} cannot be reached because only "
-            f"{len(brokers)} broker(s) are registered."
+            f"{len(brokers)} broker(s) are registered or some brokers have all their log directories cordoned."
         )
     racks = [_Rack(members, random) for members in _by_rack(brokers)]
     first_rack = random.randrange(len(racks))

@@ -23,7 +23,7 @@ from ..delta import collision_key
 from ..image import ConfigResourceType, MetadataImage, TopicsImage
 from ..records import ConfigRecord, MetadataRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
 from .answers import NO_THROTTLE, ZERO_ID, Refusal, plain_refusal, refusal, wire_code
-from .assignments import automatic_assignment, check_batch_size, manual_assignment, new_partition
+from .assignments import automatic_assignment, batch_refusal, manual_assignment, new_partition
 from .context import ControllerResult, DecisionContext
 from .topic_names import CLUSTER_METADATA_TOPIC, invalid_topic_name
 
@@ -39,13 +39,16 @@ _BASE64_MINUS = 62
 def create_topics(
     image: MetadataImage, request: CreateTopicsRequest, context: DecisionContext
 ) -> ControllerResult[CreateTopicsResponse]:
-    """Create those of the topics that can be; each has its own outcome. Raises KafkaError(POLICY_VIOLATION)."""
+    """Create those of the topics that can be; each has its own outcome."""
     counts = Counter(topic.name for topic in request.topics)
     topics = [topic for topic in request.topics if counts[topic.name] == 1 and topic.name != CLUSTER_METADATA_TOPIC]
-    check_batch_size(_partition_count(topic, context.config.num_partitions) for topic in topics)
+    too_large = batch_refusal(_partition_count(topic, context.config.num_partitions) for topic in topics)
     records: list[MetadataRecord] = []
     results: list[CreatableTopicResult] = []
     for topic in topics:
+        if too_large is not None:
+            results.append(_refused_creation(topic.name, too_large))
+            continue
         try:
             topic_records = _create_topic(image, topic, context)
         except KafkaError as error:
