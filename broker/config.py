@@ -117,7 +117,7 @@ class NodeConfig:
 
 def load(properties: Mapping[str, str]) -> NodeConfig:
     """Reads and checks what a node is told. Raises ConfigError with one sentence about the first thing wrong."""
-    values = _Values(properties)
+    values = _Values(_with_both_ids(properties))
     protocols = _protocols(values)
     controller_names = {name.upper() for name in values.strings("controller.listener.names")}
     all_listeners = parse_listeners("listeners", values.strings("listeners"), protocols)
@@ -126,7 +126,7 @@ def load(properties: Mapping[str, str]) -> NodeConfig:
     advertised = _advertised(values, protocols, listeners, controller_names)
     log_dirs = values.strings("log.dirs") or values.strings("log.dir")
     config = NodeConfig(
-        node_id=values.integer("node.id"),
+        node_id=_node_id(values),
         process_roles=values.strings("process.roles"),
         broker_rack=values.text_or_none("broker.rack"),
         listeners=listeners,
@@ -169,13 +169,23 @@ def load(properties: Mapping[str, str]) -> NodeConfig:
             "metadata.log.max.record.bytes.between.snapshots"
         ),
         metadata_log_max_snapshot_interval_ms=values.integer("metadata.log.max.snapshot.interval.ms"),
-        properties=MappingProxyType(dict(properties)),
+        properties=MappingProxyType(dict(values.properties)),
         warnings=(),
     )
     _check_roles(values, config)
     _check_security(all_listeners)
     _check_limits(config)
     return _with_warnings(config, values)
+
+
+def _with_both_ids(properties: Mapping[str, str]) -> Mapping[str, str]:
+    """broker.id is the name that node.id had before; what one of them says holds for both."""
+    ids = {name: properties[name] for name in ("node.id", "broker.id") if name in properties}
+    if len({text.strip() for text in ids.values()}) > 1:
+        raise ConfigError(
+            f"node.id is {ids['node.id']}, but broker.id is {ids['broker.id']}: set them to the same value."
+        )
+    return {**{name: text for text in ids.values() for name in ("node.id", "broker.id")}, **properties}
 
 
 class _Values:
@@ -220,6 +230,11 @@ class _Values:
     def strings(self, name: str) -> tuple[str, ...]:
         value = self.value(name)
         return value if isinstance(value, tuple) else ()
+
+
+def _node_id(values: _Values) -> int:
+    values.integer("broker.id")
+    return values.integer("node.id")
 
 
 def _protocols(values: _Values) -> dict[str, str]:

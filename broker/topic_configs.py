@@ -30,7 +30,7 @@ class ConfigResolver:
     """A MetadataPublisher; the first, because the others rest on what it says."""
 
     def __init__(self, node_config: NodeConfig) -> None:
-        self._static = node_config
+        self.static_config = node_config
         self._default_resource = ConfigResource(ConfigResourceType.BROKER, "")
         self._own_resource = ConfigResource(ConfigResourceType.BROKER, str(node_config.node_id))
         self._listeners: list[Callable[[NodeConfig, NodeConfig], None]] = []
@@ -54,11 +54,7 @@ class ConfigResolver:
     def update(self, image: MetadataImage) -> None:
         """Takes over the dynamic broker configs of `image`. Those that cannot be are logged and change nothing."""
         old_configs, old = self.broker_configs, self.node_config
-        self.broker_configs = dataclasses.replace(
-            old_configs,
-            dynamic=dict(image.configs.of(self._own_resource)),
-            dynamic_default=dict(image.configs.of(self._default_resource)),
-        )
+        self.broker_configs = self.broker_configs_in(image)
         try:
             self._take_effect()
         except ConfigError as error:
@@ -68,6 +64,14 @@ class ConfigResolver:
             return
         for listener in self._listeners:
             listener(old, self.node_config)
+
+    def broker_configs_in(self, image: MetadataImage) -> BrokerConfigs:
+        """What is said about this broker in an image that need not be in effect yet."""
+        return dataclasses.replace(
+            self.broker_configs,
+            dynamic=image.configs.of(self._own_resource),
+            dynamic_default=image.configs.of(self._default_resource),
+        )
 
     def log_config(self, image: MetadataImage, topic: str) -> LogConfig:
         """What a log of the topic obeys now."""
@@ -90,12 +94,12 @@ class ConfigResolver:
         return {**self._topic_defaults, **parsed(topic_configs(), values)}
 
     def _take_effect(self) -> None:
-        node_config = load_dynamic(self._static, self.broker_configs)
+        node_config = load_dynamic(self.static_config, self.broker_configs)
         in_effect = self.broker_configs.overlaid()
         self._topic_defaults = defaults_of(topic_configs(), in_effect)
         self.in_effect = in_effect
         self.node_config = dataclasses.replace(
-            node_config, properties=self._static.properties, warnings=self._static.warnings
+            node_config, properties=self.static_config.properties, warnings=self.static_config.warnings
         )
         self._log_configs.clear()
 

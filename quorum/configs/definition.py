@@ -56,7 +56,8 @@ class Synonym:
 class ConfigDefinition:
     """One key.
 
-    `default` is a text as a properties file would hold it, or None for null; a key that `is_required` has none.
+    `default` is a text as a properties file would hold it, or None for null; a key that `is_required` has none. A list
+    that `drops_duplicates` keeps the first of equal items (KIP-1161).
     `synonyms` of a broker key are the names for the same thing, the strongest first, itself among them; those of a
     topic or group key are the broker keys it takes its default from, the strongest first.
     """
@@ -66,6 +67,7 @@ class ConfigDefinition:
     default: str | None
     is_required: bool
     check: Callable[[str, ConfigValue], None]
+    drops_duplicates: bool
     valid_values: str
     importance: str
     is_internal: bool
@@ -86,6 +88,8 @@ class ConfigDefinition:
         Raises ConfigError, with Kafka's sentence, when it is not of the type or outside the limits.
         """
         value = None if text is None else parse(self.name, text, self.type)
+        if self.drops_duplicates and isinstance(value, tuple):
+            value = tuple(dict.fromkeys(value))
         self.check(self.name, value)
         return value
 

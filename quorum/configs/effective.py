@@ -183,8 +183,8 @@ def _own_synonyms(name: str) -> tuple[str, ...]:
 
 def broker_definition(name: str) -> ConfigDefinition | None:
     """The definition of a broker key, also one of a listener and one that is only dynamic; None for an unknown key."""
-    for synonym in broker_synonyms(name):
-        definition = broker_configs().get(synonym) or dynamic_quota_configs().get(synonym)
+    for candidate in (name, *broker_synonyms(name)):
+        definition = broker_configs().get(candidate) or dynamic_quota_configs().get(candidate)
         if definition is not None:
             return definition
     return None

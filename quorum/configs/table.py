@@ -114,6 +114,7 @@ def _definition(name: str, description: Mapping[str, Any]) -> ConfigDefinition:
         default=description.get("default"),
         is_required="default" not in description,
         check=check_of(validator),
+        drops_duplicates=validator is not None and validator["kind"] == "ValidList",
         valid_values="" if validator is None else validator["text"],
         importance=description["importance"],
         is_internal=description.get("internal", False),

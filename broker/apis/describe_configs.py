@@ -1,0 +1,211 @@
+"""DescribeConfigs 1 to 4 and ListConfigResources 0 to 1.
+
+Configs of topics, of this broker, of all brokers (the broker with the empty name), of groups (KIP-848) and of client
+metrics subscriptions (KIP-714). DescribeConfigs: 1 brought synonyms (KIP-226), 3 types and documentation (KIP-569).
+ListConfigResources 0 knew client metrics only, 1 knows all kinds (KIP-1142). A broker has no loggers by Kafka's names,
+so it describes none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping
+from typing import Final
+
+from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
+from kio.schema.describe_configs.v4.response import (
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+from kio.schema.list_config_resources.v1.request import ListConfigResourcesRequest
+from kio.schema.list_config_resources.v1.response import ConfigResource as ListedResource
+from kio.schema.list_config_resources.v1.response import ListConfigResourcesResponse
+from kio.static.primitive import i8
+
+from ...protocol.apis import ApiKey
+from ...protocol.errors import ErrorCode, KafkaError, error_info
+from ...protocol.messages import kio_error
+from ...quorum.configs.table import broker_configs, client_metrics_configs, group_configs, topic_configs
+from ...quorum.decisions.topic_names import invalid_topic_name
+from ...quorum.image import ConfigResource, ConfigResourceType, MetadataImage
+from ..config_descriptions import (
+    ConfigDescription,
+    describe_broker,
+    describe_broker_defaults,
+    describe_client_metrics,
+    describe_group,
+    describe_topic,
+)
+from ..handlers import Handlers
+from ..metadata_view import MetadataView
+from ..request import RequestContext
+from ..topic_configs import ConfigResolver
+from .config_resources import check_node_id
+from .values import NO_THROTTLE
+
+_KINDS: Final = frozenset(int(kind) for kind in ConfigResourceType)
+
+
+class _Everything(Container[str]):
+    def __contains__(self, _: object) -> bool:
+        return True
+
+
+_EVERYTHING: Final = _Everything()
+
+
+def register(handlers: Handlers, metadata: MetadataView, resolver: ConfigResolver) -> None:
+    apis = DescribeConfigs(metadata, resolver)
+    handlers.add_message(ApiKey.DESCRIBE_CONFIGS, apis.describe, answer_error=describe_error)
+    handlers.add_message(ApiKey.LIST_CONFIG_RESOURCES, apis.list_resources, answer_error=list_error)
+
+
+class DescribeConfigs:
+    """Answers with the metadata of one moment and what is in effect on this broker."""
+
+    def __init__(self, metadata: MetadataView, resolver: ConfigResolver) -> None:
+        self._metadata = metadata
+        self._resolver = resolver
+
+    def describe(self, request: DescribeConfigsRequest, _context: RequestContext) -> DescribeConfigsResponse:
+        """Raises KafkaError INVALID_REQUEST when there is a resource of a kind that does not exist."""
+        if any(resource.resource_type not in _KINDS for resource in request.resources):
+            raise KafkaError(ErrorCode.INVALID_REQUEST)
+        return DescribeConfigsResponse(
+            throttle_time=NO_THROTTLE,
+            results=tuple(self._describe_resource(resource, request) for resource in request.resources),
+        )
+
+    def _describe_resource(
+        self, resource: DescribeConfigsResource, request: DescribeConfigsRequest
+    ) -> DescribeConfigsResult:
+        try:
+            descriptions = self._descriptions(resource)
+        except KafkaError as error:
+            return _describe_refusal(resource, error)
+        documentation = _documentation(resource.resource_type) if request.include_documentation else {}
+        return DescribeConfigsResult(
+            error_code=kio_error(ErrorCode.NONE),
+            error_message="",
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+            configs=tuple(
+                _describe_config(description, documentation.get(description.name), request.include_synonyms)
+                for description in descriptions
+            ),
+        )
+
+    def _descriptions(self, resource: DescribeConfigsResource) -> Iterable[ConfigDescription]:
+        name = resource.resource_name
+        image = self._metadata.image
+        # No keys mean all keys, as null does.
+        wanted: Container[str] = frozenset(resource.configuration_keys or ()) or _EVERYTHING
+        values = image.configs.of(ConfigResource(resource.resource_type, name))
+        match resource.resource_type:
+            case ConfigResourceType.TOPIC:
+                invalid = invalid_topic_name(name)
+                if invalid is not None:
+                    raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, invalid)
+                if name not in image.topics.by_name:
+                    raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
+                return describe_topic(self._resolver, values, wanted)
+            case ConfigResourceType.BROKER if not name:
+                return describe_broker_defaults(self._resolver, wanted)
+            case ConfigResourceType.BROKER:
+                check_node_id(
+                    self._resolver, name, "Broker id", "Unexpected broker id, expected {} or empty string, but"
+                )
+                return describe_broker(self._resolver, wanted)
+            case ConfigResourceType.BROKER_LOGGER:
+                if not name:
+                    raise KafkaError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
+                check_node_id(self._resolver, name, "Broker id", "Unexpected broker id, expected {} but")
+                return ()
+            case ConfigResourceType.CLIENT_METRICS:
+                if not name:
+                    raise KafkaError(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")
+                return describe_client_metrics(values, wanted)
+            case _:
+                if not name:
+                    raise KafkaError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
+                return describe_group(self._resolver, values, wanted)
+
+    def list_resources(
+        self, request: ListConfigResourcesRequest, _context: RequestContext
+    ) -> ListConfigResourcesResponse:
+        """Every topic and broker, and the groups and subscriptions that have configs. Raises KafkaError."""
+        wanted = set(request.resource_types) or _KINDS
+        if not wanted <= _KINDS:
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+        return ListConfigResourcesResponse(
+            throttle_time=NO_THROTTLE,
+            error_code=kio_error(ErrorCode.NONE),
+            config_resources=tuple(
+                ListedResource(resource_name=resource.name, resource_type=i8(resource.type))
+                for resource in _resources(self._metadata.image)
+                if resource.type in wanted
+            ),
+        )
+
+
+def _resources(image: MetadataImage) -> Iterable[ConfigResource]:
+    for topic in image.topics.by_name:
+        yield ConfigResource(ConfigResourceType.TOPIC, topic)
+    for broker_id in image.brokers:
+        yield ConfigResource(ConfigResourceType.BROKER, str(broker_id))
+        yield ConfigResource(ConfigResourceType.BROKER_LOGGER, str(broker_id))
+    for resource in image.configs.by_resource:
+        if resource.type in (ConfigResourceType.GROUP, ConfigResourceType.CLIENT_METRICS):
+            yield resource
+
+
+def _documentation(kind: int) -> Mapping[str, str]:
+    tables = {
+        ConfigResourceType.TOPIC: topic_configs,
+        ConfigResourceType.BROKER: broker_configs,
+        ConfigResourceType.CLIENT_METRICS: client_metrics_configs,
+        ConfigResourceType.GROUP: group_configs,
+    }
+    table = tables.get(ConfigResourceType(kind))
+    return {} if table is None else table().documentation()
+
+
+def _describe_config(
+    description: ConfigDescription, documentation: str | None, include_synonyms: bool
+) -> DescribeConfigsResourceResult:
+    synonyms = description.synonyms if include_synonyms else ()
+    return DescribeConfigsResourceResult(
+        name=description.name,
+        value=description.value,
+        read_only=description.is_read_only,
+        config_source=i8(description.source),
+        is_sensitive=description.is_sensitive,
+        synonyms=tuple(
+            DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=i8(synonym.source))
+            for synonym in synonyms
+        ),
+        config_type=i8(description.type),
+        documentation=documentation,
+    )
+
+
+def _describe_refusal(resource: DescribeConfigsResource, error: KafkaError) -> DescribeConfigsResult:
+    return DescribeConfigsResult(
+        error_code=kio_error(error.code),
+        error_message=error_info(error.code).sentence if error.message is None else error.message,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+        configs=(),
+    )
+
+
+def describe_error(request: DescribeConfigsRequest, error: KafkaError) -> DescribeConfigsResponse:
+    return DescribeConfigsResponse(
+        throttle_time=NO_THROTTLE,
+        results=tuple(_describe_refusal(resource, error) for resource in request.resources),
+    )
+
+
+def list_error(_request: ListConfigResourcesRequest, error: KafkaError) -> ListConfigResourcesResponse:
+    return ListConfigResourcesResponse(throttle_time=NO_THROTTLE, error_code=kio_error(error.code), config_resources=())
