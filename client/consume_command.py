@@ -20,6 +20,7 @@ from .record_output import (
     template_of_fields,
 )
 from .terminal import progress, say
+from .topic_completion import complete_topics
 from .topics import Topics
 from .units import format_bytes, format_count, format_records, format_seconds
 
@@ -41,7 +42,7 @@ _DEFAULT_FIELDS: Final = ("value",)
 
 
 @click.command(epilog=f"A position is {SYNTAX}.")
-@click.argument("topic")
+@click.argument("topic", shell_complete=complete_topics)
 @click.option(
     "--partition", "-p", "partitions", type=click.IntRange(min=0), multiple=True, help="Only this; repeatable."
 )

@@ -15,6 +15,7 @@ from .partitioners import MURMUR2, ROUND_ROBIN, Partitioner, UnknownPartitionerE
 from .record_input import InputError, JsonLines, LineFormat, TextLines, parse_header
 from .sender import Sender, Sent
 from .terminal import Progress, print_json, progress, say
+from .topic_completion import complete_topics
 from .units import format_bytes, format_count, format_records, format_seconds
 
 # Kafka's and librdkafka's names; the client counts the rest of what idempotence needs by itself.
@@ -41,7 +42,7 @@ def _headers(context: click.Context, parameter: click.Parameter, texts: Sequence
 
 
 @click.command()
-@click.argument("topic")
+@click.argument("topic", shell_complete=complete_topics)
 @click.argument("file", type=click.File("rb"), default="-")
 @click.option("--json-lines", is_flag=True, help="Lines are records as `consume --json` prints them.")
 @click.option(

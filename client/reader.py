@@ -76,6 +76,8 @@ class Reader:
                 # An offset that is gone meanwhile is an error, not a reason to begin elsewhere.
                 auto_offset_reset="error",
                 isolation_level="read_uncommitted",
+                # When its queue is full the client would rest for a second; it is drained in milliseconds.
+                fetch_queue_backoff_ms=20,
             ),
             logger=SILENT_LOGGER,
         )

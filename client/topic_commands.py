@@ -10,6 +10,7 @@ from confluent_kafka import KafkaError
 from .bootstrap import Bootstrap, bootstrap_options
 from .positions import Edge
 from .terminal import print_json, print_table, say
+from .topic_completion import complete_topics
 from .topics import BROKER_DEFAULT, Outcomes, TopicConfig, Topics, TopicState
 
 _json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -104,7 +105,7 @@ def list_(bootstrap: Bootstrap, internal: bool, as_json: bool) -> None:
 
 
 @topic.command()
-@click.argument("names", metavar="TOPIC…", nargs=-1, required=True)
+@click.argument("names", metavar="TOPIC…", nargs=-1, required=True, shell_complete=complete_topics)
 @click.option("--all-configs", is_flag=True, help="Also the configs that were not set on the topic.")
 @_json_option
 @bootstrap_options
@@ -144,7 +145,7 @@ def describe(bootstrap: Bootstrap, names: tuple[str, ...], all_configs: bool, as
 
 
 @topic.command()
-@click.argument("name", metavar="TOPIC")
+@click.argument("name", metavar="TOPIC", shell_complete=complete_topics)
 @click.option("--partitions", "-p", type=click.IntRange(min=1), help="How many there are to be; only ever more.")
 @_config_option
 @click.option("--delete-config", "-d", "deleted", metavar="KEY", multiple=True, help="Back to the broker's value.")
@@ -183,7 +184,7 @@ def alter(
 
 
 @topic.command()
-@click.argument("names", metavar="TOPIC…", nargs=-1, required=True)
+@click.argument("names", metavar="TOPIC…", nargs=-1, required=True, shell_complete=complete_topics)
 @click.option("--yes", "-y", is_flag=True, help="Do not ask. Nobody is asked without a terminal either.")
 @click.option("--if-exists", is_flag=True, help="Do not mind topics that are not there.")
 @_json_option

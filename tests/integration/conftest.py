@@ -77,7 +77,7 @@ def penstock(bootstrap: str) -> Callable[..., Result]:
 
     def run(*arguments: str | int, stdin: str = "", status: int = 0) -> Result:
         result = CliRunner(env={"KAFKA_BOOTSTRAP_SERVERS": bootstrap}).invoke(
-            cli.main, [str(argument) for argument in arguments], input=stdin
+            cli.main, [str(argument) for argument in arguments], input=stdin, prog_name="penstock"
         )
         assert result.exit_code == status, result.output
         return result

@@ -84,3 +84,11 @@ def test_unreachable_broker_is_named_with_the_reason(penstock: Penstock) -> None
     # Nobody can listen on the discard port of a machine that tests run on.
     refused = penstock("topic", "list", "--bootstrap", "127.0.0.1:9", status=1)
     assert "127.0.0.1:9: connection refused" in refused.stderr
+
+
+def test_names_of_topics_are_completed(penstock: Penstock, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    penstock("topic", "create", topic)
+    monkeypatch.setenv("_PENSTOCK_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", f"penstock topic describe {topic[:-1]}")
+    monkeypatch.setenv("COMP_CWORD", "3")
+    assert f"plain,{topic}" in penstock(status=0).stdout.splitlines()

@@ -44,3 +44,25 @@ def test_completion_script_calls_the_command(shell: str) -> None:
     answer = CliRunner().invoke(cli.main, ["completion", shell])
     assert answer.exit_code == 0
     assert "_PENSTOCK_COMPLETE" in answer.output
+
+
+def complete(words: str, position: int) -> list[str]:
+    environment = {
+        "_PENSTOCK_COMPLETE": "bash_complete",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(position),
+        # Nobody listens there, so no topic is found, and that is no error.
+        "KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:9",
+    }
+    answer = CliRunner().invoke(cli.main, [], prog_name="penstock", env=environment)
+    return [line.removeprefix("plain,") for line in answer.stdout.split()]
+
+
+def test_commands_and_options_are_completed() -> None:
+    assert complete("penstock to", 1) == ["topic"]
+    assert complete("penstock topic de", 2) == ["delete", "describe"]
+    assert complete("penstock consume some-topic --fo", 3) == ["--follow", "--format"]
+
+
+def test_without_a_broker_no_topic_is_completed() -> None:
+    assert complete("penstock consume so", 2) == []
