@@ -243,8 +243,8 @@ class DelayedFetch(DelayedOperation):
                 return True
             offset = partition.fetch_offset
             log = hosted.log
-            if offset > log.log_end_offset:
-                # The log was cut.
+            if not log.log_start_offset <= offset <= log.log_end_offset:
+                # The log was cut, at one end or the other.
                 return True
             if limits.min_bytes > 1:
                 appended_bytes += hosted.appended_bytes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from itertools import count
@@ -163,16 +163,7 @@ class DataNode:
         self.image: MetadataImage = EMPTY_IMAGE
         self.configs = LogConfig()
         self.failed_directories: list[str] = []
-        self.partitions = PartitionManager(
-            node_id=NODE_ID,
-            logs=self.logs,
-            flusher=self.flusher,
-            log_config=self._log_config,
-            high_watermarks={},
-            produces=self.produces,
-            fetches=self.fetches,
-            on_disk_error=self._on_disk_error,
-        )
+        self.partitions = self.restarted({})
         self.sessions = FetchSessions(10, count(1000).__next__)
         self.produce_handler = produce.ProduceHandler(self.partitions, lambda: self.now_ms)
         self.fetch_handler = fetch.FetchHandler(
@@ -191,6 +182,19 @@ class DataNode:
                 )
                 for broker_id in (NODE_ID, 2)
             )
+        )
+
+    def restarted(self, high_watermarks: Mapping[tuple[str, int], int]) -> PartitionManager:
+        """Another manager of the same logs."""
+        return PartitionManager(
+            node_id=NODE_ID,
+            logs=self.logs,
+            flusher=self.flusher,
+            log_config=self._log_config,
+            high_watermarks=high_watermarks,
+            produces=self.produces,
+            fetches=self.fetches,
+            on_disk_error=self._on_disk_error,
         )
 
     def _log_config(self, _image: MetadataImage, _topic: str) -> LogConfig:
@@ -217,24 +221,15 @@ class DataNode:
         leader: int = NODE_ID,
         replicas: tuple[int, ...] = (NODE_ID,),
     ) -> UUID:
-        topic_id = UUID(int=len(self.image.topics.by_id) + 100 + self.image.offset)
+        topic_id = UUID(int=100 + self.image.offset)
         self.publish(
             TopicRecord(name=name, topic_id=topic_id),
-            *(
-                PartitionRecord(
-                    topic_id=topic_id,
-                    partition_id=index,
-                    replicas=replicas,
-                    directories=tuple(DIRECTORY_UNASSIGNED for _ in replicas),
-                    isr=replicas,
-                    leader=leader,
-                    leader_epoch=0,
-                    partition_epoch=0,
-                )
-                for index in range(partition_count)
-            ),
+            *(_partition(topic_id, index, leader, replicas) for index in range(partition_count)),
         )
         return topic_id
+
+    def add_partition(self, topic: str, index: int) -> None:
+        self.publish(_partition(self.image.topics.by_name[topic].topic_id, index, NODE_ID, (NODE_ID,)))
 
     def elect(self, topic: str, leader: int, index: int = 0) -> None:
         self.publish(
@@ -361,6 +356,19 @@ class DataNode:
         """The answer for the first partition, without waiting."""
         exchange = self.begin_fetch(*wanted, **{"max_wait_ms": 0, **options})
         return exchange.answer.responses[0].partitions[0]
+
+
+def _partition(topic_id: UUID, index: int, leader: int, replicas: tuple[int, ...]) -> PartitionRecord:
+    return PartitionRecord(
+        topic_id=topic_id,
+        partition_id=index,
+        replicas=replicas,
+        directories=tuple(DIRECTORY_UNASSIGNED for _ in replicas),
+        isr=replicas,
+        leader=leader,
+        leader_epoch=0,
+        partition_epoch=0,
+    )
 
 
 def batch(count: int = 1) -> bytes:

@@ -1,0 +1,122 @@
+"""InitProducerId and the blocks that ids come from."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+import pytest
+from kio.schema.init_producer_id.v5.request import InitProducerIdRequest
+from kio.schema.types import ProducerId, TransactionalId
+from kio.static.primitive import i16
+
+from penstock.broker.apis.init_producer_id import error_response, init_producer_id
+from penstock.broker.apis.values import NO_THROTTLE
+from penstock.broker.producer_ids import ProducerIds
+from penstock.protocol.errors import ErrorCode, KafkaError
+
+T = TypeVar("T")
+
+
+class Controller:
+    """Gives blocks of three, when it is told to."""
+
+    def __init__(self) -> None:
+        self.block_count = 0
+        self.failure: KafkaError | None = None
+
+    async def allocate(self) -> range:
+        await asyncio.sleep(0)
+        if self.failure is not None:
+            raise self.failure
+        start = 3 * self.block_count
+        self.block_count += 1
+        return range(start, start + 3)
+
+
+def run(awaitable: Coroutine[Any, Any, T]) -> T:
+    return asyncio.run(awaitable)
+
+
+def request(transactional_id: str | None = None, producer_id: int = -1, epoch: int = -1) -> InitProducerIdRequest:
+    return InitProducerIdRequest(
+        transactional_id=None if transactional_id is None else TransactionalId(transactional_id),
+        transaction_timeout=NO_THROTTLE,
+        producer_id=ProducerId(producer_id),
+        producer_epoch=i16(epoch),
+    )
+
+
+def test_ids_are_never_given_twice() -> None:
+    controller = Controller()
+
+    async def take() -> list[int]:
+        ids = ProducerIds(controller.allocate)
+        return await asyncio.gather(*(ids.next_id() for _ in range(8)))
+
+    assert sorted(run(take())) == list(range(8))
+    assert controller.block_count == 3
+
+
+def test_a_client_that_goes_does_not_take_the_block_with_it() -> None:
+    controller = Controller()
+
+    async def take() -> int:
+        ids = ProducerIds(controller.allocate)
+        leaving = asyncio.create_task(ids.next_id())
+        staying = asyncio.create_task(ids.next_id())
+        await asyncio.sleep(0)
+        leaving.cancel()
+        return await staying
+
+    assert run(take()) == 0
+    assert controller.block_count == 1
+
+
+def test_failed_allocation_is_told_and_tried_again() -> None:
+    controller = Controller()
+
+    async def take() -> int:
+        ids = ProducerIds(controller.allocate)
+        controller.failure = KafkaError(ErrorCode.NOT_CONTROLLER)
+        with pytest.raises(KafkaError):
+            await ids.next_id()
+        controller.failure = None
+        return await ids.next_id()
+
+    assert run(take()) == 0
+
+
+@pytest.mark.parametrize("brought", [(-1, -1), (500, 3)])
+def test_every_request_without_transactional_id_gets_a_new_id_with_epoch_0(brought: tuple[int, int]) -> None:
+    ids = ProducerIds(Controller().allocate)
+    answer: Any = run(init_producer_id(ids, request(None, *brought)))
+    assert (answer.error_code, answer.producer_id, answer.producer_epoch) == (ErrorCode.NONE, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("refused", "error"),
+    [
+        (request(None, 5, -1), ErrorCode.INVALID_REQUEST),
+        (request(None, -1, 5), ErrorCode.INVALID_REQUEST),
+        (request(""), ErrorCode.INVALID_REQUEST),
+        (request("t"), ErrorCode.COORDINATOR_NOT_AVAILABLE),
+    ],
+)
+def test_refusals(refused: InitProducerIdRequest, error: ErrorCode) -> None:
+    with pytest.raises(KafkaError) as raised:
+        run(init_producer_id(ProducerIds(Controller().allocate), refused))
+    assert raised.value.code is error
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (ErrorCode.NOT_CONTROLLER, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        (ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_clients_come_back_while_there_is_no_controller(error: ErrorCode, told: ErrorCode) -> None:
+    answer: Any = error_response(request(), KafkaError(error))
+    assert (answer.error_code, answer.producer_id, answer.producer_epoch) == (told, -1, -1)

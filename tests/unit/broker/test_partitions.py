@@ -1,0 +1,132 @@
+"""Partitions of a node: made, led, found and removed as the metadata says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from penstock.protocol.errors import ErrorCode, KafkaError
+from penstock.quorum.delta import MetadataDelta
+from penstock.quorum.image import EMPTY_IMAGE
+
+if TYPE_CHECKING:
+    from tests.unit.broker.conftest import DataNode
+
+
+def error_of(node: DataNode, topic: str, index: int = 0) -> ErrorCode:
+    with pytest.raises(KafkaError) as raised:
+        node.partitions.get_online(topic, index)
+    return raised.value.code
+
+
+def test_new_topic_is_led_and_its_epoch_noted(node: DataNode) -> None:
+    node.create_topic(partition_count=3)
+    assert [node.hosted("a", index).partition.is_leader for index in range(3)] == [True] * 3
+    assert node.hosted().log.leader_epochs.entries == ((0, 0),)
+
+
+def test_other_nodes_partitions_are_not_made(node: DataNode, tmp_path: Path) -> None:
+    node.create_topic(leader=2, replicas=(2,))
+    assert error_of(node, "a") is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_unknown_partitions(node: DataNode) -> None:
+    node.create_topic()
+    assert error_of(node, "none") is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert error_of(node, "a", 1) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert error_of(node, "a", -1) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_added_partitions_are_made(node: DataNode) -> None:
+    topic_id = node.create_topic()
+    node.add_partition("a", 1)
+    assert node.hosted("a", 1).topic_id == topic_id
+
+
+def test_deleted_topic_takes_its_logs_along(node: DataNode, tmp_path: Path) -> None:
+    node.create_topic(partition_count=2)
+    hosted = node.hosted()
+    node.delete_topic("a")
+    assert error_of(node, "a") is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert hosted.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_partition_that_moves_away_is_removed(node: DataNode, tmp_path: Path) -> None:
+    node.create_topic()
+    node.reassign("a", 2)
+    assert error_of(node, "a") is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_topic_made_again_in_one_delta_is_another(node: DataNode) -> None:
+    node.create_topic()
+    node.produce()
+    before = node.image
+    node.delete_topic("a")
+    after_id = node.create_topic()
+    restarted = node.image
+    node.partitions.publish(MetadataDelta.between(restarted, before), before)
+    node.partitions.publish(MetadataDelta.between(before, restarted), restarted)
+    assert node.hosted().topic_id == after_id
+    assert node.hosted().log.log_end_offset == 0
+
+
+def test_first_delta_brings_every_partition(node: DataNode) -> None:
+    node.create_topic(partition_count=2)
+    node.produce()
+    again = node.restarted({("a", 0): 1})
+    again.publish(MetadataDelta.between(EMPTY_IMAGE, node.image), node.image)
+    hosted = again.get_online("a", 0)
+    assert (hosted.partition.leader_epoch, hosted.partition.high_watermark) == (0, 1)
+    assert again.topic_name(hosted.topic_id) == "a"
+
+
+@pytest.mark.parametrize(("checkpointed", "clipped"), [(0, 1), (2, 2), (9, 3)])
+def test_checkpointed_high_watermark_is_clipped_to_the_log(node: DataNode, checkpointed: int, clipped: int) -> None:
+    node.create_topic(replicas=(1, 2))
+    for _ in range(3):
+        node.produce()
+    node.hosted().log.increment_log_start_offset(1)
+    node.elect("a", leader=2)
+    again = node.restarted({("a", 0): checkpointed})
+    again.publish(MetadataDelta.between(EMPTY_IMAGE, node.image), node.image)
+    assert again.get_online("a", 0).partition.high_watermark == clipped
+    assert again.high_watermarks() == {("a", 0): clipped}
+
+
+def test_failed_directory_takes_its_partitions_offline_for_good(node: DataNode, tmp_path: Path) -> None:
+    node.create_topic()
+    node.partitions.on_directory_failure(str(tmp_path / "other"))
+    assert node.hosted().error is ErrorCode.NONE
+    node.partitions.on_directory_failure(str(tmp_path))
+    assert error_of(node, "a") is ErrorCode.KAFKA_STORAGE_ERROR
+    node.elect("a", leader=1)
+    assert error_of(node, "a") is ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def test_log_that_cannot_be_opened_makes_its_partition_offline(node: DataNode) -> None:
+    node.logs.failure = OSError(28, "No space left on device")
+    node.create_topic()
+    assert error_of(node, "a") is ErrorCode.KAFKA_STORAGE_ERROR
+    node.delete_topic("a")
+    assert error_of(node, "a") is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_changed_config_reaches_the_log(node: DataNode) -> None:
+    node.create_topic()
+    node.configure("a", max_message_bytes=99)
+    assert node.hosted().log.config.max_message_bytes == 99
+
+
+def test_hint_names_the_leader_as_the_listener_reaches_it_kip_951(node: DataNode) -> None:
+    node.create_topic(leader=2, replicas=(2,))
+    hint = node.partitions.leader_hint("a", 0, "PLAINTEXT")
+    assert hint.leader == (2, 0)
+    assert hint.endpoint is not None
+    assert hint.endpoint.port == 9002
+    assert node.partitions.leader_hint("a", 0, "SSL").endpoint is None
+    assert node.partitions.leader_hint("none", 0, "PLAINTEXT").leader == (-1, -1)
