@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import click
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
@@ -19,13 +19,17 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from . import clock
 from .bootstrap import SILENT_LOGGER, Bootstrap
 from .positions import AtTime, Edge
 
 # For the broker to choose: num.partitions and default.replication.factor.
 BROKER_DEFAULT: Final = -1
 
-_T = TypeVar("_T")
+_LEADER_IS_CHANGING: Final = frozenset(
+    {KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.FENCED_LEADER_EPOCH}
+)
+_RETRY_S: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,16 +145,24 @@ class Topics:
         )
 
     def offsets(self, name: str, partitions: Sequence[int], at: Edge | AtTime) -> dict[int, int | None]:
-        """The offset there, by partition; None where no record has such a timestamp."""
+        """The offset there, by partition; None where no record has such a timestamp.
+
+        A partition that was just created, or whose leader just changed, is asked again until the timeout.
+        """
         if not partitions:
             return {}
-        specification = _offset_spec(at)
-        futures = self._admin.list_offsets(
-            {TopicPartition(name, partition): specification for partition in partitions},
-            request_timeout=self._timeout_s,
-        )
-        found = {place.partition: future.result().offset for place, future in futures.items()}
-        return {partition: None if found[partition] < 0 else found[partition] for partition in partitions}
+        places = {TopicPartition(name, partition): _offset_spec(at) for partition in partitions}
+        deadline_s = clock.monotonic_s() + self._timeout_s
+        while True:
+            futures = self._admin.list_offsets(places, request_timeout=self._timeout_s)
+            try:
+                found = {place.partition: future.result().offset for place, future in futures.items()}
+            except KafkaException as error:
+                if error.args[0].code() not in _LEADER_IS_CHANGING or clock.monotonic_s() >= deadline_s:
+                    raise
+                clock.pause(_RETRY_S)
+            else:
+                return {partition: None if found[partition] < 0 else found[partition] for partition in partitions}
 
     def _deadlines(self) -> dict[str, float]:
         # How long the broker may take to carry it out, and how long we wait for its answer.
