@@ -11,6 +11,7 @@ Rules, in the order in which they are judged, and the code that tells of each:
 | at most `max.message.bytes` | MESSAGE_TOO_LARGE |
 | the CRC-32C of the header | CORRUPT_MESSAGE |
 | offsets and record count agree, no control batch, a sequence with a producer id | INVALID_RECORD |
+| a known compression | UNSUPPORTED_COMPRESSION_TYPE |
 | CreateTime only, within `message.timestamp.before.max.ms` and `message.timestamp.after.max.ms` | INVALID_TIMESTAMP |
 | a key in every record of a compacted topic | INVALID_RECORD |
 """
@@ -19,6 +20,7 @@ from struct import Struct
 from typing import Final
 
 from ..protocol.batches import (
+    COMPRESSION_MASK,
     CONTROL_FLAG,
     CURRENT_MAGIC,
     HEADER_SIZE,
@@ -33,6 +35,7 @@ from ..protocol.errors import CorruptData, ErrorCode, KafkaError
 from .config import MAX_INT64, LogConfig
 from .record_validation import check_records
 
+_LAST_COMPRESSION: Final = 4
 _LENGTH: Final = Struct(">i")
 _LENGTH_OFFSET: Final = 8
 # The smallest length of a batch of any format: that of a v0 message without key and value.
@@ -72,6 +75,7 @@ def check_produced_batch(records: memoryview, config: LogConfig, partition: str,
         count <= 0
         or count != header.last_offset_delta + 1
         or header.attributes & (CONTROL_FLAG | LOG_APPEND_TIME_FLAG)
+        or header.attributes & COMPRESSION_MASK > _LAST_COMPRESSION
         or (header.base_sequence < 0 <= header.producer_id)
     ):
         _explain_header(header, config, partition)
@@ -138,6 +142,11 @@ def _explain_header(header: BatchHeader, config: LogConfig, partition: str) -> N
         raise _invalid(
             f"Invalid sequence number {header.base_sequence} in record batch with producerId {header.producer_id} in "
             f"topic partition {partition}"
+        )
+    if header.compression > _LAST_COMPRESSION:
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+            f"Unknown compression type id {header.compression} in a batch for topic partition {partition}",
         )
     if header.is_log_append_time and config.message_timestamp_type == "CreateTime":
         raise KafkaError(

@@ -261,14 +261,6 @@ class Log:
         if leader_epoch > self.leader_epochs.latest_epoch:
             self.leader_epochs.assign(leader_epoch, self.log_end_offset)
 
-    def maybe_roll(self, now_ms: int) -> bool:
-        """Roll when the time of the active segment is over though nothing is appended."""
-        segment = self._segments.active
-        if segment.size_bytes == 0 or not segment.should_roll(self._config, 0, self.log_end_offset - 1, now_ms, now_ms):
-            return False
-        self._roll(self.log_end_offset, now_ms)
-        return True
-
     # Reading
 
     def read(self, start_offset: int, *, max_bytes: int, end_offset: int, min_one_batch: bool) -> FetchData:
@@ -340,9 +332,13 @@ class Log:
         return max(self._producers.last_stable_offset(high_watermark), self.log_start_offset)
 
     def active_producers(self, now_ms: int) -> list[ProducerEntry]:
-        """The producers that are remembered, expired ones dropped first. Not to be changed."""
-        self._producers.expire(now_ms)
+        """The producers that are remembered and not expired. Not to be changed."""
+        self.expire_producers(now_ms)
         return list(self._producers.producers.values())
+
+    def expire_producers(self, now_ms: int) -> None:
+        """Forget those that have been idle too long: to be called now and then."""
+        self._producers.expire(now_ms)
 
     # Cutting
 

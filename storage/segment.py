@@ -206,6 +206,8 @@ class Segment:
     def read_next_offset(self) -> int:
         """The offset after the last one, by walking from the last index entry. CorruptData when that is not intact."""
         next_offset = self.base_offset
+        if self.size_bytes == 0:
+            return next_offset
         for batch in scan(self.file, self.offset_index.last_position(), self.size_bytes):
             next_offset = batch.header.next_offset
         return next_offset
@@ -222,9 +224,10 @@ class Segment:
             self._write_pending()
 
     def write_indexes(self) -> None:
-        """Write the index entries that are still in memory, and the largest timestamp."""
+        """Write the index entries that are still in memory, and the largest timestamp. Then both files exist."""
         self.time_index.append_entry(self.max_timestamp, self._max_timestamp_offset)
         self._write_pending()
+        _ = self.offset_index.file, self.time_index.file
 
     def truncate_to(self, offset: int) -> None:
         """Drop the batches that end at or after `offset`."""
