@@ -9,8 +9,9 @@ from uuid import UUID
 
 from ..protocol.batches import Buffer
 from ..protocol.errors import CorruptData, ErrorCode, KafkaError
+from ..storage.append_info import AppendInfo
 from ..storage.file_slice import FetchData
-from ..storage.log import AppendInfo, Log
+from ..storage.log import Log
 from .cluster_view import INTERNAL_TOPICS
 from .partition import Partition
 

@@ -19,17 +19,18 @@ _VERSION: Final = "0"
 class LeaderEpochs:
     """Epochs and their start offsets, both rising."""
 
-    __slots__ = ("_epochs", "_starts", "is_changed", "latest_epoch")
+    __slots__ = ("_epochs", "_starts", "change_count", "latest_epoch")
 
     def __init__(self, entries: tuple[tuple[int, int], ...] = ()) -> None:
         self._epochs: list[int] = []
         self._starts: list[int] = []
         # -1 while there is none: read at every append.
         self.latest_epoch = -1
+        self.change_count = 0
         for epoch, start_offset in entries:
             self.assign(epoch, start_offset)
-        # Whether the file does not have what is here.
-        self.is_changed = False
+        # That many times the entries changed since they were loaded.
+        self.change_count = 0
 
     @property
     def entries(self) -> tuple[tuple[int, int], ...]:
@@ -48,7 +49,7 @@ class LeaderEpochs:
         self._epochs.append(epoch)
         self._starts.append(start_offset)
         self.latest_epoch = epoch
-        self.is_changed = True
+        self.change_count += 1
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int] | None:
         """(the largest epoch ≤ `epoch` known here, its end offset), or None when that cannot be told.
@@ -81,7 +82,7 @@ class LeaderEpochs:
         del self._epochs[:slot]
         del self._starts[:slot]
         self._starts[0] = log_start_offset
-        self.is_changed = True
+        self.change_count += 1
 
     def truncate_from_end(self, end_offset: int) -> None:
         """Forget the epochs that start at `end_offset` or above."""
@@ -90,7 +91,7 @@ class LeaderEpochs:
             del self._epochs[slot:]
             del self._starts[slot:]
             self.latest_epoch = self._epochs[-1] if self._epochs else -1
-            self.is_changed = True
+            self.change_count += 1
 
     def clear(self) -> None:
         self.truncate_from_end(0)

@@ -9,7 +9,7 @@ directory takes it offline.
 
 from collections.abc import Sequence
 from random import Random
-from typing import Final, NamedTuple
+from typing import Final
 from uuid import UUID
 
 from ..protocol.batches import (
@@ -23,6 +23,7 @@ from ..protocol.batches import (
     with_offset_and_epoch,
 )
 from ..protocol.errors import ErrorCode, KafkaError
+from .append_info import AppendInfo
 from .batch_validation import check_produced_batch
 from .config import LogConfig
 from .file_slice import NOTHING, FetchData, FileSlice
@@ -43,18 +44,6 @@ from .timestamp_lookup import TimestampOffset, find_by_timestamp, find_max_times
 from .transaction_index import AbortedTransaction
 
 DEFAULT_PRODUCER_ID_EXPIRATION_MS: Final = 24 * 3600 * 1000
-
-
-class AppendInfo(NamedTuple):
-    """Where a batch is. A tuple, because one is made for every append."""
-
-    first_offset: int
-    last_offset: int
-    # -1 unless the topic has LogAppendTime.
-    log_append_time_ms: int
-    log_start_offset: int
-    # It was there already: the offsets are those of the first time.
-    is_duplicate: bool
 
 
 class Log:
@@ -276,9 +265,7 @@ class Log:
                 f"Received request for offset {start_offset} for partition {self.name}, but we only have log segments "
                 f"from {self.log_start_offset} upto {log_end_offset}.",
             )
-        if end_offset >= log_end_offset:
-            end_offset = log_end_offset
-        if start_offset >= end_offset:
+        if start_offset >= end_offset or start_offset == log_end_offset:
             return NOTHING
         segment = self._segments.active
         if start_offset < segment.base_offset:
@@ -293,7 +280,7 @@ class Log:
             place = segment.locate(start_offset)
         position, batch_size = place
         limit = segment.size_bytes
-        if end_offset != log_end_offset:
+        if end_offset < log_end_offset:
             end = segment.locate(end_offset)
             if end is not None:
                 limit = end.position
@@ -343,9 +330,10 @@ class Log:
     # Cutting
 
     def truncate_to(self, offset: int) -> bool:
-        """Drop everything at and above `offset`; whether there was anything. What ends a damage: the cut is a decision.
+        """Drop everything at and above `offset`; whether there was anything. This ends a damage: the cut is a decision.
 
-        The checkpointed recovery point must not be above `offset` when this begins, or a crash in it looks like damage.
+        A batch that reaches over `offset` goes as a whole, and the log ends before it. The checkpointed recovery point
+        must not be above `offset` when this begins, or a crash in it looks like damage.
         """
         if offset >= self.log_end_offset and self.damage is None:
             # A leader that never appended leaves its epoch at the end.
@@ -361,6 +349,7 @@ class Log:
         for segment in self._segments.delete(first, len(self._segments), due_ms=0):
             self._snapshots.remove(segment.base_offset)
         self._segments.active.truncate_to(offset)
+        offset = self._segments.active.read_next_offset()
         self._end_at(offset)
         self.leader_epochs.truncate_from_end(offset)
         self.log_start_offset = min(self.log_start_offset, offset)
@@ -449,7 +438,7 @@ class Log:
             self._producers.end_offset = self.log_end_offset
             self._snapshots.take(self._producers)
             self._segments.active.write_indexes()
-            if self.leader_epochs.is_changed:
+            if self._recovery_point.has_unwritten_epochs:
                 self._recovery_point.leader_epoch_checkpoint().sync()
         self.close_files()
 

@@ -10,11 +10,12 @@ names in it.
 """
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from .file_names import LEADER_EPOCH_CHECKPOINT
 from .files import Files
 from .leader_epochs import LeaderEpochs, encode_leader_epochs
+from .segment import Segment
 from .segments import Segments
 
 
@@ -24,8 +25,25 @@ class Syncable(Protocol):
     def sync(self) -> None: ...
 
 
+class _Sync(NamedTuple):
+    """What the sync under way covers."""
+
+    end_offset: int
+    retired: tuple[Segment, ...]
+    epoch_change_count: int
+    directory_change_count: int
+
+
 class RecoveryPoint:
-    __slots__ = ("_files", "_leader_epochs", "_retired_in_sync", "_segments", "_syncing_to", "offset")
+    __slots__ = (
+        "_epochs_written",
+        "_files",
+        "_leader_epochs",
+        "_names_synced",
+        "_segments",
+        "_sync",
+        "offset",
+    )
 
     def __init__(self, files: Files, segments: Segments, leader_epochs: LeaderEpochs, offset: int) -> None:
         self._files = files
@@ -33,9 +51,14 @@ class RecoveryPoint:
         self._leader_epochs = leader_epochs
         # Everything below is synced.
         self.offset = offset
-        # What the sync under way may vouch for: a truncation lowers it.
-        self._syncing_to = offset
-        self._retired_in_sync = 0
+        # Change counts up to which the leader epochs and the folder are.
+        self._epochs_written = 0
+        self._names_synced = 0
+        self._sync: _Sync | None = None
+
+    @property
+    def has_unwritten_epochs(self) -> bool:
+        return self._leader_epochs.change_count != self._epochs_written
 
     def files_to_sync(self, end_offset: int) -> Sequence[Syncable]:
         """What must be synced before `mark_flushed(end_offset)`. One sync at a time."""
@@ -43,30 +66,36 @@ class RecoveryPoint:
         to_sync: list[Syncable] = [*segments.log_files(self.offset, end_offset)]
         for segment in segments.retired:
             to_sync += segment.index_files()
-        if self._leader_epochs.is_changed:
+        if self.has_unwritten_epochs:
             to_sync.append(self.leader_epoch_checkpoint())
-        if segments.is_directory_changed:
+        if segments.directory_change_count != self._names_synced:
             to_sync.append(_Directory(self._files, segments.directory))
-            segments.is_directory_changed = False
-        self._retired_in_sync = len(segments.retired)
-        self._syncing_to = end_offset
+        self._sync = _Sync(
+            end_offset,
+            tuple(segments.retired),
+            self._leader_epochs.change_count,
+            segments.directory_change_count,
+        )
         return to_sync
 
     def mark_flushed(self, end_offset: int) -> None:
-        """All of `files_to_sync(end_offset)` is synced."""
-        self.offset = max(self.offset, min(end_offset, self._syncing_to))
-        del self._segments.retired[: self._retired_in_sync]
-        self._retired_in_sync = 0
+        """All of `files_to_sync(end_offset)` is synced. Says nothing when the log was truncated since."""
+        sync = self._sync
+        if sync is None:
+            return
+        self._sync = None
+        self.offset = max(self.offset, min(end_offset, sync.end_offset))
+        self._epochs_written = sync.epoch_change_count
+        self._names_synced = sync.directory_change_count
+        self._segments.retired = [segment for segment in self._segments.retired if segment not in sync.retired]
 
     def truncate_to(self, offset: int) -> None:
-        """The log ends at `offset` now: what follows will be other bytes."""
+        """The log ends at `offset` now: what follows will be other bytes than those that a sync under way is of."""
         self.offset = min(self.offset, offset)
-        self._syncing_to = min(self._syncing_to, offset)
-        self._retired_in_sync = 0
+        self._sync = None
 
     def leader_epoch_checkpoint(self) -> Syncable:
         """What writes the leader epochs as they are now."""
-        self._leader_epochs.is_changed = False
         return _LeaderEpochCheckpoint(
             self._files, self._segments.directory, encode_leader_epochs(self._leader_epochs.entries)
         )

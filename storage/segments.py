@@ -17,7 +17,7 @@ class Segments:
         "_random",
         "active",
         "directory",
-        "is_directory_changed",
+        "directory_change_count",
         "retired",
     )
 
@@ -32,8 +32,8 @@ class Segments:
         self._deleted_files: list[tuple[str, int]] = []
         # Segments that became inactive, so that their indexes are complete, but not synced.
         self.retired: list[Segment] = []
-        # Names were made in the folder that a power loss could take back.
-        self.is_directory_changed = False
+        # That many times a name was made in the folder, or taken out, which a power loss could undo.
+        self.directory_change_count = 0
 
     def __len__(self) -> int:
         return len(self._list)
@@ -94,19 +94,18 @@ class Segments:
             if active is not None:
                 self.active = active
             raise
-        self.is_directory_changed = True
+        self.directory_change_count += 1
 
     def delete(self, first: int, end: int, *, due_ms: int) -> list[Segment]:
         """Take the segments in slots [first, end) out and return them; their files may be removed at `due_ms`."""
         deleted = self._list[first:end]
         for segment in deleted:
             self._deleted_files += ((path, due_ms) for path in segment.mark_deleted())
-            if segment in self.retired:
-                self.retired.remove(segment)
+        self.retired = [segment for segment in self.retired if segment not in deleted]
         del self._list[first:end]
         if self._list:
             self.active = self._list[-1]
-        self.is_directory_changed = True
+        self.directory_change_count += 1
         return deleted
 
     def set_aside(self, first: int) -> list[Segment]:
