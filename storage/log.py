@@ -156,6 +156,14 @@ class Log:
         return len(self._segments)
 
     @property
+    def first_segment_base_offset(self) -> int:
+        return self._segments[0].base_offset
+
+    @property
+    def active_segment_base_offset(self) -> int:
+        return self._segments.active.base_offset
+
+    @property
     def unflushed_records(self) -> int:
         """Offsets appended and not known to be synced: what `flush.messages` limits."""
         return self.log_end_offset - self._recovery_point.offset
@@ -389,9 +397,10 @@ class Log:
     def delete_old_segments(self, high_watermark: int, now_ms: int) -> int:
         """Apply retention and the log start offset; how many segments went.
 
-        Their files follow `file.delete.delay.ms` later, at a call of this: it is to be called again and again.
+        Their files follow `file.delete.delay.ms` later, at a call of this or through `take_removable_files`.
         """
-        self._segments.remove_deleted_files(now_ms)
+        for path in self.take_removable_files(now_ms):
+            self._files.remove(path)
         if self.damage is not None:
             return 0
         count = count_breached_segments(
@@ -410,6 +419,10 @@ class Log:
         for segment in self._segments.delete(0, count, due_ms=now_ms + self._config.file_delete_delay_ms):
             self._snapshots.remove(segment.base_offset)
         return count
+
+    def take_removable_files(self, now_ms: int) -> list[str]:
+        """Paths of deleted segments' files that are due: the caller removes them, which may take long."""
+        return self._segments.take_removable_files(now_ms)
 
     # Syncing
 

@@ -115,11 +115,13 @@ class Segments:
         self.active = self._list[-1]
         return taken
 
-    def remove_deleted_files(self, now_ms: int) -> None:
-        for path, due_ms in self._deleted_files:
-            if due_ms <= now_ms:
-                self._files.remove(path)
+    def take_removable_files(self, now_ms: int) -> list[str]:
+        """The files of deleted segments that are due; the caller removes them."""
+        if not self._deleted_files:
+            return []
+        paths = [path for path, due_ms in self._deleted_files if due_ms <= now_ms]
         self._deleted_files = [(path, due_ms) for path, due_ms in self._deleted_files if due_ms > now_ms]
+        return paths
 
     def log_files(self, start_offset: int, end_offset: int) -> list[File]:
         """The `.log` files with offsets of [start_offset, end_offset)."""

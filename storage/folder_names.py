@@ -1,0 +1,51 @@
+"""Names of folders in a log directory: `topic-partition`, and `….uniqueId-delete`, `-stray`, `-future` beside it."""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+from uuid import UUID
+
+# The longest file name there is.
+_MAX_NAME_LENGTH: Final = 255
+
+
+class FolderKind(Enum):
+    LOG = ""
+    # To be removed after `file.delete.delay.ms`.
+    DELETED = "-delete"
+    # Of a partition that this node should not have. Kept until a person decides.
+    STRAY = "-stray"
+    # A copy in the making, on the way from another log directory (KIP-113).
+    FUTURE = "-future"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionFolder:
+    topic: str
+    partition: int
+    kind: FolderKind
+
+
+def folder_name(topic: str, partition: int) -> str:
+    return f"{topic}-{partition}"
+
+
+def moved_folder_name(topic: str, partition: int, kind: FolderKind, unique_id: UUID) -> str:
+    """The name of a folder that is no log any more. A long topic's name is cut off."""
+    end = f"-{partition}.{unique_id.hex}{kind.value}"
+    return topic[: _MAX_NAME_LENGTH - len(end)] + end
+
+
+def parse_folder_name(name: str) -> PartitionFolder | None:
+    """None when a partition's folder does not have such a name."""
+    kind = FolderKind.LOG
+    for candidate in (FolderKind.DELETED, FolderKind.STRAY, FolderKind.FUTURE):
+        stem, dot, unique_id = name.removesuffix(candidate.value).rpartition(".")
+        if name.endswith(candidate.value) and dot and unique_id:
+            kind = candidate
+            name = stem
+            break
+    topic, dash, partition = name.rpartition("-")
+    if not topic or not dash or not partition.isascii() or not partition.isdigit():
+        return None
+    return PartitionFolder(topic=topic, partition=int(partition), kind=kind)

@@ -1,0 +1,130 @@
+"""What is in a log directory at start, and opening it. Runs in the executor: logs belong to nobody yet."""
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import Final
+from uuid import UUID
+
+from ..protocol.errors import ConfigError, CorruptData
+from .checkpoints import LOG_START_OFFSETS, RECOVERY_POINTS, TopicPartition
+from .config import LogConfig
+from .file_names import PARTITION_METADATA
+from .files import Files
+from .folder_names import FolderKind, folder_name, parse_folder_name
+from .log import Log
+from .log_directory import LogDirectory
+from .partition_metadata import decode_partition_metadata
+
+logger = logging.getLogger(__name__)
+
+# Folders in a log directory that are not partitions of topics.
+_NOT_LOGS: Final = frozenset({"__cluster_metadata-0", "remote-log-index-cache", "lost+found"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogFolder:
+    """The folder of a log, not opened yet."""
+
+    path: str
+    topic: str
+    partition: int
+    # None when the folder does not know it.
+    topic_id: UUID | None = None
+    # Why it cannot be opened.
+    error: CorruptData | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundFolders:
+    logs: list[LogFolder]
+    # Those that were renamed for removal.
+    removed: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenSettings:
+    # By topic.
+    configs: Mapping[str, LogConfig]
+    now_ms: int
+    producer_id_expiration_ms: int
+    random: Random
+
+
+def find_folders(files: Files, directory: LogDirectory) -> FoundFolders:
+    """What is in a directory; from here on its last stop was not clean. OSError."""
+    directory.remove_clean_shutdown()
+    found = FoundFolders(logs=[], removed=[])
+    for name in files.list_directory(directory.path):
+        path = f"{directory.path}/{name}"
+        if name in _NOT_LOGS or not files.is_directory(path):
+            continue
+        folder = parse_folder_name(name)
+        if folder is None:
+            logger.warning("folder ignored: path=%s reason=not named topic-partition", path)
+        elif folder.kind is FolderKind.DELETED:
+            found.removed.append(path)
+        elif folder.kind is FolderKind.LOG:
+            found.logs.append(_look_into(files, path, folder.topic, folder.partition))
+        else:
+            logger.warning("folder kept aside: path=%s", path)
+    return found
+
+
+def check_distinct(found: Iterable[list[LogFolder]]) -> None:
+    """ConfigError when a partition has two logs."""
+    owners: dict[TopicPartition, str] = {}
+    for folders in found:
+        for folder in folders:
+            other = owners.setdefault((folder.topic, folder.partition), folder.path)
+            if other != folder.path:
+                name = folder_name(folder.topic, folder.partition)
+                raise ConfigError(
+                    f"Partition {name} has two logs, {other} and {folder.path}: remove the one that is wrong."
+                )
+
+
+def open_logs(
+    files: Files, directory: LogDirectory, folders: list[LogFolder], settings: OpenSettings
+) -> list[Log | CorruptData | OSError]:
+    """The logs, or why they could not be opened; recovered unless the directory was closed."""
+    opened: list[Log | CorruptData | OSError] = []
+    recovery_points = directory.checkpointed[RECOVERY_POINTS]
+    start_offsets = directory.checkpointed[LOG_START_OFFSETS]
+    for folder in folders:
+        key = folder.topic, folder.partition
+        if folder.error is not None:
+            opened.append(folder.error)
+            continue
+        try:
+            log = Log.open(
+                files,
+                folder.path,
+                topic=folder.topic,
+                partition=folder.partition,
+                topic_id=folder.topic_id,
+                config=settings.configs[folder.topic],
+                log_start_offset=start_offsets.get(key, 0),
+                recovery_point=recovery_points.get(key, 0),
+                is_clean=directory.has_clean_shutdown,
+                now_ms=settings.now_ms,
+                producer_id_expiration_ms=settings.producer_id_expiration_ms,
+                random=settings.random,
+            )
+        except (CorruptData, OSError) as error:
+            opened.append(error)
+        else:
+            opened.append(log)
+    return opened
+
+
+def _look_into(files: Files, path: str, topic: str, partition: int) -> LogFolder:
+    metadata = f"{path}/{PARTITION_METADATA}"
+    if not files.exists(metadata):
+        return LogFolder(path=path, topic=topic, partition=partition)
+    try:
+        topic_id = decode_partition_metadata(files.read(metadata), metadata)
+    except CorruptData as error:
+        return LogFolder(path=path, topic=topic, partition=partition, error=error)
+    return LogFolder(path=path, topic=topic, partition=partition, topic_id=topic_id)

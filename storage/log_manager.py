@@ -1,0 +1,408 @@
+"""The logs of this node and the log directories that they are in.
+
+Order of use: `open_directories` (locks and formats), `load` (opens every log), then `get_or_create`, `delete` and so
+on, `close`. All on the loop's thread. An error of the disk takes its log directory offline, and the logs in it; the
+process goes on. What needs time and repetition is done by `log_housekeeping`.
+"""
+
+import asyncio
+import logging
+from asyncio import AbstractEventLoop
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from errno import EIO
+from random import Random
+from typing import Final
+from uuid import UUID
+
+from ..protocol.errors import ConfigError, CorruptData
+from .checkpoints import HIGH_WATERMARKS, LOG_START_OFFSETS, RECOVERY_POINTS, TopicPartition
+from .config import LogConfig
+from .files import Files
+from .folder_names import FolderKind, folder_name, moved_folder_name
+from .log import DEFAULT_PRODUCER_ID_EXPIRATION_MS, Log
+from .log_directory import LogDirectory, draw_id
+from .log_loading import LogFolder, OpenSettings, check_distinct, find_folders, open_logs
+from .meta_properties import uuid_text
+
+logger = logging.getLogger(__name__)
+
+# Logs that are opened or closed by one job of the executor.
+_LOGS_PER_JOB: Final = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemovedFolder:
+    """A folder `….-delete` that is to be removed `delay_ms` from now."""
+
+    path: str
+    delay_ms: int
+
+
+class LogManager:
+    def __init__(
+        self,
+        files: Files,
+        log_dirs: Sequence[str],
+        *,
+        node_id: int,
+        random: Random,
+        wall_clock_ms: Callable[[], int],
+        metadata_log_dir: str | None = None,
+        default_config: LogConfig | None = None,
+        producer_id_expiration_ms: int = DEFAULT_PRODUCER_ID_EXPIRATION_MS,
+        on_directory_failure: Callable[[str, OSError], None] | None = None,
+    ) -> None:
+        """`metadata_log_dir` is locked and formatted too; it need not be one of `log_dirs`.
+
+        `on_directory_failure` is told the path of a log directory right after its logs have left `logs`.
+        """
+        self.directories = tuple(LogDirectory(files, path) for path in dict.fromkeys(log_dirs))
+        self.default_config = LogConfig() if default_config is None else default_config
+        self.on_directory_failure = on_directory_failure
+        # Folders to remove, oldest first: housekeeping takes them.
+        self.removed_folders: deque[RemovedFolder] = deque()
+        self._files = files
+        self._node_id = node_id
+        self._random = random
+        self._wall_clock_ms = wall_clock_ms
+        self._producer_id_expiration_ms = producer_id_expiration_ms
+        self._metadata_directory: LogDirectory | None = None
+        if metadata_log_dir is not None and metadata_log_dir not in log_dirs:
+            self._metadata_directory = LogDirectory(files, metadata_log_dir)
+        self._logs: dict[str, dict[int, Log]] = {}
+        # What could not be opened, or was in a directory that failed.
+        self._offline: dict[TopicPartition, OSError] = {}
+        self._is_loaded = False
+
+    # Starting
+
+    def open_directories(self, cluster_id: str | None = None) -> str:
+        """Lock every directory and format the empty ones; the cluster id, which is drawn when nobody knows one yet.
+
+        A directory whose disk fails is offline from the start. ConfigError when one is another cluster's or node's or
+        in use, or when all fail.
+        """
+        everything = self.directories
+        if self._metadata_directory is not None:
+            everything = (*everything, self._metadata_directory)
+        try:
+            self._attempt(everything, LogDirectory.lock)
+            known = [d.properties.cluster_id for d in everything if d.is_online and d.properties is not None]
+            cluster_id = cluster_id or (known[0] if known else uuid_text(draw_id(self._random)))
+            to_use = cluster_id
+            self._attempt(everything, lambda directory: directory.format(to_use, self._node_id, self._random))
+        except ConfigError:
+            self.unlock()
+            raise
+        return cluster_id
+
+    def previous_broker_epoch(self) -> int:
+        """The broker epoch of the last registration when the stop after it was clean in all directories; else -1.
+
+        To be asked before `load`, which removes the marks.
+        """
+        epochs = {d.closed_by_broker_epoch() if d.is_online else None for d in self.directories}
+        epoch = epochs.pop()
+        return -1 if epochs or epoch is None else epoch
+
+    async def load(
+        self,
+        loop: AbstractEventLoop,
+        *,
+        config_of: Callable[[str], LogConfig],
+        is_stray: Callable[[str, int, UUID | None], bool],
+    ) -> None:
+        """Open every log, recovering those of directories that were not closed.
+
+        Folders of partitions for which `is_stray` holds are renamed to `….-stray`: they are kept, but not opened.
+        ConfigError when two directories have a log of the same partition.
+        """
+        found: dict[LogDirectory, list[LogFolder]] = {}
+        for directory in self.directories:
+            if directory.is_online:
+                try:
+                    folders = await loop.run_in_executor(None, find_folders, self._files, directory)
+                    found[directory] = [one for one in folders.logs if not self._set_stray_aside(one, is_stray)]
+                except OSError as error:
+                    self._fail(directory, error)
+                    continue
+                for path in folders.removed:
+                    delay_ms = self.default_config.file_delete_delay_ms
+                    self.removed_folders.append(RemovedFolder(path=path, delay_ms=delay_ms))
+        check_distinct(found.values())
+        await asyncio.gather(*(self._load_directory(loop, one, folders, config_of) for one, folders in found.items()))
+        self._is_loaded = True
+
+    # The logs
+
+    @property
+    def logs(self) -> Iterator[Log]:
+        return (log for partitions in self._logs.values() for log in partitions.values())
+
+    def logs_in(self, directory: LogDirectory) -> list[Log]:
+        prefix = directory.path + "/"
+        return [log for log in self.logs if log.directory.startswith(prefix)]
+
+    def get(self, topic: str, partition: int) -> Log | None:
+        return self._logs.get(topic, {}).get(partition)
+
+    def get_or_create(
+        self,
+        topic: str,
+        partition: int,
+        topic_id: UUID,
+        config: LogConfig,
+        *,
+        directory_id: UUID | None = None,
+        is_new: bool = False,
+    ) -> Log:
+        """The log, a new one in the directory `directory_id` or else in the one with the fewest logs.
+
+        OSError when the directory fails or has failed. While any directory is offline a log is made only if `is_new`
+        tells that the partition never had one: it may be where nobody can see it. KafkaError INCONSISTENT_TOPIC_ID.
+        """
+        log = self.get(topic, partition)
+        if log is not None:
+            return log
+        key = topic, partition
+        if key in self._offline:
+            raise self._offline[key]
+        offline = [directory for directory in self.directories if not directory.is_online]
+        if offline and not is_new:
+            raise OSError(EIO, f"no log is made for {folder_name(*key)} while {offline[0].path} is offline")
+        directory = self._choose_directory(directory_id)
+        try:
+            directory.forget_absent(key, [(log.topic, log.partition) for log in self.logs_in(directory)])
+            log = Log.open(
+                self._files,
+                f"{directory.path}/{folder_name(topic, partition)}",
+                topic=topic,
+                partition=partition,
+                topic_id=topic_id,
+                config=config,
+                is_clean=True,
+                now_ms=self._wall_clock_ms(),
+                producer_id_expiration_ms=self._producer_id_expiration_ms,
+                random=self._random,
+            )
+        except OSError as error:
+            self._fail(directory, error)
+            raise
+        self._logs.setdefault(topic, {})[partition] = log
+        return log
+
+    def update_config(self, topic: str, config: LogConfig) -> None:
+        for log in self._logs.get(topic, {}).values():
+            log.config = config
+
+    def truncate(self, log: Log, offset: int) -> None:
+        """`Log.truncate_to`, such that a crash in the middle of it is not taken for damage. OSError."""
+        directory = self._directory_of(log.directory)
+        assert directory is not None, "logs are in log directories"
+        directory.limit_recovery_point((log.topic, log.partition), offset)
+        log.truncate_to(offset)
+
+    def delete(self, topic: str, partition: int) -> None:
+        """Rename the folder to `….-delete`; it goes after `file.delete.delay.ms`. Nothing when there is no log."""
+        log = self._forget(topic, partition)
+        if log is not None:
+            path = self._move_aside(log.directory, topic, partition, FolderKind.DELETED, log)
+            if path is not None:
+                self.removed_folders.append(RemovedFolder(path=path, delay_ms=log.config.file_delete_delay_ms))
+
+    # Failing
+
+    def on_error(self, path: str, error: OSError) -> None:
+        """`error` came from the disk that has `path`: the log directory goes offline, unless it is already."""
+        directory = self._directory_of(path)
+        if directory is not None and directory.is_online:
+            self._fail(directory, error)
+
+    # Stopping
+
+    async def close(
+        self,
+        loop: AbstractEventLoop,
+        *,
+        broker_epoch: int = -1,
+        high_watermarks: Mapping[TopicPartition, int] | None = None,
+    ) -> None:
+        """Sync and close every log and write the checkpoints; then mark the stop as clean, and unlock.
+
+        Nothing else may use the logs while this runs. A directory that fails meanwhile gets no mark.
+        """
+        if self._is_loaded:
+            offsets = {} if high_watermarks is None else high_watermarks
+            online = [directory for directory in self.directories if directory.is_online]
+            await asyncio.gather(*(self._close_directory(loop, one, broker_epoch, offsets) for one in online))
+        self._logs.clear()
+        self.unlock()
+
+    def unlock(self) -> None:
+        """Let go of the directories as they are."""
+        for directory in self.directories:
+            directory.unlock()
+        if self._metadata_directory is not None:
+            self._metadata_directory.unlock()
+
+    # Helpers
+
+    def _attempt(self, directories: Sequence[LogDirectory], step: Callable[[LogDirectory], None]) -> None:
+        for directory in directories:
+            try:
+                if directory.is_online:
+                    step(directory)
+            except OSError as error:
+                if directory is self._metadata_directory:
+                    raise ConfigError(f"Metadata log directory {directory.path} cannot be used: {error}.") from error
+                directory.fail(error)
+                logger.error("log directory offline: path=%s error=%s", directory.path, error)
+        if not any(directory.is_online for directory in self.directories):
+            first = self.directories[0]
+            raise ConfigError(f"No log directory can be used; {first.path}: {first.error}.")
+
+    def _set_stray_aside(self, folder: LogFolder, is_stray: Callable[[str, int, UUID | None], bool]) -> bool:
+        if folder.error is not None or not is_stray(folder.topic, folder.partition, folder.topic_id):
+            return False
+        self._move_aside(folder.path, folder.topic, folder.partition, FolderKind.STRAY, None)
+        return True
+
+    async def _load_directory(
+        self,
+        loop: AbstractEventLoop,
+        directory: LogDirectory,
+        folders: list[LogFolder],
+        config_of: Callable[[str], LogConfig],
+    ) -> None:
+        started = loop.time()
+        for first in range(0, len(folders), _LOGS_PER_JOB):
+            some = folders[first : first + _LOGS_PER_JOB]
+            settings = OpenSettings(
+                configs={folder.topic: config_of(folder.topic) for folder in some},
+                now_ms=self._wall_clock_ms(),
+                producer_id_expiration_ms=self._producer_id_expiration_ms,
+                random=self._random,
+            )
+            opened = await loop.run_in_executor(None, open_logs, self._files, directory, some, settings)
+            for folder, log in zip(some, opened, strict=True):
+                self._register(directory, folder, log)
+        logger.info(
+            "logs loaded: directory=%s logs=%d recovered=%s seconds=%.3f",
+            directory.path,
+            len(folders),
+            not directory.has_clean_shutdown,
+            loop.time() - started,
+        )
+
+    def _register(self, directory: LogDirectory, folder: LogFolder, log: Log | CorruptData | OSError) -> None:
+        key = folder.topic, folder.partition
+        if isinstance(log, OSError):
+            self._fail(directory, log)
+        if directory.error is not None:
+            self._offline[key] = directory.error
+        elif isinstance(log, CorruptData):
+            logger.error("log not opened: partition=%s reason=%s", folder_name(*key), log)
+            self._offline[key] = OSError(EIO, str(log))
+        elif isinstance(log, Log):
+            self._logs.setdefault(folder.topic, {})[folder.partition] = log
+            if log.damage is not None:
+                logger.error("log damaged: partition=%s damage=%s", log.name, log.damage)
+
+    def _choose_directory(self, directory_id: UUID | None) -> LogDirectory:
+        online = [directory for directory in self.directories if directory.is_online]
+        assigned = [directory for directory in online if directory.id == directory_id]
+        if assigned:
+            return assigned[0]
+        if len(online) == 1:
+            return online[0]
+        if not online:
+            raise OSError(EIO, "all log directories are offline")
+        return min(online, key=lambda directory: len(self.logs_in(directory)))
+
+    def _directory_of(self, path: str) -> LogDirectory | None:
+        for directory in self.directories:
+            if path == directory.path or path.startswith(directory.path + "/"):
+                return directory
+        return None
+
+    def _forget(self, topic: str, partition: int) -> Log | None:
+        self._offline.pop((topic, partition), None)
+        partitions = self._logs.get(topic, {})
+        log = partitions.pop(partition, None)
+        if log is not None and not partitions:
+            del self._logs[topic]
+        return log
+
+    def _move_aside(self, path: str, topic: str, partition: int, kind: FolderKind, log: Log | None) -> str | None:
+        """The new path of the folder, or None when the disk fails."""
+        unique_id = UUID(int=self._random.getrandbits(128), version=4)
+        target = f"{path.rpartition('/')[0]}/{moved_folder_name(topic, partition, kind, unique_id)}"
+        try:
+            if log is None:
+                self._files.rename(path, target)
+            else:
+                log.rename_directory(target)
+        except OSError as error:
+            self.on_error(path, error)
+            return None
+        logger.info("log moved aside: partition=%s path=%s", folder_name(topic, partition), target)
+        return target
+
+    def _fail(self, directory: LogDirectory, error: OSError) -> None:
+        if not directory.is_online:
+            return
+        directory.fail(error)
+        logger.error("log directory offline: path=%s error=%s", directory.path, error)
+        for log in self.logs_in(directory):
+            self._forget(log.topic, log.partition)
+            self._offline[log.topic, log.partition] = error
+            log.close_files()
+        if self.on_directory_failure is not None:
+            self.on_directory_failure(directory.path, error)
+
+    async def _close_directory(
+        self,
+        loop: AbstractEventLoop,
+        directory: LogDirectory,
+        broker_epoch: int,
+        high_watermarks: Mapping[TopicPartition, int],
+    ) -> None:
+        logs = self.logs_in(directory)
+        keys = [(log.topic, log.partition) for log in logs]
+        try:
+            for first in range(0, len(logs), _LOGS_PER_JOB):
+                await loop.run_in_executor(None, _close_logs, logs[first : first + _LOGS_PER_JOB])
+            for name, offsets in (
+                (RECOVERY_POINTS, [recovery_point_to_checkpoint(directory, log) for log in logs]),
+                (LOG_START_OFFSETS, [start_offset_to_checkpoint(log) for log in logs]),
+                (HIGH_WATERMARKS, [high_watermarks.get(key) for key in keys]),
+            ):
+                directory.write_offsets(
+                    name, {key: offset for key, offset in zip(keys, offsets, strict=True) if offset is not None}
+                )
+            if not any(log.damage is not None for log in logs):
+                directory.write_clean_shutdown(broker_epoch)
+        except OSError as error:
+            self._fail(directory, error)
+
+
+def recovery_point_to_checkpoint(directory: LogDirectory, log: Log) -> int:
+    """What `recovery-point-offset-checkpoint` is to say of `log`."""
+    if log.damage is None:
+        return log.recovery_point
+    # It must be found damaged again: what is lost was synced, not torn.
+    return directory.checkpointed[RECOVERY_POINTS].get((log.topic, log.partition), log.recovery_point)
+
+
+def start_offset_to_checkpoint(log: Log) -> int | None:
+    """What `log-start-offset-checkpoint` is to say of `log`: nothing when it begins with its first segment."""
+    return log.log_start_offset if log.log_start_offset > log.first_segment_base_offset else None
+
+
+def _close_logs(logs: list[Log]) -> None:
+    """In the executor."""
+    for log in logs:
+        log.flush()
+        log.close()
