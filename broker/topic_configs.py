@@ -111,26 +111,3 @@ class ConfigResolver:
         if resolved["internal.segment.bytes"] is not None:
             fields["segment_bytes"] = resolved["internal.segment.bytes"]
         return LogConfig(**fields)
-
-
-class LogConfigPublisher:
-    """A MetadataPublisher behind the resolver: hands every topic whose log config may have changed to `apply`."""
-
-    def __init__(self, resolver: ConfigResolver, apply: Callable[[str, LogConfig], None]) -> None:
-        self._resolver = resolver
-        self._apply = apply
-        self._have_defaults_changed = False
-        resolver.on_change(self._on_broker_change)
-
-    def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        if self._have_defaults_changed:
-            self._have_defaults_changed = False
-            topics = list(image.topics.by_name)
-        else:
-            topics = [resource.name for resource in delta.configs if resource.type == ConfigResourceType.TOPIC]
-        for topic in topics:
-            if topic in image.topics.by_name:
-                self._apply(topic, self._resolver.log_config(image, topic))
-
-    def _on_broker_change(self, _old: NodeConfig, _new: NodeConfig) -> None:
-        self._have_defaults_changed = True
