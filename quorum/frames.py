@@ -46,15 +46,19 @@ def encode_frame(sequence: int, payload: bytes) -> bytes:
 def scan_frames(data: bytes, first_sequence: int | None, path: str) -> FrameScan:
     """Read the frames of a file. Any sequence may be the first when None is given.
 
-    Raises CorruptData, with a sentence, when a bad frame is followed by a good one.
+    Raises CorruptData, with a sentence, when a bad frame is followed by a good one or a frame is missing.
     """
     frames: list[Frame] = []
     position = 0
     expected = first_sequence
     while True:
         frame = _read_frame(data, position)
-        if frame is None or (expected is not None and frame.sequence != expected):
+        if frame is None:
             break
+        if expected is not None and frame.sequence != expected:
+            raise CorruptData(
+                f"{path} has the frame of sequence {frame.sequence} at byte {position} where {expected} was expected"
+            )
         frames.append(frame)
         position = frame.end
         expected = frame.sequence + 1

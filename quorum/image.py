@@ -113,10 +113,8 @@ class BrokerRegistration:
         """Whether a replica in that directory can be served."""
         if directory == DIRECTORY_LOST:
             return False
-        # A directory that is not known yet is given the benefit of the doubt (KIP-858); older brokers register none.
-        if directory in (DIRECTORY_UNASSIGNED, DIRECTORY_MIGRATING) or not self.directories:
-            return True
-        return directory in self.directories
+        # A directory that is not known yet is given the benefit of the doubt (KIP-858).
+        return directory in (DIRECTORY_UNASSIGNED, DIRECTORY_MIGRATING) or directory in self.directories
 
     def endpoint(self, listener_name: str) -> Endpoint | None:
         """Return where clients of that listener reach the broker."""

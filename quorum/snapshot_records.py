@@ -60,10 +60,13 @@ def image_records(image: MetadataImage) -> Iterator[MetadataRecord]:
 
 
 def image_chunks(image: MetadataImage) -> Iterator[bytes]:
-    """Yield the image as encoded chunks; making one is short enough to be done on the loop."""
+    """Yield the image as encoded chunks, at least one; making one is short enough to be done on the loop."""
     remaining = image_records(image)
-    while chunk := [encode_record(record) for record in islice(remaining, RECORDS_PER_CHUNK)]:
+    while True:
+        chunk = [encode_record(record) for record in islice(remaining, RECORDS_PER_CHUNK)]
         yield encode_entry(image.timestamp_ms, chunk)
+        if len(chunk) < RECORDS_PER_CHUNK:
+            return
 
 
 def image_from_chunks(chunks: Iterable[bytes], *, offset: int, epoch: int) -> MetadataImage:

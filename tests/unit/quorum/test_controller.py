@@ -19,15 +19,15 @@ from penstock.quorum.decisions.bootstrap import bootstrap_records
 from penstock.quorum.decisions.context import ControllerConfig, ControllerResult, DecisionContext
 from penstock.quorum.decisions.topics import create_topics
 from penstock.quorum.delta import MetadataDelta
-from penstock.quorum.image import MetadataImage
+from penstock.quorum.image import ConfigResource, MetadataImage
 from penstock.quorum.publishers import Publishers
 from penstock.quorum.record_codec import decode_entry
 from penstock.quorum.records import (
     BeginTransactionRecord,
+    ConfigRecord,
     EndTransactionRecord,
     FeatureLevelRecord,
     MetadataRecord,
-    PartitionRecord,
     RegisterBrokerRecord,
     TopicRecord,
 )
@@ -197,24 +197,21 @@ async def test_a_large_change_is_split_and_seen_in_one_step() -> None:
     async with running(files) as node:
         await node.controller.submit(write(BROKER), None)
         offset = node.controller.image.offset
-        records: list[MetadataRecord] = [TopicRecord(name="large", topic_id=UUID(int=2**127))]
-        records += [large_partition(index) for index in range(20_000)]
+        records = [large_config(number) for number in range(100)]
         published = len(node.published)
         await node.controller.submit(write(*records), None)
         assert node.controller.image.offset > offset + 1
         assert len(node.published) == published + 1
-        assert len(node.controller.image.topics.by_name["large"].partitions) == 20_000
+        assert len(node.controller.image.configs.of(ConfigResource(32, "group"))) == 100
     async with running(files) as node:
-        assert len(node.controller.image.topics.by_name["large"].partitions) == 20_000
+        assert len(node.controller.image.configs.of(ConfigResource(32, "group"))) == 100
 
 
 @on_a_loop
 async def test_an_unfinished_transaction_of_an_earlier_term_never_happened() -> None:
     files = MemoryFiles()
     async with running(files) as node:
-        commands = split_commands(
-            0, [TopicRecord(name="t", topic_id=UUID(int=2**127)), *map(large_partition, range(20_000))]
-        )
+        commands = split_commands(0, [TopicRecord(name="t", topic_id=UUID(int=2**127)), *map(large_config, range(100))])
         assert len(commands) > 1
         await node.voter.propose(commands[0], epoch=node.voter.epoch)
         assert "t" not in node.controller.image.topics.by_name
@@ -225,13 +222,13 @@ async def test_an_unfinished_transaction_of_an_earlier_term_never_happened() -> 
 
 
 def test_commands_are_split_at_transaction_records() -> None:
-    commands = split_commands(5, [large_partition(index) for index in range(30_000)])
+    commands = split_commands(5, [large_config(number) for number in range(100)])
     assert len(commands) > 1
     assert all(len(command) <= 2**20 for command in commands)
     records = [record for command in commands for record in decode_entry(command).records]
     assert isinstance(records[0], BeginTransactionRecord)
     assert isinstance(records[-1], EndTransactionRecord)
-    assert len(records) == 30_002
+    assert len(records) == 102
 
 
 @on_a_loop
@@ -248,17 +245,8 @@ async def test_snapshots_bound_the_journal() -> None:
         assert node.controller.image.features["f" * 50] == 1 + 299 % 9
 
 
-def large_partition(index: int) -> PartitionRecord:
-    return PartitionRecord(
-        topic_id=UUID(int=2**127),
-        partition_id=index,
-        replicas=(1,),
-        isr=(1,),
-        leader=1,
-        leader_epoch=0,
-        partition_epoch=0,
-        directories=(UUID(int=2**127 + 1),),
-    )
+def large_config(number: int) -> ConfigRecord:
+    return ConfigRecord(resource_type=32, resource_name="group", name=f"key{number}", value="x" * 30_000)
 
 
 def feature(name: str, level: int = 1) -> FeatureLevelRecord:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from penstock.quorum.persistent_map import PersistentMap
 
 keys = st.integers(0, 1000) | st.text(max_size=3)
-changes = st.lists(st.tuples(st.dictionaries(keys, st.integers(), max_size=8), st.lists(keys, max_size=8)), max_size=20)
+changes = st.lists(st.tuples(st.dictionaries(keys, st.integers(), max_size=8), st.lists(keys, max_size=8)), max_size=6)
 
 
 @given(changes)

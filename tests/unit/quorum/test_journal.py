@@ -1,0 +1,211 @@
+"""The journal on a disk that loses power, tears writes, rots and fills up."""
+
+from errno import ENOSPC
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.quorum.consensus import ConsensusFailed
+from penstock.quorum.journal import Entry, Journal, Term
+from penstock.storage.memory_files import MemoryFiles
+
+FOLDER = "/quorum"
+
+
+def opened(files: MemoryFiles) -> tuple[Journal, list[Entry]]:
+    journal = Journal(files, FOLDER)
+    return journal, list(journal.recover())
+
+
+def fresh() -> tuple[MemoryFiles, Journal]:
+    files = MemoryFiles()
+    files.make_directories(FOLDER)
+    journal, entries = opened(files)
+    assert entries == []
+    return files, journal
+
+
+def append(journal: Journal, count: int = 1, *, size: int = 10) -> list[Entry]:
+    """Write one group."""
+    entries = [Entry(journal.end_offset + number, 1, bytes([number % 256]) * size) for number in range(count)]
+    journal.write(entries)
+    return entries
+
+
+def path_of(files: MemoryFiles) -> str:
+    (name,) = files.list_directory(FOLDER)
+    return f"{FOLDER}/{name}"
+
+
+def with_bytes(data: bytes) -> MemoryFiles:
+    """Return a disk with a journal of one segment that holds these bytes."""
+    files = MemoryFiles()
+    files.make_directories(FOLDER)
+    file = files.open(f"{FOLDER}/{0:020}.journal", create=True)
+    file.append([data])
+    file.sync()
+    files.sync_directory(FOLDER)
+    return files
+
+
+def test_everything_comes_back() -> None:
+    files, journal = fresh()
+    journal.write([Term(3, 1)])
+    expected = append(journal, 5) + append(journal) + append(journal, 300)
+    reopened, entries = opened(files)
+    assert entries == expected
+    assert (reopened.term, reopened.end_offset, reopened.last_epoch) == (Term(3, 1), 306, 1)
+    expected += append(reopened)
+    assert opened(files)[1] == expected
+
+
+def test_segments_keep_term_and_epoch_when_older_ones_are_trimmed() -> None:
+    files, journal = fresh()
+    journal.write([Term(7, 2)])
+    append(journal, 10)
+    journal.roll()
+    journal.roll()
+    kept = append(journal, 5)
+    journal.trim_to(9)
+    assert journal.start_offset == 0
+    journal.trim_to(10)
+    assert journal.start_offset == 10
+    reopened, entries = opened(files)
+    assert entries == kept
+    assert (reopened.term, reopened.start_offset, reopened.end_offset) == (Term(7, 2), 10, 15)
+    reopened.trim_to(15)
+    assert reopened.start_offset == 10
+
+
+def test_torn_at_every_byte_exactly_the_whole_writes_come_back() -> None:
+    files, journal = fresh()
+    ends = []
+    written: list[Entry] = []
+    for _ in range(4):
+        written += append(journal, 2)
+        ends.append((files.size(path_of(files)), len(written)))
+    data = files.read(path_of(files))
+    for size in range(len(data)):
+        expected = max((count for end, count in ends if end <= size), default=0)
+        torn = with_bytes(data[:size])
+        _, entries = opened(torn)
+        assert entries == written[:expected]
+        # The tail is gone for good: what is written next stands right behind.
+        reopened, _ = opened(torn)
+        added = append(reopened)
+        assert opened(torn)[1] == written[:expected] + added
+
+
+def test_a_flipped_bit_is_refused_or_was_in_the_last_write() -> None:
+    files, journal = fresh()
+    last_write = written_count = 0
+    written: list[Entry] = []
+    for _ in range(3):
+        last_write, written_count = files.size(path_of(files)) if written else 0, len(written)
+        written += append(journal, 2)
+    data = files.read(path_of(files))
+    refused = 0
+    for position in range(len(data)):
+        for bit in range(8):
+            flipped = bytearray(data)
+            flipped[position] ^= 1 << bit
+            try:
+                _, entries = opened(with_bytes(bytes(flipped)))
+            except ConsensusFailed:
+                refused += 1
+            else:
+                assert position >= last_write
+                assert entries == written[:written_count]
+    assert refused == last_write * 8
+
+
+def test_a_hole_between_segments_is_refused() -> None:
+    files, journal = fresh()
+    for _ in range(3):
+        append(journal, 2)
+        journal.roll()
+    files.remove(f"{FOLDER}/{2:020}.journal")
+    with pytest.raises(ConsensusFailed, match="has the frame of sequence 4 at byte 0 where 2 was expected"):
+        opened(files)
+
+
+def test_a_short_segment_before_another_is_refused() -> None:
+    files, journal = fresh()
+    append(journal, 2)
+    path = path_of(files)
+    journal.roll()
+    append(journal, 2)
+    file = files.open(path)
+    file.truncate(files.size(path) - 1)
+    with pytest.raises(ConsensusFailed, match="later segments exist"):
+        opened(files)
+
+
+def test_an_unknown_item_is_refused() -> None:
+    files, journal = fresh()
+    append(journal)
+    journal.write([Term(2, None)])
+    path = path_of(files)
+    from_the_future = Journal(files, FOLDER)
+    list(from_the_future.recover())
+    from_the_future.write([Term(3, "voter")])  # type: ignore[arg-type]  # as a later version might write it
+    assert files.size(path) > 0
+    with pytest.raises(ConsensusFailed, match="does not know"):
+        opened(files)
+
+
+@given(seed=st.integers(0, 2**32), steps=st.lists(st.sampled_from("wwwrtc"), max_size=30))
+def test_whatever_was_written_survives_the_loss_of_power(seed: int, steps: list[str]) -> None:
+    """`w` writes, `r` rolls, `t` trims, `c` cuts the power; what a call returned from is kept."""
+    random = Random(seed)
+    files, journal = fresh()
+    expected: list[Entry] = []
+    for step in [*steps, "c"]:
+        match step:
+            case "w":
+                expected += append(journal, random.randrange(1, 4), size=random.randrange(1, 2_000))
+            case "r":
+                journal.roll()
+            case "t":
+                offset = random.randrange(journal.start_offset, journal.end_offset + 1)
+                journal.trim_to(offset)
+                expected = [entry for entry in expected if entry.offset >= journal.start_offset]
+            case _:
+                files.crash(random)
+                journal, entries = opened(files)
+                assert entries == expected
+                assert journal.end_offset == (expected[-1].offset + 1 if expected else journal.start_offset)
+
+
+@given(seed=st.integers(0, 2**32), skip=st.integers(0, 12))
+def test_power_lost_inside_a_call_keeps_what_was_promised(seed: int, skip: int) -> None:
+    random = Random(seed)
+    files, journal = fresh()
+    promised: list[Entry] = []
+    files.fail(None, under=FOLDER, skip=skip, count=None)
+    attempted: list[Entry] = []
+    try:
+        while True:
+            attempted = [Entry(journal.end_offset, 1, random.randbytes(700))]
+            journal.write(attempted)
+            promised += attempted
+            if random.random() < 0.3:
+                journal.roll()
+    except ConsensusFailed:
+        pass
+    files.heal()
+    files.crash(random)
+    _, entries = opened(files)
+    # The write in flight may be there: nobody was told either way.
+    assert entries in (promised, promised + attempted)
+
+
+def test_a_full_disk_promises_nothing_and_loses_nothing() -> None:
+    files, journal = fresh()
+    promised = append(journal, 3)
+    files.fail("write", under=FOLDER, error=ENOSPC)
+    with pytest.raises(ConsensusFailed, match="The metadata journal in /quorum cannot be written"):
+        append(journal)
+    assert opened(files)[1] == promised
