@@ -88,7 +88,12 @@ def check_distinct(found: Iterable[list[LogFolder]]) -> None:
 def open_logs(
     files: Files, directory: LogDirectory, folders: list[LogFolder], settings: OpenSettings
 ) -> list[Log | CorruptData | OSError]:
-    """The logs, or why they could not be opened; recovered unless the directory was closed."""
+    """The logs, or why they could not be opened; recovered, and then synced, unless the directory was closed.
+
+    What recovery found may lie in the page cache only, and from now on it counts as stored: it is readable, and the
+    duplicate of a batch in it is acknowledged at once, also where `flush.messages` promises that a loss of power takes
+    back nothing acknowledged.
+    """
     opened: list[Log | CorruptData | OSError] = []
     recovery_points = directory.checkpointed[RECOVERY_POINTS]
     start_offsets = directory.checkpointed[LOG_START_OFFSETS]
@@ -112,6 +117,8 @@ def open_logs(
                 producer_id_expiration_ms=settings.producer_id_expiration_ms,
                 random=settings.random,
             )
+            if not directory.has_clean_shutdown and log.damage is None:
+                log.flush()
         except (CorruptData, OSError) as error:
             opened.append(error)
         else:
