@@ -1,6 +1,6 @@
 """What `penstock up`, `penstock down` and the demo share."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -30,17 +30,6 @@ def folder_option_with(default: str) -> Callable[[_Command], _Command]:
 
 
 folder_option = folder_option_with(DEFAULT_FOLDER)
-
-
-def parse_assignments(context: click.Context, parameter: click.Parameter, texts: Sequence[str]) -> dict[str, str]:
-    """Reads `key=value` options; whether the keys exist is for the node to say."""
-    values = {}
-    for text in texts:
-        key, equals, value = text.partition("=")
-        if not equals or not key:
-            raise click.BadParameter(f"{text!r} is not of the form key=value", ctx=context, param=parameter)
-        values[key.strip()] = value.strip()
-    return values
 
 
 @contextmanager

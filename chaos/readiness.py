@@ -1,6 +1,5 @@
 """Asks a cluster over the protocol whether it can be used."""
 
-import logging
 import socket
 from collections.abc import Set as AbstractSet
 from typing import Final
@@ -9,6 +8,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from ..client import clock
+from ..client.client_log import SILENT_LOGGER
 from .local_node import LocalNode
 
 # One attempt of the protocol's client; a node that listens answers in milliseconds.
@@ -44,8 +44,7 @@ def _wait_listening(node: LocalNode, deadline_s: float) -> None:
 
 def _live_brokers(address: str, *, timeout_s: float) -> AbstractSet[int]:
     """The brokers that the node at this address tells clients of; none when it does not answer."""
-    # The logger without handlers takes what librdkafka would write to standard error about each refused connection.
-    admin = AdminClient({"bootstrap.servers": address}, logger=_SILENT)
+    admin = AdminClient({"bootstrap.servers": address}, logger=SILENT_LOGGER)
     try:
         return admin.list_topics(timeout=max(timeout_s, _POLL_S)).brokers.keys()
     except KafkaException:
@@ -57,8 +56,3 @@ def _check(node: LocalNode, deadline_s: float, what: str) -> None:
         raise node.failure("ended before it was ready")
     if clock.monotonic_s() >= deadline_s:
         raise node.failure(f"{what} in time")
-
-
-_SILENT = logging.getLogger("penstock.librdkafka")
-_SILENT.addHandler(logging.NullHandler())
-_SILENT.propagate = False

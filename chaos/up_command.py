@@ -7,9 +7,10 @@ from typing import Final
 
 import click
 
+from ..client.assignments import parse_assignments
 from ..client.terminal import print_json, print_table, say
 from .cluster import LocalCluster
-from .cluster_options import folder_option, json_option, parse_assignments, sentences
+from .cluster_options import folder_option, json_option, sentences
 from .foreground import look_after, stop_signals_interrupt
 
 DEFAULT_PORT: Final = 9092

@@ -1,9 +1,8 @@
 """How commands reach a cluster: the options they share, and sentences for what goes wrong on the way."""
 
 import functools
-import logging
 import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Concatenate, Final, ParamSpec, TypeVar
@@ -12,6 +11,7 @@ import click
 from confluent_kafka import KafkaError, KafkaException
 
 from .addresses import Address, parse_addresses
+from .assignments import parse_assignments
 
 # Not PENSTOCK_…: such variables are properties of a node.
 ENVIRONMENT_VARIABLE: Final = "KAFKA_BOOTSTRAP_SERVERS"
@@ -20,11 +20,6 @@ DEFAULT_TIMEOUT_S: Final = 10.0
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
-
-# It has no handlers: librdkafka would write every refused connection to standard error, where our own sentence goes.
-SILENT_LOGGER: Final = logging.getLogger("penstock.librdkafka")
-SILENT_LOGGER.addHandler(logging.NullHandler())
-SILENT_LOGGER.propagate = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +111,7 @@ def bootstrap_options(command: Callable[Concatenate[Bootstrap, _P], _R]) -> Call
         "properties",
         metavar="KEY=VALUE",
         multiple=True,
-        callback=_properties,
+        callback=parse_assignments,
         help="A property of the Kafka client (librdkafka); may be repeated.",
     )
     @functools.wraps(command)
@@ -139,16 +134,6 @@ def _addresses(context: click.Context, parameter: click.Parameter, text: str) ->
         return parse_addresses(text)
     except ValueError as error:
         raise click.BadParameter(str(error), ctx=context, param=parameter) from error
-
-
-def _properties(context: click.Context, parameter: click.Parameter, texts: Sequence[str]) -> dict[str, str]:
-    properties = {}
-    for text in texts:
-        key, equals, value = text.partition("=")
-        if not equals or not key:
-            raise click.BadParameter(f"{text!r} is not of the form key=value", ctx=context, param=parameter)
-        properties[key] = value
-    return properties
 
 
 def _reason(error: OSError) -> str:

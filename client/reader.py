@@ -18,7 +18,8 @@ from confluent_kafka import (
 )
 
 from . import clock
-from .bootstrap import SILENT_LOGGER, Bootstrap
+from .bootstrap import Bootstrap
+from .client_log import SILENT_LOGGER
 from .positions import AtOffset, AtTime, BeforeEnd, Edge, Position
 from .record_output import ReceivedRecord
 from .topics import Topics

@@ -7,7 +7,8 @@ import click
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from . import clock
-from .bootstrap import SILENT_LOGGER, Bootstrap
+from .bootstrap import Bootstrap
+from .client_log import SILENT_LOGGER
 from .partitioners import Partitioner
 from .record_input import RecordToSend
 

@@ -1,12 +1,12 @@
 """`penstock topic …`: create, list, describe, alter and delete topics."""
 
 import sys
-from collections.abc import Sequence
 from dataclasses import asdict
 
 import click
 from confluent_kafka import KafkaError
 
+from .assignments import parse_assignments
 from .bootstrap import Bootstrap, bootstrap_options
 from .positions import Edge
 from .terminal import print_json, print_table, say
@@ -16,23 +16,13 @@ from .topics import BROKER_DEFAULT, Outcomes, TopicConfig, Topics, TopicState
 _json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 
-def _parse_configs(context: click.Context, parameter: click.Parameter, texts: Sequence[str]) -> dict[str, str]:
-    configs = {}
-    for text in texts:
-        key, equals, value = text.partition("=")
-        if not equals or not key.strip():
-            raise click.BadParameter(f"{text!r} is not of the form key=value", ctx=context, param=parameter)
-        configs[key.strip()] = value.strip()
-    return configs
-
-
 _config_option = click.option(
     "--config",
     "-c",
     "configs",
     metavar="KEY=VALUE",
     multiple=True,
-    callback=_parse_configs,
+    callback=parse_assignments,
     help="A topic config by Kafka's name; may be repeated.",
 )
 

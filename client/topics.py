@@ -20,7 +20,8 @@ from confluent_kafka.admin import (
 )
 
 from . import clock
-from .bootstrap import SILENT_LOGGER, Bootstrap
+from .bootstrap import Bootstrap
+from .client_log import SILENT_LOGGER
 from .positions import AtTime, Edge
 
 # For the broker to choose: num.partitions and default.replication.factor.
