@@ -52,6 +52,7 @@ from ..request import Request
 
 ADMIN_CLIENT_ID: Final = "__admin_client"
 """May write to internal topics, as in Kafka."""
+NO_OFFSET: Final = -1
 VALID_ACKS: Final = frozenset({-1, 0, 1})
 FIRST_ZSTD_VERSION: Final = 7
 FIRST_LEADER_HINT_VERSION: Final = 10
@@ -83,15 +84,14 @@ class ProduceHandler:
         self._wall_clock_ms = wall_clock_ms
 
     def begin(self, request: Request) -> None:
-        version = request.api_version
-        message = decode_produce(version, request.body, request.body_offset)
+        message = decode_produce(request.api_version, request.body, request.body_offset)
         acks = message.acks
         now_ms = self._wall_clock_ms()
+        refusal = _refusal(message)
         answers: list[TopicAnswers] = []
         opened: list[OpenAppend] = []
         appended: list[HostedPartition] = []
         has_error = False
-        refusal = self._refusal(message)
         for topic in message.topics:
             name = topic.name if topic.topic_id is None else self._partitions.topic_name(topic.topic_id)
             topic_answers: list[PartitionProduceResponse] = []
@@ -103,41 +103,31 @@ class ProduceHandler:
                         raise refusal
                     if hosted is None:
                         raise KafkaError(self._absence(name, index))
-                    batch = check_batch(version, records)
-                    if acks not in VALID_ACKS:
-                        raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
-                    if hosted.is_internal and request.client_id != ADMIN_CLIENT_ID:
-                        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
-                    if batch[TRANSACTIONAL_BYTE] & TRANSACTIONAL_FLAG:
-                        raise KafkaError(
-                            ErrorCode.NOT_ENOUGH_REPLICAS,
-                            "Unable to verify the partition has been added to the transaction. "
-                            "Underlying error: COORDINATOR_NOT_AVAILABLE",
-                        )
+                    batch = admit(request, acks, hosted, records)
                 except KafkaError as error:
                     has_error = True
-                    topic_answers.append(failure(index, error, -1))
+                    topic_answers.append(failure(index, error, NO_OFFSET))
                     continue
                 try:
                     info = hosted.append(batch, now_ms)
                 except KafkaError as error:
                     has_error = True
-                    log_start_offset = -1 if error.code in WITHOUT_LOG_START else hosted.log.log_start_offset
+                    log_start_offset = NO_OFFSET if error.code in WITHOUT_LOG_START else hosted.log.log_start_offset
                     topic_answers.append(failure(index, error, log_start_offset))
                     continue
                 appended.append(hosted)
+                if acks:
+                    end_offset = info.last_offset + 1
+                    partition = hosted.partition
+                    if end_offset > (partition.high_watermark if acks < 0 else partition.log_end_offset):
+                        opened.append(
+                            OpenAppend(hosted, end_offset, partition.leader_epoch, topic_answers, len(topic_answers))
+                        )
                 topic_answers.append(
                     PartitionProduceResponse(
                         index, 0, info.first_offset, info.log_append_time_ms, info.log_start_offset
                     )
                 )
-                if acks:
-                    end_offset = info.last_offset + 1
-                    partition = hosted.partition
-                    reached = partition.high_watermark if acks < 0 else partition.log_end_offset
-                    if reached < end_offset:
-                        position = len(topic_answers) - 1
-                        opened.append(OpenAppend(hosted, end_offset, partition.leader_epoch, topic_answers, position))
         if opened:
             self._park(request, message, answers, opened)
         elif acks:
@@ -149,21 +139,6 @@ class ProduceHandler:
         fetches = self._partitions.fetches
         for hosted in appended:
             fetches.check_and_complete(hosted)
-
-    def _refusal(self, message: ProduceRequest) -> KafkaError | None:
-        """What every partition is answered when the request as a whole is wrong."""
-        if message.transactional_id is not None:
-            return None
-        for topic in message.topics:
-            for _, records in topic.partitions:
-                if (
-                    records is not None
-                    and len(records) >= HEADER_SIZE
-                    and records[TRANSACTIONAL_BYTE] & TRANSACTIONAL_FLAG
-                    and records[MAGIC_OFFSET] == CURRENT_MAGIC
-                ):
-                    return KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-        return None
 
     def _absence(self, name: str | None, index: int) -> ErrorCode:
         if name is None:
@@ -198,8 +173,39 @@ class ProduceHandler:
         )
 
 
+def _refusal(message: ProduceRequest) -> KafkaError | None:
+    """What every partition is answered when the request as a whole is wrong."""
+    if message.transactional_id is None:
+        for topic in message.topics:
+            for _, records in topic.partitions:
+                if (
+                    records is not None
+                    and len(records) >= HEADER_SIZE
+                    and records[TRANSACTIONAL_BYTE] & TRANSACTIONAL_FLAG
+                    and records[MAGIC_OFFSET] == CURRENT_MAGIC
+                ):
+                    return KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    return None
+
+
 def register(handlers: Handlers, handler: ProduceHandler) -> None:
     handlers.add(ApiKey.PRODUCE, handler.begin, overlaps=True)
+
+
+def admit(request: Request, acks: int, hosted: HostedPartition, records: Buffer | None) -> Buffer:
+    """The batch to append, if a client may append it at all; raises KafkaError."""
+    batch = check_batch(request.api_version, records)
+    if acks not in VALID_ACKS:
+        raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
+    if hosted.is_internal and request.client_id != ADMIN_CLIENT_ID:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
+    if batch[TRANSACTIONAL_BYTE] & TRANSACTIONAL_FLAG:
+        raise KafkaError(
+            ErrorCode.NOT_ENOUGH_REPLICAS,
+            "Unable to verify the partition has been added to the transaction. "
+            "Underlying error: COORDINATOR_NOT_AVAILABLE",
+        )
+    return batch
 
 
 def check_batch(version: int, records: Buffer | None) -> Buffer:
@@ -239,7 +245,7 @@ def failure(index: int, error: KafkaError, log_start_offset: int) -> PartitionPr
     return PartitionProduceResponse(
         index,
         error.code,
-        -1,
+        NO_OFFSET,
         NO_TIMESTAMP,
         log_start_offset,
         error.record_errors,
