@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from ..protocol.errors import ErrorCode, KafkaError
 from ..protocol.fetch import PartitionFetchResponse
 from .fetch_sessions import FetchablePartition, FetchContext
+from .partition import NO_EPOCH
 from .partitions import PartitionManager
 from .purgatory import DelayedOperation
 
@@ -101,6 +102,8 @@ class DelayedFetch(DelayedOperation):
                 hosted = partition.hosted
                 assert hosted is not None, "found"
             has_readable = True
+            if is_incremental and is_idle(hosted, partition):
+                continue
             answer, size = self._read_partition(hosted, partition, min(limit_bytes, partition.max_bytes), min_one_batch)
             if size:
                 min_one_batch = False
@@ -258,6 +261,19 @@ class DelayedFetch(DelayedOperation):
                     has_more = offset < log.last_stable_offset(high_watermark)
         # What was appended since is an upper bound of what there is to read now.
         return has_more if limits.min_bytes <= 1 else appended_bytes - self._appended_bytes >= limits.min_bytes
+
+
+def is_idle(hosted: HostedPartition, partition: FetchablePartition) -> bool:
+    """A short cut for most partitions of most session fetches: the client has all there is, and has been told so."""
+    state = hosted.partition
+    log = hosted.log
+    return (
+        partition.fetch_offset == log.log_end_offset == state.high_watermark == partition.sent_high_watermark
+        and partition.sent_log_start_offset == log.log_start_offset
+        and state.is_leader
+        and partition.current_leader_epoch in (NO_EPOCH, state.leader_epoch)
+        and partition.last_fetched_epoch in (NO_EPOCH, state.leader_epoch)
+    )
 
 
 def failed(index: int, error: ErrorCode, aborted: Sequence[tuple[int, int]] | None = None) -> PartitionAnswer:

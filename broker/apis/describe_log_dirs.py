@@ -1,0 +1,121 @@
+"""DescribeLogDirs, versions 1 to 5: log directories, how full they are, and the logs in them.
+
+1 is the first (KIP-113), 3 brings an error at the top, 4 the space of the volumes (KIP-827), 5 cordoned directories. A
+directory that has failed is answered KAFKA_STORAGE_ERROR. A request without topics gets no logs, one with null for them
+gets all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from kio.schema.describe_log_dirs.v5.request import DescribeLogDirsRequest
+from kio.schema.describe_log_dirs.v5.response import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+from kio.schema.types import TopicName
+from kio.static.primitive import i32, i64
+
+from ...protocol.apis import ApiKey
+from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.messages import kio_error
+from ...storage.log import Log
+from ..handlers import Handlers
+from ..partitions import PartitionManager
+from ..request import RequestContext
+from .values import NO_THROTTLE
+
+UNKNOWN_BYTES = -1
+
+
+class Directory(Protocol):
+    """What is asked of `storage/log_directory.py`."""
+
+    @property
+    def path(self) -> str: ...
+    @property
+    def is_online(self) -> bool: ...
+
+
+class Volumes(Protocol):
+    """What is asked of `storage/files.py`; raises OSError."""
+
+    def free_bytes(self, path: str) -> int: ...
+
+    def total_bytes(self, path: str) -> int: ...
+
+
+def register(
+    handlers: Handlers,
+    partitions: PartitionManager,
+    directories: Sequence[Directory],
+    volumes: Volumes,
+) -> None:
+    def handle(request: DescribeLogDirsRequest, _context: RequestContext) -> DescribeLogDirsResponse:
+        return describe_log_dirs(partitions, directories, volumes, request)
+
+    handlers.add_message(ApiKey.DESCRIBE_LOG_DIRS, handle, answer_error=error_response)
+
+
+def describe_log_dirs(
+    partitions: PartitionManager,
+    directories: Sequence[Directory],
+    volumes: Volumes,
+    request: DescribeLogDirsRequest,
+) -> DescribeLogDirsResponse:
+    wanted = (
+        None
+        if request.topics is None
+        else {(str(topic.topic), int(index)) for topic in request.topics for index in topic.partitions}
+    )
+    return DescribeLogDirsResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=kio_error(ErrorCode.NONE),
+        results=tuple(_describe(partitions, directory, volumes, wanted) for directory in directories),
+    )
+
+
+def error_response(_request: DescribeLogDirsRequest, error: KafkaError) -> DescribeLogDirsResponse:
+    return DescribeLogDirsResponse(throttle_time=NO_THROTTLE, error_code=kio_error(error.code), results=())
+
+
+def _describe(
+    partitions: PartitionManager, directory: Directory, volumes: Volumes, wanted: set[tuple[str, int]] | None
+) -> DescribeLogDirsResult:
+    topics: dict[str, list[DescribeLogDirsPartition]] = {}
+    error, total_bytes, free_bytes = ErrorCode.KAFKA_STORAGE_ERROR, UNKNOWN_BYTES, UNKNOWN_BYTES
+    if directory.is_online:
+        try:
+            total_bytes, free_bytes = volumes.total_bytes(directory.path), volumes.free_bytes(directory.path)
+            error = ErrorCode.NONE
+        except OSError:
+            # The logs' own errors decide whether the directory stays online.
+            pass
+    if error is ErrorCode.NONE:
+        prefix = directory.path + "/"
+        for hosted in partitions.hosted:
+            if hosted.log.directory.startswith(prefix) and (wanted is None or (hosted.topic, hosted.index) in wanted):
+                topics.setdefault(hosted.topic, []).append(
+                    _partition(hosted.index, hosted.log, hosted.partition.high_watermark)
+                )
+    return DescribeLogDirsResult(
+        error_code=kio_error(error),
+        log_dir=directory.path,
+        topics=tuple(DescribeLogDirsTopic(name=TopicName(name), partitions=tuple(p)) for name, p in topics.items()),
+        total_bytes=i64(total_bytes),
+        usable_bytes=i64(free_bytes),
+        is_cordoned=False,
+    )
+
+
+def _partition(index: int, log: Log, high_watermark: int) -> DescribeLogDirsPartition:
+    return DescribeLogDirsPartition(
+        partition_index=i32(index),
+        partition_size=i64(log.size_bytes),
+        offset_lag=i64(max(high_watermark - log.log_end_offset, 0)),
+        is_future_key=False,
+    )
