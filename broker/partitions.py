@@ -32,8 +32,18 @@ logger = logging.getLogger(__name__)
 class Logs(Protocol):
     """What partitions need of `storage/log_manager.py`."""
 
-    def get_or_create(self, topic: str, partition: int, topic_id: UUID, config: LogConfig) -> Log:
-        """Raises OSError when the log directory that has it, or the one chosen for it, fails."""
+    def get_or_create(
+        self,
+        topic: str,
+        partition: int,
+        topic_id: UUID,
+        config: LogConfig,
+        *,
+        directory_id: UUID | None = None,
+        is_new: bool = False,
+    ) -> Log:
+        """Raises OSError when the log directory that has it, or the one chosen for it, fails; KafkaError when the log
+        there is another topic's."""
 
     def delete(self, topic: str, partition: int) -> None: ...
 
@@ -138,7 +148,9 @@ class PartitionManager:
         for change in delta.topics.changed.values():
             for index, registration in change.changed.items():
                 if self._node_id in registration.replicas:
-                    self._assign(change.name, change.topic_id, index, registration)
+                    # Of what the first delta brings, nobody knows whether it was there before a restart.
+                    is_new = delta.base.offset >= 0 and change.base_partition(index) is None
+                    self._assign(change.name, change.topic_id, index, registration, is_new=is_new)
                 else:
                     self._remove(change.name, index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
@@ -152,14 +164,16 @@ class PartitionManager:
         for topic in topics:
             self._logs.update_config(topic, self._log_config(self._image, topic))
 
-    def _assign(self, topic: str, topic_id: UUID, index: int, registration: PartitionRegistration) -> None:
+    def _assign(
+        self, topic: str, topic_id: UUID, index: int, registration: PartitionRegistration, *, is_new: bool
+    ) -> None:
         hosted = self.find(topic, index)
         if hosted is None:
             if (topic, index) in self._offline:
                 return
             try:
-                hosted = self._create(topic, topic_id, index)
-            except OSError as error:
+                hosted = self._create(topic, topic_id, index, registration.directory_of(self._node_id), is_new=is_new)
+            except (OSError, KafkaError) as error:
                 self._offline.add((topic, index))
                 logger.error("log not opened: topic=%s partition=%d error=%s", topic, index, error)
                 return
@@ -179,8 +193,12 @@ class PartitionManager:
             )
         self._carry_out(hosted, effects)
 
-    def _create(self, topic: str, topic_id: UUID, index: int) -> HostedPartition:
-        log = self._logs.get_or_create(topic, index, topic_id, self._log_config(self._image, topic))
+    def _create(self, topic: str, topic_id: UUID, index: int, directory_id: UUID, *, is_new: bool) -> HostedPartition:
+        config = self._log_config(self._image, topic)
+        log = self._logs.get_or_create(topic, index, topic_id, config, directory_id=directory_id, is_new=is_new)
+        if log.damage is not None:
+            # It must not lead: what is gone was acknowledged, and the rest must not pass for all there was.
+            raise log.damage.refusal(log.name)
         hosted = HostedPartition(
             topic=topic,
             topic_id=topic_id,
@@ -212,13 +230,14 @@ class PartitionManager:
                     assert_never(effect)
 
     def _remove(self, topic: str, index: int, error: ErrorCode) -> None:
-        self._offline.discard((topic, index))
         partitions = self._hosted.get(topic, {})
         hosted = partitions.pop(index, None)
         if not partitions:
             self._hosted.pop(topic, None)
-        if hosted is not None:
+        if hosted is not None or (topic, index) in self._offline:
+            self._offline.discard((topic, index))
             self._logs.delete(topic, index)
+        if hosted is not None:
             hosted.take_offline(error)
             self.complete_waiting(hosted)
 

@@ -26,6 +26,7 @@ from penstock.broker.partitions import PartitionManager
 from penstock.broker.purgatory import Purgatory
 from penstock.broker.request import Answer, CloseConnection, Request, RequestContext
 from penstock.protocol.apis import ApiKey
+from penstock.protocol.errors import KafkaError
 from penstock.protocol.messages import decode_header, decode_response, encode_request
 from penstock.protocol.records import Record, write_batch
 from penstock.quorum.delta import MetadataDelta
@@ -54,11 +55,22 @@ class Logs:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.failure: OSError | None = None
+        self.failure: OSError | KafkaError | None = None
+        self.asked: list[tuple[str, int, UUID | None, bool]] = []
         self._files = DiskFiles()
         self._logs: dict[tuple[str, int], Log] = {}
 
-    def get_or_create(self, topic: str, partition: int, topic_id: UUID, config: LogConfig) -> Log:
+    def get_or_create(
+        self,
+        topic: str,
+        partition: int,
+        topic_id: UUID,
+        config: LogConfig,
+        *,
+        directory_id: UUID | None = None,
+        is_new: bool = False,
+    ) -> Log:
+        self.asked.append((topic, partition, directory_id, is_new))
         if self.failure is not None:
             raise self.failure
         log = self._logs.get((topic, partition))
@@ -76,9 +88,10 @@ class Logs:
         return log
 
     def delete(self, topic: str, partition: int) -> None:
-        log = self._logs.pop((topic, partition))
-        log.close()
-        shutil.rmtree(f"{self.folder}/{topic}-{partition}")
+        log = self._logs.pop((topic, partition), None)
+        if log is not None:
+            log.close()
+            shutil.rmtree(f"{self.folder}/{topic}-{partition}")
 
     def update_config(self, topic: str, config: LogConfig) -> None:
         for (name, _), log in self._logs.items():

@@ -10,6 +10,8 @@ import pytest
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.quorum.delta import MetadataDelta
 from penstock.quorum.image import EMPTY_IMAGE
+from penstock.quorum.records import DIRECTORY_UNASSIGNED
+from penstock.storage.recovery import Damage
 
 if TYPE_CHECKING:
     from tests.unit.broker.conftest import DataNode
@@ -108,12 +110,32 @@ def test_failed_directory_takes_its_partitions_offline_for_good(node: DataNode, 
     assert error_of(node, "a") is ErrorCode.KAFKA_STORAGE_ERROR
 
 
-def test_log_that_cannot_be_opened_makes_its_partition_offline(node: DataNode) -> None:
-    node.logs.failure = OSError(28, "No space left on device")
+@pytest.mark.parametrize(
+    "failure", [OSError(28, "No space left on device"), KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID)]
+)
+def test_log_that_cannot_be_opened_makes_its_partition_offline(node: DataNode, failure: OSError | KafkaError) -> None:
+    node.logs.failure = failure
     node.create_topic()
     assert error_of(node, "a") is ErrorCode.KAFKA_STORAGE_ERROR
     node.delete_topic("a")
     assert error_of(node, "a") is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_damaged_log_makes_its_partition_offline(node: DataNode) -> None:
+    node.create_topic()
+    node.hosted().log.damage = Damage(offset=0, reason="torn below the recovery point")
+    again = node.restarted({})
+    again.publish(MetadataDelta.between(EMPTY_IMAGE, node.image), node.image)
+    assert again.find("a", 0) is None
+    assert again.absence("a", 0) is ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def test_only_partitions_that_appear_while_the_node_runs_are_new(node: DataNode) -> None:
+    node.create_topic()
+    node.elect("a", leader=1)
+    again = node.restarted({})
+    again.publish(MetadataDelta.between(EMPTY_IMAGE, node.image), node.image)
+    assert node.logs.asked == [("a", 0, DIRECTORY_UNASSIGNED, True), ("a", 0, DIRECTORY_UNASSIGNED, False)]
 
 
 def test_changed_config_reaches_the_log(node: DataNode) -> None:
