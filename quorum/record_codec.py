@@ -7,7 +7,11 @@ same form, with the timestamp of the image's last entry.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
-from typing import Any, NamedTuple, get_args
+from enum import Enum, auto
+from functools import lru_cache
+from types import NoneType, UnionType
+from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
+from uuid import UUID
 
 import cbor2
 
@@ -18,6 +22,9 @@ _ENTRY_FORMAT = 1
 
 # Fields that hold other values with fields of their own.
 _NESTED: Mapping[str, type] = {"endpoints": Endpoint, "features": SupportedFeature}
+
+# As many ids as a broker has topics in use together; the records of one topic share one object.
+_KNOWN_IDS = 4096
 
 
 class UnknownRecord(Exception):  # noqa: N818 - it names what was found
@@ -31,10 +38,24 @@ class Entry(NamedTuple):
     records: tuple[MetadataRecord, ...]
 
 
+class _Kind(Enum):
+    """How a field's value differs from its CBOR form."""
+
+    PLAIN = auto()
+    ID = auto()
+    """A UUID; its 16 bytes."""
+    IDS = auto()
+    LIST = auto()
+    """A tuple; an array."""
+    NESTED = auto()
+    """A tuple of dataclasses; an array of maps."""
+
+
 class _Field(NamedTuple):
     number: int
     name: str
     default: object
+    kind: _Kind
     nested: "_Layout | None"
 
 
@@ -47,16 +68,25 @@ class _Layout:
         for number, field in enumerate(fields(cls)):
             if field.name != "unknown_fields":
                 nested = _NESTED.get(field.name)
-                self.fields.append(_Field(number, field.name, field.default, _Layout(nested) if nested else None))
+                kind = _Kind.NESTED if nested else _kind(get_type_hints(cls)[field.name])
+                self.fields.append(_Field(number, field.name, field.default, kind, _Layout(nested) if nested else None))
         self.by_number = {field.number: field for field in self.fields}
 
     def encode(self, value: object) -> dict[int, object]:
         encoded: dict[int, object] = {}
-        for number, name, default, nested in self.fields:
+        for number, name, default, kind, nested in self.fields:
             content = getattr(value, name)
             if default is not MISSING and content == default:
                 continue
-            encoded[number] = [nested.encode(item) for item in content] if nested is not None else content
+            if content is None or kind is _Kind.PLAIN or kind is _Kind.LIST:
+                encoded[number] = content
+            elif kind is _Kind.ID:
+                encoded[number] = content.bytes
+            elif kind is _Kind.IDS:
+                encoded[number] = [item.bytes for item in content]
+            else:
+                assert nested is not None
+                encoded[number] = [nested.encode(item) for item in content]
         unknown: Mapping[int, object] = getattr(value, "unknown_fields")  # noqa: B009 - every dataclass here has it
         if unknown:
             encoded.update(unknown)
@@ -69,11 +99,33 @@ class _Layout:
             field = self.by_number.get(number)
             if field is None:
                 unknown[number] = content
-            elif field.nested is not None:
-                values[field.name] = tuple([field.nested.decode(item) for item in content])
+            elif content is None or field.kind is _Kind.PLAIN:
+                values[field.name] = content
+            elif field.kind is _Kind.LIST:
+                values[field.name] = tuple(content)
+            elif field.kind is _Kind.ID:
+                values[field.name] = _id(content)
+            elif field.kind is _Kind.IDS:
+                values[field.name] = tuple([_id(item) for item in content])
             else:
-                values[field.name] = tuple(content) if isinstance(content, list) else content
+                assert field.nested is not None
+                values[field.name] = tuple([field.nested.decode(item) for item in content])
         return self.cls(**values, unknown_fields=unknown) if unknown else self.cls(**values)
+
+
+def _kind(hint: Any) -> _Kind:
+    choices = [choice for choice in get_args(hint) if choice is not NoneType] if isinstance(hint, UnionType) else [hint]
+    (content,) = choices
+    if content is UUID:
+        return _Kind.ID
+    if get_origin(content) is tuple:
+        return _Kind.IDS if get_args(content)[0] is UUID else _Kind.LIST
+    return _Kind.PLAIN
+
+
+@lru_cache(_KNOWN_IDS)
+def _id(content: bytes) -> UUID:
+    return UUID(bytes=content)
 
 
 _LAYOUTS: Mapping[int, _Layout] = {cls.TYPE: _Layout(cls) for cls in get_args(MetadataRecord)}

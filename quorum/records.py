@@ -1,9 +1,9 @@
 """The metadata records: every change of the cluster's metadata is one of these, under Kafka's names.
 
 A record is written as the CBOR array `[type, version, {number of field: value}]`; `type` is Kafka's number of the
-record type, a field's number is its place in the dataclass here. Fields with their default value are left out. A field
-whose number this software does not know is kept in `unknown_fields` and written out again; a record type or version
-that it does not know stops the node, because state that cannot be replayed cannot be served.
+record type, a field's number is its place in the dataclass here, an id is its 16 bytes. Fields with their default value
+are left out. A field whose number this software does not know is kept in `unknown_fields` and written out again; a
+record type or version that it does not know stops the node, because state that cannot be replayed cannot be served.
 
 Growing a record: add a field with a default at the end (before `unknown_fields`); raise `VERSION` only when older
 software must not read it.

@@ -9,8 +9,8 @@ from .image import EMPTY_IMAGE, MetadataImage
 from .record_codec import decode_entry, encode_entry, encode_record
 from .records import MetadataRecord
 
-# A chunk is written in one go on the loop: 20 records take about 0.1 ms, the loop allows 0.2.
-RECORDS_PER_CHUNK = 20
+# A chunk is made in one go on the loop, which allows 0.2 ms: a record takes 8 µs.
+RECORDS_PER_CHUNK = 16
 
 
 def image_records(image: MetadataImage) -> Iterator[MetadataRecord]:

@@ -28,6 +28,8 @@ from ..records import (
 from .context import ControllerConfig
 
 ELR_FEATURE = "eligible.leader.replicas.version"
+_MIN_INSYNC_REPLICAS = "min.insync.replicas"
+_UNCLEAN_ELECTION = "unclean.leader.election.enable"
 _ALL_BROKERS = ConfigResource(ConfigResourceType.BROKER, "")
 
 
@@ -41,18 +43,13 @@ class ElectionRules:
 
 
 def election_rules(image: MetadataImage, topic: TopicImage, config: ControllerConfig) -> ElectionRules:
-    """Return the rules for a topic:
-
-    Its own config, else the cluster's dynamic one, else the controller's static one.
-    """
-    values = image.configs.of(ConfigResource(ConfigResourceType.TOPIC, topic.name))
+    """Return a topic's rules: from its own configs, else the cluster's dynamic ones, else this node's."""
     cluster_values = image.configs.of(_ALL_BROKERS)
-    name = "min.insync.replicas"
-    min_insync_replicas = values.get(name) or cluster_values.get(name) or config.min_insync_replicas
-    name = "unclean.leader.election.enable"
-    allows_unclean = values.get(name) or cluster_values.get(name)
+    values = image.configs.of(ConfigResource(ConfigResourceType.TOPIC, topic.name)) or cluster_values
+    min_insync_replicas = values.get(_MIN_INSYNC_REPLICAS) or cluster_values.get(_MIN_INSYNC_REPLICAS)
+    allows_unclean = values.get(_UNCLEAN_ELECTION) or cluster_values.get(_UNCLEAN_ELECTION)
     return ElectionRules(
-        min_insync_replicas=int(min_insync_replicas),
+        min_insync_replicas=int(min_insync_replicas or config.min_insync_replicas),
         uses_elr=image.features.get(ELR_FEATURE, 0) >= 1,
         allows_unclean=allows_unclean == "true" if allows_unclean else config.unclean_leader_election_enable,
     )
@@ -127,12 +124,16 @@ def broker_changes(
     records: list[MetadataRecord] = []
     gone = () if leaving is None else (leaving,)
     is_lost = is_unclean or has_other_disks
+    rules_of: dict[UUID, ElectionRules] = {}
     for topic, index, partition in partitions_of(image, is_meant):
+        rules = rules_of.get(topic.topic_id)
+        if rules is None:
+            rules = rules_of[topic.topic_id] = election_rules(image, topic, config)
         record = partition_change(
             topic.topic_id,
             index,
             partition,
-            rules=election_rules(image, topic, config),
+            rules=rules,
             may_lead=_may_lead(image, partition, joining, leaving),
             without=() if is_lost else gone,
             unclean=gone if is_lost else (),

@@ -79,7 +79,7 @@ def test_a_partition_is_small() -> None:
 
 
 def test_unknown_fields_are_kept() -> None:
-    written = cbor2.dumps([2, 0, {0: "t", 1: UUID(int=7), 99: {"later": [1]}}])
+    written = cbor2.dumps([2, 0, {0: "t", 1: UUID(int=7).bytes, 99: {"later": [1]}}])
     (record,) = decode_entry(b"\x83\x01\x00\x81" + written).records
     assert record == TopicRecord(name="t", topic_id=UUID(int=7), unknown_fields={99: {"later": [1]}})
     assert encode_record(record) == written
@@ -106,7 +106,9 @@ def test_unknown_records_are_refused(item: object, sentence: str) -> None:
         entry("no record"),
         entry([2, 0, {}]),
         entry([2, 0, {0: "t"}]),
-        entry([0, 0, {0: 1, 1: UUID(int=1), 2: 1, 3: "no endpoints"}]),
+        entry([0, 0, {0: 1, 1: bytes(16), 2: 1, 3: "no endpoints"}]),
+        entry([2, 0, {0: "t", 1: bytes(15)}]),
+        entry([2, 0, {0: "t", 1: 7}]),
     ],
 )
 def test_damage_is_refused(damaged: bytes) -> None:

@@ -1,0 +1,256 @@
+"""What the controller does while leadership comes and goes, on an engine that does as the test says."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
+from random import Random
+from uuid import UUID
+
+import pytest
+from metadata_cluster import CLUSTER_ID
+
+from penstock.protocol.errors import ErrorCode, KafkaError
+from penstock.quorum.consensus import (
+    CommitPosition,
+    ConsensusListener,
+    NotLeader,
+    OutcomeUnknown,
+    QuorumStatus,
+    Snapshot,
+)
+from penstock.quorum.controller import Controller
+from penstock.quorum.decisions.bootstrap import bootstrap_records
+from penstock.quorum.decisions.context import ControllerConfig, ControllerResult, DecisionContext
+from penstock.quorum.image import MetadataImage
+from penstock.quorum.publishers import Publishers
+from penstock.quorum.record_codec import encode_entry, encode_record
+from penstock.quorum.records import FeatureLevelRecord, MetadataRecord, RegisterBrokerRecord
+from penstock.quorum.snapshot_records import image_chunks
+
+
+class Puppet:
+    """An engine without disk and peers: entries commit when the test says."""
+
+    def __init__(self) -> None:
+        self.node_id = 1
+        self.leader_id: int | None = None
+        self.epoch = 0
+        self.next_offset = 0
+        self.bytes_since_snapshot = 0
+        self.waiting: list[tuple[int, int, bytes, asyncio.Future[CommitPosition]]] = []
+        self.listener: ConsensusListener | None = None
+
+    async def start(self, listener: ConsensusListener) -> None:
+        self.listener = listener
+
+    async def stop(self) -> None:
+        self.listener = None
+
+    def propose(self, command: bytes, *, epoch: int) -> "asyncio.Future[CommitPosition]":
+        if self.leader_id != self.node_id or epoch != self.epoch:
+            raise NotLeader(self.leader_id, self.epoch)
+        future: asyncio.Future[CommitPosition] = asyncio.get_running_loop().create_future()
+        self.waiting.append((self.next_offset, epoch, command, future))
+        self.next_offset += 1
+        return future
+
+    async def read_barrier(self) -> CommitPosition:
+        raise NotImplementedError
+
+    async def save_snapshot(self, *, end_offset: int, epoch: int, chunks: Iterator[bytes]) -> None:
+        raise NotImplementedError
+
+    def status(self) -> QuorumStatus:
+        return QuorumStatus(leader_id=self.leader_id, epoch=self.epoch, high_watermark=0, voters=())
+
+    def elect(self, leader_id: int | None) -> None:
+        """Begin an epoch. What waits is lost, as when another leader overwrites it."""
+        self.epoch += 1
+        self.leader_id = leader_id
+        assert self.listener is not None
+        lost, self.waiting = self.waiting, []
+        self.listener.on_leadership(leader_id, self.epoch)
+        for offset, _, _, future in reversed(lost):
+            self.next_offset = offset
+            future.set_exception(OutcomeUnknown("leadership was lost"))
+
+    def hear(self, *records: MetadataRecord) -> None:
+        """Let an entry of the present leader commit; without records, its no-op."""
+        assert self.listener is not None
+        command = encode_entry(1, [encode_record(record) for record in records]) if records else b""
+        self.next_offset += 1
+        self.listener.on_commit(self.next_offset - 1, self.epoch, command)
+
+    def commit(self, count: int | None = None) -> None:
+        """Let the first of what waits commit, or all of it."""
+        assert self.listener is not None
+        count = len(self.waiting) if count is None else count
+        committed, self.waiting = self.waiting[:count], self.waiting[count:]
+        for offset, epoch, command, future in committed:
+            self.listener.on_commit(offset, epoch, command)
+            if not future.done():
+                future.set_result(CommitPosition(offset, epoch))
+
+
+def on_a_loop(
+    test: Callable[[Puppet, Controller], Coroutine[None, None, None]],
+) -> Callable[[], None]:
+    """Run a test with a started controller on a loop of its own, for 20 seconds at most."""
+
+    def run() -> None:
+        async def bounded() -> None:
+            puppet = Puppet()
+            controller = Controller(
+                puppet,
+                Publishers(),
+                config=ControllerConfig(node_id=1),
+                bootstrap=bootstrap_records(CLUSTER_ID, min_insync_replicas=1),
+                random=Random(1),
+                loop=asyncio.get_running_loop(),
+                wall_clock_ms=lambda: 1,
+                on_failure=lambda sentence: pytest.fail(sentence),
+            )
+            await controller.start()
+            await asyncio.wait_for(test(puppet, controller), 20)
+            await controller.stop()
+
+        asyncio.run(bounded())
+
+    return run
+
+
+def write(level: int) -> Callable[[MetadataImage, None, DecisionContext], ControllerResult[dict[str, int]]]:
+    """Return a decision that writes a feature level and answers with the levels it saw before."""
+
+    def decision(image: MetadataImage, _request: None, _context: DecisionContext) -> ControllerResult[dict[str, int]]:
+        records = (FeatureLevelRecord(name="f", feature_level=level),)
+        return ControllerResult(records=records, response=dict(image.features))
+
+    return decision
+
+
+def read(image: MetadataImage, _request: None, _context: DecisionContext) -> ControllerResult[dict[str, int]]:
+    """Write nothing and answer with the levels."""
+    return ControllerResult(records=(), response=dict(image.features))
+
+
+def activate(puppet: Puppet) -> None:
+    puppet.elect(1)
+    puppet.hear()
+    puppet.commit()
+
+
+async def begun(
+    controller: Controller,
+    decision: Callable[[MetadataImage, None, DecisionContext], ControllerResult[dict[str, int]]],
+) -> "asyncio.Task[dict[str, int]]":
+    """Submit and let it come as far as it can."""
+    task = asyncio.ensure_future(controller.submit(decision, None))
+    await asyncio.sleep(0)
+    return task
+
+
+@on_a_loop
+async def test_a_leader_answers_nothing_before_an_entry_of_its_epoch(puppet: Puppet, controller: Controller) -> None:
+    puppet.elect(1)
+    with pytest.raises(KafkaError, match="No controller appears to be active") as caught:
+        await controller.submit(read, None)
+    assert caught.value.code == ErrorCode.NOT_CONTROLLER
+    puppet.hear()
+    waiting = asyncio.ensure_future(controller.wait_active())
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    puppet.commit()
+    await waiting
+    assert controller.image.cluster_id == CLUSTER_ID
+
+
+@on_a_loop
+async def test_entries_of_an_earlier_epoch_do_not_activate(puppet: Puppet, controller: Controller) -> None:
+    puppet.elect(2)
+    puppet.elect(1)
+    puppet.epoch -= 1
+    puppet.hear(FeatureLevelRecord(name="f", feature_level=1))
+    puppet.epoch += 1
+    states = [controller.is_active]
+    puppet.hear()
+    states.append(controller.is_active)
+    assert states == [False, True]
+
+
+@on_a_loop
+async def test_a_follower_says_who_leads(puppet: Puppet, controller: Controller) -> None:
+    puppet.elect(2)
+    with pytest.raises(KafkaError, match="The active controller appears to be node 2"):
+        await controller.submit(read, None)
+
+
+@on_a_loop
+async def test_loss_of_leadership_fails_what_waits_and_forgets_it(puppet: Puppet, controller: Controller) -> None:
+    activate(puppet)
+    first = await begun(controller, write(1))
+    second = await begun(controller, write(2))
+    looking = await begun(controller, read)
+    puppet.commit(1)
+    assert "f" not in await first
+    puppet.elect(2)
+    for task in (second, looking):
+        with pytest.raises(KafkaError) as caught:
+            await task
+        assert caught.value.code == ErrorCode.NOT_CONTROLLER
+    assert controller.image.features["f"] == 1
+    puppet.hear(FeatureLevelRecord(name="f", feature_level=7))
+    activate(puppet)
+    third = await begun(controller, read)
+    assert (await third)["f"] == 7
+
+
+@on_a_loop
+async def test_decisions_see_what_waits_and_answers_wait_for_what_they_saw(
+    puppet: Puppet, controller: Controller
+) -> None:
+    activate(puppet)
+    await begun(controller, write(1))
+    looking = await begun(controller, read)
+    assert not looking.done()
+    assert controller.image.features.get("f") is None
+    puppet.commit()
+    assert (await looking)["f"] == 1
+    assert controller.image.features["f"] == 1
+
+
+@on_a_loop
+async def test_a_caller_that_gives_up_changes_nothing(puppet: Puppet, controller: Controller) -> None:
+    activate(puppet)
+    first = await begun(controller, write(1))
+    looking = await begun(controller, read)
+    first.cancel()
+    await asyncio.sleep(0)
+    puppet.commit()
+    assert (await looking)["f"] == 1
+
+
+@on_a_loop
+async def test_an_earlier_run_of_this_node_has_no_session(puppet: Puppet, controller: Controller) -> None:
+    def sessions(_image: MetadataImage, _request: None, context: DecisionContext) -> ControllerResult[list[int]]:
+        return ControllerResult(
+            records=(), response=[broker for broker in (1, 2, 3) if context.has_live_session(broker)]
+        )
+
+    puppet.elect(2)
+    for broker in (1, 2):
+        puppet.hear(RegisterBrokerRecord(broker_id=broker, incarnation_id=UUID(int=broker), broker_epoch=broker))
+    activate(puppet)
+    assert controller.decide(sessions, None).response == [2]
+    controller.touch_session(3)
+    assert controller.decide(sessions, None).response == [2, 3]
+
+
+@on_a_loop
+async def test_a_snapshot_that_arrives_replaces_everything(puppet: Puppet, controller: Controller) -> None:
+    puppet.elect(2)
+    puppet.hear(FeatureLevelRecord(name="f", feature_level=1))
+    image = MetadataImage(offset=9, epoch=3, features={"g": 2}, cluster_id=CLUSTER_ID)
+    assert puppet.listener is not None
+    puppet.listener.on_snapshot(Snapshot(end_offset=10, epoch=3, chunks=list(image_chunks(image))))
+    assert controller.image.features == {"g": 2}
+    assert (controller.image.offset, controller.image.epoch) == (9, 3)
