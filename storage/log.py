@@ -327,13 +327,9 @@ class Log:
         return max(self._producers.last_stable_offset(high_watermark), self.log_start_offset)
 
     def active_producers(self, now_ms: int) -> list[ProducerEntry]:
-        """The producers that are remembered and not expired. Not to be changed."""
-        self.expire_producers(now_ms)
-        return list(self._producers.producers.values())
-
-    def expire_producers(self, now_ms: int) -> None:
-        """Forget those that have been idle too long: to be called now and then."""
+        """The producers that are remembered, those idle too long being forgotten first. Not to be changed."""
         self._producers.expire(now_ms)
+        return list(self._producers.producers.values())
 
     # Cutting
 
@@ -395,12 +391,7 @@ class Log:
         return True
 
     def delete_old_segments(self, high_watermark: int, now_ms: int) -> int:
-        """Apply retention and the log start offset; how many segments went.
-
-        Their files follow `file.delete.delay.ms` later, at a call of this or through `take_removable_files`.
-        """
-        for path in self.take_removable_files(now_ms):
-            self._files.remove(path)
+        """Apply retention and the log start offset; how many segments went. Their files are `take_removable_files`."""
         if self.damage is not None:
             return 0
         count = count_breached_segments(
@@ -421,7 +412,7 @@ class Log:
         return count
 
     def take_removable_files(self, now_ms: int) -> list[str]:
-        """Paths of deleted segments' files that are due: the caller removes them, which may take long."""
+        """Files of deleted segments whose `file.delete.delay.ms` is over: the caller removes them; it may take long."""
         return self._segments.take_removable_files(now_ms)
 
     # Syncing

@@ -10,7 +10,15 @@ and recovery only `apply`: what is in the log was checked by its leader.
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from ..protocol.batches import NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP, BatchHeader, next_sequence
+from ..protocol.batches import (
+    CONTROL_FLAG,
+    NO_PRODUCER_EPOCH,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    TRANSACTIONAL_FLAG,
+    BatchHeader,
+    next_sequence,
+)
 from ..protocol.errors import ErrorCode, KafkaError
 
 # A producer has at most five requests in flight, so a duplicate is one of its last five batches.
@@ -91,7 +99,8 @@ class ProducerEntry:
 
     def add_batch(self, header: BatchHeader, base_offset: int, timestamp: int) -> None:
         """The batch was appended at `base_offset`."""
-        self.begin_epoch(header.producer_epoch)
+        if self.epoch != header.producer_epoch:
+            self.begin_epoch(header.producer_epoch)
         self.last_timestamp = timestamp
         self._add(
             ProducedBatch(
@@ -144,7 +153,7 @@ class ProducerState:
         entry = self.producers.get(header.producer_id)
         if entry is None:
             # Nothing is known, possibly because it expired or was deleted: any sequence may come first.
-            if header.is_transactional and not is_transaction_verified:
+            if header.attributes & TRANSACTIONAL_FLAG and not is_transaction_verified:
                 raise _not_in_transaction()
             return None
         if header.producer_epoch == entry.epoch:
@@ -171,7 +180,7 @@ class ProducerState:
                 f"partition {self._partition}: {header.producer_epoch} (request epoch), {header.base_sequence} "
                 f"(seq. number), {entry.epoch} (current producer epoch)",
             )
-        if header.is_transactional:
+        if header.attributes & TRANSACTIONAL_FLAG:
             if entry.transaction_first_offset is None and not is_transaction_verified:
                 raise _not_in_transaction()
         elif entry.transaction_first_offset is not None:
@@ -192,7 +201,7 @@ class ProducerState:
         """
         producer_id = header.producer_id
         entry = self.producers.get(producer_id)
-        if header.is_control and marker is None:
+        if marker is None and header.attributes & CONTROL_FLAG:
             # All records of the batch were compacted away, and with them the transaction.
             return None
         if entry is None:
@@ -200,7 +209,7 @@ class ProducerState:
         if marker is not None:
             return self._end_transaction(entry, header.producer_epoch, base_offset, marker)
         entry.add_batch(header, base_offset, timestamp)
-        if header.is_transactional and entry.transaction_first_offset is None:
+        if header.attributes & TRANSACTIONAL_FLAG and entry.transaction_first_offset is None:
             entry.transaction_first_offset = base_offset
             self._ongoing[base_offset] = producer_id
         return None

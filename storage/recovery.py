@@ -12,6 +12,7 @@ The same walk makes the indexes, the transaction index, the producer state and t
 
 from dataclasses import dataclass, field
 
+from ..protocol.batches import LENGTH_OVERHEAD
 from ..protocol.errors import CorruptData, ErrorCode, KafkaError
 from .config import LogConfig
 from .file_names import LOG, OFFSET_INDEX, TIME_INDEX, offsets_with, segment_file
@@ -154,19 +155,30 @@ def _recover(log: LoadedLog, unindexed: list[Segment]) -> None:
 def _recover_segment(log: LoadedLog, segment: Segment) -> None:
     size = segment.size_bytes
     segment.reset()
+    # What is done for each batch decides how long the recovery of a node takes.
+    next_offset = log.next_offset
+    last_possible = segment.base_offset + MAX_RELATIVE_OFFSET
+    epochs = log.leader_epochs
     try:
         for batch in scan(segment.file, 0, size, verify=True):
             header = batch.header
-            if header.base_offset < log.next_offset or header.last_offset_delta < 0:
-                raise BadBatch(f"offset {header.base_offset} comes after {log.next_offset - 1}", batch.position)
-            if header.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
-                raise BadBatch(f"offset {header.last_offset} is too far from {segment.base_offset}", batch.position)
-            _take_leader_epoch(log.leader_epochs, batch)
-            replay_batch(batch, log.producers, segment)
-            segment.note_batch(header.size_bytes, header.last_offset, header.max_timestamp)
+            base_offset = header.base_offset
+            last_offset = base_offset + header.last_offset_delta
+            if not next_offset <= base_offset <= last_offset <= last_possible:
+                raise BadBatch(
+                    f"{segment.file.path} at {batch.position}: offsets {base_offset} to {last_offset} cannot follow "
+                    f"{next_offset - 1}",
+                    batch.position,
+                )
+            if header.partition_leader_epoch > epochs.latest_epoch:
+                epochs.assign(header.partition_leader_epoch, base_offset)
+            if header.producer_id >= 0:
+                replay_batch(batch, log.producers, segment)
+            segment.note_batch(LENGTH_OVERHEAD + header.batch_length, last_offset, header.max_timestamp)
             segment.write_indexes_when_due()
-            log.next_offset = header.next_offset
+            next_offset = last_offset + 1
     finally:
+        log.next_offset = log.producers.end_offset = next_offset
         segment.write_indexes()
 
 

@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from ..protocol.batches import HEADER_SIZE, LENGTH_OVERHEAD, BatchHeader, Buffer, is_crc_valid, read_header
+from crc32c import crc32c
+
+from ..protocol.batches import ATTRIBUTES_OFFSET, HEADER_SIZE, LENGTH_OVERHEAD, BatchHeader, read_header
 from ..protocol.errors import CorruptData
 from .files import File
 
@@ -15,13 +17,13 @@ class ScannedBatch(NamedTuple):
 
     position: int
     header: BatchHeader
-    buffer: Buffer
+    buffer: memoryview
     offset_in_buffer: int
 
     def records_buffer(self) -> memoryview:
         """The bytes of the whole batch."""
         start = self.offset_in_buffer
-        return memoryview(self.buffer)[start : start + self.header.size_bytes]
+        return self.buffer[start : start + self.header.size_bytes]
 
 
 class BadBatch(CorruptData):
@@ -39,23 +41,25 @@ def scan(
 
     With `verify` each batch must have its CRC. BadBatch at the first that does not fit, is cut off or is corrupt.
     """
-    buffer = b""
+    buffer = memoryview(b"")
     start = position
     while position < end:
         offset = position - start
         if offset + HEADER_SIZE > len(buffer):
-            buffer, start, offset = file.read_at(position, min(chunk_bytes, end - position)), position, 0
+            buffer, start, offset = memoryview(file.read_at(position, min(chunk_bytes, end - position))), position, 0
         try:
             header = read_header(buffer, offset)
         except CorruptData as error:
             raise BadBatch(f"{file.path} at {position}: {error}", position) from None
-        following = position + LENGTH_OVERHEAD + header.batch_length
-        if following > end:
-            raise BadBatch(f"{file.path} at {position}: a batch of {header.size_bytes} bytes is cut off", position)
-        if following > start + len(buffer):
-            size = max(header.size_bytes, min(chunk_bytes, end - position))
-            buffer, start, offset = file.read_at(position, size), position, 0
-        if verify and not is_crc_valid(buffer, offset, header):
+        size = LENGTH_OVERHEAD + header.batch_length
+        if position + size > end:
+            raise BadBatch(f"{file.path} at {position}: a batch of {size} bytes is cut off", position)
+        if offset + size > len(buffer):
+            data = file.read_at(position, max(size, min(chunk_bytes, end - position)))
+            if len(data) < size:
+                raise BadBatch(f"{file.path} at {position}: the file ends within the batch", position)
+            buffer, start, offset = memoryview(data), position, 0
+        if verify and crc32c(buffer[offset + ATTRIBUTES_OFFSET : offset + size]) != header.crc:
             raise BadBatch(f"{file.path} at {position}: the batch does not have its CRC", position)
         yield ScannedBatch(position, header, buffer, offset)
-        position = following
+        position += size

@@ -165,7 +165,8 @@ def test_starting_anew_where_the_active_segment_begins(tmp_path: Path) -> None:
     log.truncate_fully_and_start_at(0)
     assert (log.log_end_offset, log.size_bytes) == (0, 0)
     append(log, 2)
-    log.delete_old_segments(0, NOW + 10**6)
+    for path in log.take_removable_files(NOW):
+        Path(path).unlink()
     assert offsets(log) == [0]
 
 
@@ -197,10 +198,10 @@ def test_files_of_deleted_segments_go_after_the_delay(tmp_path: Path) -> None:
     assert files(tmp_path, ".log") == bases[2:]
     assert files(tmp_path, ".log.deleted") == bases[:2]
     assert not set(bases[:2]) & set(files(tmp_path, ".snapshot"))
-    log.delete_old_segments(120, NOW + 59_999)
-    assert files(tmp_path, ".deleted")
-    log.delete_old_segments(120, NOW + 60_000)
-    assert not files(tmp_path, ".deleted")
+    assert log.take_removable_files(NOW + 59_999) == []
+    removable = log.take_removable_files(NOW + 60_000)
+    assert {Path(path).name for path in removable} == {path.name for path in (tmp_path / "events-0").glob("*.deleted")}
+    assert log.take_removable_files(NOW + 60_000) == []
     assert log.log_start_offset == bases[2] + 1
 
 
