@@ -182,7 +182,8 @@ class DiskFiles:
                 os.rename(source, target)
                 self._follow_directory(source, target)
             else:
-                self._keep_readable(target)
+                if target != source:
+                    self._keep_readable(target)
                 os.rename(source, target)
                 self._follow(source, target)
 

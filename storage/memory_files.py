@@ -141,6 +141,8 @@ class MemoryFiles:
         if node.parent is not directory:
             raise disk_error(EXDEV, target)
         replaced = directory.entries.get(name)
+        if replaced is node:
+            return
         if isinstance(replaced, Directory) and replaced.entries:
             raise disk_error(ENOTEMPTY, target)
         directory.rename(node, name)
