@@ -237,11 +237,9 @@ class Log:
         if self.damage is not None:
             raise self.damage.refusal(self.name)
         batches = check_replicated_batches(memoryview(records), self.log_end_offset, self.name)
-        first_offset = self.log_end_offset
-        for number, batch in enumerate(batches):
+        first_offset = batches[0].header.base_offset if batches else self.log_end_offset
+        for batch in batches:
             header = batch.header
-            if number == 0:
-                first_offset = header.base_offset
             segment = self._segments.active
             size = header.size_bytes
             if segment.should_roll(self._config, size, header.last_offset, header.max_timestamp, now_ms):
