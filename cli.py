@@ -19,6 +19,7 @@ class _Subcommand:
 
 
 _SUBCOMMANDS: Final = {
+    "start": _Subcommand(".broker.start_command", "start", "Run one node in the foreground."),
     "up": _Subcommand(".chaos.up_command", "up", "Start a cluster on this machine."),
     "down": _Subcommand(".chaos.down_command", "down", "Stop a cluster that `up` started."),
     "topic": _Subcommand(".client.topic_commands", "topic", "Create, list, describe, alter and delete topics."),

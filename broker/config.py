@@ -63,6 +63,7 @@ class NodeConfig:
     log_flush_offset_checkpoint_interval_ms: int
     log_flush_start_offset_checkpoint_interval_ms: int
     log_initial_task_delay_ms: int
+    replica_high_watermark_checkpoint_interval_ms: int
     log_retention_check_interval_ms: int
     producer_id_expiration_ms: int
     producer_id_expiration_check_interval_ms: int
@@ -71,6 +72,9 @@ class NodeConfig:
     delete_topic_enable: bool
     num_partitions: int
     default_replication_factor: int
+    min_insync_replicas: int
+    unclean_leader_election_enable: bool
+    max_request_partition_size_limit: int
     message_max_bytes: int
     fetch_max_bytes: int
     max_incremental_fetch_session_cache_slots: int
@@ -140,6 +144,7 @@ def load(properties: Mapping[str, str]) -> NodeConfig:
         log_flush_offset_checkpoint_interval_ms=values.integer("log.flush.offset.checkpoint.interval.ms"),
         log_flush_start_offset_checkpoint_interval_ms=values.integer("log.flush.start.offset.checkpoint.interval.ms"),
         log_initial_task_delay_ms=values.integer("log.initial.task.delay.ms"),
+        replica_high_watermark_checkpoint_interval_ms=values.integer("replica.high.watermark.checkpoint.interval.ms"),
         log_retention_check_interval_ms=values.integer("log.retention.check.interval.ms"),
         producer_id_expiration_ms=values.integer("producer.id.expiration.ms"),
         producer_id_expiration_check_interval_ms=values.integer("producer.id.expiration.check.interval.ms"),
@@ -147,6 +152,9 @@ def load(properties: Mapping[str, str]) -> NodeConfig:
         delete_topic_enable=values.boolean("delete.topic.enable"),
         num_partitions=values.integer("num.partitions"),
         default_replication_factor=values.integer("default.replication.factor"),
+        min_insync_replicas=values.integer("min.insync.replicas"),
+        unclean_leader_election_enable=values.boolean("unclean.leader.election.enable"),
+        max_request_partition_size_limit=values.integer("max.request.partition.size.limit"),
         message_max_bytes=values.integer("message.max.bytes"),
         fetch_max_bytes=values.integer("fetch.max.bytes"),
         max_incremental_fetch_session_cache_slots=values.integer("max.incremental.fetch.session.cache.slots"),

@@ -27,6 +27,10 @@ _REQUEST_START = Struct(">ihhih")
 _RESPONSE_START = Struct(">ii")
 _SIZE = Struct(">i")
 _NO_TAGS: Final = b"\0"
+# librdkafka (2.16 at least) asks for all topics with a null array of one byte and the other three of an array's size in
+# older versions: the flags are read from those, which does no harm, and what follows is left over. Apache Kafka never
+# looks at what is left over of any request.
+_METADATA_SLACK_BYTES: Final = 3
 
 
 class RequestHeader(NamedTuple):
@@ -71,7 +75,9 @@ def decode_header(buffer: Buffer, offset: int = 0) -> RequestHeader:
 
 def decode_request(api_key: int, version: int, buffer: Buffer, offset: int) -> Request:
     """The body from `offset` to the end of `buffer`. CorruptData when it is not exactly one such request."""
-    return _whole(_request_reader(api_key, version), buffer, offset, f"{APIS[api_key].name} request v{version}")  # type: ignore[return-value]
+    what = f"{APIS[api_key].name} request v{version}"
+    slack = _METADATA_SLACK_BYTES if api_key == ApiKey.METADATA else 0
+    return _whole(_request_reader(api_key, version), buffer, offset, what, slack)  # type: ignore[return-value]
 
 
 def encode_response(api_key: int, version: int, correlation_id: int, response: Response) -> bytes:
@@ -117,14 +123,14 @@ def kio_error(code: ErrorCode) -> KioErrorCode:
     return KioErrorCode(int(code))
 
 
-def _whole(read: EntityReader, buffer: Buffer, offset: int, what: str) -> object:
+def _whole(read: EntityReader, buffer: Buffer, offset: int, what: str, slack: int = 0) -> object:
     try:
         entity, position = read(buffer, offset)
     except CorruptData as error:
         raise CorruptData(f"{what}: {error}") from None
     except GARBAGE_ERRORS as error:
         raise CorruptData(f"{what} could not be read: {error}") from None
-    if position != len(buffer):
+    if len(buffer) - position not in (0, slack):
         raise CorruptData(f"{what} is followed by {len(buffer) - position} bytes too many")
     return entity
 

@@ -228,3 +228,13 @@ def test_older_names_of_fields_are_translated() -> None:
 def test_codes_turn_into_kios() -> None:
     assert kio_error(ErrorCode.UNKNOWN_TOPIC_ID) is KioErrorCode.unknown_topic_id
     assert {kio_error(code) for code in ErrorCode} == set(KioErrorCode)
+
+
+def test_librdkafka_asks_for_all_topics_with_three_bytes_left_over() -> None:
+    frame = bytes.fromhex("0003000d00000003000772646b61666b61" + "00" + "00000000010000")
+    header = decode_header(frame)
+    request = decode_request(header.api_key, header.api_version, frame, header.body_offset)
+    assert isinstance(request, MetadataRequest)
+    assert request.topics is None
+    with pytest.raises(CorruptData, match="followed by 4 bytes too many"):
+        decode_request(header.api_key, header.api_version, frame + b"\0", header.body_offset)

@@ -1,0 +1,89 @@
+"""The process of one node: event loop, clock, chance, signals, log lines, exit status.
+
+Exit status: 0 after a graceful stop, 1 when the node failed, 2 when it cannot start as it is configured.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import signal
+import sys
+import time
+from random import Random
+
+from ..protocol.errors import ConfigError
+from ..storage.files import DiskFiles
+from .config import NodeConfig
+from .server import Node
+
+logger = logging.getLogger(__name__)
+
+SWITCH_INTERVAL_S = 0.0001
+"""A thread of the executor that comes back from the disk hands the interpreter to the loop that soon (default: 5
+ms)."""
+GC_THRESHOLDS = (50_000, 20, 100)
+"""Requests leave no cycles, so the collector only has to look now and then."""
+
+
+def run(config: NodeConfig) -> int:
+    """Runs the node until it is told to stop; returns the exit status."""
+    logging.basicConfig(
+        level=logging.INFO,
+        stream=sys.stderr,
+        format="%(asctime)s.%(msecs)03d %(levelname)s %(message)s",
+        datefmt="%Y-%m-%dT%H:%M:%S",
+    )
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    gc.set_threshold(*GC_THRESHOLDS)
+    loop = new_event_loop()
+    asyncio.set_event_loop(loop)
+    try:
+        return loop.run_until_complete(_run(config, loop))
+    finally:
+        loop.run_until_complete(loop.shutdown_default_executor())
+        loop.close()
+
+
+def new_event_loop() -> asyncio.AbstractEventLoop:
+    """uvloop where there is one; asyncio's own serves the same, slower."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
+
+
+def wall_clock_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+async def _run(config: NodeConfig, loop: asyncio.AbstractEventLoop) -> int:
+    for warning in config.warnings:
+        logger.warning("configuration: %s", warning)
+    told_to_stop: asyncio.Future[str] = loop.create_future()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, _tell_to_stop, told_to_stop, number.name)
+    node = Node(config, DiskFiles(), loop=loop, wall_clock_ms=wall_clock_ms, random=Random())
+    try:
+        await node.start()
+    except ConfigError as error:
+        sys.stderr.write(f"penstock: {error}\n")
+        return 2
+    # What was made so far stays: the collector need not look at it ever again.
+    gc.collect()
+    gc.freeze()
+    await asyncio.wait({told_to_stop, node.failure}, return_when=asyncio.FIRST_COMPLETED)
+    if node.failure.done():
+        logger.critical("node failed: reason=%s", node.failure.result())
+        await node.stop()
+        return 1
+    logger.info("node stops: reason=%s", told_to_stop.result())
+    await node.stop()
+    return 0
+
+
+def _tell_to_stop(told_to_stop: asyncio.Future[str], reason: str) -> None:
+    if not told_to_stop.done():
+        told_to_stop.set_result(reason)

@@ -1,0 +1,112 @@
+"""Every API that this node serves, with the parts of the node that each needs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+
+from kio.schema.allocate_producer_ids.v0.request import AllocateProducerIdsRequest
+from kio.schema.types import BrokerId
+from kio.static.primitive import i64
+
+from ..quorum.controller import Controller
+from ..quorum.decisions.configs import alter_configs as decide_alter_configs
+from ..quorum.decisions.configs import incremental_alter_configs as decide_incremental_alter_configs
+from ..quorum.decisions.producer_ids import allocate_producer_ids
+from .apis import (
+    alter_configs,
+    api_versions,
+    delete_records,
+    describe_cluster,
+    describe_configs,
+    describe_producers,
+    describe_topic_partitions,
+    fetch,
+    find_coordinator,
+    init_producer_id,
+    list_offsets,
+    metadata,
+    offset_for_leader_epoch,
+    produce,
+    topics,
+)
+from .config import NodeConfig
+from .fetch_sessions import FetchSessions
+from .handlers import Handlers
+from .lifecycle import BrokerLifecycle
+from .metadata_view import MetadataView
+from .partitions import PartitionManager
+from .producer_ids import ProducerIds
+from .topic_configs import ConfigResolver
+
+SESSION_ID_BITS = 31
+"""Fetch session ids are positive numbers of 32 bits; 0 means none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandlerParts:
+    """What handlers are made of."""
+
+    config: NodeConfig
+    controller: Controller
+    lifecycle: BrokerLifecycle
+    metadata: MetadataView
+    configs: ConfigResolver
+    partitions: PartitionManager
+    loop: asyncio.AbstractEventLoop
+    wall_clock_ms: Callable[[], int]
+    random: Random
+
+
+def register_handlers(parts: HandlerParts) -> Handlers:
+    """The table from which the node dispatches and ApiVersions answers."""
+    handlers = Handlers()
+    config, controller = parts.config, parts.controller
+    creation = topics.automatic_creation(controller) if config.auto_create_topics_enable else None
+
+    api_versions.register(handlers, parts.metadata)
+    metadata.register(handlers, parts.metadata, creation)
+    describe_cluster.register(handlers, parts.metadata)
+    describe_topic_partitions.register(handlers, parts.metadata, config.max_request_partition_size_limit)
+    find_coordinator.register(handlers)
+    topics.register(handlers, controller, is_deletion_enabled=config.delete_topic_enable)
+
+    describe_configs.register(handlers, parts.metadata, parts.configs)
+    alter_configs.register(
+        handlers,
+        parts.metadata,
+        parts.configs,
+        incremental_alter=lambda request: controller.submit(decide_incremental_alter_configs, request),
+        legacy_alter=lambda request: controller.submit(decide_alter_configs, request),
+    )
+
+    produce.register(handlers, produce.ProduceHandler(parts.partitions, parts.wall_clock_ms))
+    sessions = FetchSessions(
+        config.max_incremental_fetch_session_cache_slots,
+        lambda: parts.random.randrange(1, 1 << SESSION_ID_BITS),
+    )
+    fetch.register(
+        handlers,
+        fetch.FetchHandler(
+            parts.partitions,
+            sessions,
+            max_bytes=config.fetch_max_bytes,
+            steady_clock_ms=lambda: int(parts.loop.time() * 1000),
+        ),
+    )
+    list_offsets.register(handlers, parts.partitions)
+    offset_for_leader_epoch.register(handlers, parts.partitions)
+    delete_records.register(handlers, parts.partitions)
+    describe_producers.register(handlers, parts.partitions, parts.wall_clock_ms)
+    init_producer_id.register(handlers, ProducerIds(lambda: _allocate_producer_ids(parts)))
+    return handlers
+
+
+async def _allocate_producer_ids(parts: HandlerParts) -> range:
+    request = AllocateProducerIdsRequest(
+        broker_id=BrokerId(parts.config.node_id), broker_epoch=i64(parts.lifecycle.broker_epoch)
+    )
+    response = await parts.controller.submit(allocate_producer_ids, request)
+    return range(response.producer_id_start, response.producer_id_start + response.producer_id_len)

@@ -1,0 +1,210 @@
+"""The parts of a node, made and joined; nothing here touches a disk or a socket yet."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+from uuid import UUID
+
+from ..quorum.controller import Controller
+from ..quorum.decisions.bootstrap import bootstrap_records
+from ..quorum.decisions.context import ControllerConfig
+from ..quorum.publishers import Publishers
+from ..quorum.single_voter import SingleVoter
+from ..storage.checkpoints import HIGH_WATERMARKS
+from ..storage.files import Files
+from ..storage.flusher import Flusher
+from ..storage.log import Log
+from ..storage.log_housekeeping import HousekeepingConfig, LogHousekeeping
+from ..storage.log_manager import LogManager
+from .config import DEFAULTS, NodeConfig
+from .connection import ConnectionHost
+from .connection_limits import ConnectionLimits
+from .dispatch import Dispatcher
+from .handlers import Handlers
+from .lifecycle import BrokerLifecycle
+from .listeners import Listeners
+from .metadata_view import MetadataView
+from .node_handlers import HandlerParts, register_handlers
+from .partitions import PartitionManager
+from .purgatory import Purgatory
+from .request_memory import RequestMemory
+from .topic_configs import ConfigResolver
+
+METADATA_FOLDER = "__cluster_metadata-0"
+"""Below `metadata.log.dir`: where Apache Kafka has its metadata log, too, and nothing looks for a topic's."""
+NEVER_MS = 1 << 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeParts:
+    """In the order in which they are started."""
+
+    controller: Controller
+    publishers: Publishers
+    lifecycle: BrokerLifecycle
+    metadata: MetadataView
+    configs: ConfigResolver
+    produces: Purgatory
+    fetches: Purgatory
+    flusher: Flusher
+    partitions: PartitionManager
+    housekeeping: LogHousekeeping
+    handlers: Handlers
+    dispatcher: Dispatcher
+    listeners: Listeners
+
+
+def join(
+    config: NodeConfig,
+    files: Files,
+    logs: LogManager,
+    configs: ConfigResolver,
+    *,
+    cluster_id: str,
+    directory_ids: Sequence[UUID],
+    loop: asyncio.AbstractEventLoop,
+    wall_clock_ms: Callable[[], int],
+    random: Random,
+    on_failure: Callable[[str], None],
+) -> NodeParts:
+    """`directory_ids` are those of the log directories in use; `on_failure` hears why the node cannot go on."""
+    publishers = Publishers()
+    voter = SingleVoter(
+        files,
+        f"{config.metadata_log_dir}/{METADATA_FOLDER}",
+        node_id=config.node_id,
+        directory_id=directory_ids[0],
+        loop=loop,
+    )
+    controller = Controller(
+        voter,
+        publishers,
+        config=_controller_config(config),
+        bootstrap=bootstrap_records(cluster_id, min_insync_replicas=config.min_insync_replicas),
+        random=random,
+        loop=loop,
+        wall_clock_ms=wall_clock_ms,
+        on_failure=on_failure,
+    )
+    lifecycle = BrokerLifecycle(
+        controller,
+        node_id=config.node_id,
+        rack=config.broker_rack,
+        incarnation_id=UUID(int=random.getrandbits(128), version=4),
+        directories=directory_ids,
+        heartbeat_interval_ms=config.broker_heartbeat_interval_ms,
+        loop=loop,
+    )
+    metadata = MetadataView()
+    produces, fetches = Purgatory(loop, "Produce"), Purgatory(loop, "Fetch")
+    flusher = Flusher(loop)
+    partitions = PartitionManager(
+        node_id=config.node_id,
+        logs=logs,
+        flusher=flusher,
+        log_config=configs.log_config,
+        high_watermarks={
+            key: offset
+            for directory in logs.directories
+            if directory.is_online
+            for key, offset in directory.checkpointed[HIGH_WATERMARKS].items()
+        },
+        produces=produces,
+        fetches=fetches,
+        on_disk_error=logs.on_error,
+    )
+    housekeeping = LogHousekeeping(
+        logs,
+        flusher,
+        files,
+        loop,
+        config=_housekeeping_config(config),
+        wall_clock_ms=wall_clock_ms,
+        high_watermark_of=lambda log: _high_watermark(partitions, log),
+    )
+    handlers = register_handlers(
+        HandlerParts(
+            config=config,
+            controller=controller,
+            lifecycle=lifecycle,
+            metadata=metadata,
+            configs=configs,
+            partitions=partitions,
+            loop=loop,
+            wall_clock_ms=wall_clock_ms,
+            random=random,
+        )
+    )
+    dispatcher = Dispatcher(handlers, loop)
+    limits = ConnectionLimits(
+        total=config.max_connections,
+        per_host=config.max_connections_per_ip,
+        per_host_overrides=config.max_connections_per_ip_overrides,
+    )
+    configs.on_change(
+        lambda _old, new: limits.set_limits(
+            total=new.max_connections,
+            per_host=new.max_connections_per_ip,
+            per_host_overrides=new.max_connections_per_ip_overrides,
+        )
+    )
+    listeners = Listeners(
+        ConnectionHost(
+            loop=loop,
+            begin=dispatcher.begin,
+            overlapping=handlers.overlapping,
+            memory=RequestMemory(config.queued_max_request_bytes),
+            limits=limits,
+            request_bytes_max=config.socket_request_max_bytes,
+            idle_ms_max=config.connections_max_idle_ms if config.connections_max_idle_ms >= 0 else NEVER_MS,
+        )
+    )
+    return NodeParts(
+        controller=controller,
+        publishers=publishers,
+        lifecycle=lifecycle,
+        metadata=metadata,
+        configs=configs,
+        produces=produces,
+        fetches=fetches,
+        flusher=flusher,
+        partitions=partitions,
+        housekeeping=housekeeping,
+        handlers=handlers,
+        dispatcher=dispatcher,
+        listeners=listeners,
+    )
+
+
+def _controller_config(config: NodeConfig) -> ControllerConfig:
+    return ControllerConfig(
+        node_id=config.node_id,
+        properties=config.properties,
+        own_defaults=DEFAULTS,
+        num_partitions=config.num_partitions,
+        default_replication_factor=config.default_replication_factor,
+        min_insync_replicas=config.min_insync_replicas,
+        unclean_leader_election_enable=config.unclean_leader_election_enable,
+        broker_session_timeout_ms=config.broker_session_timeout_ms,
+        snapshot_bytes=config.metadata_log_max_record_bytes_between_snapshots,
+    )
+
+
+def _housekeeping_config(config: NodeConfig) -> HousekeepingConfig:
+    return HousekeepingConfig(
+        log_initial_task_delay_ms=config.log_initial_task_delay_ms,
+        log_flush_scheduler_interval_ms=config.log_flush_scheduler_interval_ms,
+        log_flush_offset_checkpoint_interval_ms=config.log_flush_offset_checkpoint_interval_ms,
+        log_flush_start_offset_checkpoint_interval_ms=config.log_flush_start_offset_checkpoint_interval_ms,
+        replica_high_watermark_checkpoint_interval_ms=config.replica_high_watermark_checkpoint_interval_ms,
+        log_retention_check_interval_ms=config.log_retention_check_interval_ms,
+        producer_id_expiration_check_interval_ms=config.producer_id_expiration_check_interval_ms,
+    )
+
+
+def _high_watermark(partitions: PartitionManager, log: Log) -> int:
+    hosted = partitions.find(log.topic, log.partition)
+    return log.log_start_offset if hosted is None else hosted.partition.high_watermark

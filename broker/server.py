@@ -1,0 +1,193 @@
+"""One node, started and stopped in order.
+
+Start: lock and format the disks → replay the metadata and lead the quorum of one → bind → register as a broker → load
+the logs → tell the parts that follow the metadata → be let in and accept connections.
+
+Stop: hand leaderships over → accept nothing more → answer what has begun → sync and close the logs, whose mark of a
+clean stop is the last thing written → leave the quorum.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable, Mapping
+from random import Random
+from uuid import UUID
+
+from ..protocol.errors import ConfigError, KafkaError
+from ..quorum.consensus import ConsensusFailed
+from ..storage.files import Files
+from ..storage.log_manager import LogManager
+from .config import NodeConfig
+from .node_parts import NodeParts, join
+from .topic_configs import ConfigResolver
+
+logger = logging.getLogger(__name__)
+
+DRAIN_TIMEOUT_MS = 10_000
+"""For clients that do not read their answers; whatever else requests wait for is ended at once."""
+
+
+class Node:
+    """A whole node in one event loop. `failure` is done, with a sentence, when it cannot go on."""
+
+    def __init__(
+        self,
+        config: NodeConfig,
+        files: Files,
+        *,
+        loop: asyncio.AbstractEventLoop,
+        wall_clock_ms: Callable[[], int],
+        random: Random,
+    ) -> None:
+        self.failure: asyncio.Future[str] = loop.create_future()
+        self.bound_ports: Mapping[str, int] = {}
+        """By listener name, once it has started."""
+        self._config = config
+        self._files = files
+        self._loop = loop
+        self._wall_clock_ms = wall_clock_ms
+        self._random = random
+        self._configs = ConfigResolver(config)
+        self._logs = LogManager(
+            files,
+            config.log_dirs,
+            node_id=config.node_id,
+            random=random,
+            wall_clock_ms=wall_clock_ms,
+            metadata_log_dir=config.metadata_log_dir,
+            default_config=self._configs.default_log_config,
+            producer_id_expiration_ms=config.producer_id_expiration_ms,
+            on_directory_failure=self._on_directory_failure,
+        )
+        self._parts: NodeParts | None = None
+        self._housekeeping: asyncio.Task[None] | None = None
+
+    @property
+    def parts(self) -> NodeParts:
+        assert self._parts is not None, "the node has not been started"
+        return self._parts
+
+    async def start(self) -> None:
+        """Raises ConfigError, one sentence, when the node cannot be what its configuration says."""
+        started_s = self._loop.time()
+        config = self._config
+        try:
+            cluster_id = self._logs.open_directories()
+            previous_broker_epoch = self._logs.previous_broker_epoch()
+            parts = self._parts = join(
+                config,
+                self._files,
+                self._logs,
+                self._configs,
+                cluster_id=cluster_id,
+                directory_ids=[directory.id for directory in self._logs.directories if directory.is_online],
+                loop=self._loop,
+                wall_clock_ms=self._wall_clock_ms,
+                random=self._random,
+                on_failure=self._fail,
+            )
+            await self._lead(parts, cluster_id)
+            self.bound_ports = await parts.listeners.bind(config.listeners, backlog=config.socket_listen_backlog_size)
+            advertised = config.advertise(socket.gethostname(), self.bound_ports)
+            await parts.lifecycle.register(advertised, previous_broker_epoch=previous_broker_epoch)
+            await self._load_logs(parts)
+            self._housekeeping = self._loop.create_task(self._keep_house(parts))
+            await parts.lifecycle.unfence()
+            # Accept in the turn in which the cluster has let this broker in: whoever gets through is served, and is
+            # told of a broker that can be used.
+            await parts.listeners.start()
+        except BaseException as error:
+            await self._abandon()
+            if isinstance(error, ConsensusFailed | KafkaError):
+                raise ConfigError(f"Node {config.node_id} cannot start: {error}") from error
+            raise
+        logger.info(
+            "penstock started: node_id=%d cluster_id=%s listeners=%s milliseconds=%d",
+            config.node_id,
+            cluster_id,
+            ",".join(map(str, advertised)),
+            (self._loop.time() - started_s) * 1000,
+        )
+
+    async def stop(self) -> None:
+        """Everything acknowledged is on disk, and the mark of a clean stop written, when this returns."""
+        parts = self.parts
+        await parts.lifecycle.shut_down()
+        parts.listeners.close()
+        parts.produces.expire_all()
+        parts.fetches.expire_all()
+        await parts.listeners.drain(DRAIN_TIMEOUT_MS)
+        await parts.dispatcher.stop()
+        await self._stop_housekeeping()
+        await parts.flusher.drain()
+        await self._logs.close(
+            self._loop,
+            broker_epoch=parts.lifecycle.broker_epoch,
+            high_watermarks=parts.partitions.high_watermarks(),
+        )
+        await parts.controller.stop()
+        logger.info("penstock stopped: node_id=%d", self._config.node_id)
+
+    async def _lead(self, parts: NodeParts, cluster_id: str) -> None:
+        await parts.controller.start()
+        await parts.controller.wait_active()
+        found = parts.controller.image.cluster_id
+        if found != cluster_id:
+            raise ConfigError(
+                f"The metadata in {self._config.metadata_log_dir} is of cluster {found}, but the log directories "
+                f"belong to cluster {cluster_id}."
+            )
+
+    async def _load_logs(self, parts: NodeParts) -> None:
+        """Configs first: a log is opened with what its topic says. Partitions last: they take the logs as loaded."""
+        parts.publishers.add(parts.metadata)
+        parts.publishers.add(parts.configs)
+        image = parts.controller.image
+
+        def is_stray(topic: str, index: int, topic_id: UUID | None) -> bool:
+            found = image.topics.by_name.get(topic)
+            if found is None or topic_id not in (None, found.topic_id) or index >= len(found.partitions):
+                return True
+            return self._config.node_id not in found.partitions[index].replicas
+
+        await self._logs.load(
+            self._loop, config_of=lambda topic: parts.configs.log_config(image, topic), is_stray=is_stray
+        )
+        parts.publishers.add(parts.partitions)
+
+    async def _keep_house(self, parts: NodeParts) -> None:
+        try:
+            await parts.housekeeping.run()
+        except Exception:
+            logger.exception("housekeeping failed")
+            self._fail("The housekeeping of logs failed, see the log.")
+
+    async def _stop_housekeeping(self) -> None:
+        if self._housekeeping is not None:
+            self._housekeeping.cancel()
+            await asyncio.wait([self._housekeeping])
+            self._housekeeping = None
+
+    async def _abandon(self) -> None:
+        """Lets go of what a start that failed has got so far."""
+        await self._stop_housekeeping()
+        if self._parts is not None:
+            self._parts.listeners.close()
+            await self._parts.controller.stop()
+        self._logs.unlock()
+
+    def _fail(self, sentence: str) -> None:
+        if not self.failure.done():
+            self.failure.set_result(sentence)
+
+    def _on_directory_failure(self, path: str, error: OSError) -> None:
+        if self._parts is not None:
+            self._parts.partitions.on_directory_failure(path)
+            for directory in self._logs.directories:
+                if directory.path == path:
+                    self._parts.lifecycle.report_failed_directory(directory.id)
+        if not any(directory.is_online for directory in self._logs.directories):
+            self._fail(f"No log directory is left; {path}: {error}.")
