@@ -100,7 +100,7 @@ class ProduceHandler:
                 hosted = None if name is None else self._partitions.find(name, index)
                 try:
                     if refusal is not None:
-                        raise refusal
+                        raise KafkaError(refusal)
                     if hosted is None:
                         raise KafkaError(self._absence(name, index))
                     batch = admit(request, acks, hosted, records)
@@ -173,7 +173,7 @@ class ProduceHandler:
         )
 
 
-def _refusal(message: ProduceRequest) -> KafkaError | None:
+def _refusal(message: ProduceRequest) -> ErrorCode | None:
     """What every partition is answered when the request as a whole is wrong."""
     if message.transactional_id is None:
         for topic in message.topics:
@@ -184,7 +184,7 @@ def _refusal(message: ProduceRequest) -> KafkaError | None:
                     and records[TRANSACTIONAL_BYTE] & TRANSACTIONAL_FLAG
                     and records[MAGIC_OFFSET] == CURRENT_MAGIC
                 ):
-                    return KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+                    return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     return None
 
 

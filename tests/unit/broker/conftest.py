@@ -274,6 +274,9 @@ class DataNode:
 
     # Requests.
 
+    def batch(self) -> bytes:
+        return batch()
+
     def begin_produce(
         self,
         records: bytes | None,

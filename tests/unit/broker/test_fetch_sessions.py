@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from uuid import UUID
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from penstock.broker.fetch_sessions import (
     FINAL_EPOCH,
@@ -276,3 +278,58 @@ def test_statistics_count_sessions_and_partitions() -> None:
     open_session(cache, partition())
     statistics = cache.statistics()
     assert (statistics.session_count, statistics.partition_count, statistics.eviction_count) == (2, 3, 0)
+
+
+STEP = st.one_of(
+    st.tuples(st.just("advance"), st.integers(0, 3)),
+    st.tuples(st.just("fail"), st.integers(0, 3)),
+    st.tuples(st.just("heal"), st.integers(0, 3)),
+    st.tuples(st.just("add"), st.integers(0, 3)),
+    st.tuples(st.just("forget"), st.integers(0, 3)),
+    st.tuples(st.just("fetch"), st.integers(0, 0)),
+)
+
+
+@given(st.lists(STEP, max_size=40))
+def test_what_a_client_puts_together_from_increments_is_what_a_full_fetch_would_say(
+    steps: list[tuple[str, int]],
+) -> None:
+    cache = sessions()
+    truth = [Answer(high_watermark=0) for _ in range(4)]
+    session_id = open_session(cache, partition("anchor"))
+    wanted: set[int] = set()
+    seen: dict[int, tuple[int, int]] = {}
+    added: set[int] = set()
+    forgotten: set[int] = set()
+    epoch = 1
+    for step, index in [*steps, ("fetch", 0)]:
+        if step == "advance":
+            truth[index] = Answer(high_watermark=truth[index].high_watermark + 1, error_code=truth[index].error_code)
+        elif step in ("fail", "heal"):
+            code = ErrorCode.NOT_LEADER_OR_FOLLOWER if step == "fail" else 0
+            truth[index] = Answer(high_watermark=truth[index].high_watermark, error_code=code)
+        elif step == "add" and index not in wanted:
+            wanted.add(index)
+            (forgotten if index in forgotten else added).symmetric_difference_update({index})
+        elif step == "forget" and index in wanted:
+            wanted.discard(index)
+            (added if index in added else forgotten).symmetric_difference_update({index})
+        elif step == "fetch":
+            context = begin(
+                cache,
+                *(partition("a", one) for one in sorted(added)),
+                session_id=session_id,
+                epoch=epoch,
+                forgotten=tuple(("a", one) for one in forgotten),
+            )
+            epoch += 1
+            for one in forgotten:
+                seen.pop(one, None)
+            added, forgotten = set(), set()
+            answers = [
+                (asked, Answer() if asked.topic == "anchor" else truth[asked.index]) for asked in context.partitions
+            ]
+            for told, answer in cache.finish(context, answers, 0)[1]:
+                if told.topic == "a":
+                    seen[told.index] = (answer.error_code, answer.high_watermark)
+            assert seen == {one: (truth[one].error_code, truth[one].high_watermark) for one in wanted}

@@ -6,8 +6,12 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from penstock.protocol.errors import ErrorCode
+from penstock.broker.apis.produce import check_batch
+from penstock.protocol.batches import read_header
+from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.protocol.records import Record, write_batch
 
 if TYPE_CHECKING:
@@ -106,6 +110,17 @@ def test_a_partition_takes_exactly_one_whole_batch(node: DataNode, records: byte
     answer = node.begin_produce(records).answer.responses[0].partition_responses[0]
     assert answer.error_code == error
     assert node.hosted().log.size_bytes == (0 if error else len(batch()))
+
+
+@given(st.binary(max_size=200), st.integers(0, 200), st.binary(max_size=40))
+def test_whatever_comes_is_one_whole_batch_or_refused(garbage: bytes, cut: int, tail: bytes) -> None:
+    for records in (garbage, batch()[:cut] + garbage + tail, batch() + tail):
+        try:
+            accepted = check_batch(9, records)
+        except KafkaError:
+            continue
+        assert read_header(accepted, 0).size_bytes == len(accepted)
+        assert records.startswith(bytes(accepted))
 
 
 def test_zstd_needs_version_7_kip_110(node: DataNode) -> None:
