@@ -134,7 +134,6 @@ class Controller:
             raise self._not_controller()
         now_ms = self._now_ms()
         context = DecisionContext(
-            now_ms=now_ms,
             next_offset=self._consensus.next_offset,
             random=self._random,
             config=self._config,

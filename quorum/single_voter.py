@@ -82,6 +82,7 @@ class SingleVoter:
         except OSError as error:
             raise ConsensusFailed(f"The metadata journal in {self._directory} cannot be opened: {error}.") from error
         try:
+            self._refuse_kafka_s_log()
             self._replay(listener)
             term = self._journal.term.term + 1
             first = Entry(self._journal.end_offset, term, b"")
@@ -96,6 +97,14 @@ class SingleVoter:
             if isinstance(error, ConsensusFailed):
                 raise
             raise ConsensusFailed(f"The metadata in {self._directory} cannot be loaded: {error}") from error
+
+    def _refuse_kafka_s_log(self) -> None:
+        # Apache Kafka keeps its metadata log in segments of record batches, with snapshots named as ours are.
+        if any(name.endswith(".log") for name in self._files.list_directory(self._directory)):
+            raise ConsensusFailed(
+                f"{self._directory} holds the metadata log of another system, Apache Kafka perhaps; this node cannot "
+                "go on from it and needs a metadata log directory of its own."
+            )
 
     def _replay(self, listener: ConsensusListener) -> None:
         self._snapshots.remove_unfinished()

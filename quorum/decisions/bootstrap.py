@@ -1,14 +1,9 @@
 """The first records of a new cluster."""
 
-from base64 import urlsafe_b64encode
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from ..image import ConfigResourceType
 from ..records import ClusterRecord, ConfigRecord, FeatureLevelRecord, MetadataRecord
-
-if TYPE_CHECKING:
-    from random import Random
 
 # Feature levels of a fresh cluster of Apache Kafka 4.3 as far as they are built here. 30 is its metadata.version
 # 4.3-IV0.
@@ -35,8 +30,3 @@ def bootstrap_records(cluster_id: str, *, min_insync_replicas: int) -> tuple[Met
             value=str(min_insync_replicas),
         ),
     )
-
-
-def new_cluster_id(random: "Random") -> str:
-    """Return a random id in the form of Kafka's: 22 characters of base 64."""
-    return urlsafe_b64encode(random.getrandbits(128).to_bytes(16, "big")).rstrip(b"=").decode()

@@ -47,13 +47,11 @@ class ControllerConfig:
 class DecisionContext:
     """Given to every decision.
 
-    - `now_ms`: loop time, for what is measured from one moment to another.
     - `next_offset`: where the decision's first record will stand; it becomes the epoch of a registering broker.
     - `random`: the only source of chance (topic ids, where the placement starts).
     - `has_live_session(broker_id)`: whether the broker was heard within its session.
     """
 
-    now_ms: int
     next_offset: int
     random: "Random"
     config: ControllerConfig

@@ -36,7 +36,6 @@ class Cluster:
     def decide(self, decision: Decision[RequestT, ResponseT], request: RequestT) -> ControllerResult[ResponseT]:
         """Return what the decision would do."""
         context = DecisionContext(
-            now_ms=0,
             next_offset=self.image.offset + 1,
             random=self.random,
             config=self.config,

@@ -101,9 +101,7 @@ class OneNode:
             return handler.answer_error(request, error)
 
     def _context(self) -> DecisionContext:
-        return DecisionContext(
-            now_ms=0, next_offset=0, random=Random(1), config=self.config, has_live_session=lambda _: True
-        )
+        return DecisionContext(next_offset=0, random=Random(1), config=self.config, has_live_session=lambda _: True)
 
     async def _incremental_alter(
         self, request: incremental.IncrementalAlterConfigsRequest

@@ -119,6 +119,18 @@ async def test_two_processes_cannot_share_a_folder() -> None:
     await voter.stop()
 
 
+@on_a_loop
+async def test_kafka_s_own_metadata_log_is_left_alone() -> None:
+    files = MemoryFiles()
+    files.make_directories(FOLDER)
+    for name in (f"{0:020}.log", f"{0:020}-{0:010}.checkpoint"):
+        files.open(f"{FOLDER}/{name}", create=True).append([b"kafka"])
+    before = files.list_directory(FOLDER)
+    with pytest.raises(ConsensusFailed, match="holds the metadata log of another system"):
+        await started(files)
+    assert [name for name in files.list_directory(FOLDER) if name != ".lock"] == before
+
+
 async def save(voter: SingleVoter, heard: Heard) -> None:
     chunks: Iterator[bytes] = iter(list(heard.commands))
     await voter.save_snapshot(end_offset=heard.end_offset, epoch=voter.epoch, chunks=chunks)
