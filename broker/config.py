@@ -58,7 +58,6 @@ class NodeConfig:
     # From log.dirs, or log.dir when that is not set. The metadata log is in the first of them unless told otherwise.
     log_dirs: tuple[str, ...]
     metadata_log_dir: str
-    log_dir_failure_timeout_ms: int
     log_flush_scheduler_interval_ms: int
     log_flush_offset_checkpoint_interval_ms: int
     log_flush_start_offset_checkpoint_interval_ms: int
@@ -75,31 +74,22 @@ class NodeConfig:
     min_insync_replicas: int
     unclean_leader_election_enable: bool
     max_request_partition_size_limit: int
-    message_max_bytes: int
     fetch_max_bytes: int
     max_incremental_fetch_session_cache_slots: int
-    request_timeout_ms: int
 
     # A request frame may be this large; all unfinished ones together hold `queued_max_request_bytes` (-1 is 256 MiB).
     socket_request_max_bytes: int
     queued_max_request_bytes: int
-    # -1 leaves the size to the system.
-    socket_send_buffer_bytes: int
-    socket_receive_buffer_bytes: int
     socket_listen_backlog_size: int
     # Negative: connections are never closed for being idle.
     connections_max_idle_ms: int
     max_connections: int
     max_connections_per_ip: int
     max_connections_per_ip_overrides: Mapping[str, int]
-    max_connection_creation_rate: int
 
-    controlled_shutdown_enable: bool
     broker_heartbeat_interval_ms: int
     broker_session_timeout_ms: int
-    initial_broker_registration_timeout_ms: int
     metadata_log_max_record_bytes_between_snapshots: int
-    metadata_log_max_snapshot_interval_ms: int
 
     # What was set, as text, before defaults: the source STATIC_BROKER_CONFIG of DescribeConfigs.
     properties: Mapping[str, str]
@@ -139,7 +129,6 @@ def load(properties: Mapping[str, str]) -> NodeConfig:
         inter_broker_listener_name=_inter_broker_listener(values, advertised),
         log_dirs=log_dirs,
         metadata_log_dir=values.text_or_none("metadata.log.dir") or log_dirs[0],
-        log_dir_failure_timeout_ms=values.integer("log.dir.failure.timeout.ms"),
         log_flush_scheduler_interval_ms=values.integer("log.flush.scheduler.interval.ms"),
         log_flush_offset_checkpoint_interval_ms=values.integer("log.flush.offset.checkpoint.interval.ms"),
         log_flush_start_offset_checkpoint_interval_ms=values.integer("log.flush.start.offset.checkpoint.interval.ms"),
@@ -155,28 +144,20 @@ def load(properties: Mapping[str, str]) -> NodeConfig:
         min_insync_replicas=values.integer("min.insync.replicas"),
         unclean_leader_election_enable=values.boolean("unclean.leader.election.enable"),
         max_request_partition_size_limit=values.integer("max.request.partition.size.limit"),
-        message_max_bytes=values.integer("message.max.bytes"),
         fetch_max_bytes=values.integer("fetch.max.bytes"),
         max_incremental_fetch_session_cache_slots=values.integer("max.incremental.fetch.session.cache.slots"),
-        request_timeout_ms=values.integer("request.timeout.ms"),
         socket_request_max_bytes=values.integer("socket.request.max.bytes"),
         queued_max_request_bytes=_queued_max_request_bytes(values),
-        socket_send_buffer_bytes=values.integer("socket.send.buffer.bytes"),
-        socket_receive_buffer_bytes=values.integer("socket.receive.buffer.bytes"),
         socket_listen_backlog_size=values.integer("socket.listen.backlog.size"),
         connections_max_idle_ms=values.integer("connections.max.idle.ms"),
         max_connections=values.integer("max.connections"),
         max_connections_per_ip=values.integer("max.connections.per.ip"),
         max_connections_per_ip_overrides=_connection_overrides(values),
-        max_connection_creation_rate=values.integer("max.connection.creation.rate"),
-        controlled_shutdown_enable=values.boolean("controlled.shutdown.enable"),
         broker_heartbeat_interval_ms=values.integer("broker.heartbeat.interval.ms"),
         broker_session_timeout_ms=values.integer("broker.session.timeout.ms"),
-        initial_broker_registration_timeout_ms=values.integer("initial.broker.registration.timeout.ms"),
         metadata_log_max_record_bytes_between_snapshots=values.integer(
             "metadata.log.max.record.bytes.between.snapshots"
         ),
-        metadata_log_max_snapshot_interval_ms=values.integer("metadata.log.max.snapshot.interval.ms"),
         properties=MappingProxyType(dict(values.properties)),
         warnings=(),
     )
