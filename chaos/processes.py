@@ -81,9 +81,12 @@ def _started_by_proc(pid: int) -> str | None:
         boot = (_PROC / "sys" / "kernel" / "random" / "boot_id").read_text().strip()
     except (FileNotFoundError, ProcessLookupError):
         return None
-    # Behind the command, which may itself hold blanks and brackets: state is the first field, start time the twentieth.
+    # Behind the command, which may itself hold blanks and brackets: state is the first field, the number of threads the
+    # eighteenth, start time the twentieth.
     fields = stat.rpartition(")")[2].split()
-    return None if fields[0] in "ZX" else f"{boot}:{fields[19]}"
+    # A killed process whose thread still waits for the disk reads as a zombie, but holds its sockets and locks.
+    has_ended = fields[0] in "ZX" and int(fields[17]) <= 1
+    return None if has_ended else f"{boot}:{fields[19]}"
 
 
 def _started_by_ps(pid: int) -> str | None:
