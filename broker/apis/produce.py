@@ -222,7 +222,7 @@ def check_batch(version: int, records: Buffer | None) -> Buffer:
         if records[TRANSACTIONAL_BYTE] & COMPRESSION_MASK == ZSTD and version < FIRST_ZSTD_VERSION:
             raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
         return records
-    if batch_length < BATCH_LENGTH_MIN:
+    if batch_length < BATCH_LENGTH_MIN or records[MAGIC_OFFSET] > CURRENT_MAGIC:
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE)
     if end > size or records[MAGIC_OFFSET] != CURRENT_MAGIC:
         raise KafkaError(ErrorCode.INVALID_RECORD)
