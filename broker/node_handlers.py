@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -15,12 +15,15 @@ from ..quorum.controller import Controller
 from ..quorum.decisions.configs import alter_configs as decide_alter_configs
 from ..quorum.decisions.configs import incremental_alter_configs as decide_incremental_alter_configs
 from ..quorum.decisions.producer_ids import allocate_producer_ids
+from ..storage.files import Files
+from ..storage.log_directory import LogDirectory
 from .apis import (
     alter_configs,
     api_versions,
     delete_records,
     describe_cluster,
     describe_configs,
+    describe_log_dirs,
     describe_producers,
     describe_topic_partitions,
     fetch,
@@ -55,6 +58,8 @@ class HandlerParts:
     metadata: MetadataView
     configs: ConfigResolver
     partitions: PartitionManager
+    directories: Sequence[LogDirectory]
+    files: Files
     loop: asyncio.AbstractEventLoop
     wall_clock_ms: Callable[[], int]
     random: Random
@@ -99,6 +104,7 @@ def register_handlers(parts: HandlerParts) -> Handlers:
     list_offsets.register(handlers, parts.partitions)
     offset_for_leader_epoch.register(handlers, parts.partitions)
     delete_records.register(handlers, parts.partitions)
+    describe_log_dirs.register(handlers, parts.partitions, parts.directories, parts.files)
     describe_producers.register(handlers, parts.partitions, parts.wall_clock_ms)
     init_producer_id.register(handlers, ProducerIds(lambda: _allocate_producer_ids(parts)))
     return handlers

@@ -133,6 +133,8 @@ def join(
             metadata=metadata,
             configs=configs,
             partitions=partitions,
+            directories=logs.directories,
+            files=files,
             loop=loop,
             wall_clock_ms=wall_clock_ms,
             random=random,
