@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable
 
-from .delta import MetadataDelta, ReplayError
+from .delta import MetadataDelta
 from .image import EMPTY_IMAGE, MetadataImage
 from .publishers import Publishers
 from .record_codec import decode_entry
 from .records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
 from .snapshot_records import image_from_chunks
+from .topics_delta import ReplayError
 
 
 class MetadataLoader:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.quorum.delta import MetadataDelta, ReplayError
+from penstock.quorum.delta import MetadataDelta
 from penstock.quorum.image import EMPTY_IMAGE, ConfigResource, MetadataImage
 from penstock.quorum.loader import MetadataLoader
 from penstock.quorum.publishers import Publishers
@@ -33,6 +33,7 @@ from penstock.quorum.records import (
     UnregisterBrokerRecord,
 )
 from penstock.quorum.snapshot_records import RECORDS_PER_CHUNK, image_chunks, image_from_chunks, image_records
+from penstock.quorum.topics_delta import ReplayError
 
 NAMES = ("a", "a.b", "a_b", "b.c.d", "b_c_d", "x")
 
