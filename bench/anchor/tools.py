@@ -18,7 +18,7 @@ MAIN_CLASSES = {
     "console-producer": "org.apache.kafka.tools.ConsoleProducer",
     "consumer-perf-test": "org.apache.kafka.tools.ConsumerPerformance",
     "delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
-    "dump-log": "kafka.tools.DumpLogSegments",
+    "dump-log": "org.apache.kafka.tools.DumpLogSegments",
     "e2e-latency": "org.apache.kafka.tools.EndToEndLatency",
     "features": "org.apache.kafka.tools.FeatureCommand",
     "get-offsets": "org.apache.kafka.tools.GetOffsetShell",

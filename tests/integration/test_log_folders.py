@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from pathlib import Path
 
@@ -21,9 +22,11 @@ TOPIC = "dumped"
 
 
 def fill(bootstrap: str, codec: str, count: int) -> None:
+    generator = random.Random(codec)
     producer = Producer({"bootstrap.servers": bootstrap, "compression.type": codec, "enable.idempotence": True})
     for i in range(count):
-        producer.produce(TOPIC, f"value {i} ".encode() * 10, key=str(i).encode(), partition=0)
+        # Bytes that no codec makes smaller, so that every codec fills segments.
+        producer.produce(TOPIC, generator.randbytes(150), key=str(i).encode(), partition=0)
         if i % 50 == 49:
             producer.flush(DEADLINE_S)
     assert producer.flush(DEADLINE_S) == 0
