@@ -1,0 +1,369 @@
+"""A whole node on a disk in memory, asked over the loopback: starts, stops, crashes, and what it refuses."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from random import Random
+
+import pytest
+from kio.schema.create_topics.v7.request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from kio.schema.create_topics.v7.response import CreateTopicsResponse
+from kio.schema.fetch.v18.request import FetchPartition, FetchRequest, FetchTopic
+from kio.schema.fetch.v18.response import FetchResponse
+from kio.schema.list_groups.v5.request import ListGroupsRequest
+from kio.schema.list_offsets.v11.request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from kio.schema.list_offsets.v11.response import ListOffsetsResponse
+from kio.schema.metadata.v13.request import MetadataRequest, MetadataRequestTopic
+from kio.schema.metadata.v13.response import MetadataResponse
+from kio.schema.produce.v13.request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kio.schema.produce.v13.response import ProduceResponse
+from kio.schema.types import BrokerId, TopicName
+from kio.static.primitive import Records, i8, i16, i32, i32Timedelta, i64
+
+from penstock.broker.config import load
+from penstock.broker.server import Node
+from penstock.client.connection import Connection, connect
+from penstock.protocol.apis import ApiKey
+from penstock.protocol.errors import ConfigError, ErrorCode
+from penstock.protocol.records import Record, write_batch
+from penstock.storage.memory_files import MemoryFiles
+
+MINUTE = i32Timedelta.parse(timedelta(minutes=1))
+LATEST = -1
+
+
+class World:
+    """A disk, and the nodes that are started on it one after the other."""
+
+    def __init__(self, **properties: str) -> None:
+        self.files = MemoryFiles()
+        self.random = Random(7)
+        self.properties = {
+            "listeners": "PLAINTEXT://127.0.0.1:0",
+            "log.dirs": "/data",
+            **{name.replace("_", "."): value for name, value in properties.items()},
+        }
+
+    def node(self, **properties: str) -> Node:
+        changed = {name.replace("_", "."): value for name, value in properties.items()}
+        return Node(
+            load({**self.properties, **changed}),
+            self.files,
+            loop=asyncio.get_running_loop(),
+            wall_clock_ms=lambda: 1_700_000_000_000,
+            random=self.random,
+        )
+
+    @asynccontextmanager
+    async def running(self, **properties: str) -> AsyncIterator[tuple[Node, Connection]]:
+        node = self.node(**properties)
+        await node.start()
+        async with await connect("127.0.0.1", node.bound_ports["PLAINTEXT"]) as connection:
+            yield node, connection
+        await node.stop()
+
+    async def lose_power(self, node: Node) -> None:
+        """Nothing of the node gets to the disk any more, and what was not synced may be gone."""
+        self.files.crash(self.random)
+        node.parts.listeners.close()
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.wait(others)
+
+
+def run(scenario: Callable[[], Awaitable[None]]) -> None:
+    async def main() -> None:
+        async with asyncio.timeout(30):
+            await scenario()
+
+    asyncio.run(main())
+
+
+async def create_topic(connection: Connection, name: str, partition_count: int = 1, **configs: str) -> ErrorCode:
+    response = await connection.call(
+        CreateTopicsRequest(
+            topics=(
+                CreatableTopic(
+                    name=TopicName(name),
+                    num_partitions=i32(partition_count),
+                    replication_factor=i16(1),
+                    assignments=(),
+                    configs=tuple(
+                        CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()
+                    ),
+                ),
+            )
+        )
+    )
+    assert isinstance(response, CreateTopicsResponse)
+    return ErrorCode(int(response.topics[0].error_code))
+
+
+async def describe(connection: Connection, *names: str) -> MetadataResponse:
+    topics = tuple(MetadataRequestTopic(topic_id=None, name=TopicName(name)) for name in names)
+    response = await connection.call(
+        MetadataRequest(topics=topics, allow_auto_topic_creation=False, include_topic_authorized_operations=False)
+    )
+    assert isinstance(response, MetadataResponse)
+    return response
+
+
+async def produce(connection: Connection, topic: str, value: bytes, partition: int = 0) -> ErrorCode:
+    described = await describe(connection, topic)
+    batch = write_batch([Record(offset=0, timestamp_ms=0, key=None, value=value, headers=())])
+    response = await connection.call(
+        ProduceRequest(
+            transactional_id=None,
+            acks=i16(-1),
+            timeout=MINUTE,
+            topic_data=(
+                TopicProduceData(
+                    topic_id=described.topics[0].topic_id,
+                    partition_data=(PartitionProduceData(index=i32(partition), records=Records(batch)),),
+                ),
+            ),
+        )
+    )
+    assert isinstance(response, ProduceResponse)
+    return ErrorCode(int(response.responses[0].partition_responses[0].error_code))
+
+
+async def end_offset(connection: Connection, topic: str) -> int:
+    wanted = ListOffsetsPartition(partition_index=i32(0), timestamp=i64(LATEST))
+    response = await connection.call(
+        ListOffsetsRequest(
+            replica_id=BrokerId(-1),
+            isolation_level=i8(0),
+            topics=(ListOffsetsTopic(name=TopicName(topic), partitions=(wanted,)),),
+            timeout=MINUTE,
+        )
+    )
+    assert isinstance(response, ListOffsetsResponse)
+    return response.topics[0].partitions[0].offset
+
+
+def test_node_on_port_0_tells_clients_the_port_it_got() -> None:
+    async def scenario() -> None:
+        async with World().running() as (node, connection):
+            (broker,) = (await describe(connection)).brokers
+            assert (broker.node_id, broker.host) == (1, "127.0.0.1")
+            assert broker.port == node.bound_ports["PLAINTEXT"] != 0
+
+    run(scenario)
+
+
+def test_each_listener_is_told_its_own_addresses() -> None:
+    async def scenario() -> None:
+        world = World(
+            listeners="PLAINTEXT://127.0.0.1:0,OUTSIDE://127.0.0.1:0",
+            listener_security_protocol_map="PLAINTEXT:PLAINTEXT,OUTSIDE:PLAINTEXT",
+            advertised_listeners="PLAINTEXT://127.0.0.1:0,OUTSIDE://proxy.example:7777",
+        )
+        async with world.running() as (node, connection):
+            (inside,) = (await describe(connection)).brokers
+            assert inside.port == node.bound_ports["PLAINTEXT"]
+            async with await connect("127.0.0.1", node.bound_ports["OUTSIDE"]) as other:
+                (outside,) = (await describe(other)).brokers
+                assert (outside.host, outside.port) == ("proxy.example", 7777)
+
+    run(scenario)
+
+
+def test_stopped_node_comes_back_as_it_was_without_recovery(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        world = World()
+        async with world.running() as (_, connection):
+            assert await create_topic(connection, "t", 2) == ErrorCode.NONE
+            for number in range(10):
+                assert await produce(connection, "t", b"%d" % number) == ErrorCode.NONE
+            before = await describe(connection, "t")
+        caplog.clear()
+        async with world.running() as (_, connection):
+            after = await describe(connection, "t")
+            assert after.cluster_id == before.cluster_id
+            assert after.topics[0].topic_id == before.topics[0].topic_id
+            assert [one.leader_id for one in after.topics[0].partitions] == [1, 1]
+            # The broker is another incarnation, so its leadership is a new one.
+            assert after.topics[0].partitions[0].leader_epoch > before.topics[0].partitions[0].leader_epoch
+            assert await end_offset(connection, "t") == 10
+            assert await produce(connection, "t", b"more") == ErrorCode.NONE
+            assert await end_offset(connection, "t") == 11
+
+    with caplog.at_level(logging.INFO):
+        run(scenario)
+    assert "recovered=False" in caplog.text
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_acknowledged_records_and_topics_survive_a_loss_of_power(seed: int) -> None:
+    async def scenario() -> None:
+        world = World()
+        world.random.seed(seed)
+        node = world.node()
+        await node.start()
+        async with await connect("127.0.0.1", node.bound_ports["PLAINTEXT"]) as connection:
+            assert await create_topic(connection, "t", flush_messages="1") == ErrorCode.NONE
+            for number in range(20):
+                assert await produce(connection, "t", b"%d" % number) == ErrorCode.NONE
+        await world.lose_power(node)
+        async with world.running() as (_, connection):
+            # The only replica was not stopped cleanly; it comes back leading all the same.
+            assert (await describe(connection, "t")).topics[0].partitions[0].leader_id == 1
+            assert await end_offset(connection, "t") == 20
+
+    run(scenario)
+
+
+def test_parked_fetch_is_answered_when_the_node_stops() -> None:
+    async def scenario() -> None:
+        world = World()
+        node = world.node()
+        await node.start()
+        async with await connect("127.0.0.1", node.bound_ports["PLAINTEXT"]) as connection:
+            assert await create_topic(connection, "t") == ErrorCode.NONE
+            topic_id = (await describe(connection, "t")).topics[0].topic_id
+            partition = FetchPartition(partition=i32(0), fetch_offset=i64(0), partition_max_bytes=i32(1000))
+            fetching = asyncio.create_task(
+                connection.call(
+                    FetchRequest(
+                        max_wait=MINUTE,
+                        min_bytes=i32(1),
+                        isolation_level=i8(0),
+                        topics=(FetchTopic(topic_id=topic_id, partitions=(partition,)),),
+                        forgotten_topics_data=(),
+                        session_epoch=i32(-1),
+                    )
+                )
+            )
+            async with await connect("127.0.0.1", node.bound_ports["PLAINTEXT"]) as other:
+                while node.parts.fetches.statistics().parked_count == 0:
+                    await describe(other)
+            await node.stop()
+            response = await fetching
+            assert isinstance(response, FetchResponse)
+            assert response.error_code == 0
+
+    run(scenario)
+
+
+def test_disk_of_another_node_is_refused_and_let_go() -> None:
+    async def scenario() -> None:
+        world = World()
+        async with world.running():
+            pass
+        with pytest.raises(ConfigError, match=r"belongs to node 1, not to node 2\.$"):
+            await world.node(node_id="2").start()
+        async with world.running():
+            with pytest.raises(ConfigError, match="is in use by another node"):
+                await world.node().start()
+
+    run(scenario)
+
+
+def test_port_in_use_is_one_sentence_and_everything_is_let_go() -> None:
+    async def scenario() -> None:
+        world, other = World(), World()
+        async with other.running() as (neighbour, _):
+            port = neighbour.bound_ports["PLAINTEXT"]
+            with pytest.raises(ConfigError, match=f"PLAINTEXT://127.0.0.1:{port} cannot be bound"):
+                await world.node(listeners=f"PLAINTEXT://127.0.0.1:{port}").start()
+        async with world.running():
+            pass
+
+    run(scenario)
+
+
+def test_failed_log_directory_takes_its_partitions_and_not_the_node() -> None:
+    async def scenario() -> None:
+        world = World(log_dirs="/data,/more")
+        async with world.running() as (node, connection):
+            assert await create_topic(connection, "t", 2) == ErrorCode.NONE
+            directories = {
+                hosted.index: hosted.log.directory.rpartition("/")[0] for hosted in node.parts.partitions.hosted
+            }
+            assert sorted(directories.values()) == ["/data", "/more"]
+            (lost,) = [index for index, directory in directories.items() if directory == "/more"]
+            world.files.fail(under="/more", count=None)
+            assert await produce(connection, "t", b"x", lost) == ErrorCode.KAFKA_STORAGE_ERROR
+            assert await produce(connection, "t", b"x", 1 - lost) == ErrorCode.NONE
+            # The controller hears of it with a heartbeat.
+            while len(node.parts.controller.image.brokers[1].directories) > 1:
+                await describe(connection)
+            assert not node.failure.done()
+
+    run(scenario)
+
+
+def test_node_fails_with_its_last_log_directory() -> None:
+    async def scenario() -> None:
+        world = World()
+        node = world.node()
+        await node.start()
+        async with await connect("127.0.0.1", node.bound_ports["PLAINTEXT"]) as connection:
+            assert await create_topic(connection, "t") == ErrorCode.NONE
+            world.files.fail(under="/data/t-0", count=None)
+            assert await produce(connection, "t", b"x") == ErrorCode.KAFKA_STORAGE_ERROR
+        assert (await node.failure).startswith("No log directory is left; /data: ")
+        await node.stop()
+
+    run(scenario)
+
+
+def test_topics_are_made_by_metadata_only_where_that_is_configured() -> None:
+    async def scenario() -> None:
+        request = MetadataRequest(
+            topics=(MetadataRequestTopic(topic_id=None, name=TopicName("new")),),
+            allow_auto_topic_creation=True,
+            include_topic_authorized_operations=False,
+        )
+        async with World(auto_create_topics_enable="false").running() as (_, connection):
+            refused = await connection.call(request)
+        async with World(num_partitions="3").running() as (_, connection):
+            made = await connection.call(request)
+        assert isinstance(refused, MetadataResponse)
+        assert isinstance(made, MetadataResponse)
+        assert (refused.topics[0].error_code, len(refused.topics[0].partitions)) == (3, 0)
+        assert (made.topics[0].error_code, len(made.topics[0].partitions)) == (0, 3)
+
+    run(scenario)
+
+
+def test_what_is_built_is_what_is_told() -> None:
+    async def scenario() -> None:
+        async with World().running() as (node, connection):
+            assert set(connection.versions) == {api.key for api in node.parts.handlers.built}
+            assert set(connection.versions) == {
+                ApiKey.PRODUCE,
+                ApiKey.FETCH,
+                ApiKey.LIST_OFFSETS,
+                ApiKey.METADATA,
+                ApiKey.FIND_COORDINATOR,
+                ApiKey.API_VERSIONS,
+                ApiKey.CREATE_TOPICS,
+                ApiKey.DELETE_TOPICS,
+                ApiKey.DELETE_RECORDS,
+                ApiKey.INIT_PRODUCER_ID,
+                ApiKey.OFFSET_FOR_LEADER_EPOCH,
+                ApiKey.DESCRIBE_CONFIGS,
+                ApiKey.ALTER_CONFIGS,
+                ApiKey.DESCRIBE_LOG_DIRS,
+                ApiKey.CREATE_PARTITIONS,
+                ApiKey.INCREMENTAL_ALTER_CONFIGS,
+                ApiKey.DESCRIBE_CLUSTER,
+                ApiKey.DESCRIBE_PRODUCERS,
+                ApiKey.LIST_CONFIG_RESOURCES,
+                ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+            }
+            # A request that is not built: the connection ends, and nothing else.
+            async with await connect("127.0.0.1", node.bound_ports["PLAINTEXT"]) as other:
+                other.versions = {ApiKey.LIST_GROUPS: (0, 5)}
+                with pytest.raises(ConnectionError):
+                    await other.call(ListGroupsRequest())
+            assert (await describe(connection)).brokers
+
+    run(scenario)
