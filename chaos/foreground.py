@@ -1,7 +1,7 @@
 """Looks after a running cluster until it is told to stop."""
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Final
@@ -14,46 +14,65 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _LOOK_INTERVAL_S: Final = 0.1
 
 
+class StopRequest:
+    """Whether this program has been told to stop."""
+
+    def __init__(self) -> None:
+        self.is_made = False
+
+
 @contextmanager
 def stop_signals_interrupt() -> Iterator[None]:
     """SIGTERM and SIGHUP act as Ctrl-C does, so that nodes are not left behind while they are started or filled."""
 
-    def interrupt(_number: int, _frame: FrameType | None) -> None:
+    def interrupt() -> None:
         raise KeyboardInterrupt
 
-    previous = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    with _handled(interrupt):
+        yield
+
+
+@contextmanager
+def stop_signals_request() -> Iterator[StopRequest]:
+    """The signals only leave a request. Enter it before saying that the cluster is up: the answer may come at once."""
+    request = StopRequest()
+
+    def take() -> None:
+        request.is_made = True
+
+    with _handled(take):
+        yield request
+
+
+def look_after(cluster: LocalCluster, request: StopRequest) -> None:
+    """Returns once a stop is requested, with the cluster stopped, or once another program stopped all its nodes.
+
+    Ctrl-C while it stops kills what is left. Raises NodeFailedError when one ends by itself; others are stopped.
+    """
+    while not request.is_made and all(node.is_running for node in cluster.nodes.values()):
+        clock.pause(_LOOK_INTERVAL_S)
+    fallen = [] if request.is_made else [node for node in cluster.nodes.values() if node.exit_status]
+    if cluster.is_running:
+        say("Stopping …")
+    with stop_signals_interrupt():
+        try:
+            cluster.stop()
+        except KeyboardInterrupt:
+            with suppress(KeyboardInterrupt):
+                cluster.kill()
+            raise
+    if fallen:
+        raise fallen[0].failure("ended by itself")
+
+
+@contextmanager
+def _handled(action: Callable[[], None]) -> Iterator[None]:
+    def handle(_number: int, _frame: FrameType | None) -> None:
+        action()
+
+    previous = {number: signal.signal(number, handle) for number in _SIGNALS}
     try:
         yield
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
-
-
-def look_after(cluster: LocalCluster) -> None:
-    """Returns after a signal to this program, with the cluster stopped, or once another program stopped all its nodes.
-
-    A second Ctrl-C kills what has not stopped yet. Raises NodeFailedError when one ends by itself; others are stopped.
-    """
-    received: list[int] = []
-
-    def receive(number: int, _frame: FrameType | None) -> None:
-        received.append(number)
-
-    previous = {number: signal.signal(number, receive) for number in _SIGNALS}
-    try:
-        while not received and all(node.is_running for node in cluster.nodes.values()):
-            clock.pause(_LOOK_INTERVAL_S)
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
-    fallen = [] if received else [node for node in cluster.nodes.values() if node.exit_status]
-    if cluster.is_running:
-        say("Stopping …")
-    try:
-        cluster.stop()
-    except KeyboardInterrupt:
-        with suppress(KeyboardInterrupt):
-            cluster.kill()
-        raise
-    if fallen:
-        raise fallen[0].failure("ended by itself")

@@ -45,14 +45,14 @@ class LocalNode:
 
     @property
     def is_running(self) -> bool:
-        self._reap()
+        if self._child is not None:
+            return self._child.poll() is None
         return self.process is not None and is_running(self.process)
 
     @property
     def exit_status(self) -> int | None:
         """How the process ended; negative: by that signal. None while it runs, or when another program started it."""
-        self._reap()
-        return None if self._child is None else self._child.returncode
+        return None if self._child is None else self._child.poll()
 
     def write_properties(self, settings: Mapping[str, str]) -> None:
         """Writes what the node is started with, now and at every restart."""
@@ -95,21 +95,19 @@ class LocalNode:
         send_signal(self.process, signal.SIGTERM)
         # A paused process would never see it.
         send_signal(self.process, signal.SIGCONT)
-        if not wait_gone(self.process, timeout_s=timeout_s):
+        if not self._wait_ended(timeout_s):
             self.kill()
             raise self.failure(f"did not stop within {timeout_s:g} s and was killed")
-        self._reap()
 
     def kill(self) -> None:
         """SIGKILL: what the node had not synced is the kernel's to write, what it had not answered is lost."""
         if self.process is None:
             return
         send_signal(self.process, signal.SIGKILL)
-        if not wait_gone(self.process, timeout_s=_KILL_TIMEOUT_S):
+        if not self._wait_ended(_KILL_TIMEOUT_S):
             raise NodeFailedError(
                 f"node {self.id} (pid {self.process.pid}) is still there {_KILL_TIMEOUT_S:g} s after SIGKILL"
             )
-        self._reap()
 
     def pause(self) -> None:
         """SIGSTOP: the process keeps its connections and locks, and does nothing."""
@@ -130,9 +128,14 @@ class LocalNode:
         if self.process is None or not send_signal(self.process, signal_number):
             raise self.failure("is not running")
 
-    def _reap(self) -> None:
+    def _wait_ended(self, timeout_s: float) -> bool:
+        assert self.process is not None, "there is a process to wait for"
+        if not wait_gone(self.process, timeout_s=timeout_s):
+            return False
         if self._child is not None:
-            self._child.poll()
+            # All its threads have ended, so this takes no time; it is what makes the zombie go.
+            self._child.wait()
+        return True
 
     def _log_tail(self) -> str:
         try:

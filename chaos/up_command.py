@@ -11,7 +11,7 @@ from ..client.assignments import parse_assignments
 from ..client.terminal import print_json, print_table, say
 from .cluster import LocalCluster
 from .cluster_options import folder_option, json_option, sentences
-from .foreground import look_after, stop_signals_interrupt
+from .foreground import look_after, stop_signals_interrupt, stop_signals_request
 
 DEFAULT_PORT: Final = 9092
 
@@ -47,16 +47,18 @@ def up(node_count: int, folder: Path, port: int, properties: Mapping[str, str], 
         )
         cluster.start()
         try:
-            if as_json:
-                print_json(cluster.description())
-            else:
-                _show(cluster)
-                say(_farewell(folder, detach=detach))
-        except BaseException:  # nobody heard where the cluster is
+            with stop_signals_request() as request:
+                if as_json:
+                    print_json(cluster.description())
+                else:
+                    _show(cluster)
+                    say(_farewell(folder, detach=detach))
+                if not detach:
+                    look_after(cluster, request)
+        except BaseException:
+            # Nobody heard where it is, or somebody wants it to end at once.
             cluster.kill()
             raise
-        if not detach:
-            look_after(cluster)
 
 
 def _show(cluster: LocalCluster) -> None:

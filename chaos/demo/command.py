@@ -21,7 +21,7 @@ from ..cluster import LocalCluster
 from ..cluster_options import folder_option_with, sentences
 from ..cluster_record import FILE_NAME
 from ..errors import PortInUseError
-from ..foreground import look_after, stop_signals_interrupt
+from ..foreground import look_after, stop_signals_interrupt, stop_signals_request
 from ..ports import check_free
 from .dataset import DatasetMissingError, find_tables
 from .sources import SOURCES, Source
@@ -61,9 +61,10 @@ def demo(once: bool, folder: Path, bootstrap: str | None, as_json: bool) -> None
         with _own_cluster(folder, talk) as cluster:
             _show_all(_bootstrap_of(cluster.bootstrap), tables, cluster.description(), talk)
             if not once:
-                talk.say("")
-                talk.say("The cluster is up; Ctrl-C stops it.")
-                look_after(cluster)
+                with stop_signals_request() as request:
+                    talk.say("")
+                    talk.say("The cluster is up; Ctrl-C stops it.")
+                    look_after(cluster, request)
 
 
 def _show_all(bootstrap: Bootstrap, tables: Path, description: Mapping[str, object], talk: "_Talk") -> None:

@@ -111,7 +111,7 @@ def test_node_takes_properties_from_file_and_command_line(run: Run, tmp_path: Pa
     refused = run("start", "server.properties", status=2)
     assert "num.partitions" in refused.stderr
     assert "key=value" in run("start", "--set", "num.partitions", status=2).stderr
-    assert "does not exist" in run("start", "no.properties", status=2).stderr
+    assert "no.properties" in run("start", "no.properties", status=2).stderr
 
 
 def test_killed_node_comes_back_on_its_port(cluster: LocalCluster) -> None:
