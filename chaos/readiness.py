@@ -1,17 +1,13 @@
 """Asks a cluster over the protocol whether it can be used."""
 
 import socket
-from collections.abc import Set as AbstractSet
 from typing import Final
 
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
-
 from ..client import clock
-from ..client.client_log import SILENT_LOGGER
-from .local_node import LocalNode
+from .local_node import HOST, LocalNode
+from .metadata_probe import MAX_RESPONSE_SIZE, REQUEST, SIZE, broker_ids
 
-# One attempt of the protocol's client; a node that listens answers in milliseconds.
+# For one question; a node that listens answers in milliseconds.
 _ATTEMPT_S: Final = 2.0
 _POLL_S: Final = 0.005
 
@@ -24,35 +20,21 @@ def wait_ready(nodes: tuple[LocalNode, ...], *, timeout_s: float) -> None:
     deadline_s = clock.monotonic_s() + timeout_s
     ids = {node.id for node in nodes}
     for node in nodes:
-        _wait_listening(node, deadline_s)
-        while not ids <= _live_brokers(node.address, timeout_s=min(_ATTEMPT_S, deadline_s - clock.monotonic_s())):
-            _check(node, deadline_s, "listens, but did not become ready")
+        while not ids <= _live_brokers(node.port, timeout_s=min(_ATTEMPT_S, deadline_s - clock.monotonic_s())):
+            if not node.is_running:
+                raise node.failure("ended before it was ready")
+            if clock.monotonic_s() >= deadline_s:
+                raise node.failure(f"was not ready within {timeout_s:g} s")
             clock.pause(_POLL_S)
 
 
-def _wait_listening(node: LocalNode, deadline_s: float) -> None:
-    # A plain connection first: it costs nothing, and the protocol's client would back off between attempts.
-    while True:
-        try:
-            socket.create_connection((node.address.partition(":")[0], node.port), timeout=_ATTEMPT_S).close()
-        except OSError:
-            _check(node, deadline_s, "did not listen")
-            clock.pause(_POLL_S)
-        else:
-            return
-
-
-def _live_brokers(address: str, *, timeout_s: float) -> AbstractSet[int]:
-    """The brokers that the node at this address tells clients of; none when it does not answer."""
-    admin = AdminClient({"bootstrap.servers": address}, logger=SILENT_LOGGER)
+def _live_brokers(port: int, *, timeout_s: float) -> frozenset[int]:
+    """The brokers that the node on this port tells clients of; none when it does not answer."""
     try:
-        return admin.list_topics(timeout=max(timeout_s, _POLL_S)).brokers.keys()
-    except KafkaException:
+        with socket.create_connection((HOST, port), timeout=max(timeout_s, _POLL_S)) as connection:
+            connection.sendall(REQUEST)
+            with connection.makefile("rb") as answer:
+                (size,) = SIZE.unpack(answer.read(SIZE.size).rjust(SIZE.size, b"\0"))
+                return broker_ids(answer.read(min(size, MAX_RESPONSE_SIZE)) if size > 0 else b"")
+    except (OSError, ValueError):  # refused, silent, or cut off in the middle: not yet
         return frozenset()
-
-
-def _check(node: LocalNode, deadline_s: float, what: str) -> None:
-    if not node.is_running:
-        raise node.failure("ended before it was ready")
-    if clock.monotonic_s() >= deadline_s:
-        raise node.failure(f"{what} in time")
