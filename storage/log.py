@@ -163,6 +163,11 @@ class Log:
     def active_segment_base_offset(self) -> int:
         return self._segments.active.base_offset
 
+    def segment_base_offset_of(self, offset: int) -> int:
+        """Where the segment begins that `offset` lies in; 0 when it lies below all."""
+        base_offset = self._segments[self._segments.slot_of(offset)].base_offset
+        return base_offset if base_offset <= offset else 0
+
     @property
     def unflushed_records(self) -> int:
         """Offsets appended and not known to be synced: what `flush.messages` limits."""
@@ -356,6 +361,7 @@ class Log:
         self.leader_epochs.truncate_from_end(offset)
         self.log_start_offset = min(self.log_start_offset, offset)
         self._reload_producers(offset)
+        self._sync_cut()
         return True
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
@@ -368,6 +374,7 @@ class Log:
         self.leader_epochs.clear()
         self.log_start_offset = offset
         self._producers.clear(offset)
+        self._sync_cut()
 
     def increment_log_start_offset(self, offset: int) -> bool:
         """Nothing below `offset` may be read any more; `delete_old_segments` removes the segments that this leaves.
@@ -384,7 +391,6 @@ class Log:
         if offset <= self.log_start_offset:
             return False
         self.log_start_offset = offset
-        self._recovery_point.offset = max(self._recovery_point.offset, offset)
         self.leader_epochs.truncate_from_start(offset)
         return True
 
@@ -439,7 +445,7 @@ class Log:
         if self.damage is None:
             self._producers.end_offset = self.log_end_offset
             self._snapshots.take(self._producers)
-            self._segments.active.write_indexes()
+            self._segments.active.sync_indexes()
             if self._recovery_point.has_unwritten_epochs:
                 self._recovery_point.leader_epoch_checkpoint().sync()
         self.close_files()
@@ -470,6 +476,9 @@ class Log:
         active = self._segments.active
         if active.size_bytes == 0 and active.base_offset == base_offset:
             return active
+        if self._recovery_point.offset >= base_offset:
+            # Recovery will not look at this segment, so what it makes anew elsewhere must last here.
+            active.sync_indexes()
         # With it, recovery of the new segment need not look at older ones.
         self._producers.end_offset = base_offset
         self._snapshots.take(self._producers)
@@ -478,6 +487,11 @@ class Log:
     def _end_at(self, offset: int) -> None:
         self.log_end_offset = offset
         self._recovery_point.truncate_to(offset)
+
+    def _sync_cut(self) -> None:
+        """Were a loss of power to take the cut back, old batches would stand among those that are appended now."""
+        self._segments.active.file.sync()
+        self._files.sync_directory(self.directory)
 
     def _heal(self) -> None:
         """Before a cut: what lies beyond a damage is cut off with the rest."""

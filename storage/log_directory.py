@@ -4,7 +4,7 @@ It is online until an error of its disk; then nothing in it is touched any more,
 """
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from random import Random
 from typing import Final
 from uuid import UUID
@@ -170,12 +170,13 @@ class LogDirectory:
             if created in offsets or (write is not None and created in write.offsets):
                 self.write_offsets(name, {key: offsets[key] for key in present if key in offsets})
 
-    def limit_recovery_point(self, key: TopicPartition, offset: int) -> None:
-        """Before the log is cut at `offset`: bytes that were synced are about to go, and that is no damage. OSError."""
+    def limit_recovery_points(self, limits: Mapping[TopicPartition, int]) -> None:
+        """Before logs are cut: bytes that were synced are about to go, and that is no damage. OSError."""
         offsets = self.checkpointed[RECOVERY_POINTS]
         write = self._pending.get(RECOVERY_POINTS)
-        if offsets.get(key, 0) > offset or (write is not None and write.offsets.get(key, 0) > offset):
-            self.write_offsets(RECOVERY_POINTS, {**offsets, key: min(offset, offsets.get(key, 0))})
+        limited = {key: limit for key, limit in limits.items() if offsets.get(key, 0) > limit}
+        if limited or (write is not None and any(write.offsets.get(key, 0) > limits[key] for key in limits)):
+            self.write_offsets(RECOVERY_POINTS, {**offsets, **limited})
 
     def _read_offsets(self, name: str) -> dict[TopicPartition, int]:
         path = f"{self.path}/{name}"

@@ -197,12 +197,20 @@ class LogManager:
         for log in self._logs.get(topic, {}).values():
             log.config = config
 
-    def truncate(self, log: Log, offset: int) -> None:
-        """`Log.truncate_to`, such that a crash in the middle of it is not taken for damage. OSError."""
-        directory = self._directory_of(log.directory)
-        assert directory is not None, "logs are in log directories"
-        directory.limit_recovery_point((log.topic, log.partition), offset)
-        log.truncate_to(offset)
+    def truncate(self, offsets: Mapping[Log, int]) -> None:
+        """`Log.truncate_to` for many logs, such that a crash in the middle is not taken for damage. OSError.
+
+        One write of the checkpoint for each directory, whatever the number of logs in it.
+        """
+        for directory in self.directories:
+            limits = {
+                (log.topic, log.partition): log.segment_base_offset_of(offset)
+                for log, offset in offsets.items()
+                if self._directory_of(log.directory) is directory
+            }
+            directory.limit_recovery_points(limits)
+        for log, offset in offsets.items():
+            log.truncate_to(offset)
 
     def delete(self, topic: str, partition: int) -> None:
         """Rename the folder to `….-delete`; it goes after `file.delete.delay.ms`. Nothing when there is no log."""

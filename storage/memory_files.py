@@ -15,7 +15,7 @@ The same calls and the same random generator give the same disk, byte for byte.
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from errno import EEXIST, EIO, ENOENT, ENOTDIR, ENOTEMPTY, EWOULDBLOCK, EXDEV
+from errno import EEXIST, EIO, ENOENT, ENOSPC, ENOTDIR, ENOTEMPTY, EWOULDBLOCK, EXDEV
 from random import Random
 from typing import Final
 
@@ -86,6 +86,8 @@ class MemoryFiles:
         node = directory.entries.get(name)
         if node is None and create:
             self.note("create", path)
+            if not self.room_for(1):
+                raise disk_error(ENOSPC, path)
             node = MemoryFile(self, directory, name)
             directory.change(name, node)
         self.note("open", path)

@@ -91,13 +91,20 @@ def load(log: LoadedLog, *, is_clean: bool, has_epoch_checkpoint: bool) -> None:
     elif len(log.segments) == 0:
         log.segments.create(log.next_offset, log.config, log.now_ms)
     log.log_start_offset = max(log.log_start_offset, log.segments[0].base_offset)
-    if not has_epoch_checkpoint:
+    if not has_epoch_checkpoint or (not is_clean and _begins_late(log)):
+        log.leader_epochs.clear()
         for segment in log.segments:
             for batch in scan(segment.file, 0, segment.size_bytes):
                 _take_leader_epoch(log.leader_epochs, batch)
     log.leader_epochs.truncate_from_end(log.next_offset)
     log.leader_epochs.truncate_from_start(log.log_start_offset)
     log.recovery_point = log.next_offset if is_clean else min(log.recovery_point, log.next_offset)
+
+
+def _begins_late(log: LoadedLog) -> bool:
+    """Whether the leader epochs were cut for a log start that a crash then took back: batches have older ones."""
+    earliest = log.leader_epochs.earliest_epoch()
+    return log.next_offset > log.log_start_offset and (earliest is None or earliest[1] > log.log_start_offset)
 
 
 def _without_indexes(log: LoadedLog, names: set[str]) -> list[Segment]:
@@ -135,13 +142,25 @@ def _recover(log: LoadedLog, unindexed: list[Segment]) -> None:
     unflushed = segments[first:]
     if not unflushed:
         return
+    _recover_segments(log, segments[:first], unflushed)
+    log.segments.retire_recovered(unflushed)
+
+
+def _recover_segments(log: LoadedLog, flushed: list[Segment], unflushed: list[Segment]) -> None:
     log.next_offset = unflushed[0].base_offset
+    # The file may be of before a truncation: the batches say it anew.
+    log.leader_epochs.truncate_from_end(log.next_offset)
     log.snapshots.load_latest(
         log.producers, log_start_offset=log.log_start_offset, end_offset=log.next_offset, now_ms=log.now_ms
     )
-    replay_segments(segments[:first], log.producers, log.next_offset)
+    replay_segments(flushed, log.producers, log.next_offset)
     for number, segment in enumerate(unflushed):
         if number:
+            lost = _lost_between(log, segment)
+            if lost is not None:
+                before = unflushed[number - 1]
+                _end_at(log, before, unflushed[number:], BadBatch(lost, before.size_bytes))
+                return
             log.next_offset = max(log.next_offset, segment.base_offset)
             log.producers.end_offset = log.next_offset
             log.snapshots.take(log.producers)
@@ -150,6 +169,15 @@ def _recover(log: LoadedLog, unindexed: list[Segment]) -> None:
         except BadBatch as bad:
             _end_at(log, segment, unflushed[number + 1 :], bad)
             return
+
+
+def _lost_between(log: LoadedLog, segment: Segment) -> str | None:
+    """Why batches are missing before `segment`. Unsynced files reach the disk in any order: an older one may be short
+    though a newer one is there. Compaction leaves such gaps too, below the recovery point or where it is configured.
+    """
+    if segment.base_offset <= max(log.next_offset, log.recovery_point) or log.config.is_compacted:
+        return None
+    return f"the log ends at offset {log.next_offset}, but a segment begins at {segment.base_offset}"
 
 
 def _recover_segment(log: LoadedLog, segment: Segment) -> None:
@@ -192,6 +220,9 @@ def _end_at(log: LoadedLog, segment: Segment, following: list[Segment], bad: Bad
         segment.cut_at(bad.position)
         log.segments.delete(first, len(log.segments), due_ms=log.now_ms)
         log.snapshots.remove_above(log.next_offset)
+        # Were a loss of power to take the cut back, old batches would stand among those that are appended from here on.
+        segment.file.sync()
+        log.files.sync_directory(log.directory)
 
 
 def _start_anew(log: LoadedLog) -> None:

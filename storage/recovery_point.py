@@ -84,10 +84,15 @@ class RecoveryPoint:
         if sync is None:
             return
         self._sync = None
-        self.offset = max(self.offset, min(end_offset, sync.end_offset))
         self._epochs_written = sync.epoch_change_count
         self._names_synced = sync.directory_change_count
-        self._segments.retired = [segment for segment in self._segments.retired if segment not in sync.retired]
+        segments = self._segments
+        retired = segments.retired = [segment for segment in segments.retired if segment not in sync.retired]
+        reached = min(end_offset, sync.end_offset)
+        if retired:
+            # Became inactive meanwhile. Recovery must still begin with it, or before it: its indexes are not synced.
+            reached = min(reached, segments[segments.slot_of(retired[0].base_offset) + 1].base_offset - 1)
+        self.offset = max(self.offset, reached)
 
     def truncate_to(self, offset: int) -> None:
         """The log ends at `offset` now: what follows will be other bytes than those that a sync under way is of."""

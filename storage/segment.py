@@ -158,6 +158,11 @@ class Segment:
         """Write one batch, given in parts. OSError leaves the segment as it was."""
         if self._is_index_write_due:
             self._write_pending()
+        # What noting the batch needs from files is read before: once it is written nothing may fail any more.
+        if self._max_timestamp is None:
+            _ = self.max_timestamp
+        if self._offset_index is None and self._bytes_since_index_entry > self._index_interval_bytes:
+            self._open_indexes()
         file = self._file
         if file is None:
             file = self.file
@@ -228,6 +233,14 @@ class Segment:
         self.time_index.append_entry(self.max_timestamp, self._max_timestamp_offset)
         self._write_pending()
         _ = self.offset_index.file, self.time_index.file
+
+    def sync_indexes(self) -> None:
+        """Write the indexes in full and sync them, waiting; at once when nothing happened since the log was opened."""
+        if self.size_bytes and not self._recent_offsets and self._offset_index is None and self._time_index is None:
+            return
+        self.write_indexes()
+        for file in self.index_files():
+            file.sync()
 
     def truncate_to(self, offset: int) -> None:
         """Drop the batches that end at or after `offset`."""
@@ -359,7 +372,8 @@ class Segment:
         for batch in scan(self.file, 0, size):
             self.note_batch(batch.header.size_bytes, batch.header.last_offset, batch.header.max_timestamp)
             self.write_indexes_when_due()
-        self.write_indexes()
+        # A loss of power must not leave less of them: an index that is merely short looks like any other.
+        self.sync_indexes()
 
     def _forget_batches(self) -> None:
         self.size_bytes = 0

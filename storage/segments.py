@@ -60,6 +60,11 @@ class Segments:
         self._list += segments
         self.active = self._list[-1]
 
+    def retire_recovered(self, segments: list[Segment]) -> None:
+        """Recovery made the indexes of these anew, and found files whose names nobody may have synced."""
+        self.retired = [segment for segment in segments if segment in self._list and segment is not self.active]
+        self.directory_change_count += 1
+
     def add(self, base_offset: int, config: LogConfig, now_ms: int, size_bytes: int = 0) -> Segment:
         """A new active segment, or one that was found."""
         segment = Segment(

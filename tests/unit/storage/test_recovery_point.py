@@ -114,13 +114,6 @@ def test_sync_that_was_not_done_is_asked_for_again(tmp_path: Path) -> None:
     assert names(log.files_to_sync(4)) == first
 
 
-def test_raised_log_start_raises_the_recovery_point(tmp_path: Path) -> None:
-    log = open_log(tmp_path)
-    append(log, 5)
-    log.increment_log_start_offset(4)
-    assert log.recovery_point == 4
-
-
 def test_new_leader_epoch_is_written_before_the_recovery_point_passes_it(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     append(log)
