@@ -4,7 +4,7 @@
 |--------------|---------------------------|------------------------------------------------------------------------|
 | new          | construction              |                                                                        |
 | registered   | `register`                | has a broker epoch; fenced, so that nobody is sent here                |
-| active       | `unfence`                 | heartbeats every `broker.heartbeat.interval.ms`                        |
+| active       | `unfence`                 | `keep_alive` sends heartbeats                                          |
 | shut down    | `shut_down`               | leads nothing any more; the controller has fenced it                   |
 
 The controller is in this process. Its answers come by the same decisions as for brokers elsewhere.
@@ -51,7 +51,6 @@ class BrokerLifecycle:
         incarnation_id: UUID,
         directories: Sequence[UUID],
         heartbeat_interval_ms: int,
-        loop: asyncio.AbstractEventLoop,
     ) -> None:
         self._controller = controller
         self._node_id = node_id
@@ -60,8 +59,6 @@ class BrokerLifecycle:
         self._directories = tuple(directories)
         self._offline_directories: set[UUID] = set()
         self._heartbeat_interval_ms = heartbeat_interval_ms
-        self._loop = loop
-        self._task: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
         self.broker_epoch = -1
 
@@ -97,10 +94,18 @@ class BrokerLifecycle:
         self._controller.touch_session(self._node_id)
 
     async def unfence(self) -> None:
-        """Asks to be let in, until it is, and goes on with heartbeats from there."""
+        """Asks to be let in, until it is."""
         while (await self._heartbeat()).is_fenced:
             await self._pause()
-        self._task = self._loop.create_task(self._keep_alive())
+
+    async def keep_alive(self) -> None:
+        """Sends a heartbeat every `broker.heartbeat.interval.ms`, until cancelled."""
+        while True:
+            await self._pause()
+            try:
+                await self._heartbeat()
+            except KafkaError as error:
+                logger.warning("heartbeat refused: broker_epoch=%d reason=%s", self.broker_epoch, error)
 
     def report_failed_directory(self, directory: UUID) -> None:
         """Tells the controller with a heartbeat of its own that the replicas there cannot be served (KIP-858)."""
@@ -109,24 +114,12 @@ class BrokerLifecycle:
 
     async def shut_down(self) -> None:
         """Hands leaderships over and leaves; goes ahead without the controller's blessing when that cannot be had."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
-            self._task = None
         try:
             for _ in range(SHUTDOWN_HEARTBEATS_MAX):
                 if (await self._heartbeat(wants_shutdown=True)).should_shut_down:
                     return
         except KafkaError as error:
             logger.warning("controlled shutdown refused: reason=%s", error)
-
-    async def _keep_alive(self) -> None:
-        while True:
-            await self._pause()
-            try:
-                await self._heartbeat()
-            except KafkaError as error:
-                logger.warning("heartbeat refused: broker_epoch=%d reason=%s", self.broker_epoch, error)
 
     async def _pause(self) -> None:
         """Until the next heartbeat is due, or there is something to tell."""

@@ -6,7 +6,6 @@ Exit status: 0 after a graceful stop, 1 when the node failed, 2 when it cannot s
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import signal
 import sys
@@ -15,16 +14,14 @@ from random import Random
 
 from ..protocol.errors import ConfigError
 from ..storage.files import DiskFiles
+from . import garbage
 from .config import NodeConfig
 from .server import Node
 
 logger = logging.getLogger(__name__)
 
 SWITCH_INTERVAL_S = 0.0001
-"""A thread of the executor that comes back from the disk hands the interpreter to the loop that soon (default: 5
-ms)."""
-GC_THRESHOLDS = (50_000, 20, 100)
-"""Requests leave no cycles, so the collector only has to look now and then."""
+"""A thread of the executor that has come back from the disk holds the loop up at most that long (default: 5 ms)."""
 
 
 def run(config: NodeConfig) -> int:
@@ -36,7 +33,7 @@ def run(config: NodeConfig) -> int:
         datefmt="%Y-%m-%dT%H:%M:%S",
     )
     sys.setswitchinterval(SWITCH_INTERVAL_S)
-    gc.set_threshold(*GC_THRESHOLDS)
+    garbage.set_thresholds()
     loop = new_event_loop()
     asyncio.set_event_loop(loop)
     try:
@@ -65,15 +62,20 @@ async def _run(config: NodeConfig, loop: asyncio.AbstractEventLoop) -> int:
     told_to_stop: asyncio.Future[str] = loop.create_future()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, _tell_to_stop, told_to_stop, number.name)
-    node = Node(config, DiskFiles(), loop=loop, wall_clock_ms=wall_clock_ms, random=Random())
+    node = Node(
+        config,
+        DiskFiles(),
+        loop=loop,
+        wall_clock_ms=wall_clock_ms,
+        random=Random(),
+        followers=(garbage.FreezeLargeChanges(),),
+    )
     try:
         await node.start()
     except ConfigError as error:
         sys.stderr.write(f"penstock: {error}\n")
         return 2
-    # What was made so far stays: the collector need not look at it ever again.
-    gc.collect()
-    gc.freeze()
+    garbage.freeze()
     await asyncio.wait({told_to_stop, node.failure}, return_when=asyncio.FIRST_COMPLETED)
     if node.failure.done():
         logger.critical("node failed: reason=%s", node.failure.result())

@@ -96,7 +96,6 @@ def join(
         incarnation_id=UUID(int=random.getrandbits(128), version=4),
         directories=directory_ids,
         heartbeat_interval_ms=config.broker_heartbeat_interval_ms,
-        loop=loop,
     )
     metadata = MetadataView()
     produces, fetches = Purgatory(loop, "Produce"), Purgatory(loop, "Fetch")

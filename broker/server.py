@@ -12,12 +12,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from random import Random
 from uuid import UUID
 
 from ..protocol.errors import ConfigError, KafkaError
 from ..quorum.consensus import ConsensusFailed
+from ..quorum.publishers import MetadataPublisher
 from ..storage.files import Files
 from ..storage.log_manager import LogManager
 from .config import NodeConfig
@@ -41,7 +42,9 @@ class Node:
         loop: asyncio.AbstractEventLoop,
         wall_clock_ms: Callable[[], int],
         random: Random,
+        followers: Sequence[MetadataPublisher] = (),
     ) -> None:
+        """`followers` hear of the metadata behind the node's own parts."""
         self.failure: asyncio.Future[str] = loop.create_future()
         self.bound_ports: Mapping[str, int] = {}
         """By listener name, once it has started."""
@@ -62,8 +65,9 @@ class Node:
             producer_id_expiration_ms=config.producer_id_expiration_ms,
             on_directory_failure=self._on_directory_failure,
         )
+        self._followers = followers
         self._parts: NodeParts | None = None
-        self._housekeeping: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
 
     @property
     def parts(self) -> NodeParts:
@@ -94,8 +98,9 @@ class Node:
             advertised = config.advertise(socket.gethostname(), self.bound_ports)
             await parts.lifecycle.register(advertised, previous_broker_epoch=previous_broker_epoch)
             await self._load_logs(parts)
-            self._housekeeping = self._loop.create_task(self._keep_house(parts))
             await parts.lifecycle.unfence()
+            self._start_task("heartbeats", parts.lifecycle.keep_alive())
+            self._start_task("housekeeping of logs", parts.housekeeping.run())
             # Accept in the turn in which the cluster has let this broker in: whoever gets through is served, and is
             # told of a broker that can be used.
             await parts.listeners.start()
@@ -115,13 +120,13 @@ class Node:
     async def stop(self) -> None:
         """Everything acknowledged is on disk, and the mark of a clean stop written, when this returns."""
         parts = self.parts
+        await self._stop_tasks()
         await parts.lifecycle.shut_down()
         parts.listeners.close()
         parts.produces.expire_all()
         parts.fetches.expire_all()
         await parts.listeners.drain(DRAIN_TIMEOUT_MS)
         await parts.dispatcher.stop()
-        await self._stop_housekeeping()
         await parts.flusher.drain()
         await self._logs.close(
             self._loop,
@@ -156,24 +161,29 @@ class Node:
         await self._logs.load(
             self._loop, config_of=lambda topic: parts.configs.log_config(image, topic), is_stray=is_stray
         )
-        parts.publishers.add(parts.partitions)
+        for follower in (parts.partitions, *self._followers):
+            parts.publishers.add(follower)
 
-    async def _keep_house(self, parts: NodeParts) -> None:
-        try:
-            await parts.housekeeping.run()
-        except Exception:
-            logger.exception("housekeeping failed")
-            self._fail("The housekeeping of logs failed, see the log.")
+    def _start_task(self, name: str, work: Coroutine[None, None, None]) -> None:
+        async def watch() -> None:
+            try:
+                await work
+            except Exception:
+                logger.exception("task failed: task=%s", name)
+                self._fail(f"The {name} ended by an unexpected error, see the log.")
 
-    async def _stop_housekeeping(self) -> None:
-        if self._housekeeping is not None:
-            self._housekeeping.cancel()
-            await asyncio.wait([self._housekeeping])
-            self._housekeeping = None
+        self._tasks.append(self._loop.create_task(watch()))
+
+    async def _stop_tasks(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        self._tasks.clear()
 
     async def _abandon(self) -> None:
         """Lets go of what a start that failed has got so far."""
-        await self._stop_housekeeping()
+        await self._stop_tasks()
         if self._parts is not None:
             self._parts.listeners.close()
             await self._parts.controller.stop()

@@ -30,6 +30,8 @@ from ..metadata_view import MetadataView
 from ..request import RequestContext
 from .values import NO_THROTTLE
 
+NOT_TOLD = -(2**31)
+
 
 def register(handlers: Handlers, metadata: MetadataView, partition_limit: int) -> None:
     """`partition_limit`: `max.request.partition.size.limit`."""
@@ -71,7 +73,7 @@ def describe_topic_partitions(
             if not has_all_topics:
                 is_valid = invalid_topic_name(name) is None
                 code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_valid else ErrorCode.INVALID_TOPIC_EXCEPTION
-                topics.append(_missing(name, code))
+                topics.append(_missing(name, code, TOPIC_AUTHORIZED_OPERATIONS))
             continue
         start = first_index if name == first_name else 0
         end = min(len(topic.partitions), start + remaining)
@@ -96,7 +98,7 @@ def describe_topic_partitions(
 def error_response(request: DescribeTopicPartitionsRequest, error: KafkaError) -> DescribeTopicPartitionsResponse:
     return DescribeTopicPartitionsResponse(
         throttle_time=NO_THROTTLE,
-        topics=tuple(_missing(topic.name, error.code) for topic in request.topics),
+        topics=tuple(_missing(topic.name, error.code, NOT_TOLD) for topic in request.topics),
     )
 
 
@@ -117,12 +119,12 @@ def _partition(
     )
 
 
-def _missing(name: str, code: ErrorCode) -> DescribeTopicPartitionsResponseTopic:
+def _missing(name: str, code: ErrorCode, operations: int) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
         error_code=kio_error(code),
         name=TopicName(name),
         topic_id=None,
         is_internal=name in INTERNAL_TOPICS,
         partitions=(),
-        topic_authorized_operations=i32(TOPIC_AUTHORIZED_OPERATIONS),
+        topic_authorized_operations=i32(operations),
     )
