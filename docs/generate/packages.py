@@ -65,7 +65,8 @@ def render(edges: Counter[tuple[str, str]]) -> str:
     height = TOP * 2 + ROW * (len(LAYERS) - 1) + BOX_HEIGHT
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif">',
-        '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
+        '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="11" markerHeight="11" '
+        'markerUnits="userSpaceOnUse" orient="auto">'
         '<path d="M0,0 L8,4 L0,8 z" fill="#5b6b7b"/></marker></defs>',
         f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>',
     ]
@@ -101,7 +102,7 @@ def _box(name: str, box: Box) -> str:
         'stroke="#33618f"/>'
         f'<text x="{box.x + 12}" y="{box.y + 22}" font-size="15" font-weight="bold" fill="#173a5e">{name}</text>'
         f'<text x="{box.x + BOX_WIDTH - 12}" y="{box.y + 22}" font-size="11" text-anchor="end" fill="#5b6b7b">'
-        f"{len(files)} modules, {lines:,} lines</text>"
+        f"{len(files)} module{'s' * (len(files) > 1)}, {lines:,} lines</text>"
         f'<text x="{box.x + 12}" y="{box.y + 45}" font-size="10" fill="#333333">{escape(purpose)}</text>'
     )
 
@@ -109,21 +110,24 @@ def _box(name: str, box: Box) -> str:
 def _first_sentence(file: Path) -> str:
     text = ast.get_docstring(ast.parse(file.read_text())) or ""
     sentence = text.split("\n\n")[0].split(". ")[0].replace("\n", " ")
-    return sentence if len(sentence) <= 72 else f"{sentence[:70]}…"
+    return sentence if len(sentence) <= 68 else f"{sentence[:66]}…"
 
 
 def _arrow(start: Box, end: Box, count: int, lane: int) -> str:
-    # Neighbouring layers get a straight arrow; longer ones bend outwards so that they pass beside the boxes between.
-    x1, y1, x2, y2 = start.center, start.y + BOX_HEIGHT, end.center, end.y
+    # Neighbouring layers get a straight arrow. A longer one leaves at the side that its target is on and swings around
+    # the boxes between.
     skipped = (end.y - start.y) // ROW - 1
-    shift = (lane % 5 - 2) * 16
-    x1, x2 = x1 + shift, x2 + shift
+    shift = (lane % 5 - 2) * 18
     if skipped < 1:
-        path, mark_x, mark_y = f"M{x1},{y1} L{x2},{y2 - 2}", (x1 + x2) // 2, (y1 + y2) // 2
+        x1, y1, x2, y2 = start.center + shift, start.y + BOX_HEIGHT, end.center + shift, end.y - 2
+        path, mark_x, mark_y = f"M{x1},{y1} L{x2},{y2}", (x1 + x2) // 2, (y1 + y2) // 2
     else:
-        side = 1 if lane % 2 else -1
-        bend = WIDTH // 2 + side * (BOX_WIDTH // 2 + 50 + skipped * 55)
-        path = f"M{x1},{y1} C{bend},{y1 + 30} {bend},{y2 - 30} {x2},{y2 - 2}"
+        towards = end.center - start.center or (1 if lane % 2 else -1)
+        side = 1 if towards > 0 else -1
+        x1, y1 = (start.x + BOX_WIDTH if side > 0 else start.x), start.y + BOX_HEIGHT // 2 + shift // 3
+        x2, y2 = end.center + side * (BOX_WIDTH // 4) + shift, end.y - 2
+        bend = max(x1, x2) + 25 + skipped * 22 if side > 0 else min(x1, x2) - 25 - skipped * 22
+        path = f"M{x1},{y1} C{bend},{y1 + 20} {bend},{y2 - 60} {x2},{y2}"
         mark_x, mark_y = (x1 + 6 * bend + x2) // 8, (y1 + y2) // 2
     width = 1 + min(count, 40) / 16
     return (
