@@ -7,8 +7,7 @@ reading pauses.
 
 Memory. All connections of a loop receive into one buffer, because an event loop fills it and hands it over in one step:
 complete frames are consumed before `buffer_updated` returns. A connection owns memory only while a frame is
-unfinished or waits to begin; that buffer grows as bytes arrive, never by what a frame announces, and is charged to
-`RequestMemory`.
+unfinished or waits to begin (`HeldFrames`).
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ from typing import cast
 from ..protocol.errors import CorruptData
 from ..protocol.messages import decode_header
 from .connection_limits import ConnectionLimits
+from .held_frames import HeldFrames
 from .outbox import Outbox
 from .request import Answer, CloseConnection, Request, RequestContext
 from .request_memory import RequestMemory
@@ -43,7 +43,6 @@ TURN_BYTES_MAX = 1024 * 1024
 """Begun in one go; then other connections have their turn."""
 FRAME_BYTES_MIN = 8
 """API key, version and correlation id."""
-HELD_BYTES_MIN = 1024
 IDLE_TICK_MS = 100
 """Idle connections are closed at most that much late."""
 
@@ -93,10 +92,8 @@ class Connection(asyncio.BufferedProtocol):
     """The protocol object of one accepted socket."""
 
     __slots__ = (
-        "_charged_bytes",
         "_context",
         "_exclusive",
-        "_filled",
         "_held",
         "_host",
         "_idle_tick",
@@ -108,13 +105,11 @@ class Connection(asyncio.BufferedProtocol):
         "_is_lost",
         "_is_muted",
         "_is_reading_paused",
-        "_is_waiting_for_memory",
         "_last_active_ms",
         "_listener_name",
         "_open_count",
         "_outbox",
         "_peer",
-        "_start",
         "_transport",
         "_turn_bytes",
         "_turn_requests",
@@ -128,11 +123,7 @@ class Connection(asyncio.BufferedProtocol):
         self._host = host
         self._listener_name = listener_name
         self._peer = ("", 0)
-        # Bytes kept: `_held[_start:_filled]` begins with a frame. None: the shared buffer is used.
-        self._held: memoryview | None = None
-        self._start = 0
-        self._filled = 0
-        self._charged_bytes = 0
+        self._held = HeldFrames(host.memory, self._update_reading)
         self._open_count = 0
         self._exclusive: Request | None = None
         self._turn_requests = 0
@@ -142,7 +133,6 @@ class Connection(asyncio.BufferedProtocol):
         self._is_beginning = False
         self._is_blocked = False
         self._is_continuing = False
-        self._is_waiting_for_memory = False
         self._is_reading_paused = False
         self._is_muted = False
         self._is_draining = False
@@ -176,8 +166,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - as the loop calls it
         held = self._held
-        if held is not None:
-            return held[self._filled :]
+        if held.view is not None:
+            return held.view[held.filled :]
         host = self._host
         return host.receive_view[:SCARCE_RECEIVE_BYTES] if host.memory.is_spent else host.receive_view
 
@@ -187,15 +177,13 @@ class Connection(asyncio.BufferedProtocol):
         self._touch()
         held = self._held
         # A read that did not fill its buffer has emptied the socket: whatever comes next comes in another turn.
-        if held is None:
-            if nbytes < RECEIVE_BUFFER_BYTES:
-                self._turn_requests = self._turn_bytes = 0
+        if held.view is None:
             view, end = host.receive_view, nbytes
         else:
-            self._filled += nbytes
-            if self._filled < len(held):
-                self._turn_requests = self._turn_bytes = 0
-            view, end = held, self._filled
+            held.filled += nbytes
+            view, end = held.view, held.filled
+        if end < len(view):
+            self._turn_requests = self._turn_bytes = 0
         self._keep(view, self._begin_frames(view, 0, end), end)
 
     def eof_received(self) -> None:
@@ -219,7 +207,7 @@ class Connection(asyncio.BufferedProtocol):
         host.limits.release(self._peer[0])
         host.counters.connections_closed += 1
         host.counters.bytes_out += self._outbox.sent_bytes
-        self._drop_held()
+        self._held.drop()
         self._exclusive = None
         for request in self._outbox.clear():
             request.is_connected = False
@@ -290,18 +278,6 @@ class Connection(asyncio.BufferedProtocol):
         logger.debug("connection closed: peer=%s:%d reason=idle for %d ms", *self._peer, idle_ms)
         self._is_closing = True
         self._transport.abort()
-
-    # Memory for requests.
-
-    def on_memory(self) -> None:
-        """The memory that growing was refused is there now."""
-        self._is_waiting_for_memory = False
-        held = self._held
-        assert held is not None
-        capacity = self._wanted_capacity(held)
-        self._charged_bytes += capacity - len(held)
-        self._replace_held(held[: self._filled], capacity)
-        self._update_reading()
 
     # Frames in.
 
@@ -387,71 +363,23 @@ class Connection(asyncio.BufferedProtocol):
             return
         self._turn_requests = self._turn_bytes = 0
         held = self._held
-        if held is None or self._is_waiting_for_memory:
+        if held.view is None or held.is_waiting:
             self._is_blocked = self._is_draining
             self._update_reading()
             return
-        self._keep(held, self._begin_frames(held, self._start, self._filled), self._filled)
+        view, end = held.view, held.filled
+        self._keep(view, self._begin_frames(view, held.start, end), end)
 
     def _unmute(self) -> None:
         self._is_muted = False
         self._continue_soon()
 
-    # Frames kept.
-
     def _keep(self, view: memoryview, start: int, end: int) -> None:
-        """Keeps `view[start:end]`, which begins with a frame that waits to begin or is unfinished."""
-        if self._is_closing or start == end:
-            self._drop_held()
-        elif view is self._held and self._is_blocked:
-            self._start = start
-        elif view is self._held and start == 0:
-            if end == len(view):
-                self._grow()
+        if self._is_closing:
+            self._held.drop()
         else:
-            self._drop_held()
-            self._hold(view[start:end])
+            self._held.keep(view, start, end, is_blocked=self._is_blocked)
         self._update_reading()
-
-    def _hold(self, rest: memoryview) -> None:
-        self._start = 0
-        self._filled = len(rest)
-        self._charged_bytes = len(rest)
-        self._host.memory.take(len(rest))
-        self._replace_held(rest, len(rest))
-        if not self._is_blocked:
-            self._grow()
-
-    def _grow(self) -> None:
-        """Makes room for more of the unfinished frame that fills the buffer, or waits for memory."""
-        held = self._held
-        assert held is not None
-        capacity = self._wanted_capacity(held)
-        if self._host.memory.try_take(self, capacity - len(held)):
-            self._charged_bytes += capacity - len(held)
-            self._replace_held(held, capacity)
-        else:
-            self._is_waiting_for_memory = True
-
-    def _wanted_capacity(self, held: memoryview) -> int:
-        """Never past the end of the frame, so that the next one begins in the shared buffer."""
-        if self._filled < 4:
-            return 4
-        frame_bytes: int = 4 + INT32.unpack_from(held, 0)[0]
-        return min(frame_bytes, max(2 * self._filled, HELD_BYTES_MIN))
-
-    def _replace_held(self, content: memoryview, capacity: int) -> None:
-        buffer = memoryview(bytearray(capacity))
-        buffer[: len(content)] = content
-        self._held = buffer
-
-    def _drop_held(self) -> None:
-        if self._held is not None:
-            self._held = None
-            self._start = self._filled = 0
-            self._is_waiting_for_memory = False
-            charged_bytes, self._charged_bytes = self._charged_bytes, 0
-            self._host.memory.give_back(self, charged_bytes)
 
     # State.
 
@@ -463,7 +391,7 @@ class Connection(asyncio.BufferedProtocol):
             self._continue_soon()
 
     def _update_reading(self) -> None:
-        should_pause = self._is_blocked or self._is_waiting_for_memory or self._is_closing
+        should_pause = self._is_blocked or self._held.is_waiting or self._is_closing
         if should_pause == self._is_reading_paused or self._transport.is_closing():
             return
         self._is_reading_paused = should_pause
