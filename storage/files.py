@@ -1,4 +1,4 @@
-"""Files and folders, as the rest of the node sees them. The only module that touches the operating system's.
+"""Files and folders, as the rest of the node sees them. Nobody else touches the operating system's.
 
 `Files` and `File` say what storage needs of a disk; `DiskFiles` is the real one, `memory_files.MemoryFiles` the one
 that loses power. Everything here is synchronous: what may take long runs by `loop.run_in_executor`. Paths are strings
@@ -13,12 +13,13 @@ import os
 import stat
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
-from errno import EACCES, EAGAIN, EDEADLK, EIO, EOPNOTSUPP, EWOULDBLOCK
+from errno import EAGAIN, EIO, EOPNOTSUPP
 from threading import Lock as Mutex
 from typing import Any, Final, Protocol
 from weakref import WeakValueDictionary
 
 from ..protocol.batches import Buffer
+from .disk_lock import DiskLock
 
 # More descriptors than this gain nothing: opening a file again costs microseconds. The soft limit of a process is often
 # 1,024, and connections need descriptors too.
@@ -87,6 +88,9 @@ class Files(Protocol):
     def make_directories(self, path: str) -> None:
         """The folder and those above it; the folders they are made in are synced. No error when it is there."""
 
+    def make_directory(self, path: str) -> None:
+        """One folder, in one that exists. Lasts once that is synced."""
+
     def remove(self, path: str) -> None: ...
 
     def remove_tree(self, path: str) -> None: ...
@@ -99,6 +103,9 @@ class Files(Protocol):
     def size(self, path: str) -> int: ...
 
     def read(self, path: str) -> bytes: ...
+
+    def write(self, path: str, data: bytes) -> None:
+        """Make the file `path` with `data`. Until it and its folder are synced, power loss leaves any part of that."""
 
     def write_atomically(self, path: str, data: bytes) -> None:
         """When this returns, `path` has `data` and keeps it; whatever happens before, it has that or what it had."""
@@ -159,8 +166,11 @@ class DiskFiles:
             return
         parent = os.path.dirname(path) or "."
         self.make_directories(parent)
-        os.mkdir(path, 0o755)
+        self.make_directory(path)
         self.sync_directory(parent)
+
+    def make_directory(self, path: str) -> None:
+        os.mkdir(path, 0o755)
 
     def remove(self, path: str) -> None:
         with self._mutex:
@@ -201,19 +211,17 @@ class DiskFiles:
         with open(path, "rb") as file:
             return file.read()
 
+    def write(self, path: str, data: bytes) -> None:
+        _write_file(path, data, is_synced=False)
+
     def write_atomically(self, path: str, data: bytes) -> None:
         temporary = path + ".tmp"
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
-        try:
-            _write_all(descriptor, (data,), 0)
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        _write_file(temporary, data, is_synced=True)
         self.rename(temporary, path)
         self.sync_directory(os.path.dirname(path) or ".")
 
     def lock(self, path: str) -> Lock:
-        return _DiskLock(path)
+        return DiskLock(path)
 
     def free_bytes(self, path: str) -> int:
         status = os.statvfs(path)
@@ -437,36 +445,14 @@ class _RecentAppends:
             oldest.recent_position = max(oldest.recent_position, min(end, oldest.size))
 
 
-class _DiskLock:
-    """A POSIX lock, the kind that the Java virtual machine takes: Apache Kafka and Penstock shut each other out."""
-
-    # A POSIX lock does not stop its own process, and closing any descriptor of the file would drop it.
-    _held: Final[set[tuple[int, int]]] = set()
-
-    def __init__(self, path: str) -> None:
-        busy = BlockingIOError(EWOULDBLOCK, f"{path} is held by another process, or twice by this one")
-        if os.path.exists(path) and _identity(os.stat(path)) in self._held:
-            raise busy
-        self._descriptor: int | None = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            os.close(self._descriptor)
-            if error.errno in (EAGAIN, EWOULDBLOCK, EDEADLK, EACCES):
-                raise busy from error
-            raise
-        self._identity = _identity(os.fstat(self._descriptor))
-        self._held.add(self._identity)
-
-    def release(self) -> None:
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
-            self._held.discard(self._identity)
-
-
-def _identity(status: os.stat_result) -> tuple[int, int]:
-    return status.st_dev, status.st_ino
+def _write_file(path: str, data: bytes, *, is_synced: bool) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+    try:
+        _write_all(descriptor, (data,), 0)
+        if is_synced:
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _write_all(descriptor: int, parts: Sequence[Buffer], position: int) -> int:

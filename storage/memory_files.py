@@ -106,15 +106,18 @@ class MemoryFiles:
     def make_directories(self, path: str) -> None:
         if self.is_directory(path):
             return
-        parent_path, _, name = path.rpartition("/")
+        parent_path = path.rpartition("/")[0]
         if parent_path:
             self.make_directories(parent_path)
+        self.make_directory(path)
+        self.sync_directory(parent_path)
+
+    def make_directory(self, path: str) -> None:
         self.note("make_directory", path)
-        parent = self._directory(parent_path)
+        parent, name = self._parent(path)
         if name in parent.entries:
             raise disk_error(EEXIST, path)
         parent.change(name, Directory(parent, name))
-        self.sync_directory(parent_path)
 
     def remove(self, path: str) -> None:
         self.note("remove", path)
@@ -160,11 +163,14 @@ class MemoryFiles:
         self.note("read", path)
         return bytes(self._file(path).data)
 
+    def write(self, path: str, data: bytes) -> None:
+        file = self.open(path, create=True)
+        file.truncate(0)
+        file.append((data,))
+
     def write_atomically(self, path: str, data: bytes) -> None:
-        temporary = self.open(path + ".tmp", create=True)
-        temporary.truncate(0)
-        temporary.append((data,))
-        temporary.sync()
+        self.write(path + ".tmp", data)
+        self.open(path + ".tmp").sync()
         self.rename(path + ".tmp", path)
         self.sync_directory(path.rpartition("/")[0])
 

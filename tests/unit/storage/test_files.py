@@ -181,3 +181,15 @@ def test_sizes_and_times(folder: str) -> None:
     assert files.modified_ms(f"{folder}/a") > 1_600_000_000_000
     assert files.is_directory(folder)
     assert not files.is_directory(f"{folder}/a")
+
+
+def test_written_file_replaces_what_was_there(folder: str) -> None:
+    files = DiskFiles()
+    files.make_directory(f"{folder}/topic-0")
+    files.write(f"{folder}/topic-0/a", b"longer")
+    files.write(f"{folder}/topic-0/a", b"short")
+    assert files.read(f"{folder}/topic-0/a") == b"short"
+    with pytest.raises(FileExistsError):
+        files.make_directory(f"{folder}/topic-0")
+    with pytest.raises(FileNotFoundError):
+        files.make_directory(f"{folder}/absent/topic-0")

@@ -301,3 +301,19 @@ def test_change_of_a_file_is_stamped_with_the_clock_given() -> None:
     now[0] = 9
     file.append((b"1",))
     assert files.modified_ms("/a") == 9
+
+
+def test_folder_and_file_that_were_not_synced_may_be_lost_whole_or_in_part() -> None:
+    found = set()
+    for seed in range(100):
+        files = in_memory()
+        files.make_directory("/data/topic-0")
+        files.write("/data/topic-0/a", b"12")
+        files.crash(Random(seed))
+        if not files.exists("/data/topic-0"):
+            found.add("no folder")
+        elif not files.exists("/data/topic-0/a"):
+            found.add("no file")
+        else:
+            found.add(files.read("/data/topic-0/a").decode())
+    assert {"no folder", "no file", "", "12"} <= found
