@@ -19,23 +19,25 @@ _VERSION: Final = "0"
 class LeaderEpochs:
     """Epochs and their start offsets, both rising."""
 
-    __slots__ = ("_epochs", "_starts", "change_count", "latest_epoch")
+    __slots__ = ("_epochs", "_starts", "latest_epoch")
 
     def __init__(self, entries: tuple[tuple[int, int], ...] = ()) -> None:
         self._epochs: list[int] = []
         self._starts: list[int] = []
         # -1 while there is none: read at every append.
         self.latest_epoch = -1
-        self.change_count = 0
         for epoch, start_offset in entries:
             self.assign(epoch, start_offset)
-        # That many times the entries changed since they were loaded.
-        self.change_count = 0
 
     @property
     def entries(self) -> tuple[tuple[int, int], ...]:
         """(epoch, start offset) pairs."""
         return tuple(zip(self._epochs, self._starts, strict=True))
+
+    def entries_below(self, end_offset: int) -> tuple[tuple[int, int], ...]:
+        """The entries that start below `end_offset`."""
+        slot = bisect_left(self._starts, end_offset)
+        return tuple(zip(self._epochs[:slot], self._starts[:slot], strict=True))
 
     def assign(self, epoch: int, start_offset: int) -> None:
         """`epoch` begins at `start_offset`. Entries that this makes impossible are dropped: the newer one is right."""
@@ -49,7 +51,6 @@ class LeaderEpochs:
         self._epochs.append(epoch)
         self._starts.append(start_offset)
         self.latest_epoch = epoch
-        self.change_count += 1
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int] | None:
         """(the largest epoch ≤ `epoch` known here, its end offset), or None when that cannot be told.
@@ -82,7 +83,6 @@ class LeaderEpochs:
         del self._epochs[:slot]
         del self._starts[:slot]
         self._starts[0] = log_start_offset
-        self.change_count += 1
 
     def truncate_from_end(self, end_offset: int) -> None:
         """Forget the epochs that start at `end_offset` or above."""
@@ -91,7 +91,6 @@ class LeaderEpochs:
             del self._epochs[slot:]
             del self._starts[slot:]
             self.latest_epoch = self._epochs[-1] if self._epochs else -1
-            self.change_count += 1
 
     def clear(self) -> None:
         self.truncate_from_end(0)

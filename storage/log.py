@@ -26,14 +26,16 @@ from ..protocol.errors import ErrorCode, KafkaError
 from .append_info import AppendInfo
 from .batch_validation import check_produced_batch
 from .config import LogConfig
-from .file_slice import NOTHING, FetchData, FileSlice
+from .file_names import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA
+from .file_slice import NOTHING, FetchData
 from .files import Files
 from .leader_epochs import LeaderEpochs, read_leader_epochs
-from .partition_metadata import agree_on_topic_id
+from .leftover_files import tidy
+from .partition_metadata import agree_on_topic_id, read_topic_id
 from .producer_snapshots import ProducerSnapshots
 from .producer_state import ProducerEntry, ProducerState
 from .record_validation import CODECS, recompress
-from .recovery import Damage, LoadedLog, load
+from .recovery import Damage, LoadedLog, load, make_folder
 from .recovery_point import RecoveryPoint, Syncable
 from .replay import replay_batch, replay_segments
 from .replicated_batches import check_replicated_batches
@@ -81,7 +83,14 @@ class Log:
         self.log_start_offset = loaded.log_start_offset
         self.log_end_offset = loaded.next_offset
         self.damage: Damage | None = loaded.damage
-        self._recovery_point = RecoveryPoint(loaded.files, loaded.segments, loaded.leader_epochs, loaded.recovery_point)
+        self._recovery_point = RecoveryPoint(
+            loaded.files,
+            loaded.segments,
+            loaded.leader_epochs,
+            loaded.recovery_point,
+            written_epochs=loaded.written_epochs or (),
+            is_folder_synced=loaded.is_folder_synced,
+        )
         self.config = loaded.config
 
     @classmethod
@@ -100,18 +109,25 @@ class Log:
         now_ms: int,
         producer_id_expiration_ms: int = DEFAULT_PRODUCER_ID_EXPIRATION_MS,
         random: Random | None = None,
+        is_identified: bool = False,
     ) -> "Log":
         """Open the log in `directory`, or make an empty one there that begins at `log_start_offset`.
 
         `is_clean` tells that the log was ended by `close`; else it is recovered from `recovery_point` on. What is lost
         below that point is told by `damage`. `random` is for `segment.jitter.ms`. KafkaError INCONSISTENT_TOPIC_ID when
-        the folder is another topic's.
+        the folder is another topic's; `is_identified` tells that it is known to be of `topic_id`.
+
+        Nothing of a new log is synced: that a partition exists is what the metadata says, its folder may be lost until
+        something that was acknowledged is to last in it. The first sync of the log covers the folder and its name too.
         """
-        if not files.exists(directory):
-            files.make_directories(directory)
-            recovery_point = log_start_offset
-        topic_id = agree_on_topic_id(files, directory, topic_id)
-        epochs = read_leader_epochs(files, directory)
+        is_new = not files.exists(directory)
+        if is_new:
+            make_folder(files, directory)
+        names = [] if is_new else tidy(files, directory)
+        if not is_identified:
+            found = read_topic_id(files, directory) if PARTITION_METADATA in names else None
+            topic_id = agree_on_topic_id(files, directory, topic_id, found=found)
+        epochs = read_leader_epochs(files, directory) if LEADER_EPOCH_CHECKPOINT in names else None
         loaded = LoadedLog(
             files=files,
             directory=directory,
@@ -121,11 +137,17 @@ class Log:
             producers=ProducerState(f"{topic}-{partition}", producer_id_expiration_ms),
             snapshots=ProducerSnapshots(files, directory, []),
             leader_epochs=LeaderEpochs(epochs or ()),
+            written_epochs=epochs,
+            is_new=is_new,
             log_start_offset=log_start_offset,
-            recovery_point=recovery_point,
+            recovery_point=log_start_offset if is_new else recovery_point,
         )
-        load(loaded, is_clean=is_clean, has_epoch_checkpoint=epochs is not None)
+        load(loaded, names, is_clean=is_clean)
         return cls(loaded, topic=topic, partition=partition, topic_id=topic_id)
+
+    def identify(self, topic_id: UUID) -> None:
+        """Write down whose log this is when a power loss took that. KafkaError INCONSISTENT_TOPIC_ID."""
+        self.topic_id = agree_on_topic_id(self._files, self.directory, topic_id, found=self.topic_id)
 
     @property
     def directory(self) -> str:
@@ -278,31 +300,9 @@ class Log:
             )
         if start_offset >= end_offset or start_offset == log_end_offset:
             return NOTHING
-        segment = self._segments.active
-        if start_offset < segment.base_offset:
-            segment = self._segments[self._segments.slot_of(start_offset)]
-        place = segment.locate(start_offset)
-        while place is None:
-            # Offsets that compaction took from the end of the segment.
-            slot = self._segments.slot_of(segment.base_offset) + 1
-            if slot == len(self._segments):
-                return NOTHING
-            segment = self._segments[slot]
-            place = segment.locate(start_offset)
-        position, batch_size = place
-        limit = segment.size_bytes
-        if end_offset < log_end_offset:
-            end = segment.locate(end_offset)
-            if end is not None:
-                limit = end.position
-        size = limit - position
-        if size > max_bytes:
-            size = max_bytes
-            if min_one_batch and size < batch_size:
-                size = batch_size
-        if size <= 0 or limit <= position:
-            return NOTHING
-        return FetchData((FileSlice(segment.file, position, size),), size)
+        return self._segments.read(
+            start_offset, end_offset, log_end_offset, max_bytes=max_bytes, min_one_batch=min_one_batch
+        )
 
     def offset_for_timestamp(self, timestamp_ms: int, end_offset: int) -> TimestampOffset | None:
         """The first record below `end_offset` whose timestamp is at least `timestamp_ms`."""
@@ -317,13 +317,7 @@ class Log:
 
     def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
         """The aborted transactions that have records in [start_offset, end_offset)."""
-        found = []
-        for segment in self._segments.from_slot(self._segments.slot_of(start_offset)):
-            some, is_complete = segment.transaction_index.collect(start_offset, end_offset)
-            found += some
-            if is_complete:
-                break
-        return found
+        return self._segments.aborted_transactions(start_offset, end_offset)
 
     def last_stable_offset(self, high_watermark: int) -> int:
         """What a read_committed consumer may read up to: at most the high watermark."""
@@ -445,9 +439,11 @@ class Log:
         if self.damage is None:
             self._producers.end_offset = self.log_end_offset
             self._snapshots.take(self._producers)
-            self._segments.active.sync_indexes()
-            if self._recovery_point.has_unwritten_epochs:
-                self._recovery_point.leader_epoch_checkpoint().sync()
+            if self._segments.active.size_bytes:
+                self._segments.active.sync_indexes()
+            epochs = self._recovery_point.unwritten_epochs(self.log_end_offset)
+            if epochs is not None:
+                epochs.sync()
         self.close_files()
 
     def close_files(self) -> None:

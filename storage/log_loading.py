@@ -10,12 +10,12 @@ from uuid import UUID
 from ..protocol.errors import ConfigError, CorruptData
 from .checkpoints import LOG_START_OFFSETS, RECOVERY_POINTS, TopicPartition
 from .config import LogConfig
-from .file_names import PARTITION_METADATA
+from .file_names import LOG
 from .files import Files
 from .folder_names import FolderKind, folder_name, parse_folder_name
 from .log import Log
 from .log_directory import LogDirectory
-from .partition_metadata import decode_partition_metadata
+from .partition_metadata import read_topic_id
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +32,8 @@ class LogFolder:
     partition: int
     # None when the folder does not know it.
     topic_id: UUID | None = None
+    # Nobody can tell whose they are: a log is not synced before its topic id is, so they were not either.
+    has_unidentified_records: bool = False
     # Why it cannot be opened.
     error: CorruptData | None = None
 
@@ -116,8 +118,9 @@ def open_logs(
                 now_ms=settings.now_ms,
                 producer_id_expiration_ms=settings.producer_id_expiration_ms,
                 random=settings.random,
+                is_identified=folder.topic_id is not None,
             )
-            if not directory.has_clean_shutdown and log.damage is None:
+            if log.unflushed_records > 0 and log.damage is None:
                 log.flush()
         except (CorruptData, OSError) as error:
             opened.append(error)
@@ -127,11 +130,13 @@ def open_logs(
 
 
 def _look_into(files: Files, path: str, topic: str, partition: int) -> LogFolder:
-    metadata = f"{path}/{PARTITION_METADATA}"
-    if not files.exists(metadata):
-        return LogFolder(path=path, topic=topic, partition=partition)
     try:
-        topic_id = decode_partition_metadata(files.read(metadata), metadata)
+        topic_id = read_topic_id(files, path)
     except CorruptData as error:
         return LogFolder(path=path, topic=topic, partition=partition, error=error)
-    return LogFolder(path=path, topic=topic, partition=partition, topic_id=topic_id)
+    has_records = topic_id is None and any(
+        name.endswith(LOG) and files.size(f"{path}/{name}") for name in files.list_directory(path)
+    )
+    return LogFolder(
+        path=path, topic=topic, partition=partition, topic_id=topic_id, has_unidentified_records=has_records
+    )

@@ -116,8 +116,9 @@ class LogManager:
     ) -> None:
         """Open every log, recovering those of directories that were not closed.
 
-        Folders of partitions for which `is_stray` holds are renamed to `….-stray`: they are kept, but not opened.
-        ConfigError when two directories have a log of the same partition.
+        Folders of partitions for which `is_stray` holds are renamed to `….-stray`: they are kept, but not opened. So
+        are those with records that name no topic id: they may be of a deleted topic of the same name. ConfigError when
+        two directories have a log of the same partition.
         """
         found: dict[LogDirectory, list[LogFolder]] = {}
         for directory in self.directories:
@@ -165,6 +166,8 @@ class LogManager:
         """
         log = self.get(topic, partition)
         if log is not None:
+            if log.topic_id != topic_id:
+                self._identify(log, topic_id)
             return log
         key = topic, partition
         if key in self._offline:
@@ -272,7 +275,9 @@ class LogManager:
             raise ConfigError(f"No log directory can be used; {first.path}: {first.error}.")
 
     def _set_stray_aside(self, folder: LogFolder, is_stray: Callable[[str, int, UUID | None], bool]) -> bool:
-        if folder.error is not None or not is_stray(folder.topic, folder.partition, folder.topic_id):
+        if folder.error is not None:
+            return False
+        if not folder.has_unidentified_records and not is_stray(folder.topic, folder.partition, folder.topic_id):
             return False
         self._move_aside(folder.path, folder.topic, folder.partition, FolderKind.STRAY, None)
         return True
@@ -317,6 +322,13 @@ class LogManager:
             self._logs.setdefault(folder.topic, {})[folder.partition] = log
             if log.damage is not None:
                 logger.error("log damaged: partition=%s damage=%s", log.name, log.damage)
+
+    def _identify(self, log: Log, topic_id: UUID) -> None:
+        try:
+            log.identify(topic_id)
+        except OSError as error:
+            self.on_error(log.directory, error)
+            raise
 
     def _choose_directory(self, directory_id: UUID | None) -> LogDirectory:
         online = [directory for directory in self.directories if directory.is_online]
@@ -412,5 +424,7 @@ def start_offset_to_checkpoint(log: Log) -> int | None:
 def _close_logs(logs: list[Log]) -> None:
     """In the executor."""
     for log in logs:
-        log.flush()
+        # One without a batch has nothing to lose but its folder, which is made anew; so idle ones cost no sync.
+        if log.log_end_offset > 0:
+            log.flush()
         log.close()

@@ -6,19 +6,27 @@ topic_id: <the 16 bytes in URL-safe base64, without padding>
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as Base64Error
+from typing import Final
 from uuid import UUID
 
 from ..protocol.errors import CorruptData, ErrorCode, KafkaError
 from .file_names import PARTITION_METADATA
 from .files import Files
 
+_HEAD: Final = b"version: 0\ntopic_id: "
+# With the 22 digits of the id.
+_SIZE_BYTES: Final = 43
+
 
 def encode_partition_metadata(topic_id: UUID) -> bytes:
-    return b"version: 0\ntopic_id: " + urlsafe_b64encode(topic_id.bytes).rstrip(b"=")
+    return _HEAD + urlsafe_b64encode(topic_id.bytes).rstrip(b"=")
 
 
-def decode_partition_metadata(data: bytes, path: str) -> UUID:
-    """CorruptData when `data` is not such a file."""
+def decode_partition_metadata(data: bytes, path: str) -> UUID | None:
+    """None when it is what a loss of power leaves of a file that was never synced; CorruptData when it is not valid."""
+    written = data.partition(b"\0")[0]
+    if len(written) < _SIZE_BYTES and (written.startswith(_HEAD) or _HEAD.startswith(written)):
+        return None
     fields = dict(line.split(": ", 1) for line in data.decode("ascii", "replace").splitlines() if ": " in line)
     try:
         if fields["version"] != "0":
@@ -28,16 +36,23 @@ def decode_partition_metadata(data: bytes, path: str) -> UUID:
         raise CorruptData(f"{path} names no topic id") from None
 
 
-def agree_on_topic_id(files: Files, directory: str, topic_id: UUID | None) -> UUID | None:
-    """The topic id of the folder, which gets `topic_id` when it has none. KafkaError INCONSISTENT_TOPIC_ID else."""
+def read_topic_id(files: Files, directory: str) -> UUID | None:
+    """The topic id of a partition's folder, None when it has none. CorruptData."""
     path = f"{directory}/{PARTITION_METADATA}"
-    if files.exists(path):
-        found = decode_partition_metadata(files.read(path), path)
-        if topic_id is not None and topic_id != found:
-            raise KafkaError(
-                ErrorCode.INCONSISTENT_TOPIC_ID, f"{directory} belongs to the topic id {found}, not to {topic_id}"
-            )
-        return found
-    if topic_id is not None:
-        files.write_atomically(path, encode_partition_metadata(topic_id))
-    return topic_id
+    return decode_partition_metadata(files.read(path), path) if files.exists(path) else None
+
+
+def agree_on_topic_id(files: Files, directory: str, topic_id: UUID | None, *, found: UUID | None) -> UUID | None:
+    """The topic id of the folder, `found` there, or else `topic_id`, which it gets. KafkaError INCONSISTENT_TOPIC_ID.
+
+    The file is not synced: that is done when the log is for the first time (`recovery_point.py`).
+    """
+    if found is None:
+        if topic_id is not None:
+            files.write(f"{directory}/{PARTITION_METADATA}", encode_partition_metadata(topic_id))
+        return topic_id
+    if topic_id not in (None, found):
+        raise KafkaError(
+            ErrorCode.INCONSISTENT_TOPIC_ID, f"{directory} belongs to the topic id {found}, not to {topic_id}"
+        )
+    return found

@@ -18,7 +18,6 @@ from .config import LogConfig
 from .file_names import LOG, OFFSET_INDEX, TIME_INDEX, offsets_with, segment_file
 from .files import Files
 from .leader_epochs import LeaderEpochs
-from .leftover_files import tidy
 from .offset_index import MAX_RELATIVE_OFFSET
 from .producer_snapshots import ProducerSnapshots
 from .producer_state import ProducerState
@@ -52,12 +51,18 @@ class LoadedLog:
     producers: ProducerState
     snapshots: ProducerSnapshots
     leader_epochs: LeaderEpochs
+    # What the file says; None when there is no intact one.
+    written_epochs: tuple[tuple[int, int], ...] | None
+    # The folder was made just now.
+    is_new: bool
     # As checkpointed; then as it is.
     log_start_offset: int
     recovery_point: int
 
     segments: Segments
     next_offset: int = 0
+    # Whether a power loss cannot take the folder, or a name in it, any more.
+    is_folder_synced: bool = False
     damage: Damage | None = None
     # Segments after the damage: their files stay, nobody reads them.
     beyond_damage: list[Segment] = field(default_factory=list)
@@ -68,9 +73,15 @@ class LoadedLog:
         return self.recovery_point if self.recovery_point > self.log_start_offset else 0
 
 
-def load(log: LoadedLog, *, is_clean: bool, has_epoch_checkpoint: bool) -> None:
-    """Find the segments and everything else of the log in its folder, which exists. See the module for the rules."""
-    names = tidy(log.files, log.directory)
+def make_folder(files: Files, directory: str) -> None:
+    parent = directory.rpartition("/")[0]
+    if not files.exists(parent):
+        files.make_directories(parent)
+    files.make_directory(directory)
+
+
+def load(log: LoadedLog, names: list[str], *, is_clean: bool) -> None:
+    """Find the segments and everything else of the log in its folder, which has `names`, by the rules above."""
     for base_offset in offsets_with(names, LOG):
         size = log.files.size(segment_file(log.directory, base_offset, LOG))
         log.segments.add(base_offset, log.config, log.now_ms, size)
@@ -91,7 +102,7 @@ def load(log: LoadedLog, *, is_clean: bool, has_epoch_checkpoint: bool) -> None:
     elif len(log.segments) == 0:
         log.segments.create(log.next_offset, log.config, log.now_ms)
     log.log_start_offset = max(log.log_start_offset, log.segments[0].base_offset)
-    if not has_epoch_checkpoint or (not is_clean and _begins_late(log)):
+    if log.written_epochs is None or (not is_clean and _begins_late(log)):
         log.leader_epochs.clear()
         for segment in log.segments:
             for batch in scan(segment.file, 0, segment.size_bytes):
@@ -99,6 +110,8 @@ def load(log: LoadedLog, *, is_clean: bool, has_epoch_checkpoint: bool) -> None:
     log.leader_epochs.truncate_from_end(log.next_offset)
     log.leader_epochs.truncate_from_start(log.log_start_offset)
     log.recovery_point = log.next_offset if is_clean else min(log.recovery_point, log.next_offset)
+    # Nobody syncs a log that never had a batch; of any other, what is below the recovery point was synced.
+    log.is_folder_synced = not log.is_new and log.next_offset > 0 and log.recovery_point == log.next_offset
 
 
 def _begins_late(log: LoadedLog) -> bool:

@@ -6,13 +6,14 @@
 
 Synced are the log files; the indexes of segments that became inactive (those of the active one are made anew by
 recovery); the leader epochs, which recovery finds only in batches above the recovery point; and the folder, for the
-names in it.
+names in it. The first sync also covers what says whose log it is, and the name of the folder: until then nothing in it
+was promised to last, so that making a log waits for no disk.
 """
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from .file_names import LEADER_EPOCH_CHECKPOINT
+from .file_names import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA
 from .files import Files
 from .leader_epochs import LeaderEpochs, encode_leader_epochs
 from .segment import Segment
@@ -30,7 +31,7 @@ class _Sync(NamedTuple):
 
     end_offset: int
     retired: tuple[Segment, ...]
-    epoch_change_count: int
+    epochs: tuple[tuple[int, int], ...]
     directory_change_count: int
 
 
@@ -38,6 +39,7 @@ class RecoveryPoint:
     __slots__ = (
         "_epochs_written",
         "_files",
+        "_is_folder_synced",
         "_leader_epochs",
         "_names_synced",
         "_segments",
@@ -45,20 +47,27 @@ class RecoveryPoint:
         "offset",
     )
 
-    def __init__(self, files: Files, segments: Segments, leader_epochs: LeaderEpochs, offset: int) -> None:
+    def __init__(
+        self,
+        files: Files,
+        segments: Segments,
+        leader_epochs: LeaderEpochs,
+        offset: int,
+        *,
+        written_epochs: tuple[tuple[int, int], ...],
+        is_folder_synced: bool,
+    ) -> None:
         self._files = files
         self._segments = segments
         self._leader_epochs = leader_epochs
         # Everything below is synced.
         self.offset = offset
-        # Change counts up to which the leader epochs and the folder are.
-        self._epochs_written = 0
+        # What is in the file.
+        self._epochs_written = written_epochs
+        self._is_folder_synced = is_folder_synced
+        # The change count up to which the names in the folder are.
         self._names_synced = 0
         self._sync: _Sync | None = None
-
-    @property
-    def has_unwritten_epochs(self) -> bool:
-        return self._leader_epochs.change_count != self._epochs_written
 
     def files_to_sync(self, end_offset: int) -> Sequence[Syncable]:
         """What must be synced before `mark_flushed(end_offset)`. One sync at a time."""
@@ -66,14 +75,19 @@ class RecoveryPoint:
         to_sync: list[Syncable] = [*segments.log_files(self.offset, end_offset)]
         for segment in segments.retired:
             to_sync += segment.index_files()
-        if self.has_unwritten_epochs:
-            to_sync.append(self.leader_epoch_checkpoint())
-        if segments.directory_change_count != self._names_synced:
+        epochs = self.unwritten_epochs(max(end_offset, self.offset))
+        if epochs is not None:
+            to_sync.append(epochs)
+        if not self._is_folder_synced:
+            to_sync.append(_PartitionMetadata(self._files, segments.directory))
+            to_sync.append(_Directory(self._files, segments.directory))
+            to_sync.append(_Directory(self._files, segments.directory.rpartition("/")[0]))
+        elif segments.directory_change_count != self._names_synced:
             to_sync.append(_Directory(self._files, segments.directory))
         self._sync = _Sync(
             end_offset,
             tuple(segments.retired),
-            self._leader_epochs.change_count,
+            self._epochs_written if epochs is None else epochs.entries,
             segments.directory_change_count,
         )
         return to_sync
@@ -84,7 +98,8 @@ class RecoveryPoint:
         if sync is None:
             return
         self._sync = None
-        self._epochs_written = sync.epoch_change_count
+        self._epochs_written = sync.epochs
+        self._is_folder_synced = True
         self._names_synced = sync.directory_change_count
         segments = self._segments
         retired = segments.retired = [segment for segment in segments.retired if segment not in sync.retired]
@@ -99,31 +114,49 @@ class RecoveryPoint:
         self.offset = min(self.offset, offset)
         self._sync = None
 
-    def leader_epoch_checkpoint(self) -> Syncable:
-        """What writes the leader epochs as they are now."""
-        return _LeaderEpochCheckpoint(
-            self._files, self._segments.directory, encode_leader_epochs(self._leader_epochs.entries)
-        )
+    def unwritten_epochs(self, end_offset: int) -> "_LeaderEpochCheckpoint | None":
+        """What writes the leader epochs that begin below `end_offset`, unless the file has just these.
+
+        An epoch that begins there has no batch yet: opening the log would drop it.
+        """
+        entries = self._leader_epochs.entries_below(end_offset)
+        if entries == self._epochs_written:
+            return None
+        return _LeaderEpochCheckpoint(self._files, self._segments.directory, entries)
 
 
 class _Directory:
-    __slots__ = ("_files", "_path")
+    __slots__ = ("_files", "path")
 
     def __init__(self, files: Files, path: str) -> None:
         self._files = files
-        self._path = path
+        self.path = path
 
     def sync(self) -> None:
-        self._files.sync_directory(self._path)
+        self._files.sync_directory(self.path)
+
+
+class _PartitionMetadata:
+    __slots__ = ("_files", "path")
+
+    def __init__(self, files: Files, directory: str) -> None:
+        self._files = files
+        self.path = f"{directory}/{PARTITION_METADATA}"
+
+    def sync(self) -> None:
+        if self._files.exists(self.path):
+            file = self._files.open(self.path)
+            file.sync()
+            file.close()
 
 
 class _LeaderEpochCheckpoint:
-    __slots__ = ("_data", "_files", "_path")
+    __slots__ = ("_files", "entries", "path")
 
-    def __init__(self, files: Files, directory: str, data: bytes) -> None:
+    def __init__(self, files: Files, directory: str, entries: tuple[tuple[int, int], ...]) -> None:
         self._files = files
-        self._path = f"{directory}/{LEADER_EPOCH_CHECKPOINT}"
-        self._data = data
+        self.path = f"{directory}/{LEADER_EPOCH_CHECKPOINT}"
+        self.entries = entries
 
     def sync(self) -> None:
-        self._files.write_atomically(self._path, self._data)
+        self._files.write_atomically(self.path, encode_leader_epochs(self.entries))

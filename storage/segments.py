@@ -5,8 +5,10 @@ from collections.abc import Iterator
 from random import Random
 
 from .config import LogConfig
+from .file_slice import NOTHING, FetchData, FileSlice
 from .files import File, Files
 from .segment import Segment
+from .transaction_index import AbortedTransaction
 
 
 class Segments:
@@ -54,6 +56,46 @@ class Segments:
     def slot_of(self, offset: int) -> int:
         """Which segment `offset` lies in; the first when it is below all."""
         return max(bisect_right(self._list, offset, key=_base_offset_of) - 1, 0)
+
+    def read(
+        self, start_offset: int, end_offset: int, log_end_offset: int, *, max_bytes: int, min_one_batch: bool
+    ) -> FetchData:
+        """See `Log.read`, which has checked that `start_offset` is in the log and below its end."""
+        segment = self.active
+        if start_offset < segment.base_offset:
+            segment = self._list[self.slot_of(start_offset)]
+        place = segment.locate(start_offset)
+        while place is None:
+            # Offsets that compaction took from the end of the segment.
+            slot = self.slot_of(segment.base_offset) + 1
+            if slot == len(self._list):
+                return NOTHING
+            segment = self._list[slot]
+            place = segment.locate(start_offset)
+        position, batch_size = place
+        limit = segment.size_bytes
+        if end_offset < log_end_offset:
+            end = segment.locate(end_offset)
+            if end is not None:
+                limit = end.position
+        size = limit - position
+        if size > max_bytes:
+            size = max_bytes
+            if min_one_batch and size < batch_size:
+                size = batch_size
+        if size <= 0 or limit <= position:
+            return NOTHING
+        return FetchData((FileSlice(segment.file, position, size),), size)
+
+    def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
+        """Those that have records in [start_offset, end_offset)."""
+        found = []
+        for segment in self._list[self.slot_of(start_offset) :]:
+            some, is_complete = segment.transaction_index.collect(start_offset, end_offset)
+            found += some
+            if is_complete:
+                break
+        return found
 
     def adopt(self, segments: list[Segment]) -> None:
         """Segments that exist, at the end."""

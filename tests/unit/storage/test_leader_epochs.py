@@ -12,7 +12,6 @@ def test_epoch_is_assigned_once() -> None:
     epochs.assign(2, 6)
     epochs.assign(2, 9)
     assert epochs.entries == ((2, 6),)
-    assert epochs.change_count == 1
 
 
 @pytest.mark.parametrize(
@@ -68,7 +67,6 @@ def test_truncation_from_start_keeps_the_epoch_that_reaches_over(
     epochs = LeaderEpochs(((2, 5), (3, 10), (4, 15)))
     epochs.truncate_from_start(offset)
     assert epochs.entries == left
-    assert (epochs.change_count > 0) == (left != ((2, 5), (3, 10), (4, 15)))
 
 
 @pytest.mark.parametrize(
@@ -93,3 +91,9 @@ def test_file_is_kafkas_checkpoint() -> None:
 def test_broken_file_is_corrupt(data: bytes) -> None:
     with pytest.raises(CorruptData):
         decode_leader_epochs(data, "f")
+
+
+@pytest.mark.parametrize(("end_offset", "count"), [(0, 0), (5, 0), (6, 1), (10, 1), (15, 2), (16, 3)])
+def test_epoch_without_a_batch_is_not_below_the_end(end_offset: int, count: int) -> None:
+    epochs = LeaderEpochs(((2, 5), (3, 10), (4, 15)))
+    assert epochs.entries_below(end_offset) == epochs.entries[:count]

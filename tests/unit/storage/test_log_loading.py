@@ -16,13 +16,15 @@ NOW_MS = 1_700_000_000_000
 TOPIC_ID = UUID(int=7)
 
 
-def start(files: MemoryFiles) -> LogManager:
+def start(files: MemoryFiles, current: UUID = TOPIC_ID) -> LogManager:
     manager = LogManager(files, ["/data"], node_id=1, random=Random(3), wall_clock_ms=lambda: NOW_MS)
     manager.open_directories()
 
     async def load() -> None:
         await manager.load(
-            asyncio.get_running_loop(), config_of=lambda _: LogConfig(), is_stray=lambda _topic, _partition, _id: False
+            asyncio.get_running_loop(),
+            config_of=lambda _: LogConfig(),
+            is_stray=lambda _topic, _partition, topic_id: topic_id not in (None, current),
         )
 
     asyncio.run(load())
@@ -49,3 +51,104 @@ def test_what_recovery_counts_as_stored_survives_a_loss_of_power(seed: int) -> N
     after_power_loss = start(files).get("orders", 0)
     assert after_power_loss is not None
     assert after_power_loss.log_end_offset == 2
+
+
+def stop(manager: LogManager) -> None:
+    async def close() -> None:
+        await manager.close(asyncio.get_running_loop())
+
+    asyncio.run(close())
+
+
+def syncs(files: MemoryFiles) -> int:
+    return files.operation_counts["sync"] + files.operation_counts["sync_directory"]
+
+
+def test_logs_are_made_and_closed_and_loaded_without_a_sync_for_each() -> None:
+    counts = []
+    for partitions in (1, 100):
+        files = MemoryFiles(now_ms=lambda: NOW_MS)
+        manager = start(files)
+        for partition in range(partitions):
+            log = manager.get_or_create("orders", partition, TOPIC_ID, LogConfig())
+            log.assign_leader_epoch(3)
+        stop(manager)
+        loaded = start(files)
+        assert sum(1 for _ in loaded.logs) == partitions
+        files.kill()
+        assert sum(1 for _ in start(files).logs) == partitions
+        counts.append(syncs(files))
+    assert counts[0] == counts[1]
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_log_that_was_synced_once_survives_a_loss_of_power_with_its_topic_id(seed: int) -> None:
+    files = MemoryFiles(now_ms=lambda: NOW_MS)
+    manager = start(files)
+    for partition in range(2):
+        manager.get_or_create("orders", partition, TOPIC_ID, LogConfig())
+    log = manager.get_or_create("orders", 2, TOPIC_ID, LogConfig())
+    append(log, b"synced")
+    log.flush()
+    files.crash(Random(seed))
+    found = start(files).get("orders", 2)
+    assert found is not None
+    assert (found.log_end_offset, found.topic_id) == (1, TOPIC_ID)
+
+
+@pytest.mark.parametrize("is_clean", [False, True])
+@pytest.mark.parametrize("seed", range(50))
+def test_log_that_a_loss_of_power_took_in_part_is_made_anew(seed: int, is_clean: bool) -> None:
+    files = MemoryFiles(now_ms=lambda: NOW_MS)
+    manager = start(files)
+    manager.get_or_create("orders", 0, TOPIC_ID, LogConfig())
+    if is_clean:
+        stop(manager)
+    files.crash(Random(seed))
+    log = start(files).get_or_create("orders", 0, TOPIC_ID, LogConfig())
+    append(log, b"first")
+    log.flush()
+    files.crash(Random(seed))
+    found = start(files).get("orders", 0)
+    assert found is not None
+    assert (found.log_end_offset, found.topic_id, found.damage) == (1, TOPIC_ID, None)
+
+
+def test_records_of_a_deleted_topic_never_come_back_in_one_of_the_same_name() -> None:
+    is_set_aside = False
+    for seed in range(300):
+        files = MemoryFiles(now_ms=lambda: NOW_MS)
+        manager = start(files)
+        append(manager.get_or_create("orders", 0, TOPIC_ID, LogConfig()), b"never synced")
+        manager.delete("orders", 0)
+        newer = UUID(int=8)
+        manager.get_or_create("orders", 0, newer, LogConfig())
+        files.crash(Random(seed))
+        manager = start(files, newer)
+        found = manager.get("orders", 0)
+        assert found is None or (found.topic_id, found.log_end_offset) in {(newer, 0), (None, 0)}, seed
+        assert manager.get_or_create("orders", 0, newer, LogConfig()).topic_id == newer
+        is_set_aside |= any("-stray" in name for name in files.list_directory("/data"))
+    assert is_set_aside
+
+
+@pytest.mark.parametrize("data", [b"", bytes(43), b"version: 0\ntopic_id: AA", b"version: 0\ntopic_id: AA" + bytes(20)])
+def test_torn_partition_metadata_of_an_empty_log_is_written_again(data: bytes) -> None:
+    files = MemoryFiles(now_ms=lambda: NOW_MS)
+    start(files).get_or_create("orders", 0, TOPIC_ID, LogConfig())
+    files.write("/data/orders-0/partition.metadata", data)
+    files.kill()
+    assert start(files).get_or_create("orders", 0, TOPIC_ID, LogConfig()).topic_id == TOPIC_ID
+    files.kill()
+    found = start(files).get("orders", 0)
+    assert found is not None
+    assert found.topic_id == TOPIC_ID
+
+
+def test_partition_metadata_that_no_loss_of_power_leaves_takes_the_log_offline() -> None:
+    files = MemoryFiles(now_ms=lambda: NOW_MS)
+    start(files).get_or_create("orders", 0, TOPIC_ID, LogConfig())
+    files.write("/data/orders-0/partition.metadata", b"version: 1\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA")
+    files.kill()
+    with pytest.raises(OSError, match="version 1"):
+        start(files).get_or_create("orders", 0, TOPIC_ID, LogConfig())

@@ -36,8 +36,8 @@ def append(log: Log, count: int = 1, *, epoch: int = 0) -> None:
 
 
 def names(to_sync: Sequence[Syncable]) -> list[str]:
-    """File names; what is no file by the name of its type."""
-    return [str(getattr(item, "path", type(item).__name__)).rpartition("/")[2] for item in to_sync]
+    """Names of files and folders."""
+    return [str(getattr(item, "path")).rpartition("/")[2] for item in to_sync]  # noqa: B009 - not in the protocol
 
 
 def log_name(base: int) -> str:
@@ -48,12 +48,28 @@ def test_first_sync_covers_folder_and_epochs_and_later_ones_the_log_only(tmp_pat
     log = open_log(tmp_path)
     append(log)
     assert log.unflushed_records == 1
-    assert names(log.files_to_sync(1)) == [log_name(0), "_LeaderEpochCheckpoint", "_Directory"]
+    assert names(log.files_to_sync(1)) == [
+        log_name(0),
+        "leader-epoch-checkpoint",
+        "partition.metadata",
+        "events-0",
+        tmp_path.name,
+    ]
     log.flush()
     assert (log.recovery_point, log.unflushed_records) == (1, 0)
     assert (tmp_path / "events-0" / "leader-epoch-checkpoint").read_bytes() == b"0\n1\n0 0\n"
     append(log)
     assert names(log.files_to_sync(2)) == [log_name(0)]
+
+
+def test_epoch_without_a_batch_is_not_written(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    append(log)
+    log.flush()
+    log.assign_leader_epoch(7)
+    assert log.files_to_sync(1) == []
+    log.close()
+    assert (tmp_path / "events-0" / "leader-epoch-checkpoint").read_bytes() == b"0\n1\n0 0\n"
 
 
 def test_nothing_is_to_be_synced_twice(tmp_path: Path) -> None:
