@@ -1,45 +1,387 @@
 """Log directories from first start to failure, and the logs in them."""
 
-import asyncio
-from collections.abc import Callable
+from contextlib import suppress
 from random import Random
 from uuid import UUID
 
-from penstock.storage.config import LogConfig
-from penstock.storage.log_manager import LogManager
-from penstock.storage.memory_files import MemoryFiles
+import pytest
+from node_disk import TOPIC_ID, append, node_disk
 
-NOW = 1_700_000_000_000
-TOPIC_ID = UUID("b2698a74-0e10-8d65-9981-c07acf362664")
+from penstock.protocol.errors import ConfigError, ErrorCode, KafkaError
+from penstock.storage.log import Log
+
+OTHER_ID = UUID("c2698a74-0e10-8d65-9981-c07acf362664")
+RECOVERY = "recovery-point-offset-checkpoint"
 
 
-class Node:
-    """One process after the other on the same disk."""
+def test_first_start_formats_each_directory_with_an_id_of_its_own() -> None:
+    with node_disk("/a", "/b/c") as node:
+        assert node.manager.open_directories("cluster") == "cluster"
+        ids = [directory.id for directory in node.manager.directories]
+        assert len(set(ids)) == 2
+        properties = node.files.read("/b/c/meta.properties").decode()
+        assert properties.startswith("version=1\ncluster.id=cluster\nnode.id=1\ndirectory.id=")
+        node.manager.unlock()
+        again = node.new_manager()
+        assert again.open_directories() == "cluster", "the directories know the cluster"
+        assert [directory.id for directory in again.directories] == ids
 
-    def __init__(self, *log_dirs: str) -> None:
-        self.files = MemoryFiles()
-        self.log_dirs = log_dirs or ("/data",)
-        self.failures: list[str] = []
-        self.random = Random(1)
-        self.loop = asyncio.new_event_loop()
-        self.manager = self.new_manager()
 
-    def new_manager(self, node_id: int = 1, metadata_log_dir: str | None = None) -> LogManager:
-        return LogManager(
-            self.files,
-            self.log_dirs,
-            node_id=node_id,
-            random=self.random,
-            wall_clock_ms=lambda: NOW,
-            metadata_log_dir=metadata_log_dir,
-            on_directory_failure=lambda path, _: self.failures.append(path),
-        )
+def test_cluster_id_is_drawn_when_nobody_knows_one() -> None:
+    with node_disk() as node:
+        assert len(node.manager.open_directories()) == 22
 
-    def start(self, is_stray: Callable[[str, int, UUID | None], bool] = lambda *_: False) -> None:
-        self.manager = self.new_manager()
-        self.manager.open_directories("cluster")
-        self.loop.run_until_complete(self.manager.load(self.loop, config_of=lambda _: LogConfig(), is_stray=is_stray))
 
-    def stop(self, broker_epoch: int = 7, **high_watermarks: int) -> None:
-        known = {(name, 0): offset for name, offset in high_watermarks.items()}
-        self.loop.run_until_complete(self.manager.close(self.loop, broker_epoch=broker_epoch, high_watermarks=known))
+def test_metadata_directory_is_formatted_but_holds_no_logs() -> None:
+    with node_disk() as node:
+        manager = node.new_manager(metadata_log_dir="/metadata")
+        manager.open_directories("cluster")
+        assert "meta.properties" in node.names("/metadata")
+        assert [directory.path for directory in manager.directories] == ["/data"]
+        node.files.fail("lock", under="/metadata")
+        manager.unlock()
+        with pytest.raises(ConfigError, match="Metadata log directory /metadata cannot be used"):
+            node.new_manager(metadata_log_dir="/metadata").open_directories("cluster")
+
+
+def test_directory_of_another_cluster_or_node_is_refused_and_left_unlocked() -> None:
+    with node_disk() as node:
+        node.start()
+        node.stop()
+        with pytest.raises(ConfigError, match="belongs to cluster cluster, not to other"):
+            node.new_manager().open_directories("other")
+        with pytest.raises(ConfigError, match="belongs to node 1, not to node 2"):
+            node.new_manager(node_id=2).open_directories("cluster")
+        node.start()
+        with pytest.raises(ConfigError, match="in use by another node"):
+            node.new_manager().open_directories("cluster")
+
+
+def test_directory_with_something_else_in_it_is_refused() -> None:
+    with node_disk() as node:
+        node.files.make_directories("/data/holiday-photos")
+        with pytest.raises(ConfigError, match="not empty"):
+            node.new_manager().open_directories("cluster")
+
+
+def test_interrupted_first_start_is_completed_by_the_next() -> None:
+    with node_disk() as node:
+        for operations in range(20):
+            node.files.fail(skip=operations, count=None)
+            with suppress(ConfigError):
+                node.new_manager().open_directories("cluster")
+            node.files.heal()
+            node.files.crash(Random(operations))
+        node.start()
+
+
+def test_clean_stop_is_marked_with_the_broker_epoch_until_the_next_load() -> None:
+    with node_disk("/a", "/b") as node:
+        node.start()
+        assert node.manager.previous_broker_epoch() == -1
+        node.stop(broker_epoch=41)
+        for path in ("/a", "/b"):
+            assert node.files.read(f"{path}/.kafka_cleanshutdown") == b'{"version":0,"brokerEpoch":41}'
+        node.manager = node.new_manager()
+        node.manager.open_directories("cluster")
+        assert node.manager.previous_broker_epoch() == 41
+        node.load()
+        assert ".kafka_cleanshutdown" not in node.names("/a")
+        node.files.kill()
+        node.manager = node.new_manager()
+        node.manager.open_directories("cluster")
+        assert node.manager.previous_broker_epoch() == -1
+
+
+def test_one_directory_without_the_mark_makes_the_stop_unclean() -> None:
+    with node_disk("/a", "/b") as node:
+        node.start()
+        node.stop(broker_epoch=41)
+        node.files.remove("/b/.kafka_cleanshutdown")
+        manager = node.new_manager()
+        manager.open_directories("cluster")
+        assert manager.previous_broker_epoch() == -1
+
+
+def test_node_that_stops_before_its_logs_are_loaded_leaves_no_mark() -> None:
+    with node_disk() as node:
+        node.manager.open_directories("cluster")
+        node.stop()
+        assert ".kafka_cleanshutdown" not in node.names()
+
+
+def test_stop_writes_the_checkpoints_that_kafka_writes() -> None:
+    with node_disk() as node:
+        node.start()
+        append(node.log("flights"), 3)
+        append(node.log("planes"), 2)
+        node.log("planes").increment_log_start_offset(1)
+        node.stop(flights=3, unknown=9)
+        assert node.files.read(f"/data/{RECOVERY}") == b"0\n2\nflights 0 3\nplanes 0 2\n"
+        assert node.files.read("/data/log-start-offset-checkpoint") == b"0\n1\nplanes 0 1\n"
+        assert node.files.read("/data/replication-offset-checkpoint") == b"0\n1\nflights 0 3\n"
+        node.start()
+        assert [(log.name, log.log_start_offset, log.log_end_offset) for log in node.manager.logs] == [
+            ("flights-0", 0, 3),
+            ("planes-0", 1, 2),
+        ]
+        assert node.manager.directories[0].checkpointed["replication-offset-checkpoint"] == {("flights", 0): 3}
+
+
+def test_unreadable_checkpoint_costs_a_recovery_and_no_records() -> None:
+    with node_disk() as node:
+        node.start()
+        append(node.log("flights"), 3)
+        node.stop()
+        node.files.write_atomically(f"/data/{RECOVERY}", b"0\n7\nflights 0 3\n")
+        node.start()
+        assert node.log("flights").log_end_offset == 3
+
+
+def test_new_logs_go_to_the_directory_with_the_fewest_or_the_one_assigned() -> None:
+    with node_disk("/a", "/b") as node:
+        node.start()
+        paths = [node.log("flights", partition).directory for partition in range(4)]
+        assert paths == ["/a/flights-0", "/b/flights-1", "/a/flights-2", "/b/flights-3"]
+        assigned = node.manager.directories[1].id
+        log = node.manager.get_or_create("planes", 0, TOPIC_ID, node.config, directory_id=assigned)
+        assert log.directory == "/b/planes-0"
+
+
+def test_log_of_another_topic_id_is_not_given_out() -> None:
+    with node_disk() as node:
+        node.start()
+        node.log("flights")
+        node.stop()
+        node.manager = node.new_manager()
+        node.manager.open_directories("cluster")
+        with pytest.raises(KafkaError) as raised:
+            node.log("flights", topic_id=OTHER_ID)
+        assert raised.value.code is ErrorCode.INCONSISTENT_TOPIC_ID
+
+
+def test_deleted_log_is_renamed_at_once_and_queued_for_removal() -> None:
+    with node_disk() as node:
+        node.start()
+        log = node.log("flights")
+        append(log)
+        piece = log.read(0, max_bytes=1000, end_offset=1, min_one_batch=True).slices[0]
+        node.manager.delete("flights", 0)
+        node.manager.delete("flights", 0)
+        assert node.manager.get("flights", 0) is None
+        (folder,) = node.manager.removed_folders
+        assert folder.path.startswith("/data/flights-0.")
+        assert folder.path.endswith("-delete")
+        assert folder.delay_ms == 60_000
+        assert piece.read(0, piece.size), "a fetch under way gets its bytes"
+        node.stop()
+        node.start()
+        assert [found.path for found in node.manager.removed_folders] == [folder.path], "a restart does not forget it"
+
+
+def test_long_topic_name_is_cut_off_in_the_name_of_a_deleted_folder() -> None:
+    with node_disk() as node:
+        node.start()
+        node.log("t" * 249)
+        node.manager.delete("t" * 249, 0)
+        assert len(node.manager.removed_folders[0].path) == len("/data/") + 255
+
+
+def test_log_that_is_made_again_inherits_nothing_from_the_one_before() -> None:
+    with node_disk() as node:
+        node.start()
+        append(node.log("flights"), 9)
+        node.log("flights").increment_log_start_offset(5)
+        node.stop()
+        node.start()
+        node.manager.delete("flights", 0)
+        append(node.log("flights", topic_id=OTHER_ID), 2)
+        node.files.kill()
+        node.start()
+        log = node.log("flights", topic_id=OTHER_ID)
+        assert (log.log_start_offset, log.log_end_offset, log.damage) == (0, 2, None)
+
+
+def test_folders_of_partitions_that_this_node_should_not_have_are_set_aside_and_kept() -> None:
+    with node_disk() as node:
+        node.start()
+        append(node.log("flights"))
+        node.log("planes")
+        node.stop()
+        seen: list[tuple[str, int, UUID | None]] = []
+
+        def is_stray(topic: str, partition: int, topic_id: UUID | None) -> bool:
+            seen.append((topic, partition, topic_id))
+            return topic == "flights"
+
+        node.start(is_stray)
+        assert seen == [("flights", 0, TOPIC_ID), ("planes", 0, TOPIC_ID)]
+        assert [log.name for log in node.manager.logs] == ["planes-0"]
+        (stray,) = [name for name in node.names() if name.endswith("-stray")]
+        assert "00000000000000000000.log" in node.names(f"/data/{stray}")
+        assert node.log("flights", topic_id=OTHER_ID).log_end_offset == 0
+        node.stop()
+        node.start()
+        assert stray in node.names()
+
+
+def test_folders_that_are_no_logs_are_left_alone() -> None:
+    with node_disk() as node:
+        node.start()
+        for name in (
+            "__cluster_metadata-0",
+            "remote-log-index-cache",
+            "notes",
+            "a-0.b1946ac92492d2347c6235b4d2611184-future",
+        ):
+            node.files.make_directories(f"/data/{name}")
+        before = node.names()
+        node.stop()
+        node.start()
+        assert list(node.manager.logs) == []
+        assert set(before) <= set(node.names())
+
+
+def test_partition_in_two_directories_stops_the_start() -> None:
+    with node_disk("/a", "/b") as node:
+        node.start()
+        node.log("flights")
+        node.files.make_directories("/b/flights-0")
+        node.stop()
+        node.manager = node.new_manager()
+        node.manager.open_directories("cluster")
+        with pytest.raises(ConfigError, match="flights-0 has two logs, /a/flights-0 and /b/flights-0"):
+            node.load()
+
+
+def test_log_that_cannot_be_opened_is_offline_alone() -> None:
+    with node_disk() as node:
+        node.start()
+        append(node.log("flights"))
+        append(node.log("planes"))
+        node.stop()
+        node.files.write_atomically("/data/flights-0/partition.metadata", b"nonsense")
+        node.start()
+        assert [log.name for log in node.manager.logs] == ["planes-0"]
+        with pytest.raises(OSError, match="topic id"):
+            node.log("flights")
+        node.manager.delete("flights", 0)
+
+
+def test_error_takes_one_directory_and_its_logs_offline() -> None:
+    with node_disk("/a", "/b") as node:
+        node.start()
+        log, other = node.log("flights"), node.log("planes")
+        error = OSError(5, "Input/output error")
+        node.manager.on_error(log.directory, error)
+        node.manager.on_error(log.directory, error)
+        assert node.failures == ["/a"]
+        assert list(node.manager.logs) == [other]
+        with pytest.raises(OSError, match="Input/output"):
+            node.log("flights")
+        with pytest.raises(OSError, match="while /a is offline"):
+            node.log("weather")
+        new = node.manager.get_or_create("weather", 0, TOPIC_ID, node.config, is_new=True)
+        assert new.directory == "/b/weather-0"
+        node.manager.delete("flights", 0)
+        node.stop()
+        assert ".kafka_cleanshutdown" not in node.names("/a")
+        assert ".kafka_cleanshutdown" in node.names("/b")
+        node.start()
+        assert len(list(node.manager.logs)) == 3
+
+
+def test_directory_that_fails_from_the_start_leaves_the_others_in_use() -> None:
+    with node_disk("/a", "/b") as node:
+        node.start()
+        append(node.log("flights"))
+        append(node.log("planes"))
+        node.stop()
+        node.files.fail(under="/a", count=None)
+        node.start()
+        assert [log.name for log in node.manager.logs] == ["planes-0"]
+        assert [directory.is_online for directory in node.manager.directories] == [False, True]
+        assert node.manager.previous_broker_epoch() == -1
+        with pytest.raises(OSError, match="offline"):
+            node.log("flights")
+        node.stop()
+
+
+@pytest.mark.parametrize("operations", [3, 8, 15, 25])
+def test_directory_that_fails_while_its_logs_load_goes_offline(operations: int) -> None:
+    with node_disk() as node:
+        node.start()
+        for topic in ("flights", "planes", "weather"):
+            append(node.log(topic))
+        node.files.kill()
+        node.manager = node.new_manager()
+        node.manager.open_directories("cluster")
+        node.files.fail(skip=operations, count=None)
+        node.load()
+        assert node.failures == ["/data"]
+        assert list(node.manager.logs) == []
+        node.stop()
+        node.files.heal()
+        node.start()
+        assert [log.log_end_offset for log in node.manager.logs] == [1, 1, 1]
+
+
+def test_directory_that_fails_while_it_closes_is_not_marked_clean() -> None:
+    with node_disk() as node:
+        node.start()
+        append(node.log("flights"))
+        node.files.fail("sync")
+        node.stop()
+        assert node.failures == ["/data"]
+        assert ".kafka_cleanshutdown" not in node.names()
+
+
+def test_damage_is_found_again_by_every_start_until_somebody_decides() -> None:
+    with node_disk() as node:
+        node.start()
+        append(node.log("flights"), 3)
+        node.stop()
+        node.files.remove("/data/.kafka_cleanshutdown")
+        node.files.flip_bit("/data/flights-0/00000000000000000000.log", 100, 3)
+        for _ in range(2):
+            node.start()
+            log = node.log("flights")
+            assert log.damage is not None
+            assert (log.damage.offset, log.log_end_offset) == (1, 1)
+            node.stop()
+            assert ".kafka_cleanshutdown" not in node.names()
+        node.start()
+        node.manager.truncate({node.log("flights"): 1})
+        append(node.log("flights"))
+        node.stop()
+        node.start()
+        assert node.log("flights").damage is None
+        assert node.log("flights").log_end_offset == 2
+
+
+def test_truncations_write_one_checkpoint_before_the_first_cut() -> None:
+    with node_disk() as node:
+        node.start()
+        logs: list[Log] = [node.log("flights", partition) for partition in range(5)]
+        for log in logs:
+            append(log, 4)
+        node.stop()
+        node.start()
+        logs = list(node.manager.logs)
+        before = node.files.operation_counts["rename"]
+        node.manager.truncate(dict.fromkeys(logs, 2))
+        assert node.files.operation_counts["rename"] == before + 1
+        node.files.crash(Random(4))
+        node.start()
+        assert all(log.damage is None and log.log_end_offset == 2 for log in node.manager.logs)
+
+
+def test_config_of_a_topic_reaches_all_its_logs() -> None:
+    with node_disk() as node:
+        node.start()
+        logs = [node.log("flights", partition) for partition in range(2)]
+        other = node.log("planes")
+        config = type(node.config)(retention_ms=5)
+        node.manager.update_config("flights", config)
+        node.manager.update_config("unknown", config)
+        assert [log.config.retention_ms for log in (*logs, other)] == [5, 5, node.config.retention_ms]

@@ -144,7 +144,7 @@ class LogLife(RuleBasedStateMachine):
         assert self.log.log_start_offset == self.log_start_offset
         self.check_everything()
 
-    def settle(self, *, is_power_lost: bool, is_exact: bool = False) -> None:
+    def settle(self, *, is_exact: bool = False) -> None:
         """After a start that was not clean: the log must be one of those that it may be, and the model is that one."""
         log = self.log
         candidates = [self.current] if is_exact else [self.current, *self.others]
@@ -166,14 +166,15 @@ class LogLife(RuleBasedStateMachine):
             assert begun == self.current
             assert log.log_end_offset == max(begun.end_offset, written_start)
         assert log.log_end_offset >= self.flushed, "flushed batches are lost"
-        # After a loss of power all of it comes from the disk; else it may still be lost.
-        self.others = [] if is_power_lost else [self.current, *self.others]
         self.current = begun
         if begun.end_offset != log.log_end_offset:
             # All that was left lay below the log start: the log begins anew there.
             self.current = Version(start_offset=log.log_end_offset)
         self.log_start_offset = start
         self.sequences = {pid: entry[1] for pid, entry in self.expected_producers().items()}
+        # What recovery found is synced before anybody sees it.
+        self.note_flush(self.current.end_offset)
+        assert log.recovery_point == log.log_end_offset
         self.check_everything()
 
     # What may be called a change
@@ -363,37 +364,38 @@ class LogLife(RuleBasedStateMachine):
         self.close()
         self.files.crash(Random(seed))
         self.load()
-        self.settle(is_power_lost=True)
+        self.settle()
         assert self.log.log_end_offset == self.current.end_offset
 
     @rule()
     def kill(self) -> None:
         self.files.kill()
         self.load()
-        self.settle(is_power_lost=False, is_exact=True)
+        self.settle(is_exact=True)
 
     @rule(seed=st.integers(0, 2**32))
     def lose_power(self, seed: int) -> None:
         self.files.crash(Random(seed))
         self.load()
-        self.settle(is_power_lost=True)
+        self.settle()
 
     @rule(seed=st.integers(0, 2**32), operations=st.integers(0, 30), is_power_lost=st.booleans())
     def fail_while_loading(self, seed: int, operations: int, is_power_lost: bool) -> None:
         """The disk fails in the middle of a recovery, which then begins anew."""
         random = Random(seed)
         self.files.crash(random)
+        syncs = self.files.operation_counts["sync"]
         self.files.fail(skip=operations, count=None)
         # ConfigError: no log directory can be used.
         with suppress(OSError, ConfigError):
             self.load()
         self.files.heal()
-        if is_power_lost:
+        if is_power_lost or self.files.operation_counts["sync"] > syncs:
             self.files.crash(random)
         else:
             self.files.kill()
         self.load()
-        self.settle(is_power_lost=is_power_lost)
+        self.settle()
 
     # Rules: failing
 
@@ -450,7 +452,7 @@ class LogLife(RuleBasedStateMachine):
         else:
             self.files.kill()
         self.load()
-        self.settle(is_power_lost=is_power_lost)
+        self.settle()
 
     # What must hold
 

@@ -2,10 +2,8 @@
 
 import asyncio
 import selectors
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar, TypeVarTuple
-
-import pytest
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -14,9 +12,7 @@ Ts = TypeVarTuple("Ts")
 class _Selector(selectors.SelectSelector):
     """Never waits: what the loop would have waited, it skips."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.now = 0.0
+    now = 0.0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         assert timeout is not None, "everything waits for something that cannot happen"
@@ -25,15 +21,20 @@ class _Selector(selectors.SelectSelector):
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
+    """Close it, or use it in a `with` statement."""
+
     def __init__(self) -> None:
         self._virtual = _Selector()
         super().__init__(self._virtual)
+        # How many jobs the executor had.
+        self.job_count = 0
 
     def time(self) -> float:
         return self._virtual.now
 
     def run_in_executor(self, _: Any, func: Callable[[*Ts], T], *args: *Ts) -> "asyncio.Future[T]":
         """In a later turn, without a thread."""
+        self.job_count += 1
         future: asyncio.Future[T] = self.create_future()
 
         def run() -> None:
@@ -47,12 +48,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return future
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        return self.run_until_complete(asyncio.wait_for(coroutine, 1_000_000))
+        return self.run_until_complete(coroutine)
 
+    def __enter__(self) -> "VirtualLoop":
+        return self
 
-@pytest.fixture
-def virtual_loop() -> Iterator[VirtualLoop]:
-    loop = VirtualLoop()
-    yield loop
-    loop.run_until_complete(loop.shutdown_asyncgens())
-    loop.close()
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,126 @@
+"""Syncs come in groups."""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from random import Random
+
+from node_disk import NodeDisk, append, node_disk
+
+from penstock.storage.flusher import Flusher
+
+
+def started(node: NodeDisk) -> Flusher:
+    node.start()
+    return Flusher(node.loop)
+
+
+def waiter(heard: list[object], name: str) -> Callable[[OSError | None], None]:
+    return lambda error: heard.append((name, error))
+
+
+def test_requests_of_one_turn_are_one_round_and_each_file_is_synced_once() -> None:
+    with node_disk() as node:
+        flusher = started(node)
+        flights, planes = node.log("flights"), node.log("planes")
+        for log in (flights, planes):
+            append(log)
+            log.flush()
+        heard: list[object] = []
+        for _ in range(3):
+            for log in (flights, planes):
+                append(log)
+                flusher.request(log, log.log_end_offset, waiter(heard, log.name))
+        jobs, syncs = node.loop.job_count, node.files.operation_counts["sync"]
+        assert heard == []
+        node.loop.run(flusher.drain())
+        assert node.loop.job_count == jobs + 1
+        assert node.files.operation_counts["sync"] == syncs + 2
+        assert (flights.recovery_point, planes.recovery_point) == (4, 4)
+        assert heard == [("flights-0", None)] * 3 + [("planes-0", None)] * 3
+        statistics = flusher.statistics()
+        assert (statistics.request_count, statistics.round_count, statistics.sync_count) == (6, 1, 2)
+
+
+def test_requests_that_come_during_a_round_are_the_next_round() -> None:
+    with node_disk() as node:
+        flusher = started(node)
+        log = node.log("flights")
+        append(log)
+        heard: list[object] = []
+
+        def on_first(error: OSError | None) -> None:
+            heard.append(error)
+            assert log.recovery_point == 1, "the recovery point moved before the call"
+
+        async def run() -> None:
+            flusher.request(log, 1, on_first)
+            await asyncio.sleep(0)
+            for _ in range(5):
+                append(log)
+                flusher.request(log, log.log_end_offset, waiter(heard, "later"))
+            await flusher.drain()
+
+        node.loop.run(run())
+        assert heard == [None] + [("later", None)] * 5
+        assert log.recovery_point == 6
+        assert flusher.statistics().round_count == 2
+
+
+def test_each_log_directory_has_a_line_of_its_own() -> None:
+    with node_disk("/a", "/b") as node:
+        flusher = started(node)
+        jobs = node.loop.job_count
+        heard: list[object] = []
+        for topic in ("flights", "planes"):
+            log = node.log(topic)
+            append(log)
+            flusher.request(log, 1, waiter(heard, topic))
+        node.loop.run(flusher.drain())
+        assert node.loop.job_count == jobs + 2
+
+
+def test_error_is_told_to_those_it_concerns_and_moves_no_recovery_point() -> None:
+    with node_disk() as node:
+        flusher = started(node)
+        bad, good = node.log("bad"), node.log("good")
+        heard: dict[str, OSError | None] = {}
+        for log in (bad, good):
+            append(log)
+            flusher.request(log, 1, partial(heard.__setitem__, log.topic))
+        node.files.fail("sync", under="/data/bad-0")
+        node.loop.run(flusher.drain())
+        assert isinstance(heard["bad"], OSError)
+        assert heard["good"] is None
+        assert (bad.recovery_point, good.recovery_point) == (0, 1)
+
+
+def test_log_that_is_deleted_meanwhile_says_nothing_about_the_disk() -> None:
+    with node_disk() as node:
+        flusher = started(node)
+        log = node.log("flights")
+        append(log)
+        heard: list[object] = []
+
+        async def run() -> None:
+            flusher.request(log, 1, waiter(heard, "flights"))
+            await asyncio.sleep(0)
+            node.manager.delete("flights", 0)
+            await flusher.drain()
+
+        node.loop.run(run())
+        assert heard == [("flights", None)]
+        assert node.failures == []
+
+
+def test_synced_records_survive_and_others_need_not() -> None:
+    with node_disk() as node:
+        flusher = started(node)
+        log = node.log("flights")
+        append(log, 3)
+        heard: list[object] = []
+        flusher.request(log, 3, waiter(heard, "flights"))
+        node.loop.run(flusher.drain())
+        node.files.crash(Random(3))
+        node.start()
+        assert node.log("flights").log_end_offset == 3
