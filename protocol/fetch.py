@@ -49,6 +49,8 @@ _PARTITION_4 = Struct(">iqi")
 # Index, error code, high watermark, last stable offset, log start offset.
 _ANSWER_5 = Struct(">ihqqq")
 _ANSWER_4 = Struct(">ihqq")
+# The same, then no aborted transactions, preferred read replica.
+_PLAIN_ANSWER_12 = Struct(">ihqqqBi")
 _ABORTED = Struct(">qq")
 _EPOCH_AND_OFFSET = Struct(">iq")
 _OFFSET_AND_EPOCH = Struct(">qi")
@@ -157,7 +159,7 @@ def encode_fetch_response(
     """The frame in parts: bytes, and between them the slices given, in order. Its size counts the slices' too."""
     is_flexible = version >= _FIRST_FLEXIBLE
     parts: list[bytes | T] = []
-    slices_size = 0
+    frame_size = 0
     out = bytearray(_START.pack(0, correlation_id))
     if is_flexible:
         out += b"\0"
@@ -180,7 +182,7 @@ def encode_fetch_response(
             if size > 0:
                 parts.append(bytes(out))
                 parts.extend(partition.slices)
-                slices_size += size
+                frame_size += len(out) + size
                 out = bytearray()
             if is_flexible:
                 out += _partition_tags(partition)
@@ -193,9 +195,9 @@ def encode_fetch_response(
             out += b"\0"
     if out:
         parts.append(bytes(out))
+        frame_size += len(out)
     first = parts[0]
     assert isinstance(first, bytes)
-    frame_size = sum(len(part) for part in parts if isinstance(part, bytes)) + slices_size
     parts[0] = _INT.pack(frame_size - _INT.size) + first[_INT.size :]
     return parts
 
@@ -219,10 +221,14 @@ def _decode(version: int, buffer: Buffer, position: int) -> tuple[FetchRequest, 
         topic, position = _read_topic(version, buffer, position)
         topics.append(topic)
     forgotten: tuple[ForgottenTopic, ...] = ()
-    if version >= _FIRST_WITH_SESSIONS:
+    if is_flexible and buffer[position] == 1:
+        position += 1
+    elif version >= _FIRST_WITH_SESSIONS:
         forgotten, position = _read_forgotten(version, buffer, position)
     rack_id: str | None = ""
-    if version >= _FIRST_WITH_RACK:
+    if is_flexible and buffer[position] == 1:
+        position += 1
+    elif version >= _FIRST_WITH_RACK:
         rack_id, position = read_string(buffer, position, is_flexible=is_flexible)
     cluster_id = None
     if is_flexible:
@@ -262,7 +268,7 @@ def _read_topic(version: int, buffer: Buffer, position: int) -> tuple[FetchTopic
             position += _PARTITION_12.size
             if buffer[position] == 0:
                 position += 1
-                partitions.append(FetchPartition._make((*fields, None, MAX_OFFSET)))
+                partitions.append(FetchPartition(*fields))
             else:
                 tags, position = read_tags(buffer, position)
                 directory_id = uuid_from(bytes(take(tags[0], 0, 16))) if 0 in tags else None
@@ -321,12 +327,15 @@ def _write_partition_start(
 ) -> None:
     """All that stands before the records, with their size."""
     is_flexible = version >= _FIRST_FLEXIBLE
+    aborted = partition.aborted_transactions
+    if is_flexible and aborted is None:
+        out += _PLAIN_ANSWER_12.pack(*partition[:5], 0, partition.preferred_read_replica) + uvarint(records_size + 1)
+        return
     if version >= 5:
         # The first five fields, in this order.
         out += _ANSWER_5.pack(*partition[:5])
     else:
         out += _ANSWER_4.pack(*partition[:4])
-    aborted = partition.aborted_transactions
     if aborted is None:
         out += length_bytes(-1, is_flexible=is_flexible, is_short=False)
     else:
