@@ -1,5 +1,6 @@
 """Names of the files in a partition's folder, as Apache Kafka gives them: 20 digits of base offset and a suffix."""
 
+from collections.abc import Collection
 from typing import Final
 
 LOG: Final = ".log"
@@ -30,7 +31,7 @@ def base_offset_of(name: str) -> int | None:
     return int(digits) if dot and digits.isascii() and digits.isdigit() else None
 
 
-def offsets_with(names: list[str], suffix: str) -> list[int]:
+def offsets_with(names: Collection[str], suffix: str) -> list[int]:
     """The offsets, ascending, of the names that are exactly an offset and `suffix`."""
     found = []
     for name in names:

@@ -131,6 +131,7 @@ class Log:
         loaded = LoadedLog(
             files=files,
             directory=directory,
+            names=frozenset(names),
             config=config,
             now_ms=now_ms,
             segments=Segments(files, directory, random),
@@ -142,7 +143,7 @@ class Log:
             log_start_offset=log_start_offset,
             recovery_point=log_start_offset if is_new else recovery_point,
         )
-        load(loaded, names, is_clean=is_clean)
+        load(loaded, is_clean=is_clean)
         return cls(loaded, topic=topic, partition=partition, topic_id=topic_id)
 
     def identify(self, topic_id: UUID) -> None:

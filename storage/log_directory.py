@@ -4,7 +4,7 @@ It is online until an error of its disk; then nothing in it is touched any more,
 """
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from random import Random
 from typing import Final
 from uuid import UUID
@@ -160,15 +160,15 @@ class LogDirectory:
         self.checkpointed[write.name] = write.offsets
         return True
 
-    def forget_absent(self, created: TopicPartition, present: Iterable[TopicPartition]) -> None:
+    def forget_absent(self, created: TopicPartition, has_log: Callable[[TopicPartition], bool]) -> None:
         """Before `created` gets a log: what the files say of an earlier one of that name must not be taken for its own.
 
-        Drops all but `present`, so that creating many again costs one write. OSError.
+        Drops all that have no log now, so that creating many again costs one write. OSError.
         """
         for name, offsets in self.checkpointed.items():
             write = self._pending.get(name)
             if created in offsets or (write is not None and created in write.offsets):
-                self.write_offsets(name, {key: offsets[key] for key in present if key in offsets})
+                self.write_offsets(name, {key: offset for key, offset in offsets.items() if has_log(key)})
 
     def limit_recovery_points(self, limits: Mapping[TopicPartition, int]) -> None:
         """Before logs are cut: bytes that were synced are about to go, and that is no damage. OSError."""

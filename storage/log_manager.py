@@ -8,7 +8,7 @@ process goes on. What needs time and repetition is done by `log_housekeeping`.
 import asyncio
 import logging
 from asyncio import AbstractEventLoop
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from errno import EIO
@@ -72,6 +72,8 @@ class LogManager:
         if metadata_log_dir is not None and metadata_log_dir not in log_dirs:
             self._metadata_directory = LogDirectory(files, metadata_log_dir)
         self._logs: dict[str, dict[int, Log]] = {}
+        # By the path of the directory.
+        self._log_counts: Counter[str] = Counter()
         # What could not be opened, or was in a directory that failed.
         self._offline: dict[TopicPartition, OSError] = {}
         self._is_loaded = False
@@ -177,7 +179,7 @@ class LogManager:
             raise OSError(EIO, f"no log is made for {folder_name(*key)} while {offline[0].path} is offline")
         directory = self._choose_directory(directory_id)
         try:
-            directory.forget_absent(key, [(log.topic, log.partition) for log in self.logs_in(directory)])
+            directory.forget_absent(key, lambda other: self.get(*other) is not None)
             log = Log.open(
                 self._files,
                 f"{directory.path}/{folder_name(topic, partition)}",
@@ -193,7 +195,7 @@ class LogManager:
         except OSError as error:
             self._fail(directory, error)
             raise
-        self._logs.setdefault(topic, {})[partition] = log
+        self._add(log)
         return log
 
     def update_config(self, topic: str, config: LogConfig) -> None:
@@ -249,6 +251,7 @@ class LogManager:
             online = [directory for directory in self.directories if directory.is_online]
             await asyncio.gather(*(self._close_directory(loop, one, broker_epoch, offsets) for one in online))
         self._logs.clear()
+        self._log_counts.clear()
         self.unlock()
 
     def unlock(self) -> None:
@@ -319,7 +322,7 @@ class LogManager:
             logger.error("log not opened: partition=%s reason=%s", folder_name(*key), log)
             self._offline[key] = OSError(EIO, str(log))
         elif isinstance(log, Log):
-            self._logs.setdefault(folder.topic, {})[folder.partition] = log
+            self._add(log)
             if log.damage is not None:
                 logger.error("log damaged: partition=%s damage=%s", log.name, log.damage)
 
@@ -339,7 +342,7 @@ class LogManager:
             return online[0]
         if not online:
             raise OSError(EIO, "all log directories are offline")
-        return min(online, key=lambda directory: len(self.logs_in(directory)))
+        return min(online, key=lambda directory: self._log_counts[directory.path])
 
     def _directory_of(self, path: str) -> LogDirectory | None:
         for directory in self.directories:
@@ -347,12 +350,18 @@ class LogManager:
                 return directory
         return None
 
+    def _add(self, log: Log) -> None:
+        self._logs.setdefault(log.topic, {})[log.partition] = log
+        self._log_counts[log.directory.rpartition("/")[0]] += 1
+
     def _forget(self, topic: str, partition: int) -> Log | None:
         self._offline.pop((topic, partition), None)
         partitions = self._logs.get(topic, {})
         log = partitions.pop(partition, None)
-        if log is not None and not partitions:
-            del self._logs[topic]
+        if log is not None:
+            self._log_counts[log.directory.rpartition("/")[0]] -= 1
+            if not partitions:
+                del self._logs[topic]
         return log
 
     def _move_aside(self, path: str, topic: str, partition: int, kind: FolderKind, log: Log | None) -> str | None:

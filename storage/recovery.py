@@ -10,12 +10,13 @@ walked batch by batch: each must be whole, in order and have its CRC. At the fir
 The same walk makes the indexes, the transaction index, the producer state and the leader epochs of those segments anew.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from ..protocol.batches import LENGTH_OVERHEAD
 from ..protocol.errors import CorruptData, ErrorCode, KafkaError
 from .config import LogConfig
-from .file_names import LOG, OFFSET_INDEX, TIME_INDEX, offsets_with, segment_file
+from .file_names import INDEX_SUFFIXES, LOG, OFFSET_INDEX, TIME_INDEX, offsets_with, segment_file
 from .files import Files
 from .leader_epochs import LeaderEpochs
 from .offset_index import MAX_RELATIVE_OFFSET
@@ -46,6 +47,8 @@ class LoadedLog:
 
     files: Files
     directory: str
+    # What is in it.
+    names: Collection[str]
     config: LogConfig
     now_ms: int
     producers: ProducerState
@@ -80,14 +83,14 @@ def make_folder(files: Files, directory: str) -> None:
     files.make_directory(directory)
 
 
-def load(log: LoadedLog, names: list[str], *, is_clean: bool) -> None:
-    """Find the segments and everything else of the log in its folder, which has `names`, by the rules above."""
-    for base_offset in offsets_with(names, LOG):
+def load(log: LoadedLog, *, is_clean: bool) -> None:
+    """Find the segments and everything else of the log in its folder, by the rules above."""
+    for base_offset in offsets_with(log.names, LOG):
         size = log.files.size(segment_file(log.directory, base_offset, LOG))
         log.segments.add(base_offset, log.config, log.now_ms, size)
-    log.snapshots.offsets[:] = offsets_with(names, ".snapshot")
+    log.snapshots.offsets[:] = offsets_with(log.names, ".snapshot")
     log.snapshots.remove_strays(segment.base_offset for segment in log.segments)
-    unindexed = _without_indexes(log, set(names))
+    unindexed = _without_indexes(log)
     if is_clean:
         is_clean = _take_as_is(log, unindexed)
     if not is_clean:
@@ -120,13 +123,13 @@ def _begins_late(log: LoadedLog) -> bool:
     return log.next_offset > log.log_start_offset and (earliest is None or earliest[1] > log.log_start_offset)
 
 
-def _without_indexes(log: LoadedLog, names: set[str]) -> list[Segment]:
+def _without_indexes(log: LoadedLog) -> list[Segment]:
     """The segments that have batches and lack an index file."""
     return [
         segment
         for segment in log.segments
         if segment.size_bytes
-        and not {f"{segment.base_offset:020d}{suffix}" for suffix in (OFFSET_INDEX, TIME_INDEX)} <= names
+        and not all(f"{segment.base_offset:020d}{suffix}" in log.names for suffix in (OFFSET_INDEX, TIME_INDEX))
     ]
 
 
@@ -195,6 +198,10 @@ def _lost_between(log: LoadedLog, segment: Segment) -> str | None:
 
 def _recover_segment(log: LoadedLog, segment: Segment) -> None:
     size = segment.size_bytes
+    if size == 0 and not any(f"{segment.base_offset:020d}{suffix}" in log.names for suffix in INDEX_SUFFIXES):
+        # Nothing to recover. The indexes are made when they have something to say.
+        log.producers.end_offset = log.next_offset
+        return
     segment.reset()
     # What is done for each batch decides how long the recovery of a node takes.
     next_offset = log.next_offset
@@ -246,6 +253,8 @@ def _start_anew(log: LoadedLog) -> None:
     log.next_offset = log.log_start_offset
     log.producers.clear(log.next_offset)
     log.segments.create(log.next_offset, log.config, log.now_ms)
+    # It may be long until somebody uses the file.
+    log.segments.close()
 
 
 def _take_leader_epoch(epochs: LeaderEpochs, batch: ScannedBatch) -> None:

@@ -152,3 +152,29 @@ def test_partition_metadata_that_no_loss_of_power_leaves_takes_the_log_offline()
     files.kill()
     with pytest.raises(OSError, match="version 1"):
         start(files).get_or_create("orders", 0, TOPIC_ID, LogConfig())
+
+
+def test_empty_log_that_is_recovered_gets_no_index_files_until_it_has_batches() -> None:
+    files = MemoryFiles(now_ms=lambda: NOW_MS)
+    start(files).get_or_create("orders", 0, TOPIC_ID, LogConfig())
+    files.kill()
+    manager = start(files)
+    assert files.list_directory("/data/orders-0") == [f"{0:020d}.log", "partition.metadata"]
+    log = manager.get("orders", 0)
+    assert log is not None
+    append(log, b"first")
+    stop(manager)
+    assert f"{0:020d}.timeindex" in files.list_directory("/data/orders-0")
+    found = start(files).get("orders", 0)
+    assert found is not None
+    assert found.log_end_offset == 1
+
+
+def test_log_goes_to_the_directory_with_the_fewest() -> None:
+    files = MemoryFiles(now_ms=lambda: NOW_MS)
+    manager = LogManager(files, ["/a", "/b"], node_id=1, random=Random(3), wall_clock_ms=lambda: NOW_MS)
+    manager.open_directories()
+    made = [manager.get_or_create("orders", partition, TOPIC_ID, LogConfig()).directory for partition in range(4)]
+    assert made == ["/a/orders-0", "/b/orders-1", "/a/orders-2", "/b/orders-3"]
+    manager.delete("orders", 1)
+    assert manager.get_or_create("orders", 4, TOPIC_ID, LogConfig()).directory == "/b/orders-4"
