@@ -69,14 +69,15 @@ def register_handlers(parts: HandlerParts) -> Handlers:
     """The table from which the node dispatches and ApiVersions answers."""
     handlers = Handlers()
     config, controller = parts.config, parts.controller
-    creation = topics.automatic_creation(controller) if config.auto_create_topics_enable else None
+    settled = parts.partitions.settled
+    creation = topics.automatic_creation(controller, settled=settled) if config.auto_create_topics_enable else None
 
     api_versions.register(handlers, parts.metadata)
     metadata.register(handlers, parts.metadata, creation)
     describe_cluster.register(handlers, parts.metadata)
     describe_topic_partitions.register(handlers, parts.metadata, config.max_request_partition_size_limit)
     find_coordinator.register(handlers)
-    topics.register(handlers, controller, is_deletion_enabled=config.delete_topic_enable)
+    topics.register(handlers, controller, settled=settled, is_deletion_enabled=config.delete_topic_enable)
 
     describe_configs.register(handlers, parts.metadata, parts.configs)
     alter_configs.register(

@@ -114,6 +114,8 @@ def join(
         produces=produces,
         fetches=fetches,
         on_disk_error=logs.on_error,
+        loop=loop,
+        on_failure=on_failure,
     )
     housekeeping = LogHousekeeping(
         logs,

@@ -99,6 +99,7 @@ class Node:
             await parts.lifecycle.register(advertised, previous_broker_epoch=previous_broker_epoch)
             await self._load_logs(parts)
             await parts.lifecycle.unfence()
+            await parts.partitions.settled()
             self._start_task("heartbeats", parts.lifecycle.keep_alive())
             self._start_task("housekeeping of logs", parts.housekeeping.run())
             # Accept in the turn in which the cluster has let this broker in: whoever gets through is served, and is
@@ -122,6 +123,7 @@ class Node:
         parts = self.parts
         await self._stop_tasks()
         await parts.lifecycle.shut_down()
+        await parts.partitions.settled()
         parts.listeners.close()
         parts.produces.expire_all()
         parts.fetches.expire_all()

@@ -231,4 +231,4 @@ def _remove_files(files: Files, paths: list[str]) -> None:
 
 def _remove_folder(files: Files, path: str) -> None:
     files.remove_tree(path)
-    logger.info("folder removed: path=%s", path)
+    logger.debug("folder removed: path=%s", path)

@@ -376,7 +376,8 @@ class LogManager:
         except OSError as error:
             self.on_error(path, error)
             return None
-        logger.info("log moved aside: partition=%s path=%s", folder_name(topic, partition), target)
+        level = logging.DEBUG if kind is FolderKind.DELETED else logging.WARNING
+        logger.log(level, "log moved aside: partition=%s path=%s", folder_name(topic, partition), target)
         return target
 
     def _fail(self, directory: LogDirectory, error: OSError) -> None:

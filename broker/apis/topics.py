@@ -9,7 +9,7 @@ for that and not looked at.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 
 from kio.schema.create_partitions.v3.request import CreatePartitionsRequest
 from kio.schema.create_partitions.v3.response import CreatePartitionsResponse, CreatePartitionsTopicResult
@@ -36,28 +36,34 @@ logger = logging.getLogger(__name__)
 CLUSTER_DEFAULT = -1
 
 
-def register(handlers: Handlers, controller: Controller, *, is_deletion_enabled: bool) -> None:
-    """`is_deletion_enabled`: `delete.topic.enable`."""
+def register(
+    handlers: Handlers, controller: Controller, *, settled: Callable[[], Awaitable[None]], is_deletion_enabled: bool
+) -> None:
+    """`settled` waits until this node serves what the metadata says; `is_deletion_enabled`: `delete.topic.enable`."""
 
-    def create(request: CreateTopicsRequest, _context: RequestContext) -> Awaitable[CreateTopicsResponse]:
-        return controller.submit(create_topics, request)
+    async def create(request: CreateTopicsRequest, _context: RequestContext) -> CreateTopicsResponse:
+        response = await controller.submit(create_topics, request)
+        await settled()
+        return response
 
-    def delete(request: DeleteTopicsRequest, _context: RequestContext) -> Awaitable[DeleteTopicsResponse]:
+    async def delete(request: DeleteTopicsRequest, _context: RequestContext) -> DeleteTopicsResponse:
         if not is_deletion_enabled:
             raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED)
-        return controller.submit(delete_topics, request)
+        response = await controller.submit(delete_topics, request)
+        await settled()
+        return response
 
-    def add_partitions(
-        request: CreatePartitionsRequest, _context: RequestContext
-    ) -> Awaitable[CreatePartitionsResponse]:
-        return controller.submit(create_partitions, request)
+    async def add_partitions(request: CreatePartitionsRequest, _context: RequestContext) -> CreatePartitionsResponse:
+        response = await controller.submit(create_partitions, request)
+        await settled()
+        return response
 
     handlers.add_message(ApiKey.CREATE_TOPICS, create, answer_error=create_topics_error)
     handlers.add_message(ApiKey.DELETE_TOPICS, delete, answer_error=delete_topics_error)
     handlers.add_message(ApiKey.CREATE_PARTITIONS, add_partitions, answer_error=create_partitions_error)
 
 
-def automatic_creation(controller: Controller) -> CreateTopics:
+def automatic_creation(controller: Controller, *, settled: Callable[[], Awaitable[None]]) -> CreateTopics:
     """Creates topics that Metadata asked for, with the cluster's partitions, replicas and configs."""
 
     async def create(names: tuple[str, ...]) -> None:
@@ -76,6 +82,7 @@ def automatic_creation(controller: Controller) -> CreateTopics:
         except KafkaError as error:
             logger.warning("topics not created automatically: topics=%s reason=%s", ",".join(names), error)
             return
+        await settled()
         for result in response.topics:
             code = ErrorCode(int(result.error_code))
             if code == ErrorCode.NONE:

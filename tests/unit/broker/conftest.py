@@ -168,6 +168,8 @@ class DataNode:
 
     def __init__(self, folder: Path, loop: asyncio.AbstractEventLoop) -> None:
         self.client_id = "test"
+        self.loop = loop
+        self.failures: list[str] = []
         self.now_ms = NOW_MS
         self.logs = Logs(folder)
         self.flusher = Flusher()
@@ -208,6 +210,8 @@ class DataNode:
             produces=self.produces,
             fetches=self.fetches,
             on_disk_error=self._on_disk_error,
+            loop=self.loop,
+            on_failure=self.failures.append,
         )
 
     def _log_config(self, _image: MetadataImage, _topic: str) -> LogConfig:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from penstock.broker.partitions import CHANGES_PER_TURN
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.quorum.delta import MetadataDelta
 from penstock.quorum.image import EMPTY_IMAGE
@@ -152,3 +153,36 @@ def test_hint_names_the_leader_as_the_listener_reaches_it_kip_951(node: DataNode
     assert hint.endpoint.port == 9002
     assert node.partitions.leader_hint("a", 0, "SSL").endpoint is None
     assert node.partitions.leader_hint("none", 0, "PLAINTEXT").leader == (-1, -1)
+
+
+def settle(node: DataNode) -> None:
+    node.loop.run_until_complete(node.partitions.settled())
+
+
+def led_count(node: DataNode) -> int:
+    return sum(hosted.partition.is_leader for hosted in node.partitions.hosted)
+
+
+def test_many_partitions_are_made_in_turns_of_the_loop(node: DataNode) -> None:
+    node.create_topic(partition_count=3 * CHANGES_PER_TURN)
+    assert led_count(node) == CHANGES_PER_TURN
+    assert error_of(node, "a", 3 * CHANGES_PER_TURN - 1) is ErrorCode.NOT_LEADER_OR_FOLLOWER, "clients try again"
+    settle(node)
+    assert led_count(node) == 3 * CHANGES_PER_TURN
+
+
+def test_changes_that_come_while_others_are_carried_out_come_after_them(node: DataNode, tmp_path: Path) -> None:
+    node.create_topic(partition_count=2 * CHANGES_PER_TURN)
+    node.elect("a", 2, index=2 * CHANGES_PER_TURN - 1)
+    node.delete_topic("a")
+    newer = node.create_topic()
+    settle(node)
+    assert [(hosted.topic_id, hosted.index) for hosted in node.partitions.hosted] == [(newer, 0)]
+    assert [folder.name for folder in tmp_path.iterdir()] == ["a-0"]
+
+
+def test_change_that_cannot_be_carried_out_stops_the_node(node: DataNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    node.create_topic(partition_count=2 * CHANGES_PER_TURN)
+    monkeypatch.setattr(node.partitions, "_create", lambda *_args, **_kwargs: None)
+    settle(node)
+    assert len(node.failures) == 1
