@@ -188,7 +188,8 @@ class DiskFiles:
 
     def rename(self, source: str, target: str) -> None:
         with self._mutex:
-            if os.path.isdir(source):
+            # Raises before anything is done about the target.
+            if stat.S_ISDIR(os.stat(source).st_mode):
                 os.rename(source, target)
                 self._follow_directory(source, target)
             else:

@@ -193,3 +193,12 @@ def test_written_file_replaces_what_was_there(folder: str) -> None:
         files.make_directory(f"{folder}/topic-0")
     with pytest.raises(FileNotFoundError):
         files.make_directory(f"{folder}/absent/topic-0")
+
+
+def test_rename_of_what_is_not_there_leaves_the_target_as_it_was(folder: str) -> None:
+    files = DiskFiles()
+    file = files.open(f"{folder}/a", create=True)
+    with pytest.raises(FileNotFoundError):
+        files.rename(f"{folder}/absent", f"{folder}/a")
+    files.rename(f"{folder}/a", f"{folder}/b")
+    assert file.path == f"{folder}/b"
