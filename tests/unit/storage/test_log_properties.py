@@ -89,6 +89,8 @@ class LogLife(RuleBasedStateMachine):
         super().__init__()
         self.loop = asyncio.new_event_loop()
         self.files = MemoryFiles(now_ms=lambda: NOW)
+        # Of all lives: what is set aside after each crash needs a name of its own.
+        self.random = Random(1)
         self.config = LogConfig()
         self.now_ms = NOW
         self.leader_epoch = 0
@@ -119,7 +121,9 @@ class LogLife(RuleBasedStateMachine):
     # Processes
 
     def load(self) -> None:
-        self.manager = LogManager(self.files, ["/data"], node_id=1, random=Random(1), wall_clock_ms=lambda: self.now_ms)
+        self.manager = LogManager(
+            self.files, ["/data"], node_id=1, random=self.random, wall_clock_ms=lambda: self.now_ms
+        )
         self.manager.open_directories("cluster")
         self.loop.run_until_complete(
             self.manager.load(self.loop, config_of=lambda _: self.config, is_stray=lambda *_: False)
