@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import logging
 import struct
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from wire import EXCLUSIVE, IDLE_MS, OVERLAPPING, UNKNOWN, ManualLoop, Node, answer, feed, frame
 
 from penstock.broker.connection import (
     RECEIVE_BUFFER_BYTES,
@@ -19,166 +18,9 @@ from penstock.broker.connection import (
     SLOTS_MAX,
     TURN_REQUESTS_MAX,
     UNSENT_BYTES_MAX,
-    Connection,
-    ConnectionHost,
 )
 from penstock.broker.connection_limits import ConnectionLimits
-from penstock.broker.outbox import PIECE_BYTES, TURN_BYTES
 from penstock.broker.request import Request
-from penstock.broker.request_memory import RequestMemory
-
-OVERLAPPING, EXCLUSIVE, UNKNOWN = 0, 17, 999
-IDLE_MS = 60_000
-
-
-def frame(correlation_id: int, *, api_key: int = OVERLAPPING, body: bytes = b"") -> bytes:
-    """A request of API 0 version 3 or another API's version 0, whose headers are alike, with any body."""
-    version = 3 if api_key == OVERLAPPING else 0
-    return struct.pack(">ihhih", 10 + len(body), api_key, version, correlation_id, -1) + body
-
-
-def answer(correlation_id: int, body: bytes = b"") -> bytes:
-    return struct.pack(">ii", 4 + len(body), correlation_id) + body
-
-
-class ManualLoop(asyncio.SelectorEventLoop):
-    """An event loop whose clock and turns the test moves."""
-
-    now_ms = 1_000_000
-
-    def time(self) -> float:
-        return self.now_ms / 1000
-
-    def turn(self, by_ms: int = 0) -> None:
-        self.now_ms += by_ms
-        self.call_soon(self.stop)
-        self.run_forever()
-
-
-class Wire(asyncio.Transport):
-    """A transport whose peer reads only as much as the test lets it."""
-
-    def __init__(self, room_bytes: int) -> None:
-        super().__init__({"peername": ("10.0.0.1", 4321)})
-        self.room_bytes = room_bytes
-        self.received = bytearray()
-        self.buffered = bytearray()
-        self.is_reading_paused = False
-        self.is_closed = False
-        self.is_aborted = False
-        self.high = 65536
-        self.protocol: Connection
-
-    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:  # noqa: ARG002
-        self.high = high or 0
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        assert not self.is_closing(), "a closed transport is not written to"
-        self.buffered += data
-        self._transmit()
-        if len(self.buffered) > self.high:
-            self.protocol.pause_writing()
-
-    def writelines(self, list_of_data: Sequence[bytes | bytearray | memoryview]) -> None:  # type: ignore[override]
-        self.write(b"".join(list_of_data))
-
-    def read_by_peer(self, size_bytes: int) -> None:
-        """The peer takes that much."""
-        was_full = len(self.buffered) > self.high
-        self.room_bytes += size_bytes
-        self._transmit()
-        if was_full and len(self.buffered) <= self.high // 4:
-            self.protocol.resume_writing()
-
-    def _transmit(self) -> None:
-        count = min(self.room_bytes, len(self.buffered))
-        self.received += self.buffered[:count]
-        del self.buffered[:count]
-        self.room_bytes -= count
-
-    def is_reading(self) -> bool:
-        return not self.is_reading_paused
-
-    def pause_reading(self) -> None:
-        assert not self.is_reading_paused
-        self.is_reading_paused = True
-
-    def resume_reading(self) -> None:
-        assert self.is_reading_paused
-        self.is_reading_paused = False
-
-    def is_closing(self) -> bool:
-        return self.is_closed or self.is_aborted
-
-    def close(self) -> None:
-        self.is_closed = True
-
-    def abort(self) -> None:
-        self.is_aborted = True
-
-
-class Node:
-    """Connections on a manual loop, and what their requests came to."""
-
-    def __init__(
-        self,
-        loop: ManualLoop,
-        *,
-        memory_bytes: int = 1 << 30,
-        request_bytes_max: int = 100 << 20,
-        room_bytes: int = 1 << 40,
-        begin: Callable[[Node, Request], None] | None = None,
-        body: bytes = b"",
-        limits: ConnectionLimits | None = None,
-    ) -> None:
-        self.loop = loop
-        self.room_bytes = room_bytes
-        self.body = body
-        self.begun: list[Request] = []
-        self.bodies: list[bytes] = []
-        self.host = ConnectionHost(
-            loop=loop,
-            begin=partial(begin or Node._remember, self),
-            overlapping=frozenset({OVERLAPPING}),
-            memory=RequestMemory(memory_bytes),
-            limits=limits or ConnectionLimits(total=100, per_host=100, per_host_overrides={}),
-            request_bytes_max=request_bytes_max,
-            idle_ms_max=IDLE_MS,
-        )
-
-    def hold_back(self, request: Request) -> None:
-        request.hold_back()
-        self._remember(request)
-
-    def respond(self, request: Request) -> None:
-        self._remember(request)
-        request.respond(self.body)
-
-    def _remember(self, request: Request) -> None:
-        self.begun.append(request)
-        self.bodies.append(bytes(request.body[request.body_offset :]))
-
-    def connect(self) -> tuple[Connection, Wire]:
-        wire = Wire(self.room_bytes)
-        wire.protocol = connection = Connection(self.host, "PLAINTEXT")
-        connection.connection_made(wire)
-        return connection, wire
-
-    @property
-    def begun_ids(self) -> list[int]:
-        return [request.correlation_id for request in self.begun]
-
-
-def feed(connection: Connection, wire: Wire, data: bytes, chunk_bytes: int = 1 << 30) -> bytes:
-    """Gives the connection bytes as a loop would; returns what it did not want to read yet."""
-    while data and not wire.is_reading_paused and not wire.is_closing():
-        buffer = connection.get_buffer(-1)
-        count = min(len(buffer), len(data), chunk_bytes)
-        assert count > 0, "a loop takes an empty buffer for a bug"
-        buffer[:count] = data[:count]
-        connection.buffer_updated(count)
-        data = data[count:]
-    return data
 
 
 @pytest.fixture
@@ -484,83 +326,6 @@ def test_unsent_answers_for_a_slow_reader_are_bounded(loop: ManualLoop) -> None:
     assert len(node.begun) == 60
     assert len(wire.received) == 60 << 20
     assert wire.is_reading()
-
-
-class Slice:
-    """A file of ones; `cached` says how much can be read without waiting."""
-
-    def __init__(self, size: int, cached: int | None = None, present: int | None = None) -> None:
-        self.size = size
-        self.cached = size if cached is None else cached
-        self.present = size if present is None else present
-        self.reads: list[tuple[str, int, int]] = []
-
-    def read_nowait(self, offset: int, size: int) -> bytes | None:
-        self.reads.append(("nowait", offset, size))
-        return b"1" * min(size, self.cached - offset) or None
-
-    def read(self, offset: int, size: int) -> bytes:
-        self.reads.append(("waiting", offset, size))
-        return b"1" * min(size, self.present - offset)
-
-
-def turn_until(loop: ManualLoop, condition: Callable[[], bool]) -> None:
-    for _ in range(100_000):
-        if condition():
-            return
-        loop.turn()
-    raise AssertionError("the condition never came to hold")
-
-
-def test_slices_are_read_only_when_they_reach_the_head_and_there_is_room(loop: ManualLoop) -> None:
-    node = Node(loop, room_bytes=0)
-    connection, wire = node.connect()
-    feed(connection, wire, frame(0) + frame(1))
-    part = Slice(4 * PIECE_BYTES)
-    node.begun[1].respond([b"header", part, b"end"])
-    assert part.reads == []
-    node.begun[0].respond(answer(0))
-    # One piece goes to the transport, which then has no room.
-    assert part.reads == [("nowait", 0, PIECE_BYTES)]
-    reads = 1
-    for _ in range(30):
-        wire.read_by_peer(PIECE_BYTES)
-        loop.turn()
-        assert len(part.reads) - reads <= 2
-        reads = len(part.reads)
-    assert wire.received == answer(0) + b"header" + b"1" * part.size + b"end"
-    assert all(size <= PIECE_BYTES for _, _, size in part.reads)
-
-
-def test_uncached_part_of_a_slice_is_read_in_the_executor(loop: ManualLoop) -> None:
-    node = Node(loop)
-    connection, wire = node.connect()
-    feed(connection, wire, frame(0) + frame(1))
-    part = Slice(1000, cached=300)
-    node.begun[0].respond([b"a", part, b"b"])
-    node.begun[1].respond(answer(1))
-    expected = b"a" + b"1" * 1000 + b"b" + answer(1)
-    turn_until(loop, lambda: len(wire.received) == len(expected))
-    assert wire.received == expected
-    assert part.reads == [("nowait", 0, 1000), ("nowait", 300, 700), ("waiting", 300, 700)]
-
-
-def test_slice_that_ends_too_early_aborts_the_connection(loop: ManualLoop, caplog: pytest.LogCaptureFixture) -> None:
-    node = Node(loop)
-    connection, wire = node.connect()
-    feed(connection, wire, frame(0))
-    node.begun[0].respond([b"a", Slice(1000, cached=0, present=0)])
-    turn_until(loop, lambda: wire.is_aborted)
-    assert "no longer in its file" in caplog.text
-
-
-def test_fast_reader_of_a_long_answer_yields_to_other_connections(loop: ManualLoop) -> None:
-    node = Node(loop)
-    connection, wire = node.connect()
-    feed(connection, wire, frame(0))
-    node.begun[0].respond([Slice(10 * TURN_BYTES)])
-    assert len(wire.received) <= 2 * TURN_BYTES
-    turn_until(loop, lambda: len(wire.received) == 10 * TURN_BYTES)
 
 
 # Ends.
