@@ -124,7 +124,8 @@ class MemoryFile:
         try:
             self._begin("sync")
         except OSError:
-            self._mark_unsynced(_State.UNCERTAIN)
+            if not self.is_dead:
+                self._mark_unsynced(_State.UNCERTAIN)
             raise
         self._mark_unsynced(_State.SYNCED)
         for change in self._changes:

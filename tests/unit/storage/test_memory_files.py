@@ -219,6 +219,20 @@ def test_killed_process_loses_nothing_that_it_wrote_but_its_handles_and_locks() 
     lock.release()
 
 
+def test_sync_that_a_dead_process_tries_says_nothing_about_the_disk() -> None:
+    for seed in range(20):
+        files = in_memory()
+        file = files.open("/data/a", create=True)
+        files.sync_directory("/data")
+        file.append((b"written",))
+        files.kill()
+        with pytest.raises(OSError, match="gone"):
+            file.sync()
+        files.open("/data/a").sync()
+        files.crash(Random(seed))
+        assert files.read("/data/a") == b"written"
+
+
 def test_full_disk_takes_no_part_of_an_append_and_works_again_with_room() -> None:
     files = in_memory()
     files.capacity_bytes = 10
