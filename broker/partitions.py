@@ -3,7 +3,8 @@
 Follows the metadata (`MetadataPublisher`), behind the configs. A partition is absent, hosted (`HostedPartition`) or
 offline, because its log directory has failed. Changes are carried out in the order of the metadata, a slice of them at
 once and the others in later turns of the loop, so that thousands of new partitions keep no request waiting; until its
-turn comes, a partition is as it was before.
+turn comes, a partition is as it was before. But those of a deleted topic are gone at once: a topic of the same name may
+be there already, and what is meant for that one must not go to the logs of the other.
 """
 
 from __future__ import annotations
@@ -172,8 +173,11 @@ class PartitionManager:
         add = self._changes.append
         for topic in delta.topics.deleted.values():
             logger.info("topic deleted: topic=%s partitions=%d", topic.name, len(topic.partitions))
+            partitions = self._hosted.pop(topic.name, {})
+            for hosted in partitions.values():
+                hosted.take_offline(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             for index in range(len(topic.partitions)):
-                add(partial(self._remove, topic.name, index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+                add(partial(self._remove, topic.name, index, partitions.get(index)))
         for change in delta.topics.changed.values():
             logger.info("partitions changed: topic=%s partitions=%d", change.name, len(change.changed))
             for index, registration in change.changed.items():
@@ -182,7 +186,7 @@ class PartitionManager:
                     is_new = delta.base.offset >= 0 and change.base_partition(index) is None
                     add(partial(self._assign, change.name, change.topic_id, index, registration, is_new=is_new))
                 else:
-                    add(partial(self._remove, change.name, index, ErrorCode.NOT_LEADER_OR_FOLLOWER))
+                    add(partial(self._leave, change.name, index))
 
     def _carry_out_some(self) -> None:
         changes = self._changes
@@ -218,7 +222,8 @@ class PartitionManager:
     ) -> None:
         hosted = self.find(topic, index)
         if hosted is None:
-            if (topic, index) in self._offline:
+            if (topic, index) in self._offline or topic_id not in self._image.topics.by_id:
+                # Its log directory has failed, or it was deleted before its turn has come.
                 return
             try:
                 hosted = self._create(topic, topic_id, index, registration.directory_of(self._node_id), is_new=is_new)
@@ -278,16 +283,21 @@ class PartitionManager:
                 case _:
                     assert_never(effect)
 
-    def _remove(self, topic: str, index: int, error: ErrorCode) -> None:
+    def _leave(self, topic: str, index: int) -> None:
+        """The partition is on other nodes from now on."""
         partitions = self._hosted.get(topic, {})
         hosted = partitions.pop(index, None)
         if not partitions:
             self._hosted.pop(topic, None)
-        if hosted is not None or (topic, index) in self._offline:
-            self._offline.discard((topic, index))
-            self._logs.delete(topic, index)
         if hosted is not None:
-            hosted.take_offline(error)
+            hosted.take_offline(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        self._remove(topic, index, hosted)
+
+    def _remove(self, topic: str, index: int, hosted: HostedPartition | None) -> None:
+        """Removes the log, if there is one, and ends what waits for the partition, which nobody finds any more."""
+        self._offline.discard((topic, index))
+        self._logs.delete(topic, index)
+        if hosted is not None:
             self.complete_waiting(hosted)
 
     # What happens to hosted partitions.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -186,3 +187,31 @@ def test_change_that_cannot_be_carried_out_stops_the_node(node: DataNode, monkey
     monkeypatch.setattr(node.partitions, "_create", lambda *_args, **_kwargs: None)
     settle(node)
     assert len(node.failures) == 1
+
+
+@pytest.mark.parametrize("has_id", [False, True])
+def test_records_of_a_topic_made_again_never_go_to_the_one_before(node: DataNode, has_id: bool) -> None:
+    node.create_topic(partition_count=20)
+    settle(node)
+    old = node.hosted("a", 19)
+    node.delete_topic("a")
+    topic_id = node.create_topic(partition_count=20)
+    assert old.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    answer = node.produce(topic=topic_id if has_id else "a", index=19)
+    assert answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert old.log.log_end_offset == 0
+    settle(node)
+    assert node.hosted("a", 19).topic_id == topic_id
+    assert node.produce(topic=topic_id if has_id else "a", index=19).error_code == ErrorCode.NONE
+
+
+def test_topic_that_is_deleted_before_its_turn_has_come_is_never_served(node: DataNode) -> None:
+    node.create_topic("other", partition_count=20)
+    node.create_topic("a")
+    node.delete_topic("a")
+    topic_id = node.create_topic("a")
+    while node.partitions.find("a", 0) is None:
+        node.loop.run_until_complete(asyncio.sleep(0))
+    assert node.hosted().topic_id == topic_id
+    settle(node)
+    assert node.hosted().topic_id == topic_id
