@@ -16,6 +16,7 @@ TOPIC_AUTHORIZED_OPERATIONS = sum(1 << operation for operation in (3, 4, 5, 6, 7
 """Read, write, create, delete, alter, describe, describe configs, alter configs (KIP-430)."""
 CLUSTER_AUTHORIZED_OPERATIONS = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12))
 """Create, alter, describe, cluster action, describe configs, alter configs, idempotent write."""
+OPERATIONS_NOT_ASKED_FOR = -(2**31)
 
 
 class BrokerAddress(NamedTuple):

@@ -73,11 +73,16 @@ def decode_header(buffer: Buffer, offset: int = 0) -> RequestHeader:
     return RequestHeader(api_key, version, correlation_id, client_id, position)
 
 
-def decode_request(api_key: int, version: int, buffer: Buffer, offset: int) -> Request:
-    """The body from `offset` to the end of `buffer`. CorruptData when it is not exactly one such request."""
+def decode_request(
+    api_key: int, version: int, buffer: Buffer, offset: int, target: type[Request] | None = None
+) -> Request:
+    """The body from `offset` to the end of `buffer`. CorruptData when it is not exactly one such request.
+
+    `target` is a class with more fields than the one that stands for `version`.
+    """
     what = f"{APIS[api_key].name} request v{version}"
     slack = _METADATA_SLACK_BYTES if api_key == ApiKey.METADATA else 0
-    return _whole(_request_reader(api_key, version), buffer, offset, what, slack)  # type: ignore[return-value]
+    return _whole(_request_reader(api_key, version, target), buffer, offset, what, slack)  # type: ignore[return-value]
 
 
 def encode_response(api_key: int, version: int, correlation_id: int, response: Response) -> bytes:
@@ -136,9 +141,9 @@ def _whole(read: EntityReader, buffer: Buffer, offset: int, what: str, slack: in
 
 
 @cache
-def _request_reader(api_key: int, version: int) -> EntityReader:
-    target = load_request_schema(api_key, class_version(api_key, version))
-    return entity_reader(load_request_schema(api_key, version), target)
+def _request_reader(api_key: int, version: int, target: type[Request] | None) -> EntityReader:
+    standing = load_request_schema(api_key, class_version(api_key, version))
+    return entity_reader(load_request_schema(api_key, version), target or standing)
 
 
 @cache

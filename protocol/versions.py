@@ -121,7 +121,7 @@ def _copy(items: tuple[Any, ...], target: Any) -> tuple[Any, ...]:
 # Fields that say nothing to us: (class, field).
 _GIVEN_UP = frozenset(
     {
-        # Only Metadata 8 to 10 can ask for the cluster's authorized operations; DescribeCluster took over (KIP-700).
+        # Only Metadata 8 to 10 can say these; the classes of protocol.metadata, which brokers use, have them.
         ("MetadataRequest", "include_cluster_authorized_operations"),
         ("MetadataResponse", "cluster_authorized_operations"),
         # Retention of offsets is the broker's configuration (KIP-211).

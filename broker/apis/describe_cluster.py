@@ -15,14 +15,13 @@ from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import kio_error
 from ...quorum.image import MetadataImage
-from ..cluster_view import CLUSTER_AUTHORIZED_OPERATIONS, ClusterView
+from ..cluster_view import CLUSTER_AUTHORIZED_OPERATIONS, OPERATIONS_NOT_ASKED_FOR, ClusterView
 from ..handlers import Handlers
 from ..metadata_view import MetadataView
 from ..request import RequestContext
 from .values import NO_THROTTLE
 
 BROKERS, CONTROLLERS = 1, 2
-NOT_ASKED_FOR = -(2**31)
 
 
 def register(handlers: Handlers, metadata: MetadataView) -> None:
@@ -43,7 +42,9 @@ def describe_cluster(
         message = f"Unsupported endpoint type {request.endpoint_type}"
         raise KafkaError(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, message)
     view = ClusterView(image, listener_name)
-    operations = CLUSTER_AUTHORIZED_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED_FOR
+    operations = (
+        CLUSTER_AUTHORIZED_OPERATIONS if request.include_cluster_authorized_operations else OPERATIONS_NOT_ASKED_FOR
+    )
     return DescribeClusterResponse(
         throttle_time=NO_THROTTLE,
         error_code=kio_error(ErrorCode.NONE),

@@ -2,8 +2,8 @@
 
 0: replicas that are not alive are left out. 1: rack, controller, internal flag (KIP-4). 2: cluster id (KIP-78).
 4: creation of topics can be declined (KIP-117). 5: offline replicas (KIP-112). 7: leader epochs (KIP-320).
-8: authorized operations of topics (KIP-430). 9: flexible. 10: topic ids in answers; 12: in requests (KIP-516).
-13: an error of the whole answer, REBOOTSTRAP_REQUIRED (KIP-1102), which this node never gives.
+8: authorized operations of topics and, until 10, of the cluster (KIP-430). 9: flexible. 10: topic ids in answers; 12:
+in requests (KIP-516). 13: an error of the whole answer, REBOOTSTRAP_REQUIRED (KIP-1102), which this node never gives.
 
 Topics that do not exist are created where the request and `auto.create.topics.enable` allow it. The answer waits for
 that, so the client need not ask again (Apache Kafka answers UNKNOWN_TOPIC_OR_PARTITION first). Up to version 5 a leader
@@ -17,9 +17,7 @@ from struct import Struct
 from typing import TypeAlias, cast
 from uuid import UUID
 
-from kio.schema.metadata.v13.request import MetadataRequest
 from kio.schema.metadata.v13.response import (
-    MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,
     MetadataResponseTopic,
@@ -30,9 +28,16 @@ from kio.static.primitive import i32
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import decode_request, encode_response, kio_error
+from ...protocol.metadata import MetadataRequest, MetadataResponse
 from ...quorum.decisions.topic_names import invalid_topic_name
 from ...quorum.image import EMPTY_IMAGE, MetadataImage, TopicImage
-from ..cluster_view import INTERNAL_TOPICS, TOPIC_AUTHORIZED_OPERATIONS, ClusterView
+from ..cluster_view import (
+    CLUSTER_AUTHORIZED_OPERATIONS,
+    INTERNAL_TOPICS,
+    OPERATIONS_NOT_ASKED_FOR,
+    TOPIC_AUTHORIZED_OPERATIONS,
+    ClusterView,
+)
 from ..handlers import Handlers
 from ..metadata_view import MetadataView
 from ..request import AnswerPart, Request
@@ -75,10 +80,11 @@ class MetadataHandler:
         if cached is not None:
             request.respond(_with_correlation_id(cached, request.correlation_id))
             return None
-        message = decode_request(request.api_key, request.api_version, request.body, request.body_offset)
+        version, offset = request.api_version, request.body_offset
+        message = decode_request(request.api_key, version, request.body, offset, MetadataRequest)
         assert isinstance(message, MetadataRequest)
         try:
-            _check(message, request.api_version)
+            _check(message, version)
         except KafkaError as error:
             request.respond(_encode(request, error_response(message, error.code)))
             return None
@@ -86,7 +92,7 @@ class MetadataHandler:
             creatable = _creatable_topics(message, image)
             if creatable:
                 return self._create_and_answer(request, message, creatable, self._create_topics)
-        frame = _encode(request, metadata_response(image, message, request.api_version, request.context.listener_name))
+        frame = _encode(request, metadata_response(image, message, version, request.context.listener_name))
         self._remember(key, frame)
         request.respond(frame)
         return None
@@ -138,6 +144,8 @@ def metadata_response(
                 topics.append(_missing(name, None, ErrorCode.INVALID_TOPIC_EXCEPTION, operations))
             else:
                 topics.append(_missing(name, None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, operations))
+    wants_operations = request.include_cluster_authorized_operations
+    cluster_operations = CLUSTER_AUTHORIZED_OPERATIONS if wants_operations else OPERATIONS_NOT_ASKED_FOR
     return MetadataResponse(
         throttle_time=NO_THROTTLE,
         brokers=tuple(
@@ -150,6 +158,7 @@ def metadata_response(
         controller_id=BrokerId(view.controller_id),
         topics=tuple(topics),
         error_code=kio_error(ErrorCode.NONE),
+        cluster_authorized_operations=i32(cluster_operations),
     )
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from uuid import UUID
 
 import pytest
 from kio.schema.describe_topic_partitions.v0.request import Cursor, DescribeTopicPartitionsRequest, TopicRequest
-from kio.schema.metadata.v13.request import MetadataRequest, MetadataRequestTopic
+from kio.schema.metadata.v13.request import MetadataRequestTopic
 from kio.schema.metadata.v13.response import MetadataResponse, MetadataResponseTopic
 from kio.schema.types import TopicName
 from kio.static.primitive import i32
@@ -18,6 +19,7 @@ from penstock.broker.metadata_view import MetadataView
 from penstock.broker.request import Answer, Request, RequestContext
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.protocol.messages import decode_response, encode_request
+from penstock.protocol.metadata import MetadataRequest
 from penstock.quorum.delta import MetadataDelta
 from penstock.quorum.image import EMPTY_IMAGE, MetadataImage
 from penstock.quorum.records import (
@@ -160,6 +162,7 @@ class Asking:
         self.metadata.image = IMAGE
         self.created: list[tuple[str, ...]] = []
         self.answers: list[Answer] = []
+        self.last_frame = b""
         self.handler = MetadataHandler(self.metadata, self.create if creates else None)
 
     async def create(self, names: tuple[str, ...]) -> None:
@@ -189,8 +192,22 @@ class Asking:
         frame = answer if isinstance(answer, bytes) else b"".join(answer)  # type: ignore[arg-type]
         told_id, response = decode_response(3, version, frame[4:])
         assert told_id == correlation_id
+        self.last_frame = frame
         assert isinstance(response, MetadataResponse)
         return response
+
+
+@pytest.mark.parametrize("version", [8, 9, 10])
+@pytest.mark.parametrize(("is_asked", "operations"), [(True, 8096), (False, -(2**31))])
+def test_authorized_operations_of_the_cluster_are_told_in_the_versions_that_ask(
+    version: int, is_asked: bool, operations: int
+) -> None:
+    asking = Asking()
+    asking.ask(dataclasses.replace(ALL, include_cluster_authorized_operations=is_asked), version=version)
+    # The last field; from version 9 on one byte follows, which says that there are no tagged fields.
+    end = len(asking.last_frame) - (1 if version >= 9 else 0)
+    # Create, alter, describe, cluster action, describe configs, alter configs, idempotent write: what Kafka answers.
+    assert int.from_bytes(asking.last_frame[end - 4 : end], "big", signed=True) == operations
 
 
 def test_same_question_gets_the_same_bytes_with_its_own_correlation_id() -> None:
