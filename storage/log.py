@@ -440,8 +440,7 @@ class Log:
         if self.damage is None:
             self._producers.end_offset = self.log_end_offset
             self._snapshots.take(self._producers)
-            if self._segments.active.size_bytes:
-                self._segments.active.sync_indexes()
+            self._segments.active.sync_indexes()
             epochs = self._recovery_point.unwritten_epochs(self.log_end_offset)
             if epochs is not None:
                 epochs.sync()

@@ -236,7 +236,7 @@ class Segment:
 
     def sync_indexes(self) -> None:
         """Write the indexes in full and sync them, waiting; at once when nothing happened since the log was opened."""
-        if self.size_bytes and not self._recent_offsets and self._offset_index is None and self._time_index is None:
+        if not self._recent_offsets and self._offset_index is None and self._time_index is None:
             return
         self.write_indexes()
         for file in self.index_files():

@@ -81,6 +81,27 @@ def test_logs_are_made_and_closed_and_loaded_without_a_sync_for_each() -> None:
     assert counts[0] == counts[1]
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_indexes_of_cut_batches_do_not_come_back_by_a_loss_of_power_after_a_clean_stop(seed: int) -> None:
+    files = MemoryFiles(now_ms=lambda: NOW_MS)
+    manager = start(files)
+    log = manager.get_or_create("orders", 0, TOPIC_ID, LogConfig(index_interval_bytes=0))
+    for value in (b"first", b"second", b"third"):
+        append(log, value)
+    stop(manager)
+    manager = start(files)
+    cut = manager.get("orders", 0)
+    assert cut is not None
+    manager.truncate({cut: 0})
+    stop(manager)
+    files.crash(Random(seed))
+    log = start(files).get_or_create("orders", 0, TOPIC_ID, LogConfig())
+    assert log.log_end_offset == 0
+    for suffix in ("index", "timeindex"):
+        path = f"/data/orders-0/00000000000000000000.{suffix}"
+        assert not files.exists(path) or files.read(path) == b""
+
+
 @pytest.mark.parametrize("seed", range(50))
 def test_log_that_was_synced_once_survives_a_loss_of_power_with_its_topic_id(seed: int) -> None:
     files = MemoryFiles(now_ms=lambda: NOW_MS)
