@@ -144,12 +144,14 @@ class DiskFiles:
         with self._mutex:
             file = self._known.get(path)
             if file is None:
-                if create:
-                    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644))
-                status = os.stat(path)
+                descriptor = self._acquire(path, os.O_CREAT) if create else None
+                status = os.stat(path) if descriptor is None else os.fstat(descriptor)
                 if stat.S_ISDIR(status.st_mode):
                     raise IsADirectoryError(f"{path} is a folder")
                 file = self._known[path] = DiskFile(self, path, status.st_size, status.st_dev)
+                if descriptor is not None:
+                    file.descriptor = descriptor
+                    self._open[file] = None
             return file
 
     def exists(self, path: str) -> bool:
@@ -240,7 +242,8 @@ class DiskFiles:
         with self._mutex:
             descriptor = file.descriptor
             if descriptor is None:
-                descriptor = self._open_descriptor(file)
+                descriptor = file.descriptor = self._acquire(file.path)
+                self._open[file] = None
             elif not file.is_removed:
                 self._open.move_to_end(file)
             file.user_count += 1
@@ -268,12 +271,10 @@ class DiskFiles:
     def remember_nowait_unsupported(self, device: int) -> None:
         self._recent_by_device.setdefault(device, _RecentAppends())
 
-    def _open_descriptor(self, file: "DiskFile") -> int:
+    def _acquire(self, path: str, flags: int = 0) -> int:
         if len(self._open) >= self._max_open_files:
             self._close_least_recent()
-        descriptor = file.descriptor = os.open(file.path, os.O_RDWR | os.O_CLOEXEC)
-        self._open[file] = None
-        return descriptor
+        return os.open(path, os.O_RDWR | os.O_CLOEXEC | flags, 0o644)
 
     def _close_least_recent(self) -> None:
         for file in self._open:
