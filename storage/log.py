@@ -124,6 +124,7 @@ class Log:
         if is_new:
             make_folder(files, directory)
         names = [] if is_new else tidy(files, directory)
+        found = None
         if not is_identified:
             found = read_topic_id(files, directory) if PARTITION_METADATA in names else None
             topic_id = agree_on_topic_id(files, directory, topic_id, found=found)
@@ -144,10 +145,13 @@ class Log:
             recovery_point=log_start_offset if is_new else recovery_point,
         )
         load(loaded, is_clean=is_clean)
+        if not is_identified and found is None:
+            loaded.is_folder_synced = False
         return cls(loaded, topic=topic, partition=partition, topic_id=topic_id)
 
     def identify(self, topic_id: UUID) -> None:
         """Write down whose log this is when a power loss took that. KafkaError INCONSISTENT_TOPIC_ID."""
+        self._recovery_point.forget_folder_sync()
         self.topic_id = agree_on_topic_id(self._files, self.directory, topic_id, found=self.topic_id)
 
     @property
@@ -486,7 +490,9 @@ class Log:
 
     def _sync_cut(self) -> None:
         """Were a loss of power to take the cut back, old batches would stand among those that are appended now."""
-        self._segments.active.file.sync()
+        active = self._segments.active
+        active.file.sync()
+        active.sync_indexes()
         self._files.sync_directory(self.directory)
 
     def _heal(self) -> None:

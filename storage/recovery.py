@@ -160,6 +160,10 @@ def _recover(log: LoadedLog, unindexed: list[Segment]) -> None:
         return
     _recover_segments(log, segments[:first], unflushed)
     log.segments.retire_recovered(unflushed)
+    if log.damage is None and (log.segments.active.size_bytes or log.written_epochs):
+        # What was cut off, maybe by a process that ended before it could sync that, must not come back in between what
+        # is appended from now on. A log that never had anything costs no sync.
+        log.segments.active.file.sync()
 
 
 def _recover_segments(log: LoadedLog, flushed: list[Segment], unflushed: list[Segment]) -> None:
@@ -240,9 +244,9 @@ def _end_at(log: LoadedLog, segment: Segment, following: list[Segment], bad: Bad
         segment.cut_at(bad.position)
         log.segments.delete(first, len(log.segments), due_ms=log.now_ms)
         log.snapshots.remove_above(log.next_offset)
-        # Were a loss of power to take the cut back, old batches would stand among those that are appended from here on.
         segment.file.sync()
-        log.files.sync_directory(log.directory)
+        if following:
+            log.files.sync_directory(log.directory)
 
 
 def _start_anew(log: LoadedLog) -> None:

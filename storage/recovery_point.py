@@ -109,6 +109,10 @@ class RecoveryPoint:
             reached = min(reached, segments[segments.slot_of(retired[0].base_offset) + 1].base_offset - 1)
         self.offset = max(self.offset, reached)
 
+    def forget_folder_sync(self) -> None:
+        """What says whose log this is was written anew: without it a power loss makes the folder a stranger's."""
+        self._is_folder_synced = False
+
     def truncate_to(self, offset: int) -> None:
         """The log ends at `offset` now: what follows will be other bytes than those that a sync under way is of."""
         self.offset = min(self.offset, offset)

@@ -369,9 +369,13 @@ class Segment:
         self._offset_index = OffsetIndex(self._files, self.path(OFFSET_INDEX), self.base_offset)
         self._time_index = TimeIndex(self._files, self.path(TIME_INDEX), self.base_offset)
         self._forget_batches()
-        for batch in scan(self.file, 0, size):
-            self.note_batch(batch.header.size_bytes, batch.header.last_offset, batch.header.max_timestamp)
-            self.write_indexes_when_due()
+        try:
+            for batch in scan(self.file, 0, size):
+                self.note_batch(batch.header.size_bytes, batch.header.last_offset, batch.header.max_timestamp)
+                self.write_indexes_when_due()
+        finally:
+            # A batch that is not intact does not make the file shorter.
+            self.size_bytes = size
         # A loss of power must not leave less of them: an index that is merely short looks like any other.
         self.sync_indexes()
 

@@ -88,6 +88,7 @@ class LogLife(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.loop = asyncio.new_event_loop()
+        self.random = Random(1)
         self.files = MemoryFiles(now_ms=lambda: NOW)
         # Of all lives: what is set aside after each crash needs a name of its own.
         self.random = Random(1)
@@ -155,7 +156,11 @@ class LogLife(RuleBasedStateMachine):
         start = log.log_start_offset
         # The checkpoint may know a log start that a truncation went below: then the log begins anew there.
         written_start = self.manager.directories[0].checkpointed["log-start-offset-checkpoint"].get(("events", 0), 0)
-        assert self.checkpointed_start <= start <= max(self.log_start_offset, written_start)
+        if self.flushed or log.log_end_offset:
+            assert self.checkpointed_start <= start <= max(self.log_start_offset, written_start)
+        else:
+            # The log was never synced, and with its folder even its name is lost: it begins anew.
+            self.checkpointed_start = 0
         found = stored(log, start)
         for version in candidates:
             begun = version.cut_at(log.log_end_offset)
@@ -188,7 +193,8 @@ class LogLife(RuleBasedStateMachine):
         self.current = version
 
     def note_flush(self, end_offset: int) -> None:
-        self.flushed = max(self.flushed, end_offset)
+        if self.current.batches:
+            self.flushed = max(self.flushed, end_offset)
         if end_offset == self.current.end_offset:
             self.others = []
 
@@ -345,9 +351,8 @@ class LogLife(RuleBasedStateMachine):
             file.sync()
         self.log.mark_flushed(end_offset)
         assert self.log.recovery_point >= end_offset - 1
-        if not self.others:
-            self.note_flush(end_offset)
-        self.flushed = max(self.flushed, end_offset)
+        if end_offset and not self.others:
+            self.flushed = max(self.flushed, end_offset)
 
     @rule()
     def checkpoint(self) -> None:
