@@ -105,7 +105,7 @@ class Connection(asyncio.BufferedProtocol):
         "_is_lost",
         "_is_muted",
         "_is_reading_paused",
-        "_last_active_ms",
+        "_last_active_s",
         "_listener_name",
         "_open_count",
         "_outbox",
@@ -128,7 +128,7 @@ class Connection(asyncio.BufferedProtocol):
         self._exclusive: Request | None = None
         self._turn_requests = 0
         self._turn_bytes = 0
-        self._last_active_ms = 0
+        self._last_active_s = 0.0
         self._idle_tick = 0
         self._is_beginning = False
         self._is_blocked = False
@@ -161,7 +161,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.abort()
             return
         host.counters.connections_opened += 1
-        self._touch()
+        self._last_active_s = host.loop.time()
         self._watch_idleness()
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - as the loop calls it
@@ -174,7 +174,7 @@ class Connection(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         host = self._host
         host.counters.bytes_in += nbytes
-        self._touch()
+        self._last_active_s = host.loop.time()
         held = self._held
         # A read that did not fill its buffer has emptied the socket: whatever comes next comes in another turn.
         if held.view is None:
@@ -184,7 +184,10 @@ class Connection(asyncio.BufferedProtocol):
             view, end = held.view, held.filled
         if end < len(view):
             self._turn_requests = self._turn_bytes = 0
-        self._keep(view, self._begin_frames(view, 0, end), end)
+        start = self._begin_frames(view, 0, end)
+        # Mostly all that was received has begun, and the connection goes on as it is.
+        if start != end or held.view is not None or self._is_blocked or self._is_closing or self._is_reading_paused:
+            self._keep(view, start, end)
 
     def eof_received(self) -> None:
         return None
@@ -193,7 +196,7 @@ class Connection(asyncio.BufferedProtocol):
         self._outbox.pause()
 
     def resume_writing(self) -> None:
-        self._touch()
+        self._last_active_s = self._host.loop.time()
         self._outbox.resume()
         self._after_send()
 
@@ -270,7 +273,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def check_idle(self) -> None:
         """Called when the idle timer comes around: closes the connection, or waits for the rest of its time."""
-        idle_ms = self._host.idle_timer.now_ms() - self._last_active_ms
+        idle_ms = self._idle_ms()
         if idle_ms < self._host.idle_ms_max or self._open_count > 0:
             self._watch_idleness()
             return
@@ -400,13 +403,12 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self._transport.resume_reading()
 
-    def _touch(self) -> None:
-        self._last_active_ms = self._host.idle_timer.now_ms()
+    def _idle_ms(self) -> int:
+        return int((self._host.loop.time() - self._last_active_s) * 1000)
 
     def _watch_idleness(self) -> None:
-        timer = self._host.idle_timer
-        idle_ms = timer.now_ms() - self._last_active_ms
-        self._idle_tick = timer.add(self, max(self._host.idle_ms_max - idle_ms, IDLE_TICK_MS))
+        host = self._host
+        self._idle_tick = host.idle_timer.add(self, max(host.idle_ms_max - self._idle_ms(), IDLE_TICK_MS))
 
     def _close(self, reason: str) -> None:
         self._log_failure(reason)

@@ -133,7 +133,25 @@ def take(buffer: Buffer, position: int, size: int) -> Buffer:
 
 
 def read_string(buffer: Buffer, position: int, *, is_flexible: bool) -> tuple[str | None, int]:
-    length, position = read_length(buffer, position, is_flexible=is_flexible, is_short=True)
+    return read_compact_string(buffer, position) if is_flexible else read_short_string(buffer, position)
+
+
+def read_compact_string(buffer: Buffer, position: int) -> tuple[str | None, int]:
+    """A string of the flexible versions."""
+    length = buffer[position] - 1
+    position += 1
+    if length >= 0x7F:
+        length, position = read_uvarint(buffer, position - 1)
+        length -= 1
+    if length < 0:
+        return None, position
+    return str(take(buffer, position, length), "utf-8"), position + length
+
+
+def read_short_string(buffer: Buffer, position: int) -> tuple[str | None, int]:
+    """A string of the versions before those."""
+    (length,) = _SHORT.unpack_from(buffer, position)
+    position += 2
     if length == -1:
         return None, position
     return str(take(buffer, position, length), "utf-8"), position + length

@@ -17,28 +17,36 @@ from .primitives import (
     GARBAGE_ERRORS,
     Buffer,
     length_bytes,
-    read_length,
-    read_string,
+    read_compact_string,
+    read_short_string,
     read_tags,
     read_uvarint,
     string_bytes,
-    take,
     uuid_bytes,
     uuid_from,
     uvarint,
 )
 
+_FIRST_PLAIN = 8
 _FIRST_FLEXIBLE = 9
 _FIRST_WITH_IDS = 13
 _FIRST_WITH_LEADERS = 10
 _ACKS_AND_TIMEOUT = Struct(">hi")
+# Acks, timeout, topic count.
+_LEGACY_START = Struct(">hii")
+_INDEX_AND_SIZE = Struct(">ii")
 _INT = Struct(">i")
 _START = Struct(">ii")
 # Index, error code, base offset, log append time, log start offset; then no record errors, no message, no tags.
 _PLAIN_FLEXIBLE = Struct(">ihqqqBBB")
-# A whole answer: size, correlation id, no tags, one topic, its id, one partition, the fields above, no tags, throttle
-# time, no tags.
-_ONE_PARTITION_BY_ID = Struct(">iiBB16sBihqqqBBBBiB")
+# What stands before and after the topic in a whole answer of one partition without news: size, correlation id, no tags,
+# one topic; one partition, the fields above, no tags, throttle time, no tags. Version 8 has no tags.
+_PLAIN_START_9 = Struct(">iiBB")
+_PLAIN_END_9 = Struct(">BihqqqBBBBiB")
+_PLAIN_SIZE_9 = _PLAIN_START_9.size + _PLAIN_END_9.size - _INT.size
+_PLAIN_START_8 = Struct(">iiih")
+_PLAIN_END_8 = Struct(">iihqqqihi")
+_PLAIN_SIZE_8 = _PLAIN_START_8.size + _PLAIN_END_8.size - _INT.size
 _PLAIN_8 = Struct(">ihqqqih")
 _PLAIN_5 = Struct(">ihqqq")
 _PLAIN_3 = Struct(">ihqq")
@@ -112,24 +120,10 @@ def encode_produce_response(
     node_endpoints: Sequence[NodeEndpoint] = (),
 ) -> bytes:
     """The whole frame with its size."""
-    if version >= _FIRST_WITH_IDS and len(topics) == 1 and not node_endpoints:
-        _, topic_id, partitions = topics[0]
+    if len(topics) == 1 and version >= _FIRST_PLAIN and not node_endpoints:
+        name, topic_id, partitions = topics[0]
         if len(partitions) == 1 and partitions[0][5:] == _NO_NEWS:
-            return _ONE_PARTITION_BY_ID.pack(
-                _ONE_PARTITION_BY_ID.size - _INT.size,
-                correlation_id,
-                0,
-                2,
-                uuid_bytes(topic_id),
-                2,
-                *partitions[0][:5],
-                1,
-                0,
-                0,
-                0,
-                throttle_time_ms,
-                0,
-            )
+            return _encode_plain(version, correlation_id, name, topic_id, partitions[0], throttle_time_ms)
     is_flexible = version >= _FIRST_FLEXIBLE
     out = bytearray(_START.pack(0, correlation_id))
     if is_flexible:
@@ -150,6 +144,34 @@ def encode_produce_response(
         out += _node_endpoint_tags(version, node_endpoints)
     _INT.pack_into(out, 0, len(out) - _INT.size)
     return bytes(out)
+
+
+def _encode_plain(
+    version: int,
+    correlation_id: int,
+    name: str | None,
+    topic_id: UUID | None,
+    partition: PartitionProduceResponse,
+    throttle_time_ms: int,
+) -> bytes:
+    """The frame for one partition without news."""
+    if version >= _FIRST_FLEXIBLE:
+        topic = uuid_bytes(topic_id) if version >= _FIRST_WITH_IDS else string_bytes(name or "", is_flexible=True)
+        return b"".join(
+            (
+                _PLAIN_START_9.pack(_PLAIN_SIZE_9 + len(topic), correlation_id, 0, 2),
+                topic,
+                _PLAIN_END_9.pack(2, *partition[:5], 1, 0, 0, 0, throttle_time_ms, 0),
+            )
+        )
+    topic = (name or "").encode()
+    return b"".join(
+        (
+            _PLAIN_START_8.pack(_PLAIN_SIZE_8 + len(topic), correlation_id, 1, len(topic)),
+            topic,
+            _PLAIN_END_8.pack(1, *partition[:5], 0, -1, throttle_time_ms),
+        )
+    )
 
 
 def node_endpoints_field(node_endpoints: Sequence[NodeEndpoint]) -> bytes:
@@ -173,7 +195,7 @@ def _decode_flexible(version: int, buffer: Buffer, position: int) -> tuple[Produ
         transactional_id = None
         position += 1
     else:
-        transactional_id, position = read_string(buffer, position, is_flexible=True)
+        transactional_id, position = read_compact_string(buffer, position)
     acks, timeout_ms = _ACKS_AND_TIMEOUT.unpack_from(buffer, position)
     position += 6
     topic_count = buffer[position]
@@ -188,7 +210,7 @@ def _decode_flexible(version: int, buffer: Buffer, position: int) -> tuple[Produ
             topic_id = uuid_from(bytes(buffer[position : position + 16]))
             position += 16
         else:
-            name, position = read_string(buffer, position, is_flexible=True)
+            name, position = read_compact_string(buffer, position)
             if name is None:
                 raise CorruptData(f"Produce request v{version} has null for a topic's name")
         partition_count = buffer[position]
@@ -217,33 +239,35 @@ def _decode_flexible(version: int, buffer: Buffer, position: int) -> tuple[Produ
 
 
 def _decode_legacy(buffer: Buffer, position: int) -> tuple[ProduceRequest, int]:
-    transactional_id, position = read_string(buffer, position, is_flexible=False)
-    acks, timeout_ms = _ACKS_AND_TIMEOUT.unpack_from(buffer, position)
-    topic_count, position = _read_count(buffer, position + _ACKS_AND_TIMEOUT.size)
+    buffer_size = len(buffer)
+    transactional_id, position = read_short_string(buffer, position)
+    acks, timeout_ms, topic_count = _LEGACY_START.unpack_from(buffer, position)
+    position += 10
+    if topic_count < 0:
+        raise CorruptData("a Produce request has null for its topics")
     topics = []
     for _ in range(topic_count):
-        name, position = read_string(buffer, position, is_flexible=False)
+        name, position = read_short_string(buffer, position)
         if name is None:
             raise CorruptData("a Produce request has null for a topic's name")
-        partition_count, position = _read_count(buffer, position)
+        (partition_count,) = _INT.unpack_from(buffer, position)
+        position += 4
+        if partition_count < 0:
+            raise CorruptData("a Produce request has null for a topic's partitions")
         partitions: list[tuple[int, Buffer | None]] = []
         for _ in range(partition_count):
-            index, size = _LEADER.unpack_from(buffer, position)
-            position += _LEADER.size
+            index, size = _INDEX_AND_SIZE.unpack_from(buffer, position)
+            position += 8
             if size == -1:
                 partitions.append((index, None))
             else:
-                partitions.append((index, take(buffer, position, size)))
-                position += size
+                end = position + size
+                if not position <= end <= buffer_size:
+                    raise CorruptData(f"records of {size} bytes announced, {buffer_size - position} are left")
+                partitions.append((index, buffer[position:end]))
+                position = end
         topics.append(ProduceTopic(name, None, tuple(partitions)))
     return ProduceRequest(transactional_id, acks, timeout_ms, tuple(topics)), position
-
-
-def _read_count(buffer: Buffer, position: int) -> tuple[int, int]:
-    count, position = read_length(buffer, position, is_flexible=False, is_short=False)
-    if count < 0:
-        raise CorruptData(f"a Produce request has an array of {count} items")
-    return count, position
 
 
 def _write_partition(out: bytearray, version: int, partition: PartitionProduceResponse) -> None:
