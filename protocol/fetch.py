@@ -15,9 +15,11 @@ from .primitives import (
     GARBAGE_ERRORS,
     Buffer,
     length_bytes,
-    read_length,
+    read_compact_string,
+    read_short_string,
     read_string,
     read_tags,
+    read_uvarint,
     string_bytes,
     take,
     uuid_bytes,
@@ -294,6 +296,8 @@ def _read_topic(version: int, buffer: Buffer, position: int) -> tuple[FetchTopic
 def _read_forgotten(version: int, buffer: Buffer, position: int) -> tuple[tuple[ForgottenTopic, ...], int]:
     is_flexible = version >= _FIRST_FLEXIBLE
     count, position = _read_count(buffer, position, is_flexible)
+    if count == 0:
+        return (), position
     forgotten = []
     for _ in range(count):
         name, topic_id, position = _read_identity(version, buffer, position)
@@ -309,14 +313,22 @@ def _read_forgotten(version: int, buffer: Buffer, position: int) -> tuple[tuple[
 def _read_identity(version: int, buffer: Buffer, position: int) -> tuple[str | None, UUID | None, int]:
     if version >= _FIRST_WITH_IDS:
         return None, uuid_from(bytes(take(buffer, position, 16))), position + 16
-    name, position = read_string(buffer, position, is_flexible=version >= _FIRST_FLEXIBLE)
+    if version >= _FIRST_FLEXIBLE:
+        name, position = read_compact_string(buffer, position)
+    else:
+        name, position = read_short_string(buffer, position)
     if name is None:
         raise CorruptData(f"Fetch request v{version} has null for a topic's name")
     return name, None, position
 
 
 def _read_count(buffer: Buffer, position: int, is_flexible: bool) -> tuple[int, int]:
-    count, position = read_length(buffer, position, is_flexible=is_flexible, is_short=False)
+    if is_flexible:
+        count, position = read_uvarint(buffer, position)
+        count -= 1
+    else:
+        (count,) = _INT.unpack_from(buffer, position)
+        position += _INT.size
     if count < 0:
         raise CorruptData(f"a Fetch request has an array of {count} items")
     return count, position
