@@ -17,7 +17,7 @@ from functools import partial
 from typing import NamedTuple, Protocol, assert_never
 from uuid import UUID
 
-from ..protocol.errors import ErrorCode, KafkaError
+from ..protocol.errors import CorruptData, ErrorCode, KafkaError
 from ..protocol.produce import NodeEndpoint
 from ..quorum.delta import MetadataDelta
 from ..quorum.image import (
@@ -53,7 +53,7 @@ class Logs(Protocol):
         is_new: bool = False,
     ) -> Log:
         """Raises OSError when the log directory that has it, or the one chosen for it, fails; KafkaError when the log
-        there is another topic's."""
+        there is another topic's; CorruptData when what is there is no log."""
 
     def delete(self, topic: str, partition: int) -> None: ...
 
@@ -227,7 +227,7 @@ class PartitionManager:
                 return
             try:
                 hosted = self._create(topic, topic_id, index, registration.directory_of(self._node_id), is_new=is_new)
-            except (OSError, KafkaError) as error:
+            except (CorruptData, OSError, KafkaError) as error:
                 self._offline.add((topic, index))
                 logger.error("log not opened: topic=%s partition=%d error=%s", topic, index, error)
                 return

@@ -49,6 +49,7 @@ class LogDirectory:
         "id",
         "path",
         "properties",
+        "unopened",
     )
 
     def __init__(self, files: Files, path: str) -> None:
@@ -63,6 +64,9 @@ class LogDirectory:
         self.has_clean_shutdown = False
         # What the checkpoint files say, by their names.
         self.checkpointed: dict[str, dict[TopicPartition, int]] = {}
+        # Partitions that have a folder here whose log could not be opened. Somebody may repair them, so what the
+        # checkpoint files say of them stays.
+        self.unopened: set[TopicPartition] = set()
         # Checkpoints being written.
         self._pending: dict[str, CheckpointWrite] = {}
 
@@ -142,6 +146,11 @@ class LogDirectory:
             self._files.write_atomically(f"{self.path}/{name}", encode_offsets(offsets.items()))
             self.checkpointed[name] = offsets
 
+    def offsets_of_unopened(self, name: str) -> dict[TopicPartition, int]:
+        """What the checkpoint file says of the partitions that could not be opened."""
+        offsets = self.checkpointed[name]
+        return {key: offsets[key] for key in self.unopened if key in offsets}
+
     def begin_checkpoint(self, name: str) -> "CheckpointWrite":
         """Replace a checkpoint file without keeping the loop waiting; see `CheckpointWrite`."""
         write = self._pending[name] = CheckpointWrite(self, self._files, name)
@@ -168,7 +177,8 @@ class LogDirectory:
         for name, offsets in self.checkpointed.items():
             write = self._pending.get(name)
             if created in offsets or (write is not None and created in write.offsets):
-                self.write_offsets(name, {key: offset for key, offset in offsets.items() if has_log(key)})
+                kept = {key: offset for key, offset in offsets.items() if has_log(key) or key in self.unopened}
+                self.write_offsets(name, kept)
 
     def limit_recovery_points(self, limits: Mapping[TopicPartition, int]) -> None:
         """Before logs are cut: bytes that were synced are about to go, and that is no damage. OSError."""

@@ -200,6 +200,8 @@ class LogHousekeeping:
 
     async def _checkpoint(self, directory: LogDirectory, name: str, offset_of: Callable[[Log], int | None]) -> None:
         write = directory.begin_checkpoint(name)
+        for (topic, partition), unopened_offset in directory.offsets_of_unopened(name).items():
+            write.add(topic, partition, unopened_offset)
         for number, log in enumerate(self._manager.logs_in(directory)):
             if number % _SLICE == 0:
                 await asyncio.sleep(0)

@@ -218,8 +218,16 @@ class LogManager:
             log.truncate_to(offset)
 
     def delete(self, topic: str, partition: int) -> None:
-        """Rename the folder to `….-delete`; it goes after `file.delete.delay.ms`. Nothing when there is no log."""
+        """Rename the folder to `….-delete`; it goes after `file.delete.delay.ms`. Nothing when there is no log.
+
+        What could not be opened becomes `….-stray`: nobody knows for sure whose it is.
+        """
         log = self._forget(topic, partition)
+        for directory in self.directories:
+            if directory.is_online and (topic, partition) in directory.unopened:
+                directory.unopened.remove((topic, partition))
+                folder = f"{directory.path}/{folder_name(topic, partition)}"
+                self._move_aside(folder, topic, partition, FolderKind.STRAY, None)
         if log is not None:
             path = self._move_aside(log.directory, topic, partition, FolderKind.DELETED, log)
             if path is not None:
@@ -278,8 +286,6 @@ class LogManager:
             raise ConfigError(f"No log directory can be used; {first.path}: {first.error}.")
 
     def _set_stray_aside(self, folder: LogFolder, is_stray: Callable[[str, int, UUID | None], bool]) -> bool:
-        if folder.error is not None:
-            return False
         if not folder.has_unidentified_records and not is_stray(folder.topic, folder.partition, folder.topic_id):
             return False
         self._move_aside(folder.path, folder.topic, folder.partition, FolderKind.STRAY, None)
@@ -321,6 +327,7 @@ class LogManager:
         elif isinstance(log, CorruptData):
             logger.error("log not opened: partition=%s reason=%s", folder_name(*key), log)
             self._offline[key] = OSError(EIO, str(log))
+            directory.unopened.add(key)
         elif isinstance(log, Log):
             self._add(log)
             if log.damage is not None:
@@ -409,10 +416,10 @@ class LogManager:
                 (LOG_START_OFFSETS, [start_offset_to_checkpoint(log) for log in logs]),
                 (HIGH_WATERMARKS, [high_watermarks.get(key) for key in keys]),
             ):
-                directory.write_offsets(
-                    name, {key: offset for key, offset in zip(keys, offsets, strict=True) if offset is not None}
-                )
-            if not any(log.damage is not None for log in logs):
+                known = {key: offset for key, offset in zip(keys, offsets, strict=True) if offset is not None}
+                directory.write_offsets(name, directory.offsets_of_unopened(name) | known)
+            # What was not opened was not recovered either.
+            if not directory.unopened and not any(log.damage is not None for log in logs):
                 directory.write_clean_shutdown(broker_epoch)
         except OSError as error:
             self._fail(directory, error)

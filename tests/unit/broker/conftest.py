@@ -26,7 +26,7 @@ from penstock.broker.partitions import PartitionManager
 from penstock.broker.purgatory import Purgatory
 from penstock.broker.request import Answer, CloseConnection, Request, RequestContext
 from penstock.protocol.apis import ApiKey
-from penstock.protocol.errors import KafkaError
+from penstock.protocol.errors import CorruptData, KafkaError
 from penstock.protocol.messages import decode_header, decode_response, encode_request
 from penstock.protocol.records import Record, write_batch
 from penstock.quorum.delta import MetadataDelta
@@ -55,7 +55,7 @@ class Logs:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.failure: OSError | KafkaError | None = None
+        self.failure: OSError | KafkaError | CorruptData | None = None
         self.asked: list[tuple[str, int, UUID | None, bool]] = []
         self._files = DiskFiles()
         self._logs: dict[tuple[str, int], Log] = {}

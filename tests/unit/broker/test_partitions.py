@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.broker.partitions import CHANGES_PER_TURN
-from penstock.protocol.errors import ErrorCode, KafkaError
+from penstock.protocol.errors import CorruptData, ErrorCode, KafkaError
 from penstock.quorum.delta import MetadataDelta
 from penstock.quorum.image import EMPTY_IMAGE
 from penstock.quorum.records import DIRECTORY_UNASSIGNED
@@ -113,9 +113,12 @@ def test_failed_directory_takes_its_partitions_offline_for_good(node: DataNode, 
 
 
 @pytest.mark.parametrize(
-    "failure", [OSError(28, "No space left on device"), KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID)]
+    "failure",
+    [OSError(28, "No space left on device"), KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID), CorruptData("no log")],
 )
-def test_log_that_cannot_be_opened_makes_its_partition_offline(node: DataNode, failure: OSError | KafkaError) -> None:
+def test_log_that_cannot_be_opened_makes_its_partition_offline(
+    node: DataNode, failure: OSError | KafkaError | CorruptData
+) -> None:
     node.logs.failure = failure
     node.create_topic()
     assert error_of(node, "a") is ErrorCode.KAFKA_STORAGE_ERROR

@@ -111,6 +111,21 @@ def test_checkpoints_are_written_at_their_intervals_and_only_when_they_change() 
         assert house.read(RECOVERY) == b"0\n1\nflights 0 3\n"
 
 
+def test_checkpoints_keep_what_they_say_of_a_partition_that_could_not_be_opened() -> None:
+    with node_disk() as node:
+        node.start()
+        append(node.log("a"), 3)
+        node.stop()
+        node.files.flip_bit("/data/a-0/partition.metadata", 3, 0)
+        house = Kept(node, HousekeepingConfig(log_initial_task_delay_ms=0))
+        append(node.log("b"), 2)
+        node.log("b").flush()
+        house.pass_ms(61_000)
+        assert house.read(RECOVERY) == b"0\n2\na 0 3\nb 0 2\n"
+        house.task.cancel()
+        node.loop.run(house.ended())
+
+
 def test_checkpoint_in_the_making_does_not_outlive_the_log_it_speaks_of() -> None:
     with kept() as house:
         node = house.node

@@ -385,3 +385,40 @@ def test_config_of_a_topic_reaches_all_its_logs() -> None:
         node.manager.update_config("flights", config)
         node.manager.update_config("unknown", config)
         assert [log.config.retention_ms for log in (*logs, other)] == [5, 5, node.config.retention_ms]
+
+
+def test_partition_that_cannot_be_opened_keeps_its_checkpoints_and_prevents_the_mark_of_a_clean_stop() -> None:
+    with node_disk() as node:
+        node.start()
+        log = node.log("a")
+        append(log, 5)
+        log.flush()
+        log.increment_log_start_offset(3)
+        node.log("b")
+        node.stop()
+        node.files.flip_bit("/data/a-0/partition.metadata", 3, 0)
+        node.start()
+        node.manager.delete("b", 0)
+        node.log("b", topic_id=OTHER_ID)
+        node.stop()
+        assert b"a 0 5" in node.files.read(f"/data/{RECOVERY}")
+        assert b"a 0 3" in node.files.read("/data/log-start-offset-checkpoint")
+        assert ".kafka_cleanshutdown" not in node.names("/data")
+
+
+def test_partition_that_cannot_be_opened_makes_room_for_a_new_one_when_it_is_deleted() -> None:
+    with node_disk() as node:
+        node.start()
+        append(node.log("a"), 5)
+        append(node.log("b"), 5)
+        node.stop()
+        for name in ("a", "b"):
+            node.files.flip_bit(f"/data/{name}-0/partition.metadata", 3, 0)
+        node.start(is_stray=lambda topic, _, topic_id: (topic, topic_id) == ("b", None))
+        with pytest.raises(OSError, match="names no topic id"):
+            node.log("a")
+        node.manager.delete("a", 0)
+        assert [node.log(name, topic_id=OTHER_ID).log_end_offset for name in ("a", "b")] == [0, 0]
+        assert [name.partition(".")[0] for name in node.names() if name.endswith("-stray")] == ["a-0", "b-0"]
+        node.stop()
+        assert ".kafka_cleanshutdown" in node.names()
