@@ -103,11 +103,12 @@ class LogManager:
     def previous_broker_epoch(self) -> int:
         """The broker epoch of the last registration when the stop after it was clean in all directories; else -1.
 
-        To be asked before `load`, which removes the marks.
+        To be asked before `load`, which removes the marks. ConfigError when the last directory fails.
         """
-        epochs = {d.closed_by_broker_epoch() if d.is_online else None for d in self.directories}
+        epochs: set[int | None] = set()
+        self._attempt(self.directories, lambda directory: epochs.add(directory.closed_by_broker_epoch()))
         epoch = epochs.pop()
-        return -1 if epochs or epoch is None else epoch
+        return -1 if epochs or epoch is None or not all(one.is_online for one in self.directories) else epoch
 
     async def load(
         self,

@@ -422,3 +422,17 @@ def test_partition_that_cannot_be_opened_makes_room_for_a_new_one_when_it_is_del
         assert [name.partition(".")[0] for name in node.names() if name.endswith("-stray")] == ["a-0", "b-0"]
         node.stop()
         assert ".kafka_cleanshutdown" in node.names()
+
+
+def test_mark_of_a_clean_stop_that_cannot_be_read_takes_its_directory_offline() -> None:
+    with node_disk("/a", "/b") as node:
+        node.start()
+        node.stop(broker_epoch=41)
+        node.manager = node.new_manager()
+        node.manager.open_directories("cluster")
+        node.files.fail("read", under="/a/.kafka_cleanshutdown")
+        assert node.manager.previous_broker_epoch() == -1
+        assert [directory.is_online for directory in node.manager.directories] == [False, True]
+        node.files.fail("read", under="/b/.kafka_cleanshutdown")
+        with pytest.raises(ConfigError, match="No log directory can be used"):
+            node.manager.previous_broker_epoch()
