@@ -70,6 +70,8 @@ class HostedPartition:
         self.index = index
         self.log = log
         self.partition = Partition(high_watermark=min(max(high_watermark, log.log_start_offset), log.log_end_offset))
+        # Opening a log leaves nothing in it unsynced.
+        self.partition.on_log_end(log.log_end_offset)
         self.error = ErrorCode.NONE
         # As produced, since this object was made.
         self.appended_bytes = 0
@@ -91,6 +93,9 @@ class HostedPartition:
             info = log.append_as_leader(records, leader_epoch=partition.leader_epoch, now_ms=now_ms)
         except OSError as error:
             raise self._refusal(error) from error
+        except CorruptData as error:
+            # What is corrupt is not the producer's batch, but what lies in the log before it.
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         if not info.is_duplicate:
             self.appended_bytes += len(records)
             end_offset = info.last_offset + 1

@@ -88,8 +88,8 @@ class Partition:
         self.leader_id = leader_id
         self.leader_epoch = leader_epoch
         self.partition_epoch = partition_epoch
-        # What is in the log when leadership begins was counted by the leader before, or survived a recovery.
-        if self.on_log_end(log_end_offset):
+        # What was appended in an earlier epoch of this leader may still wait for its sync.
+        if self.on_log_end(self.log_end_offset):
             effects.append(AdvanceHighWatermark(to=self.high_watermark))
         return tuple(effects)
 

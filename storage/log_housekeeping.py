@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from ..protocol.errors import CorruptData
 from .checkpoints import HIGH_WATERMARKS, LOG_START_OFFSETS, RECOVERY_POINTS
 from .config import MAX_INT64
 from .files import Files
@@ -138,6 +139,9 @@ class LogHousekeeping:
                 count = log.delete_old_segments(self._high_watermark_of(log), now_ms)
             except OSError as error:
                 self._manager.on_error(log.directory, error)
+            except CorruptData as error:
+                # What cannot be judged stays; the other logs have their turn.
+                logger.error("segments not deleted: partition=%s reason=%s", log.name, error)
             else:
                 if count:
                     logger.info(

@@ -24,6 +24,7 @@ def lead(
 
 def test_new_leader_notes_its_epoch_before_anything_else() -> None:
     partition = Partition(high_watermark=7)
+    partition.on_log_end(10)
     assert lead(partition) == (StartEpoch(leader_epoch=3, start_offset=10), AdvanceHighWatermark(to=10))
     assert (partition.is_leader, partition.leader_epoch, partition.partition_epoch) == (True, 3, 5)
     assert partition.leader_epoch_start_offset == 10
@@ -58,6 +59,15 @@ def test_new_epoch_of_the_same_leader_releases_what_waits() -> None:
         ReleaseWaiting(),
         StartEpoch(leader_epoch=4, start_offset=12),
     )
+
+
+def test_new_epoch_of_the_same_leader_does_not_count_what_is_not_synced_yet() -> None:
+    partition = Partition(high_watermark=10)
+    lead(partition)
+    lead(partition, leader_epoch=4, partition_epoch=6, log_end_offset=12)
+    assert (partition.high_watermark, partition.is_latest_offset_known) == (10, False)
+    partition.on_log_end(12)
+    assert (partition.high_watermark, partition.is_latest_offset_known) == (12, True)
 
 
 def test_resigning_releases_what_waits_once() -> None:
@@ -116,6 +126,7 @@ def test_epoch_is_compared_before_leadership() -> None:
 
 def test_latest_offset_is_known_once_the_high_watermark_reached_the_epoch_kip_207() -> None:
     partition = Partition(high_watermark=4)
+    partition.on_log_end(10)
     lead(partition, log_end_offset=10)
     assert partition.is_latest_offset_known
     partition.leader_epoch_start_offset = 11

@@ -223,3 +223,20 @@ def test_thousands_of_logs_are_gone_over_in_slices() -> None:
 
         node.loop.run(run())
         assert turns >= 5
+
+
+def test_log_that_retention_cannot_read_keeps_its_segments_and_the_house_goes_on() -> None:
+    with node_disk() as node:
+        node.config = LogConfig(segment_bytes=150, retention_ms=1000)
+        node.start()
+        for name in ("a", "b"):
+            append(node.log(name), 6)
+        node.stop()
+        node.files.flip_bit("/data/a-0/00000000000000000000.log", 8, 7)
+        node.files.open("/data/a-0/00000000000000000000.timeindex").truncate(5)
+        house = Kept(node, HousekeepingConfig(log_initial_task_delay_ms=0))
+        house.pass_ms(700_000)
+        assert node.log("b").segment_count == 1
+        assert not house.task.done()
+        house.task.cancel()
+        node.loop.run(house.ended())

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from penstock.broker.apis.produce import check_batch
 from penstock.protocol.batches import read_header
-from penstock.protocol.errors import ErrorCode, KafkaError
+from penstock.protocol.errors import CorruptData, ErrorCode, KafkaError
 from penstock.protocol.records import Record, write_batch
+from penstock.storage.segment import Segment
 
 if TYPE_CHECKING:
     from tests.unit.broker.conftest import DataNode
@@ -237,6 +238,9 @@ def test_new_epoch_of_the_same_leader_ends_what_is_open(node: DataNode) -> None:
     exchange = node.begin_produce(batch())
     node.elect("a", leader=1)
     assert exchange.answer.responses[0].partition_responses[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert node.hosted().partition.high_watermark == 0, "it is not synced yet"
+    node.flusher.finish()
+    assert node.hosted().partition.high_watermark == 1
 
 
 def test_deleted_topic_ends_what_is_open(node: DataNode) -> None:
@@ -254,6 +258,22 @@ def test_failed_sync_takes_the_directory_offline(node: DataNode) -> None:
     node.flusher.finish(OSError(5, "Input/output error"))
     assert exchange.answer.responses[0].partition_responses[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
     assert node.produce().error_code == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def test_corrupt_log_refuses_its_own_batches_only(node: DataNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    node.create_topic(partition_count=2)
+
+    # The first of two that are asked in this request.
+    asked = iter([CorruptData("no batch where one should begin")])
+
+    def should_roll(*_args: object) -> bool:
+        for error in asked:
+            raise error
+        return False
+
+    monkeypatch.setattr(Segment, "should_roll", should_roll)
+    answers = node.begin_produce(batch(), more=((1, batch()),)).answer.responses[0].partition_responses
+    assert [answer.error_code for answer in answers] == [ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NONE]
 
 
 def test_other_leaders_partition_is_refused_with_a_hint_from_version_10_on(node: DataNode) -> None:
