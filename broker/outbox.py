@@ -151,7 +151,12 @@ class Outbox:
                     self._is_yielding = True
                     self._loop.call_soon(self._on_turn)
                     return False
-                piece = part.read_nowait(self._offset, size_bytes)
+                try:
+                    piece = part.read_nowait(self._offset, size_bytes)
+                except OSError as error:
+                    # Whoever called is often another connection, whose append completed this answer.
+                    self._abort(f"a part of the response could not be read: {error}")
+                    return False
                 if not piece:
                     self._write(ready)
                     self._read_waiting(part, size_bytes)

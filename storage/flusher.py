@@ -7,8 +7,10 @@ than one sync at a time, as `Log.files_to_sync` asks.
 from asyncio import AbstractEventLoop, Future
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from errno import EIO
 from typing import TypeAlias
 
+from ..protocol.errors import CorruptData
 from .log import Log
 from .recovery_point import Syncable
 
@@ -101,6 +103,10 @@ class _Line:
             except OSError as error:
                 groups.append(())
                 errors.append(error)
+            except CorruptData as error:
+                # An index that cannot be read keeps its own log from being synced, not the others of this round.
+                groups.append(())
+                errors.append(OSError(EIO, str(error)))
         self.sync_count += sum(map(len, groups))
         done = self._loop.run_in_executor(None, _sync, groups, errors)
         done.add_done_callback(lambda future: self._end(wanted, future.result()))

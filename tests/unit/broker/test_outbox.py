@@ -93,3 +93,22 @@ def test_fast_reader_of_a_long_answer_yields_to_other_connections(loop: ManualLo
     node.begun[0].respond([Slice(10 * TURN_BYTES)])
     assert len(wire.received) <= 2 * TURN_BYTES
     turn_until(loop, lambda: len(wire.received) == 10 * TURN_BYTES)
+
+
+class FailingSlice(Slice):
+    """A file on a disk that fails."""
+
+    def read_nowait(self, offset: int, size: int) -> bytes | None:
+        raise OSError(5, f"Input/output error, {size} bytes at {offset}")
+
+
+def test_slice_that_cannot_be_read_aborts_its_own_connection_only(
+    loop: ManualLoop, caplog: pytest.LogCaptureFixture
+) -> None:
+    node = Node(loop)
+    connection, wire = node.connect()
+    feed(connection, wire, frame(1))
+    # Returns, as it must for whoever completed this answer.
+    node.begun[0].respond([b"head", FailingSlice(100)])
+    assert wire.is_closing()
+    assert "Input/output error" in caplog.text

@@ -1,13 +1,17 @@
 """Syncs come in groups."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from random import Random
 
+import pytest
 from node_disk import NodeDisk, append, node_disk
 
+from penstock.protocol.errors import CorruptData
 from penstock.storage.flusher import Flusher
+from penstock.storage.log import Log
+from penstock.storage.recovery_point import Syncable
 
 
 def started(node: NodeDisk) -> Flusher:
@@ -93,6 +97,28 @@ def test_error_is_told_to_those_it_concerns_and_moves_no_recovery_point() -> Non
         assert isinstance(heard["bad"], OSError)
         assert heard["good"] is None
         assert (bad.recovery_point, good.recovery_point) == (0, 1)
+
+
+def test_log_that_cannot_say_what_to_sync_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    with node_disk() as node:
+        flusher = started(node)
+        flights, planes = node.log("flights"), node.log("planes")
+        append(flights)
+        append(planes)
+        name_files = Log.files_to_sync
+
+        def files_to_sync(log: Log, end_offset: int) -> Sequence[Syncable]:
+            if log is flights:
+                raise CorruptData("an index is not sorted")
+            return name_files(log, end_offset)
+
+        monkeypatch.setattr(Log, "files_to_sync", files_to_sync)
+        heard: list[tuple[str, str]] = []
+        for log in (flights, planes):
+            flusher.request(log, 1, partial(lambda name, error: heard.append((name, str(error))), log.name))
+        node.loop.run(flusher.drain())
+        assert heard == [("flights-0", "[Errno 5] an index is not sorted"), ("planes-0", "None")]
+        assert planes.recovery_point == 1
 
 
 def test_log_that_is_deleted_meanwhile_says_nothing_about_the_disk() -> None:
