@@ -153,6 +153,7 @@ class Log:
         """Write down whose log this is when a power loss took that. KafkaError INCONSISTENT_TOPIC_ID."""
         self._recovery_point.forget_folder_sync()
         self.topic_id = agree_on_topic_id(self._files, self.directory, topic_id, found=self.topic_id)
+        self._recovery_point.is_folder_synced = False
 
     @property
     def directory(self) -> str:

@@ -39,11 +39,11 @@ class RecoveryPoint:
     __slots__ = (
         "_epochs_written",
         "_files",
-        "_is_folder_synced",
         "_leader_epochs",
         "_names_synced",
         "_segments",
         "_sync",
+        "is_folder_synced",
         "offset",
     )
 
@@ -64,7 +64,8 @@ class RecoveryPoint:
         self.offset = offset
         # What is in the file.
         self._epochs_written = written_epochs
-        self._is_folder_synced = is_folder_synced
+        # Whether the folder's name, and the topic id in it, are.
+        self.is_folder_synced = is_folder_synced
         # The change count up to which the names in the folder are.
         self._names_synced = 0
         self._sync: _Sync | None = None
@@ -78,7 +79,7 @@ class RecoveryPoint:
         epochs = self.unwritten_epochs(max(end_offset, self.offset))
         if epochs is not None:
             to_sync.append(epochs)
-        if not self._is_folder_synced:
+        if not self.is_folder_synced:
             to_sync.append(_PartitionMetadata(self._files, segments.directory))
             to_sync.append(_Directory(self._files, segments.directory))
             to_sync.append(_Directory(self._files, segments.directory.rpartition("/")[0]))
@@ -99,7 +100,7 @@ class RecoveryPoint:
             return
         self._sync = None
         self._epochs_written = sync.epochs
-        self._is_folder_synced = True
+        self.is_folder_synced = True
         self._names_synced = sync.directory_change_count
         segments = self._segments
         retired = segments.retired = [segment for segment in segments.retired if segment not in sync.retired]

@@ -199,3 +199,19 @@ def test_log_goes_to_the_directory_with_the_fewest() -> None:
     assert made == ["/a/orders-0", "/b/orders-1", "/a/orders-2", "/b/orders-3"]
     manager.delete("orders", 1)
     assert manager.get_or_create("orders", 4, TOPIC_ID, LogConfig()).directory == "/b/orders-4"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_topic_id_that_is_written_again_is_synced_with_the_first_batch(seed: int) -> None:
+    files = MemoryFiles(now_ms=lambda: NOW_MS)
+    start(files).get_or_create("orders", 0, TOPIC_ID, LogConfig()).truncate_fully_and_start_at(5)
+    files.write("/data/orders-0/partition.metadata", b"")
+    files.kill()
+    # Where a log ends above 0, it is synced when it is recovered.
+    log = start(files).get_or_create("orders", 0, TOPIC_ID, LogConfig())
+    append(log, b"first")
+    log.flush()
+    files.crash(Random(seed))
+    found = start(files).get("orders", 0)
+    assert found is not None
+    assert (found.log_end_offset, found.topic_id) == (6, TOPIC_ID)
