@@ -153,7 +153,9 @@ class Log:
         """Write down whose log this is when a power loss took that. KafkaError INCONSISTENT_TOPIC_ID."""
         self._recovery_point.forget_folder_sync()
         self.topic_id = agree_on_topic_id(self._files, self.directory, topic_id, found=self.topic_id)
-        self._recovery_point.is_folder_synced = False
+        if self.log_end_offset > 0:
+            # It counts as synced already: that it does not begin at 0 was found in the names of its files.
+            self._recovery_point.sync_folder()
 
     @property
     def directory(self) -> str:
@@ -174,6 +176,11 @@ class Log:
     def recovery_point(self) -> int:
         """Everything below is synced."""
         return self._recovery_point.offset
+
+    @property
+    def is_folder_synced(self) -> bool:
+        """Whether the folder, and whose it is, survives a loss of power. The first `flush` sees to that."""
+        return self._recovery_point.is_folder_synced
 
     @property
     def size_bytes(self) -> int:
@@ -495,6 +502,8 @@ class Log:
         active.file.sync()
         active.sync_indexes()
         self._files.sync_directory(self.directory)
+        if not self.is_folder_synced:
+            self._recovery_point.sync_folder()
 
     def _heal(self) -> None:
         """Before a cut: what lies beyond a damage is cut off with the rest."""

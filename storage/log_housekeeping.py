@@ -92,14 +92,16 @@ class LogHousekeeping:
     # Syncing
 
     async def flush_due_logs(self) -> int:
-        """Sync logs whose `flush.ms` is over, and segments that were rolled; milliseconds until the next look."""
+        """Sync logs whose `flush.ms` is over, segments that were rolled, and logs that were never synced but must keep
+        their start; milliseconds until the next look.
+        """
         now = self._loop.time()
         shortest_ms = _FLUSH_CHECK_MS_MAX
         dirty_since: dict[Log, float] = {}
         for number, log in enumerate(list(self._manager.logs)):
             if number % _SLICE == 0:
                 await asyncio.sleep(0)
-            if log.unflushed_records <= 0 or not self._is_present(log):
+            if (log.unflushed_records <= 0 and log.is_folder_synced) or not self._is_present(log):
                 continue
             flush_ms = log.config.flush_ms
             if flush_ms < MAX_INT64:
@@ -111,6 +113,8 @@ class LogHousekeeping:
                     continue
             if log.recovery_point < log.active_segment_base_offset:
                 self._flush(log, log.active_segment_base_offset)
+            elif log.log_start_offset > 0 and not log.is_folder_synced:
+                self._flush(log, log.log_end_offset)
         self._dirty_since = dirty_since
         return min(shortest_ms, self._config.log_flush_scheduler_interval_ms)
 

@@ -80,9 +80,7 @@ class RecoveryPoint:
         if epochs is not None:
             to_sync.append(epochs)
         if not self.is_folder_synced:
-            to_sync.append(_PartitionMetadata(self._files, segments.directory))
-            to_sync.append(_Directory(self._files, segments.directory))
-            to_sync.append(_Directory(self._files, segments.directory.rpartition("/")[0]))
+            to_sync += self._folder()
         elif segments.directory_change_count != self._names_synced:
             to_sync.append(_Directory(self._files, segments.directory))
         self._sync = _Sync(
@@ -112,12 +110,26 @@ class RecoveryPoint:
 
     def forget_folder_sync(self) -> None:
         """What says whose log this is was written anew: without it a power loss makes the folder a stranger's."""
-        self._is_folder_synced = False
+        self.is_folder_synced = False
 
     def truncate_to(self, offset: int) -> None:
         """The log ends at `offset` now: what follows will be other bytes than those that a sync under way is of."""
         self.offset = min(self.offset, offset)
         self._sync = None
+
+    def sync_folder(self) -> None:
+        """Sync the folder's name and topic id, waiting, where the first sync of the log is too late for that."""
+        for item in self._folder():
+            item.sync()
+        self.is_folder_synced = True
+
+    def _folder(self) -> list[Syncable]:
+        directory = self._segments.directory
+        return [
+            _PartitionMetadata(self._files, directory),
+            _Directory(self._files, directory),
+            _Directory(self._files, directory.rpartition("/")[0]),
+        ]
 
     def unwritten_epochs(self, end_offset: int) -> "_LeaderEpochCheckpoint | None":
         """What writes the leader epochs that begin below `end_offset`, unless the file has just these.

@@ -358,8 +358,9 @@ class LogLife(RuleBasedStateMachine):
     def checkpoint(self) -> None:
         directory = self.manager.directories[0]
         directory.write_offsets("recovery-point-offset-checkpoint", {("events", 0): self.log.recovery_point})
-        directory.write_offsets("log-start-offset-checkpoint", {("events", 0): self.log.log_start_offset})
-        self.checkpointed_start = self.log_start_offset
+        if self.log.is_folder_synced:
+            directory.write_offsets("log-start-offset-checkpoint", {("events", 0): self.log.log_start_offset})
+            self.checkpointed_start = self.log_start_offset
 
     # Rules: ending
 
