@@ -20,7 +20,7 @@ from ..protocol.errors import ErrorCode
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from .hosted_partition import HostedPartition
+    from .partitions.hosted_partition import HostedPartition
 
 NO_SESSION = 0
 INITIAL_EPOCH = 0

@@ -28,8 +28,8 @@ from ..protocol.errors import KafkaError
 from ..quorum.controller import Controller
 from ..quorum.decisions.brokers import register_broker
 from ..quorum.decisions.heartbeats import heartbeat
+from .configuration.listener_config import ListenerConfig
 from .features import SUPPORTED_FEATURES
-from .listener_config import ListenerConfig
 
 logger = logging.getLogger(__name__)
 

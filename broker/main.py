@@ -15,7 +15,7 @@ from random import Random
 from ..protocol.errors import ConfigError
 from ..storage.files import DiskFiles
 from . import garbage
-from .config import NodeConfig
+from .configuration.node_config import NodeConfig
 from .server import Node
 
 logger = logging.getLogger(__name__)

@@ -35,14 +35,14 @@ from .apis import (
     produce,
     topics,
 )
-from .config import NodeConfig
+from .configuration.node_config import NodeConfig
+from .configuration.topic_configs import ConfigResolver
 from .fetch_sessions import FetchSessions
-from .handlers import Handlers
 from .lifecycle import BrokerLifecycle
 from .metadata_view import MetadataView
-from .partitions import PartitionManager
+from .network.handlers import Handlers
+from .partitions.partition_manager import PartitionManager
 from .producer_ids import ProducerIds
-from .topic_configs import ConfigResolver
 
 SESSION_ID_BITS = 31
 """Fetch session ids are positive numbers of 32 bits; 0 means none."""

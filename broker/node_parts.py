@@ -19,19 +19,19 @@ from ..storage.flusher import Flusher
 from ..storage.log import Log
 from ..storage.log_housekeeping import HousekeepingConfig, LogHousekeeping
 from ..storage.log_manager import LogManager
-from .config import DEFAULTS, NodeConfig
-from .connection import ConnectionHost
-from .connection_limits import ConnectionLimits
-from .dispatch import Dispatcher
-from .handlers import Handlers
+from .configuration.node_config import DEFAULTS, NodeConfig
+from .configuration.topic_configs import ConfigResolver
 from .lifecycle import BrokerLifecycle
-from .listeners import Listeners
 from .metadata_view import MetadataView
+from .network.connection import ConnectionHost
+from .network.connection_limits import ConnectionLimits
+from .network.dispatch import Dispatcher
+from .network.handlers import Handlers
+from .network.listeners import Listeners
+from .network.request_memory import RequestMemory
 from .node_handlers import HandlerParts, register_handlers
-from .partitions import PartitionManager
-from .purgatory import Purgatory
-from .request_memory import RequestMemory
-from .topic_configs import ConfigResolver
+from .partitions.partition_manager import PartitionManager
+from .purgatory.purgatory import Purgatory
 
 METADATA_FOLDER = "__cluster_metadata-0"
 """Below `metadata.log.dir`: where Apache Kafka has its metadata log, too, and nothing looks for a topic's."""

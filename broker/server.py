@@ -21,9 +21,9 @@ from ..quorum.consensus import ConsensusFailed
 from ..quorum.publishers import MetadataPublisher
 from ..storage.files import Files
 from ..storage.log_manager import LogManager
-from .config import NodeConfig
+from .configuration.node_config import NodeConfig
+from .configuration.topic_configs import ConfigResolver
 from .node_parts import NodeParts, join
-from .topic_configs import ConfigResolver
 
 logger = logging.getLogger(__name__)
 

@@ -7,8 +7,8 @@ from typing import TextIO
 import click
 
 from ..protocol.errors import ConfigError
-from .config import load
-from .properties import merge_properties
+from .configuration.node_config import load
+from .configuration.properties import merge_properties
 
 
 @click.command()

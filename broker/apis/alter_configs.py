@@ -24,11 +24,11 @@ from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import kio_error
 from ...quorum.image import ConfigResource, ConfigResourceType
-from ..dynamic_configs import increment, validate_dynamic_configs
-from ..handlers import Handlers
+from ..configuration.dynamic_configs import increment, validate_dynamic_configs
+from ..configuration.topic_configs import ConfigResolver
 from ..metadata_view import MetadataView
-from ..request import RequestContext
-from ..topic_configs import ConfigResolver
+from ..network.handlers import Handlers
+from ..network.request import RequestContext
 from .config_resources import check_node_id
 from .values import NO_THROTTLE
 

@@ -25,9 +25,9 @@ from ...protocol.errors import ErrorCode
 from ...protocol.messages import decode_request, encode_response, kio_error
 from ...quorum.image import MetadataImage
 from ..features import SUPPORTED_FEATURES
-from ..handlers import Handlers
 from ..metadata_view import MetadataView
-from ..request import Request
+from ..network.handlers import Handlers
+from ..network.request import Request
 from .values import NO_THROTTLE
 
 VERSION_OF_SOFTWARE = 3

@@ -1,7 +1,7 @@
 """Resources of the config APIs that only one broker can answer for."""
 
 from ...protocol.errors import ErrorCode, KafkaError
-from ..topic_configs import ConfigResolver
+from ..configuration.topic_configs import ConfigResolver
 
 
 def check_node_id(resolver: ConfigResolver, name: str, what: str, unexpected: str) -> None:

@@ -19,10 +19,10 @@ from kio.static.primitive import i64
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import kio_error
-from ..handlers import Handlers
-from ..hosted_partition import HostedPartition
-from ..partitions import PartitionManager
-from ..request import RequestContext
+from ..network.handlers import Handlers
+from ..network.request import RequestContext
+from ..partitions.hosted_partition import HostedPartition
+from ..partitions.partition_manager import PartitionManager
 from .values import NO_THROTTLE
 
 HIGH_WATERMARK = -1

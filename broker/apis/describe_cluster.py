@@ -16,9 +16,9 @@ from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import kio_error
 from ...quorum.image import MetadataImage
 from ..cluster_view import CLUSTER_AUTHORIZED_OPERATIONS, OPERATIONS_NOT_ASKED_FOR, ClusterView
-from ..handlers import Handlers
 from ..metadata_view import MetadataView
-from ..request import RequestContext
+from ..network.handlers import Handlers
+from ..network.request import RequestContext
 from .values import NO_THROTTLE
 
 BROKERS, CONTROLLERS = 1, 2

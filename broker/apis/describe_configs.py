@@ -29,7 +29,7 @@ from ...protocol.messages import kio_error
 from ...quorum.configs.table import broker_configs, client_metrics_configs, group_configs, topic_configs
 from ...quorum.decisions.topic_names import invalid_topic_name
 from ...quorum.image import ConfigResource, ConfigResourceType, MetadataImage
-from ..config_descriptions import (
+from ..configuration.config_descriptions import (
     ConfigDescription,
     describe_broker,
     describe_broker_defaults,
@@ -37,10 +37,10 @@ from ..config_descriptions import (
     describe_group,
     describe_topic,
 )
-from ..handlers import Handlers
+from ..configuration.topic_configs import ConfigResolver
 from ..metadata_view import MetadataView
-from ..request import RequestContext
-from ..topic_configs import ConfigResolver
+from ..network.handlers import Handlers
+from ..network.request import RequestContext
 from .config_resources import check_node_id
 from .values import NO_THROTTLE
 

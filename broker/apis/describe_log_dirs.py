@@ -24,9 +24,9 @@ from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import kio_error
 from ...storage.log import Log
-from ..handlers import Handlers
-from ..partitions import PartitionManager
-from ..request import RequestContext
+from ..network.handlers import Handlers
+from ..network.request import RequestContext
+from ..partitions.partition_manager import PartitionManager
 from .values import NO_THROTTLE
 
 UNKNOWN_BYTES = -1

@@ -19,9 +19,9 @@ from ...protocol.errors import ErrorCode, KafkaError, error_info
 from ...protocol.messages import kio_error
 from ...quorum.decisions.topic_names import invalid_topic_name
 from ...storage.producer_state import ProducerEntry
-from ..handlers import Handlers
-from ..partitions import PartitionManager
-from ..request import RequestContext
+from ..network.handlers import Handlers
+from ..network.request import RequestContext
+from ..partitions.partition_manager import PartitionManager
 from .values import NO_THROTTLE
 
 NO_TRANSACTION = -1

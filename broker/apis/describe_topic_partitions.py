@@ -25,9 +25,9 @@ from ...protocol.messages import kio_error
 from ...quorum.decisions.topic_names import invalid_topic_name
 from ...quorum.image import MetadataImage, PartitionRegistration
 from ..cluster_view import INTERNAL_TOPICS, TOPIC_AUTHORIZED_OPERATIONS, ClusterView
-from ..handlers import Handlers
 from ..metadata_view import MetadataView
-from ..request import RequestContext
+from ..network.handlers import Handlers
+from ..network.request import RequestContext
 from .values import NO_THROTTLE
 
 NOT_TOLD = -(2**31)

@@ -29,11 +29,11 @@ from ...protocol.errors import ErrorCode
 from ...protocol.fetch import FetchRequest, TopicFetchResponse, decode_fetch, encode_fetch_response
 from ...protocol.produce import NodeEndpoint
 from ...storage.file_slice import FileSlice
-from ..delayed_fetch import DelayedFetch, FetchAnswers, FetchEnd, FetchLimits, PartitionAnswer, failed
 from ..fetch_sessions import FetchablePartition, FetchContext, FetchSessions, partition_key
-from ..handlers import Handlers
-from ..partitions import PartitionManager
-from ..request import Request
+from ..network.handlers import Handlers
+from ..network.request import Request
+from ..partitions.partition_manager import PartitionManager
+from ..purgatory.delayed_fetch import DelayedFetch, FetchAnswers, FetchEnd, FetchLimits, PartitionAnswer, failed
 
 CONSUMER_REPLICA_ID: Final = -1
 READ_COMMITTED: Final = 1

@@ -14,8 +14,8 @@ from kio.static.primitive import i32
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError, error_info
 from ...protocol.messages import kio_error
-from ..handlers import Handlers
-from ..request import RequestContext
+from ..network.handlers import Handlers
+from ..network.request import RequestContext
 from .values import NO_THROTTLE
 
 

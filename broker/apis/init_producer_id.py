@@ -16,9 +16,9 @@ from ...protocol.apis import ApiKey
 from ...protocol.batches import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import kio_error
-from ..handlers import Handlers
+from ..network.handlers import Handlers
+from ..network.request import RequestContext
 from ..producer_ids import ProducerIds
-from ..request import RequestContext
 from .values import NO_THROTTLE
 
 FIRST_EPOCH = 0

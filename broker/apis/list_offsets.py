@@ -35,11 +35,11 @@ from ...protocol.batches import NO_TIMESTAMP
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import decode_request, encode_response, kio_error
 from ...storage.timestamp_lookup import TimestampOffset
-from ..handlers import Handlers
-from ..hosted_partition import HostedPartition
-from ..partition import NO_EPOCH
-from ..partitions import PartitionManager
-from ..request import Request
+from ..network.handlers import Handlers
+from ..network.request import Request
+from ..partitions.hosted_partition import HostedPartition
+from ..partitions.partition import NO_EPOCH
+from ..partitions.partition_manager import PartitionManager
 from .values import NO_THROTTLE
 
 

@@ -38,9 +38,9 @@ from ..cluster_view import (
     TOPIC_AUTHORIZED_OPERATIONS,
     ClusterView,
 )
-from ..handlers import Handlers
 from ..metadata_view import MetadataView
-from ..request import AnswerPart, Request
+from ..network.handlers import Handlers
+from ..network.request import AnswerPart, Request
 from .values import NO_THROTTLE
 
 VERSION_OF_LISTENER_NOT_FOUND = 6

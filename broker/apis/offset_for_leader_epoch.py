@@ -17,9 +17,9 @@ from kio.static.primitive import i32, i64
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import kio_error
-from ..handlers import Handlers
-from ..partitions import PartitionManager
-from ..request import RequestContext
+from ..network.handlers import Handlers
+from ..network.request import RequestContext
+from ..partitions.partition_manager import PartitionManager
 from .values import NO_THROTTLE
 
 UNKNOWN = (-1, -1)

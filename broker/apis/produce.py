@@ -44,11 +44,11 @@ from ...protocol.produce import (
     decode_produce,
     encode_produce_response,
 )
-from ..delayed_produce import DelayedProduce, OpenAppend, TopicAnswers
-from ..handlers import Handlers
-from ..hosted_partition import HostedPartition
-from ..partitions import PartitionManager
-from ..request import Request
+from ..network.handlers import Handlers
+from ..network.request import Request
+from ..partitions.hosted_partition import HostedPartition
+from ..partitions.partition_manager import PartitionManager
+from ..purgatory.delayed_produce import DelayedProduce, OpenAppend, TopicAnswers
 
 ADMIN_CLIENT_ID: Final = "__admin_client"
 """May write to internal topics, as in Kafka."""

@@ -26,8 +26,8 @@ from ...protocol.messages import kio_error
 from ...quorum.controller import Controller
 from ...quorum.decisions.partitions import create_partitions
 from ...quorum.decisions.topics import create_topics, delete_topics
-from ..handlers import Handlers
-from ..request import RequestContext
+from ..network.handlers import Handlers
+from ..network.request import RequestContext
 from .metadata import CreateTopics
 from .values import NO_THROTTLE
 

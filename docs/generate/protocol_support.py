@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from random import Random
 
-from penstock.broker.config import load
+from penstock.broker.configuration.node_config import load
 from penstock.broker.server import Node
 from penstock.protocol.apis import APIS, Api
 from penstock.storage.memory_files import MemoryFiles

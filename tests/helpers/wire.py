@@ -7,13 +7,13 @@ import struct
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from penstock.broker.connection import (
+from penstock.broker.network.connection import (
     Connection,
     ConnectionHost,
 )
-from penstock.broker.connection_limits import ConnectionLimits
-from penstock.broker.request import Request
-from penstock.broker.request_memory import RequestMemory
+from penstock.broker.network.connection_limits import ConnectionLimits
+from penstock.broker.network.request import Request
+from penstock.broker.network.request_memory import RequestMemory
 
 OVERLAPPING, EXCLUSIVE, UNKNOWN = 0, 17, 999
 IDLE_MS = 60_000

@@ -21,10 +21,10 @@ from kio.static.primitive import i32Timedelta
 
 from penstock.broker.apis import fetch, produce
 from penstock.broker.fetch_sessions import FetchSessions
-from penstock.broker.hosted_partition import HostedPartition
-from penstock.broker.partitions import PartitionManager
-from penstock.broker.purgatory import Purgatory
-from penstock.broker.request import Answer, CloseConnection, Request, RequestContext
+from penstock.broker.network.request import Answer, CloseConnection, Request, RequestContext
+from penstock.broker.partitions.hosted_partition import HostedPartition
+from penstock.broker.partitions.partition_manager import PartitionManager
+from penstock.broker.purgatory.purgatory import Purgatory
 from penstock.protocol.apis import ApiKey
 from penstock.protocol.errors import CorruptData, KafkaError
 from penstock.protocol.messages import decode_header, decode_response, encode_request

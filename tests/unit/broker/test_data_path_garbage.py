@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.broker.request import Request
+from penstock.broker.network.request import Request
 
 if TYPE_CHECKING:
     from tests.unit.broker.conftest import DataNode, Exchange

@@ -24,7 +24,7 @@ from kio.schema.produce.v13.response import ProduceResponse
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import Records, i8, i16, i32, i32Timedelta, i64
 
-from penstock.broker.config import load
+from penstock.broker.configuration.node_config import load
 from penstock.broker.server import Node
 from penstock.client.connection import Connection, connect
 from penstock.protocol.apis import ApiKey

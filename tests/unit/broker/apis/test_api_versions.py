@@ -12,9 +12,9 @@ from kio.schema.api_versions.v4.request import ApiVersionsRequest
 from kio.schema.api_versions.v4.response import ApiVersionsResponse
 
 from penstock.broker.apis.api_versions import api_versions, register, unsupported_version
-from penstock.broker.handlers import Handlers
 from penstock.broker.metadata_view import MetadataView
-from penstock.broker.request import Answer, Request, RequestContext
+from penstock.broker.network.handlers import Handlers
+from penstock.broker.network.request import Answer, Request, RequestContext
 from penstock.protocol.apis import APIS, ApiKey
 from penstock.protocol.messages import decode_response, encode_request, encode_response
 from penstock.quorum.image import MetadataImage

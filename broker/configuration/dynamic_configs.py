@@ -1,0 +1,134 @@
+"""Which broker configs may change while the broker runs, and to what (KIP-226): Kafka's rules and sentences."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from ...protocol.errors import ConfigError, ErrorCode, KafkaError
+from ...quorum.configs.definition import UpdateMode
+from ...quorum.configs.effective import LISTENER_KEY, BrokerConfigs, broker_definition
+from ...quorum.configs.table import broker_configs, dynamic_quota_configs
+from .node_config import NodeConfig, load
+
+# Keys that only a listener may be given dynamically, under its prefix: all listeners at once would lock everyone out.
+_LISTENER_ONLY_KEYS: Final = frozenset(
+    {
+        "ssl.key.password",
+        "ssl.keystore.certificate.chain",
+        "ssl.keystore.key",
+        "ssl.keystore.location",
+        "ssl.keystore.password",
+        "ssl.keystore.type",
+        "ssl.truststore.certificates",
+        "ssl.truststore.location",
+        "ssl.truststore.password",
+        "ssl.truststore.type",
+    }
+)
+# Of a listener's keys, those that may be the same on every broker.
+_CLUSTER_WIDE_LISTENER_KEYS: Final = frozenset(
+    {"max.connections", "max.connection.creation.rate", "num.network.threads"}
+)
+
+
+def load_dynamic(static: NodeConfig, configs: BrokerConfigs) -> NodeConfig:
+    """The node's configuration with its dynamic configs. Raises ConfigError when they cannot be together.
+
+    Only what a node reads is looked at: dynamic configs may hold keys that nobody knows, and quotas.
+    """
+    overlaid = configs.overlaid()
+    return load(
+        {name: value for name, value in overlaid.items() if name in static.properties or name in broker_configs()}
+    )
+
+
+def validate_dynamic_configs(
+    static: NodeConfig, configs: BrokerConfigs, values: Mapping[str, str], *, is_default: bool
+) -> None:
+    """Refuses `values` as the dynamic configs of this broker, or with `is_default` of all brokers.
+
+    `configs` is what holds now. Raises KafkaError INVALID_REQUEST, as Apache Kafka does for all of these.
+    """
+    _refuse("Cannot update these configs dynamically", (name for name in values if _is_read_only(name)))
+    _refuse(
+        "These security configs can be dynamically updated only per-listener using the listener prefix",
+        (name for name in values if name in _LISTENER_ONLY_KEYS),
+    )
+    try:
+        for name, text in values.items():
+            listener_key = LISTENER_KEY.fullmatch(name)
+            base = listener_key[1] if listener_key else name
+            definition = broker_configs().get(base) or dynamic_quota_configs().get(base)
+            if definition is not None:
+                definition.parse(text)
+    except ConfigError as error:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
+    if is_default:
+        _refuse(
+            "Cannot update these configs at default cluster level, broker id must be specified",
+            (name for name in values if _is_per_broker(name)),
+        )
+    changed = (
+        BrokerConfigs(dynamic=configs.dynamic, dynamic_default=values, static=configs.static)
+        if is_default
+        else BrokerConfigs(dynamic=values, dynamic_default=configs.dynamic_default, static=configs.static)
+    )
+    try:
+        config = load_dynamic(static, changed)
+    except ConfigError as error:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
+    if (config.listeners, config.controller_listeners) != (static.listeners, static.controller_listeners):
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, "Listeners cannot change while the broker runs; restart it with them."
+        )
+
+
+def increment(current: Mapping[str, str], operations: Iterable[tuple[str, int, str | None]]) -> dict[str, str]:
+    """The broker configs after (key, operation, value): 0 set, 1 delete, 2 append to a list, 3 subtract (KIP-339).
+
+    Raises KafkaError.
+    """
+    result = dict(current)
+    for name, operation, value in operations:
+        text = value or ""
+        match operation:
+            case 0:
+                result[name] = text
+            case 1:
+                result.pop(name, None)
+            case 2 | 3:
+                verb = "append" if operation == 2 else "subtract"
+                definition = broker_configs().get(name) or dynamic_quota_configs().get(name)
+                if definition is None:
+                    raise KafkaError(ErrorCode.INVALID_CONFIG, f"Unknown config name: {name}")
+                if definition.type.name != "LIST":
+                    raise KafkaError(
+                        ErrorCode.INVALID_CONFIG, f"Config value {verb} is not allowed for config key: {name}"
+                    )
+                items = [item for item in result.get(name, definition.default or "").split(",") if item]
+                for item in text.split(","):
+                    if operation == 2 and item not in items:
+                        items.append(item)
+                    elif operation == 3 and item in items:
+                        items.remove(item)
+                result[name] = ",".join(items)
+            case _:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown operations type {operation}")
+    return result
+
+
+def _is_read_only(name: str) -> bool:
+    return name in broker_configs() and broker_configs()[name].is_read_only
+
+
+def _is_per_broker(name: str) -> bool:
+    listener_key = LISTENER_KEY.fullmatch(name)
+    if listener_key is not None:
+        return listener_key[1] not in _CLUSTER_WIDE_LISTENER_KEYS
+    definition = broker_definition(name)
+    return definition is not None and definition.update_mode is UpdateMode.PER_BROKER
+
+
+def _refuse(sentence: str, names: Iterable[str]) -> None:
+    refused = sorted(names)
+    if refused:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{sentence}: [{', '.join(refused)}]")

@@ -1,0 +1,356 @@
+"""What a node is told at start: Apache Kafka's broker properties, read once, checked, and joined in one value.
+
+Keys, units and defaults are Kafka's (`quorum/configs`), but for `DEFAULTS`. A key that Kafka has and Penstock has no
+use for is accepted with a warning; one that would promise security that is not there, or that Kafka does not have, is
+refused.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from ...protocol.errors import ConfigError
+from ...quorum.configs.definition import ConfigValue, parse
+from ...quorum.configs.table import KAFKA_RELEASE, broker_configs, topic_configs
+from .listener_config import ListenerConfig, check_distinct_ports, parse_listeners, parse_protocol_map
+
+# What a node without any property is: all roles, seen from this machine only, its data beside where it was started.
+# Kafka has no default for the first three, binds to every interface, and keeps data where other programs clear up.
+DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "controller.listener.names": "CONTROLLER",
+        "listeners": "PLAINTEXT://127.0.0.1:9092",
+        "log.dir": "penstock-data",
+    }
+)
+# Kafka's -1 means no bound at all; memory held for requests that are still arriving always has one here.
+QUEUED_MAX_REQUEST_BYTES: Final = 256 * 1024 * 1024
+# Keys of plug-ins and of single listeners: what follows the prefix is theirs.
+OPEN_PREFIXES: Final = ("listener.name.", "config.providers.", "rsm.config.", "rlmm.config.")
+# To start without what these ask for would leave a door open, so they are refused instead of ignored. (The last two are
+# keys of Kafka's own authorizer, which no table has.)
+_SECURITY_KEYS: Final = (
+    "authorizer.class.name",
+    "client.quota.callback.class",
+    "super.users",
+    "allow.everyone.if.no.acl.found",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeConfig:
+    """Every field is the Kafka property of that name, dots for underscores, unless it says otherwise."""
+
+    node_id: int
+    process_roles: tuple[str, ...]
+    broker_rack: str | None
+
+    # `listeners` without those of the controller, which are `controller_listeners`; see `advertise`.
+    listeners: tuple[ListenerConfig, ...]
+    controller_listeners: tuple[ListenerConfig, ...]
+    advertised_listeners: tuple[ListenerConfig, ...]
+    inter_broker_listener_name: str
+
+    # From log.dirs, or log.dir when that is not set. The metadata log is in the first of them unless told otherwise.
+    log_dirs: tuple[str, ...]
+    metadata_log_dir: str
+    log_flush_scheduler_interval_ms: int
+    log_flush_offset_checkpoint_interval_ms: int
+    log_flush_start_offset_checkpoint_interval_ms: int
+    log_initial_task_delay_ms: int
+    replica_high_watermark_checkpoint_interval_ms: int
+    log_retention_check_interval_ms: int
+    producer_id_expiration_ms: int
+    producer_id_expiration_check_interval_ms: int
+
+    auto_create_topics_enable: bool
+    delete_topic_enable: bool
+    num_partitions: int
+    default_replication_factor: int
+    min_insync_replicas: int
+    unclean_leader_election_enable: bool
+    max_request_partition_size_limit: int
+    fetch_max_bytes: int
+    max_incremental_fetch_session_cache_slots: int
+
+    # A request frame may be this large; all unfinished ones together hold `queued_max_request_bytes` (-1 is 256 MiB).
+    socket_request_max_bytes: int
+    queued_max_request_bytes: int
+    socket_listen_backlog_size: int
+    # Negative: connections are never closed for being idle.
+    connections_max_idle_ms: int
+    max_connections: int
+    max_connections_per_ip: int
+    max_connections_per_ip_overrides: Mapping[str, int]
+
+    broker_heartbeat_interval_ms: int
+    broker_session_timeout_ms: int
+    metadata_log_max_record_bytes_between_snapshots: int
+
+    # What was set, as text, before defaults: the source STATIC_BROKER_CONFIG of DescribeConfigs.
+    properties: Mapping[str, str]
+    # Sentences to log once at start.
+    warnings: tuple[str, ...]
+
+    def advertise(self, host_name: str, bound_ports: Mapping[str, int]) -> tuple[ListenerConfig, ...]:
+        """The addresses to give to clients: an empty host is `host_name`, port 0 the listener's in `bound_ports`."""
+        return tuple(
+            ListenerConfig(
+                name=listener.name,
+                host=listener.host or host_name,
+                port=listener.port or bound_ports[listener.name],
+                security_protocol=listener.security_protocol,
+            )
+            for listener in self.advertised_listeners
+        )
+
+
+def load(properties: Mapping[str, str]) -> NodeConfig:
+    """Reads and checks what a node is told. Raises ConfigError with one sentence about the first thing wrong."""
+    values = _Values(_with_both_ids(properties))
+    protocols = _protocols(values)
+    controller_names = {name.upper() for name in values.strings("controller.listener.names")}
+    all_listeners = parse_listeners("listeners", values.strings("listeners"), protocols)
+    listeners = tuple(listener for listener in all_listeners if listener.name not in controller_names)
+    controller_listeners = tuple(listener for listener in all_listeners if listener.name in controller_names)
+    advertised = _advertised(values, protocols, listeners, controller_names)
+    log_dirs = values.strings("log.dirs") or values.strings("log.dir")
+    config = NodeConfig(
+        node_id=_node_id(values),
+        process_roles=values.strings("process.roles"),
+        broker_rack=values.text_or_none("broker.rack"),
+        listeners=listeners,
+        controller_listeners=controller_listeners,
+        advertised_listeners=advertised,
+        inter_broker_listener_name=_inter_broker_listener(values, advertised),
+        log_dirs=log_dirs,
+        metadata_log_dir=values.text_or_none("metadata.log.dir") or log_dirs[0],
+        log_flush_scheduler_interval_ms=values.integer("log.flush.scheduler.interval.ms"),
+        log_flush_offset_checkpoint_interval_ms=values.integer("log.flush.offset.checkpoint.interval.ms"),
+        log_flush_start_offset_checkpoint_interval_ms=values.integer("log.flush.start.offset.checkpoint.interval.ms"),
+        log_initial_task_delay_ms=values.integer("log.initial.task.delay.ms"),
+        replica_high_watermark_checkpoint_interval_ms=values.integer("replica.high.watermark.checkpoint.interval.ms"),
+        log_retention_check_interval_ms=values.integer("log.retention.check.interval.ms"),
+        producer_id_expiration_ms=values.integer("producer.id.expiration.ms"),
+        producer_id_expiration_check_interval_ms=values.integer("producer.id.expiration.check.interval.ms"),
+        auto_create_topics_enable=values.boolean("auto.create.topics.enable"),
+        delete_topic_enable=values.boolean("delete.topic.enable"),
+        num_partitions=values.integer("num.partitions"),
+        default_replication_factor=values.integer("default.replication.factor"),
+        min_insync_replicas=values.integer("min.insync.replicas"),
+        unclean_leader_election_enable=values.boolean("unclean.leader.election.enable"),
+        max_request_partition_size_limit=values.integer("max.request.partition.size.limit"),
+        fetch_max_bytes=values.integer("fetch.max.bytes"),
+        max_incremental_fetch_session_cache_slots=values.integer("max.incremental.fetch.session.cache.slots"),
+        socket_request_max_bytes=values.integer("socket.request.max.bytes"),
+        queued_max_request_bytes=_queued_max_request_bytes(values),
+        socket_listen_backlog_size=values.integer("socket.listen.backlog.size"),
+        connections_max_idle_ms=values.integer("connections.max.idle.ms"),
+        max_connections=values.integer("max.connections"),
+        max_connections_per_ip=values.integer("max.connections.per.ip"),
+        max_connections_per_ip_overrides=_connection_overrides(values),
+        broker_heartbeat_interval_ms=values.integer("broker.heartbeat.interval.ms"),
+        broker_session_timeout_ms=values.integer("broker.session.timeout.ms"),
+        metadata_log_max_record_bytes_between_snapshots=values.integer(
+            "metadata.log.max.record.bytes.between.snapshots"
+        ),
+        properties=MappingProxyType(dict(values.properties)),
+        warnings=(),
+    )
+    _check_roles(values, config)
+    _check_security(all_listeners)
+    _check_limits(config)
+    return _with_warnings(config, values)
+
+
+def _with_both_ids(properties: Mapping[str, str]) -> Mapping[str, str]:
+    """broker.id is the name that node.id had before; what one of them says holds for both."""
+    ids = {name: properties[name] for name in ("node.id", "broker.id") if name in properties}
+    if len({text.strip() for text in ids.values()}) > 1:
+        raise ConfigError(
+            f"node.id is {ids['node.id']}, but broker.id is {ids['broker.id']}: set them to the same value."
+        )
+    return {**{name: text for text in ids.values() for name in ("node.id", "broker.id")}, **properties}
+
+
+class _Values:
+    """Typed reading of properties; remembers which keys were of use."""
+
+    def __init__(self, properties: Mapping[str, str]) -> None:
+        self.properties = properties
+        self.used: set[str] = set()
+        table = broker_configs()
+        for name, text in properties.items():
+            if name in _SECURITY_KEYS and text.strip():
+                raise ConfigError(f"{name} is set, but this version has no access control; remove it to start without.")
+            if name in table:
+                table.parse(name, text)
+            elif name not in _SECURITY_KEYS and not name.startswith(OPEN_PREFIXES):
+                nearest = table.nearest(name)
+                hint = f"; did you mean {nearest}?" if nearest else "."
+                raise ConfigError(f"{name} is not a property of Apache Kafka {KAFKA_RELEASE}{hint}")
+
+    def is_set(self, name: str) -> bool:
+        return name in self.properties
+
+    def value(self, name: str) -> ConfigValue:
+        self.used.add(name)
+        table = broker_configs()
+        if name not in self.properties and name in DEFAULTS:
+            return parse(name, DEFAULTS[name], table[name].type)
+        return table.value(self.properties, name)
+
+    def integer(self, name: str) -> int:
+        value = self.value(name)
+        assert isinstance(value, int)
+        return value
+
+    def boolean(self, name: str) -> bool:
+        return self.value(name) is True
+
+    def text_or_none(self, name: str) -> str | None:
+        value = self.value(name)
+        return value if isinstance(value, str) else None
+
+    def strings(self, name: str) -> tuple[str, ...]:
+        value = self.value(name)
+        return value if isinstance(value, tuple) else ()
+
+
+def _node_id(values: _Values) -> int:
+    values.integer("broker.id")
+    return values.integer("node.id")
+
+
+def _protocols(values: _Values) -> dict[str, str]:
+    """Security protocol by listener name. As in Kafka, the controller's are PLAINTEXT unless a map was given."""
+    key = "listener.security.protocol.map"
+    protocols = parse_protocol_map(values.text_or_none(key) or "")
+    if not values.is_set(key):
+        for name in values.strings("controller.listener.names"):
+            protocols.setdefault(name.upper(), "PLAINTEXT")
+    return protocols
+
+
+def _advertised(
+    values: _Values, protocols: Mapping[str, str], listeners: Sequence[ListenerConfig], controller_names: set[str]
+) -> tuple[ListenerConfig, ...]:
+    key = "advertised.listeners"
+    if not listeners:
+        raise ConfigError("listeners must name at least one listener that is not in controller.listener.names.")
+    check_distinct_ports("listeners", listeners)
+    texts = values.strings(key)
+    named = parse_listeners(key, texts, protocols) if texts else tuple(listeners)
+    advertised = tuple(listener for listener in named if listener.name not in controller_names)
+    if not advertised:
+        raise ConfigError(f"{key} must name at least one listener that is not in controller.listener.names.")
+    for listener in advertised:
+        if listener.name not in {bound.name for bound in listeners}:
+            raise ConfigError(f"{key} names {listener.name}, which listeners does not.")
+        if texts and listener.host == "0.0.0.0":
+            raise ConfigError(f"{key} must hold addresses that clients can reach, but one is {listener}.")
+    return advertised if texts else tuple(map(_reachable, advertised))
+
+
+def _reachable(listener: ListenerConfig) -> ListenerConfig:
+    """A bind to every interface is advertised by the machine's name."""
+    host = "" if listener.host in {"0.0.0.0", "::"} else listener.host
+    return ListenerConfig(
+        name=listener.name, host=host, port=listener.port, security_protocol=listener.security_protocol
+    )
+
+
+def _inter_broker_listener(values: _Values, advertised: Sequence[ListenerConfig]) -> str:
+    name = values.text_or_none("inter.broker.listener.name")
+    if name is not None:
+        if values.is_set("security.inter.broker.protocol"):
+            raise ConfigError("Only one of inter.broker.listener.name and security.inter.broker.protocol may be set.")
+        if name.upper() not in {listener.name for listener in advertised}:
+            raise ConfigError(f"inter.broker.listener.name is {name}, which advertised.listeners does not name.")
+        return name.upper()
+    protocol = values.text_or_none("security.inter.broker.protocol")
+    names = [listener.name for listener in advertised]
+    if protocol in names:
+        return str(protocol)
+    raise ConfigError(
+        f"inter.broker.listener.name must be one of {', '.join(names)}: none of these listeners is named {protocol}, "
+        "which security.inter.broker.protocol would choose."
+    )
+
+
+def _queued_max_request_bytes(values: _Values) -> int:
+    queued = values.integer("queued.max.request.bytes")
+    largest = values.integer("socket.request.max.bytes")
+    if 0 < queued < largest:
+        raise ConfigError(
+            f"queued.max.request.bytes is {queued}, but one request may have {largest} (socket.request.max.bytes)."
+        )
+    return queued if queued > 0 else max(QUEUED_MAX_REQUEST_BYTES, largest)
+
+
+def _connection_overrides(values: _Values) -> Mapping[str, int]:
+    key = "max.connections.per.ip.overrides"
+    overrides = {}
+    for entry in filter(None, (entry.strip() for entry in (values.text_or_none(key) or "").split(","))):
+        host, colon, limit = entry.rpartition(":")
+        if not colon or not limit.strip().isdecimal():
+            raise ConfigError(f"{key} holds address:number, but one entry is {entry!r}.")
+        overrides[host.strip()] = int(limit)
+    if not overrides and values.integer("max.connections.per.ip") == 0:
+        raise ConfigError(f"max.connections.per.ip can be 0 only when {key} is set.")
+    return MappingProxyType(overrides)
+
+
+def _check_roles(values: _Values, config: NodeConfig) -> None:
+    if set(config.process_roles) != {"broker", "controller"}:
+        raise ConfigError(
+            f"process.roles is {','.join(config.process_roles)}, but a node of this version is broker,controller."
+        )
+    voters = values.strings("controller.quorum.voters")
+    if voters and [voter.partition("@")[0] for voter in voters] != [str(config.node_id)]:
+        raise ConfigError(
+            f"controller.quorum.voters is {','.join(voters)}, but a node of this version is the only voter: "
+            f"{config.node_id}@host:port."
+        )
+    servers = values.strings("controller.quorum.bootstrap.servers")
+    if len(servers) > 1:
+        raise ConfigError(
+            f"controller.quorum.bootstrap.servers is {','.join(servers)}, but a node of this version is the only "
+            "controller."
+        )
+
+
+def _check_security(listeners: Sequence[ListenerConfig]) -> None:
+    for listener in listeners:
+        if listener.security_protocol != "PLAINTEXT":
+            raise ConfigError(
+                f"Listener {listener.name} wants {listener.security_protocol}, but this version speaks PLAINTEXT only."
+            )
+
+
+def _check_limits(config: NodeConfig) -> None:
+    if config.broker_heartbeat_interval_ms >= config.broker_session_timeout_ms:
+        raise ConfigError(
+            f"broker.heartbeat.interval.ms ({config.broker_heartbeat_interval_ms}) must be less than "
+            f"broker.session.timeout.ms ({config.broker_session_timeout_ms})."
+        )
+
+
+def _with_warnings(config: NodeConfig, values: _Values) -> NodeConfig:
+    topic_defaults = {synonym.name for key in topic_configs().values() for synonym in key.synonyms}
+    without_effect = sorted(
+        name for name in values.properties if name not in values.used and name not in topic_defaults
+    )
+    warnings = []
+    if without_effect:
+        warnings.append(f"These properties have no effect here: {', '.join(without_effect)}.")
+    wide = [str(listener) for listener in config.listeners if not listener.is_loopback]
+    if wide:
+        warnings.append(
+            f"Anyone who reaches {', '.join(wide)} can read and write everything: there is no security yet."
+        )
+    return dataclasses.replace(config, warnings=tuple(warnings))

@@ -1,0 +1,432 @@
+"""One client connection: frames in, requests begun in order, answers out in order.
+
+Order. Requests begin in the order in which they arrived, and their answers leave in that order. Only APIs that were
+registered as overlapping (Produce, Fetch) begin while earlier requests are unanswered; every other request begins
+when all before it are answered, and nothing begins behind it until it is. A frame that may not begin yet is kept, and
+reading pauses.
+
+Memory. All connections of a loop receive into one buffer, because an event loop fills it and hands it over in one step:
+complete frames are consumed before `buffer_updated` returns. A connection owns memory only while a frame is
+unfinished or waits to begin (`HeldFrames`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Container
+from dataclasses import dataclass, field, replace
+from struct import Struct
+from typing import cast
+
+from ...protocol.errors import CorruptData
+from ...protocol.messages import decode_header
+from ..loop_timer_wheel import LoopTimerWheel
+from .connection_limits import ConnectionLimits
+from .held_frames import HeldFrames
+from .outbox import Outbox
+from .request import Answer, CloseConnection, Request, RequestContext
+from .request_memory import RequestMemory
+
+logger = logging.getLogger(__name__)
+
+RECEIVE_BUFFER_BYTES = 256 * 1024
+"""Shared by all connections; a larger one brings no further throughput."""
+SCARCE_RECEIVE_BYTES = 4 * 1024
+"""Read at a time while the memory for requests is spent: what has arrived must be kept, so let little arrive."""
+SLOTS_MAX = 100
+"""Unsent answers of a connection; clients that pipeline keep 5 to 50 in flight."""
+UNSENT_BYTES_MAX = 16 * 1024 * 1024
+"""Of answers that wait for a slow reader; above that nothing more begins."""
+TURN_REQUESTS_MAX = 64
+TURN_BYTES_MAX = 1024 * 1024
+"""Begun in one go; then other connections have their turn."""
+FRAME_BYTES_MIN = 8
+"""API key, version and correlation id."""
+IDLE_TICK_MS = 100
+"""Idle connections are closed at most that much late."""
+
+INT32 = Struct(">i")
+INT16 = Struct(">h")
+
+
+@dataclass(slots=True)
+class NetworkCounters:
+    """Plain integers since start; `Listeners.statistics` reads them."""
+
+    connections_opened: int = 0
+    connections_closed: int = 0
+    connections_refused: int = 0
+    connections_failed: int = 0
+    """Closed by the node because of what the peer sent."""
+    connections_idle_closed: int = 0
+    requests: int = 0
+    bytes_in: int = 0
+    bytes_out: int = 0
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class ConnectionHost:
+    """What the connections of one loop share."""
+
+    loop: asyncio.AbstractEventLoop
+    begin: Callable[[Request], None]
+    overlapping: Container[int]
+    """API keys whose requests may begin before earlier ones are answered."""
+    memory: RequestMemory
+    limits: ConnectionLimits
+    request_bytes_max: int
+    idle_ms_max: int
+    idle_timer: LoopTimerWheel[Connection] = field(init=False)
+    counters: NetworkCounters = field(default_factory=NetworkCounters)
+    connections: set[Connection] = field(default_factory=set)
+    has_no_connections: asyncio.Event = field(default_factory=asyncio.Event)
+    receive_view: memoryview = field(default_factory=lambda: memoryview(bytearray(RECEIVE_BUFFER_BYTES)))
+
+    def __post_init__(self) -> None:
+        self.has_no_connections.set()
+        self.idle_timer = LoopTimerWheel(self.loop, IDLE_TICK_MS, Connection.check_idle)
+
+
+class Connection(asyncio.BufferedProtocol):
+    """The protocol object of one accepted socket."""
+
+    __slots__ = (
+        "_context",
+        "_exclusive",
+        "_held",
+        "_host",
+        "_idle_tick",
+        "_is_beginning",
+        "_is_blocked",
+        "_is_closing",
+        "_is_continuing",
+        "_is_draining",
+        "_is_lost",
+        "_is_muted",
+        "_is_reading_paused",
+        "_last_active_s",
+        "_listener_name",
+        "_open_count",
+        "_outbox",
+        "_peer",
+        "_transport",
+        "_turn_bytes",
+        "_turn_requests",
+    )
+
+    _transport: asyncio.Transport
+    _outbox: Outbox
+    _context: RequestContext
+
+    def __init__(self, host: ConnectionHost, listener_name: str) -> None:
+        self._host = host
+        self._listener_name = listener_name
+        self._peer = ("", 0)
+        self._held = HeldFrames(host.memory, self._update_reading)
+        self._open_count = 0
+        self._exclusive: Request | None = None
+        self._turn_requests = 0
+        self._turn_bytes = 0
+        self._last_active_s = 0.0
+        self._idle_tick = 0
+        self._is_beginning = False
+        self._is_blocked = False
+        self._is_continuing = False
+        self._is_reading_paused = False
+        self._is_muted = False
+        self._is_draining = False
+        self._is_closing = False
+        self._is_lost = False
+
+    # What the event loop calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        host = self._host
+        self._transport = cast(asyncio.Transport, transport)
+        peer = transport.get_extra_info("peername")
+        if isinstance(peer, tuple) and len(peer) >= 2:
+            self._peer = (str(peer[0]), int(peer[1]))
+        self._outbox = Outbox(host.loop, self._transport, self._close, self._abort, self._after_send)
+        self._context = RequestContext(listener_name=self._listener_name, peer_host=self._peer[0], client_id=None)
+        host.connections.add(self)
+        host.has_no_connections.clear()
+        refusal = host.limits.admit(self._peer[0])
+        if refusal is not None:
+            host.counters.connections_refused += 1
+            logger.warning(
+                "connection refused: peer=%s:%d listener=%s reason=%s", *self._peer, self._listener_name, refusal
+            )
+            self._is_closing = True
+            self._transport.abort()
+            return
+        host.counters.connections_opened += 1
+        self._last_active_s = host.loop.time()
+        self._watch_idleness()
+
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - as the loop calls it
+        held = self._held
+        if held.view is not None:
+            return held.view[held.filled :]
+        host = self._host
+        return host.receive_view[:SCARCE_RECEIVE_BYTES] if host.memory.is_spent else host.receive_view
+
+    def buffer_updated(self, nbytes: int) -> None:
+        host = self._host
+        host.counters.bytes_in += nbytes
+        self._last_active_s = host.loop.time()
+        held = self._held
+        # A read that did not fill its buffer has emptied the socket: whatever comes next comes in another turn.
+        if held.view is None:
+            view, end = host.receive_view, nbytes
+        else:
+            held.filled += nbytes
+            view, end = held.view, held.filled
+        if end < len(view):
+            self._turn_requests = self._turn_bytes = 0
+        start = self._begin_frames(view, 0, end)
+        # Mostly all that was received has begun, and the connection goes on as it is.
+        if start != end or held.view is not None or self._is_blocked or self._is_closing or self._is_reading_paused:
+            self._keep(view, start, end)
+
+    def eof_received(self) -> None:
+        return None
+
+    def pause_writing(self) -> None:
+        self._outbox.pause()
+
+    def resume_writing(self) -> None:
+        self._last_active_s = self._host.loop.time()
+        self._outbox.resume()
+        self._after_send()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - as the loop calls it
+        host = self._host
+        self._is_lost = self._is_closing = True
+        host.connections.discard(self)
+        if not host.connections:
+            host.has_no_connections.set()
+        host.idle_timer.remove(self, self._idle_tick)
+        host.limits.release(self._peer[0])
+        host.counters.connections_closed += 1
+        host.counters.bytes_out += self._outbox.sent_bytes
+        self._held.drop()
+        self._exclusive = None
+        for request in self._outbox.clear():
+            request.is_connected = False
+            if request.on_disconnect is not None:
+                on_disconnect, request.on_disconnect = request.on_disconnect, None
+                on_disconnect()
+
+    # What requests call.
+
+    def on_answer(self, request: Request, answer: Answer) -> None:
+        self._open_count -= 1
+        if self._exclusive is request:
+            self._exclusive = None
+        if self._is_lost:
+            return
+        if isinstance(answer, bytes):
+            self._outbox.unsent_bytes += len(answer)
+        elif isinstance(answer, CloseConnection):
+            self._is_closing = True
+        else:
+            self._outbox.unsent_bytes += sum(len(part) for part in answer if isinstance(part, bytes))
+        # The loop over frames sends when it ends: one write for all that was answered at once.
+        if not self._is_beginning:
+            if self._outbox.slots and self._outbox.slots[0].answer is not None:
+                self._outbox.send()
+            self._after_send()
+
+    def hold_back(self, request: Request) -> None:
+        self._exclusive = request
+
+    def let_go(self, request: Request) -> None:
+        if self._exclusive is request:
+            self._exclusive = None
+            self._continue_soon()
+
+    def mute(self, throttle_time_ms: int) -> None:
+        self._is_muted = True
+        self._host.loop.call_later(throttle_time_ms / 1000, self._unmute)
+
+    def set_client_software(self, client_software: str) -> None:
+        self._context = replace(self._context, client_software=client_software)
+
+    # What the node calls.
+
+    @property
+    def sent_bytes(self) -> int:
+        return self._outbox.sent_bytes
+
+    def drain(self) -> None:
+        """Begins nothing more and closes as soon as every request that has begun is answered and sent."""
+        self._is_draining = True
+        self._is_blocked = True
+        self._update_reading()
+        self._after_send()
+
+    def abort(self) -> None:
+        """Closes at once; what is unsent is lost."""
+        if not self._is_lost:
+            self._transport.abort()
+
+    def check_idle(self) -> None:
+        """Called when the idle timer comes around: closes the connection, or waits for the rest of its time."""
+        idle_ms = self._idle_ms()
+        if idle_ms < self._host.idle_ms_max or self._open_count > 0:
+            self._watch_idleness()
+            return
+        self._host.counters.connections_idle_closed += 1
+        logger.debug("connection closed: peer=%s:%d reason=idle for %d ms", *self._peer, idle_ms)
+        self._is_closing = True
+        self._transport.abort()
+
+    # Frames in.
+
+    def _begin_frames(self, view: memoryview, start: int, end: int) -> int:
+        """Begins complete frames as far as the rules allow; returns where the first one that did not begin starts."""
+        host = self._host
+        outbox = self._outbox
+        slots = outbox.slots
+        self._is_beginning = True
+        self._is_blocked = self._is_draining
+        while end - start >= 4:
+            if self._is_closing:
+                start = end
+                break
+            (size,) = INT32.unpack_from(view, start)
+            if not FRAME_BYTES_MIN <= size <= host.request_bytes_max:
+                self._refuse_frame(f"frame of {size} bytes, expected {FRAME_BYTES_MIN} to {host.request_bytes_max}")
+                continue
+            frame_end = start + 4 + size
+            if frame_end > end:
+                break
+            (api_key,) = INT16.unpack_from(view, start + 4)
+            is_exclusive = api_key not in host.overlapping
+            if (
+                self._exclusive is not None
+                or (is_exclusive and self._open_count > 0)
+                or len(slots) >= SLOTS_MAX
+                or outbox.unsent_bytes >= UNSENT_BYTES_MAX
+                or self._is_muted
+                or self._is_draining
+            ):
+                self._is_blocked = True
+                break
+            if self._turn_requests >= TURN_REQUESTS_MAX or self._turn_bytes >= TURN_BYTES_MAX:
+                self._is_blocked = True
+                self._continue_soon()
+                break
+            self._turn_requests += 1
+            self._turn_bytes += size
+            host.counters.requests += 1
+            self._begin(view[start + 4 : frame_end], is_exclusive)
+            start = frame_end
+        self._is_beginning = False
+        if slots:
+            outbox.send()
+            self._after_send()
+        return start
+
+    def _begin(self, frame: memoryview, is_exclusive: bool) -> None:
+        try:
+            header = decode_header(frame)
+        except CorruptData as error:
+            self._refuse_frame(str(error))
+            return
+        context = self._context
+        if header.client_id != context.client_id:
+            context = self._context = replace(context, client_id=header.client_id)
+        request = Request(
+            self, header.api_key, header.api_version, header.correlation_id, context, frame, header.body_offset
+        )
+        self._outbox.slots.append(request)
+        self._open_count += 1
+        if is_exclusive:
+            self._exclusive = request
+        self._host.begin(request)
+
+    def _refuse_frame(self, reason: str) -> None:
+        """Closes the connection once the answers to what came before the frame are sent."""
+        request = Request(self, -1, -1, 0, self._context, self._host.receive_view[:0], 0)
+        self._outbox.slots.append(request)
+        self._open_count += 1
+        request.close_connection(reason)
+
+    def _continue_soon(self) -> None:
+        """Looks at the kept frames again, in a turn of its own, so that an answer never begins requests beneath it."""
+        if not self._is_continuing:
+            self._is_continuing = True
+            self._host.loop.call_soon(self._continue)
+
+    def _continue(self) -> None:
+        self._is_continuing = False
+        if self._is_lost:
+            return
+        self._turn_requests = self._turn_bytes = 0
+        held = self._held
+        if held.view is None or held.is_waiting:
+            self._is_blocked = self._is_draining
+            self._update_reading()
+            return
+        view, end = held.view, held.filled
+        self._keep(view, self._begin_frames(view, held.start, end), end)
+
+    def _unmute(self) -> None:
+        self._is_muted = False
+        self._continue_soon()
+
+    def _keep(self, view: memoryview, start: int, end: int) -> None:
+        if self._is_closing:
+            self._held.drop()
+        else:
+            self._held.keep(view, start, end, is_blocked=self._is_blocked)
+        self._update_reading()
+
+    # State.
+
+    def _after_send(self) -> None:
+        if self._is_draining and self._outbox.is_empty and not self._is_closing:
+            self._is_closing = True
+            self._transport.close()
+        elif self._is_blocked:
+            self._continue_soon()
+
+    def _update_reading(self) -> None:
+        should_pause = self._is_blocked or self._held.is_waiting or self._is_closing
+        if should_pause == self._is_reading_paused or self._transport.is_closing():
+            return
+        self._is_reading_paused = should_pause
+        if should_pause:
+            self._transport.pause_reading()
+        else:
+            self._transport.resume_reading()
+
+    def _idle_ms(self) -> int:
+        return int((self._host.loop.time() - self._last_active_s) * 1000)
+
+    def _watch_idleness(self) -> None:
+        host = self._host
+        self._idle_tick = host.idle_timer.add(self, max(host.idle_ms_max - self._idle_ms(), IDLE_TICK_MS))
+
+    def _close(self, reason: str) -> None:
+        self._log_failure(reason)
+        self._is_closing = True
+        self._transport.close()
+
+    def _abort(self, reason: str) -> None:
+        self._log_failure(reason)
+        self._is_closing = True
+        self._transport.abort()
+
+    def _log_failure(self, reason: str) -> None:
+        self._host.counters.connections_failed += 1
+        logger.warning(
+            "connection closed: peer=%s:%d listener=%s client=%s software=%s reason=%s",
+            *self._peer,
+            self._listener_name,
+            self._context.client_id,
+            self._context.client_software,
+            reason,
+        )

@@ -1,0 +1,130 @@
+"""From a request to its handler and back: the one place that decides between an answer, and closing the connection.
+
+| what happened                                       | what follows                                                  |
+|-----------------------------------------------------|---------------------------------------------------------------|
+| the API is not built                                | close                                                         |
+| ApiVersions in a version that does not exist        | its handler answers UNSUPPORTED_VERSION in version 0 (KIP-511) |
+| CorruptData while the body is read                  | close                                                         |
+| KafkaError from a message handler                   | the API's own response with that code                         |
+| anything else from a message handler                | logged with its traceback; the same with UNKNOWN_SERVER_ERROR |
+| anything else from a handler of bytes               | logged with its traceback; close                              |
+
+Unknown APIs and other versions that do not exist never get here: their header is not read (`protocol/messages.py`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Coroutine
+
+from ...protocol.apis import APIS
+from ...protocol.errors import CorruptData, ErrorCode, KafkaError
+from ...protocol.messages import decode_request, encode_response
+from .handlers import Handlers, Message, MessageHandler
+from .request import Request
+
+logger = logging.getLogger(__name__)
+
+
+class Dispatcher:
+    """Begins requests. One for the node."""
+
+    def __init__(self, handlers: Handlers, loop: asyncio.AbstractEventLoop) -> None:
+        self._by_bytes = handlers.by_bytes
+        self._by_message = handlers.by_message
+        self._loop = loop
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.unexpected_errors = 0
+        """Exceptions that nobody meant to raise, since start."""
+
+    def begin(self, request: Request) -> None:
+        """Hands the request to its handler. Never raises: a connection must not fall with a handler."""
+        begin = self._by_bytes.get(request.api_key)
+        try:
+            if begin is not None:
+                waiting = begin(request)
+                if waiting is not None:
+                    self._start(self._finish_begin(request, waiting))
+            else:
+                self._begin_message(request)
+        except CorruptData as error:
+            self._close(request, str(error))
+        except Exception as error:
+            self._log(request, error)
+            self._close(request, "an unexpected error, see the log")
+
+    async def stop(self) -> None:
+        """Waits for handlers that have not answered yet."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def _begin_message(self, request: Request) -> None:
+        handler = self._by_message.get(request.api_key)
+        if handler is None:
+            request.close_connection(f"{APIS[request.api_key].name} is not built")
+            return
+        message = decode_request(request.api_key, request.api_version, request.body, request.body_offset)
+        try:
+            response = handler.handle(message, request.context)
+        except Exception as error:
+            response = self._error_response(request, handler, message, error)
+        if isinstance(response, Awaitable):
+            self._start(self._finish_message(request, handler, message, response))
+        else:
+            _respond(request, response)
+
+    def _start(self, waiting: Coroutine[None, None, None]) -> None:
+        task = self._loop.create_task(waiting)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _finish_begin(self, request: Request, waiting: Awaitable[None]) -> None:
+        try:
+            await waiting
+        except Exception as error:
+            self._log(request, error)
+            self._close(request, "an unexpected error, see the log")
+
+    async def _finish_message(
+        self, request: Request, handler: MessageHandler, message: Message, waiting: Awaitable[Message]
+    ) -> None:
+        try:
+            try:
+                response = await waiting
+            except Exception as error:
+                response = self._error_response(request, handler, message, error)
+            _respond(request, response)
+        except Exception as error:
+            self._log(request, error)
+            self._close(request, "an unexpected error, see the log")
+
+    def _error_response(self, request: Request, handler: MessageHandler, message: Message, error: Exception) -> Message:
+        return handler.answer_error(message, self.to_kafka_error(request, error))
+
+    def to_kafka_error(self, request: Request, error: Exception) -> KafkaError:
+        """What a caller is told of an exception; one that is not a KafkaError is logged, once, with its traceback."""
+        if isinstance(error, KafkaError):
+            return error
+        self._log(request, error)
+        return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+
+    def _log(self, request: Request, error: Exception) -> None:
+        self.unexpected_errors += 1
+        logger.error(
+            "request failed: api=%s version=%d correlation_id=%d client=%s peer=%s",
+            APIS[request.api_key].name,
+            request.api_version,
+            request.correlation_id,
+            request.client_id,
+            request.context.peer_host,
+            exc_info=error,
+        )
+
+    def _close(self, request: Request, reason: str) -> None:
+        if request.answer is None:
+            request.close_connection(reason)
+
+
+def _respond(request: Request, response: Message) -> None:
+    request.respond(encode_response(request.api_key, request.api_version, request.correlation_id, response))

@@ -1,0 +1,91 @@
+"""The table of APIs that this node has built, which is what it advertises and serves."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias, TypeVar, cast
+
+from ...protocol.apis import APIS, Api, ApiKey
+from ...protocol.errors import KafkaError
+from .request import Request, RequestContext
+
+Message: TypeAlias = Any
+"""A request or response of kio, of the latest version; handlers name the class they take."""
+
+Q = TypeVar("Q")
+A = TypeVar("A")
+Begin: TypeAlias = Callable[[Request], Awaitable[None] | None]
+
+
+class Register(Protocol):
+    """What a handler module offers, with the parts of the node that it needs already bound."""
+
+    def __call__(self, handlers: Handlers) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageHandler:
+    """Handles one API by values: the node decodes and encodes around it."""
+
+    handle: Callable[[Message, RequestContext], Message | Awaitable[Message]]
+    answer_error: Callable[[Message, KafkaError], Message]
+
+
+class Handlers:
+    """Filled while the node is wired, read-only afterwards."""
+
+    def __init__(self) -> None:
+        self._begin: dict[int, Begin] = {}
+        self._messages: dict[int, MessageHandler] = {}
+        self._overlapping: set[int] = set()
+
+    def add(self, api_key: ApiKey, begin: Begin, *, overlaps: bool = False) -> None:
+        """Serves an API by its bytes.
+
+        `begin` is called in request order, decodes `request.body`, does what has to be done in order, and answers at
+        once or later. With `overlaps` the next requests of the connection may begin before the answer. It answers
+        KafkaErrors itself; CorruptData closes the connection, and so does, with a traceback in the log, whatever else
+        it raises.
+        """
+        self._check_new(api_key)
+        self._begin[api_key] = begin
+        if overlaps:
+            self._overlapping.add(api_key)
+
+    def add_message(
+        self,
+        api_key: ApiKey,
+        handle: Callable[[Q, RequestContext], A | Awaitable[A]],
+        *,
+        answer_error: Callable[[Q, KafkaError], A],
+    ) -> None:
+        """Serves an API by values of the latest version's classes.
+
+        `answer_error` builds the response for a KafkaError that `handle` raised, in the shape that this API has for an
+        error of the whole request: at the top, or repeated for every item asked for. Any other exception is logged and
+        reaches it as UNKNOWN_SERVER_ERROR.
+        """
+        self._check_new(api_key)
+        self._messages[api_key] = MessageHandler(handle=cast(Any, handle), answer_error=cast(Any, answer_error))
+
+    def _check_new(self, api_key: ApiKey) -> None:
+        assert api_key not in self._begin, f"{api_key.name} has two handlers"
+        assert api_key not in self._messages, f"{api_key.name} has two handlers"
+
+    @property
+    def by_bytes(self) -> Mapping[int, Begin]:
+        return self._begin
+
+    @property
+    def by_message(self) -> Mapping[int, MessageHandler]:
+        return self._messages
+
+    @property
+    def overlapping(self) -> frozenset[int]:
+        return frozenset(self._overlapping)
+
+    @property
+    def built(self) -> tuple[Api, ...]:
+        """The APIs that have a handler, by key."""
+        return tuple(APIS[key] for key in sorted({*self._begin, *self._messages}))

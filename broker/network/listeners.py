@@ -1,0 +1,98 @@
+"""The sockets on which the node accepts connections, by listener name."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from ...protocol.errors import ConfigError
+from ..configuration.listener_config import ListenerConfig
+from .connection import Connection, ConnectionHost
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkStatistics:
+    """Counts since start, but for `connections` and `request_memory_bytes`, which are of now."""
+
+    connections: int
+    connections_opened: int
+    connections_closed: int
+    connections_refused: int
+    connections_failed: int
+    connections_idle_closed: int
+    requests: int
+    bytes_in: int
+    bytes_out: int
+    request_memory_bytes: int
+
+
+class Listeners:
+    """Binds first, accepts later, so that a node can tell its ports before it is ready for clients."""
+
+    def __init__(self, host: ConnectionHost) -> None:
+        self._host = host
+        self._servers: dict[str, asyncio.Server] = {}
+
+    async def bind(self, configs: Sequence[ListenerConfig], *, backlog: int) -> Mapping[str, int]:
+        """Binds every listener; the ports by listener name, where port 0 was the system's choice.
+
+        Raises ConfigError when an address cannot be had.
+        """
+        ports: dict[str, int] = {}
+        for config in configs:
+            try:
+                server = await self._host.loop.create_server(
+                    partial(Connection, self._host, config.name),
+                    config.host or None,
+                    config.port,
+                    backlog=backlog,
+                    start_serving=False,
+                )
+            except OSError as error:
+                raise ConfigError(f"Listener {config} cannot be bound: {error.strerror or error}.") from error
+            self._servers[config.name] = server
+            ports[config.name] = server.sockets[0].getsockname()[1]
+        return ports
+
+    async def start(self) -> None:
+        """From now on connections are accepted."""
+        for server in self._servers.values():
+            await server.start_serving()
+
+    def close(self) -> None:
+        """Nothing more is accepted; connections stay."""
+        for server in self._servers.values():
+            server.close()
+
+    async def drain(self, timeout_ms: int) -> None:
+        """Lets every connection answer what it has begun, begin nothing more, and close; aborts what takes longer."""
+        connections = self._host.connections
+        for connection in tuple(connections):
+            connection.drain()
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                await self._host.has_no_connections.wait()
+        except TimeoutError:
+            logger.warning("connections aborted: count=%d reason=not drained in %d ms", len(connections), timeout_ms)
+        for connection in tuple(connections):
+            connection.abort()
+
+    def statistics(self) -> NetworkStatistics:
+        counters = self._host.counters
+        return NetworkStatistics(
+            connections=len(self._host.connections),
+            connections_opened=counters.connections_opened,
+            connections_closed=counters.connections_closed,
+            connections_refused=counters.connections_refused,
+            connections_failed=counters.connections_failed,
+            connections_idle_closed=counters.connections_idle_closed,
+            requests=counters.requests,
+            bytes_in=counters.bytes_in,
+            bytes_out=counters.bytes_out + sum(connection.sent_bytes for connection in self._host.connections),
+            request_memory_bytes=self._host.memory.used_bytes,
+        )

@@ -1,0 +1,149 @@
+"""One partition on this node: its log on disk, and the rules (`partition.py`) that decide what of the log counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Protocol, TypeVar
+from uuid import UUID
+
+from ...protocol.batches import Buffer
+from ...protocol.errors import CorruptData, ErrorCode, KafkaError
+from ...storage.append_info import AppendInfo
+from ...storage.file_slice import FetchData
+from ...storage.log import Log
+from ..cluster_view import INTERNAL_TOPICS
+from .partition import Partition
+
+T = TypeVar("T")
+
+
+class Flusher(Protocol):
+    """What a partition needs of `storage/flusher.py`."""
+
+    def request(self, log: Log, end_offset: int, on_flushed: Callable[[OSError | None], None]) -> None:
+        """Syncs the log up to `end_offset` and calls back, in a later turn of the loop."""
+
+
+class HostedPartition:
+    """The log and the leadership of one replica.
+
+    `error` is what a request for it is answered with: NONE while it is served, KAFKA_STORAGE_ERROR once its log
+    directory has failed, UNKNOWN_TOPIC_OR_PARTITION or NOT_LEADER_OR_FOLLOWER after it has left this node. From there
+    it never comes back: a partition that returns is another object. Requests that wait for the partition are parked
+    under this object.
+    """
+
+    __slots__ = (
+        "_flusher",
+        "_on_disk_error",
+        "_on_progress",
+        "appended_bytes",
+        "error",
+        "index",
+        "is_internal",
+        "log",
+        "partition",
+        "topic",
+        "topic_id",
+    )
+
+    def __init__(
+        self,
+        *,
+        topic: str,
+        topic_id: UUID,
+        index: int,
+        log: Log,
+        high_watermark: int,
+        flusher: Flusher,
+        on_progress: Callable[[HostedPartition], None],
+        on_disk_error: Callable[[HostedPartition, OSError], None],
+    ) -> None:
+        """`high_watermark` is what was known before a restart; it is clipped to the log.
+
+        `on_progress` is called when a sync let records count. `on_disk_error` takes the log directory offline, which
+        ends in a call of `take_offline`.
+        """
+        self.topic = topic
+        self.topic_id = topic_id
+        self.index = index
+        self.log = log
+        self.partition = Partition(high_watermark=min(max(high_watermark, log.log_start_offset), log.log_end_offset))
+        # Opening a log leaves nothing in it unsynced.
+        self.partition.on_log_end(log.log_end_offset)
+        self.error = ErrorCode.NONE
+        # As produced, since this object was made.
+        self.appended_bytes = 0
+        self.is_internal = topic in INTERNAL_TOPICS
+        self._flusher = flusher
+        self._on_progress = on_progress
+        self._on_disk_error = on_disk_error
+
+    def append(self, records: Buffer, now_ms: int) -> AppendInfo:
+        """Validates and appends one batch as the leader; raises KafkaError, and then nothing was appended.
+
+        The batch counts for the high watermark when this returns, unless `flush.messages` asks for a sync first.
+        """
+        partition = self.partition
+        if not partition.is_leader:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        log = self.log
+        try:
+            info = log.append_as_leader(records, leader_epoch=partition.leader_epoch, now_ms=now_ms)
+        except OSError as error:
+            raise self._refusal(error) from error
+        except CorruptData as error:
+            # What is corrupt is not the producer's batch, but what lies in the log before it.
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+        if not info.is_duplicate:
+            self.appended_bytes += len(records)
+            end_offset = info.last_offset + 1
+            if log.unflushed_records < log.config.flush_messages:
+                partition.on_log_end(end_offset)
+            else:
+                self._flusher.request(log, end_offset, partial(self._on_flushed, end_offset))
+        return info
+
+    def read(self, start_offset: int, max_bytes: int, end_offset: int, min_one_batch: bool) -> FetchData:
+        """`Log.read`, with errors as `attempt` has them."""
+        try:
+            return self.log.read(start_offset, max_bytes=max_bytes, end_offset=end_offset, min_one_batch=min_one_batch)
+        except (OSError, CorruptData) as error:
+            raise self._refusal(error) from error
+
+    def attempt(self, use: Callable[[], T]) -> T:
+        """Does something with the log; raises KafkaError, KAFKA_STORAGE_ERROR and CORRUPT_MESSAGE among them."""
+        try:
+            return use()
+        except (OSError, CorruptData) as error:
+            raise self._refusal(error) from error
+
+    def _refusal(self, error: OSError | CorruptData) -> KafkaError:
+        if isinstance(error, CorruptData):
+            return KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error))
+        self._on_disk_error(self, error)
+        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+
+    def _on_flushed(self, end_offset: int, error: OSError | None) -> None:
+        if error is not None:
+            self._on_disk_error(self, error)
+        elif self.error is ErrorCode.NONE:
+            self.partition.on_log_end(end_offset)
+            self._on_progress(self)
+
+    def outcome(self, end_offset: int, leader_epoch: int, acks: int) -> ErrorCode | None:
+        """What became of an append that ended at `end_offset` in `leader_epoch`; None while that is open."""
+        if self.error is not ErrorCode.NONE:
+            return self.error
+        partition = self.partition
+        if not partition.is_leader or partition.leader_epoch != leader_epoch:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        reached = partition.high_watermark if acks == -1 else partition.log_end_offset
+        return ErrorCode.NONE if reached >= end_offset else None
+
+    def take_offline(self, error: ErrorCode) -> None:
+        """From now on requests are answered with `error`."""
+        assert error is not ErrorCode.NONE, "a partition does not come back"
+        self.error = error
+        self.partition.is_leader = False

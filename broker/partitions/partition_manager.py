@@ -1,0 +1,321 @@
+"""The partitions of this node: made, led and removed as the metadata says, and found by every request.
+
+Follows the metadata (`MetadataPublisher`), behind the configs. A partition is absent, hosted (`HostedPartition`) or
+offline, because its log directory has failed. Changes are carried out in the order of the metadata, a slice of them at
+once and the others in later turns of the loop, so that thousands of new partitions keep no request waiting; until its
+turn comes, a partition is as it was before. But those of a deleted topic are gone at once: a topic of the same name may
+be there already, and what is meant for that one must not go to the logs of the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import NamedTuple, Protocol, assert_never
+from uuid import UUID
+
+from ...protocol.errors import CorruptData, ErrorCode, KafkaError
+from ...protocol.produce import NodeEndpoint
+from ...quorum.delta import MetadataDelta
+from ...quorum.image import (
+    EMPTY_IMAGE,
+    ConfigResourceType,
+    MetadataImage,
+    PartitionRegistration,
+)
+from ...storage.config import LogConfig
+from ...storage.log import Log
+from ..purgatory.purgatory import Purgatory
+from .hosted_partition import Flusher, HostedPartition
+from .partition import NO_EPOCH, NO_LEADER, AdvanceHighWatermark, Effect, ReleaseWaiting, StartEpoch
+
+logger = logging.getLogger(__name__)
+
+CHANGES_PER_TURN = 8
+"""Partitions that are made, led or removed in one turn of the loop. To make one takes some tenths of a millisecond,
+most of it for its files."""
+
+
+class Logs(Protocol):
+    """What partitions need of `storage/log_manager.py`."""
+
+    def get_or_create(
+        self,
+        topic: str,
+        partition: int,
+        topic_id: UUID,
+        config: LogConfig,
+        *,
+        directory_id: UUID | None = None,
+        is_new: bool = False,
+    ) -> Log:
+        """Raises OSError when the log directory that has it, or the one chosen for it, fails; KafkaError when the log
+        there is another topic's; CorruptData when what is there is no log."""
+
+    def delete(self, topic: str, partition: int) -> None: ...
+
+    def update_config(self, topic: str, config: LogConfig) -> None: ...
+
+
+class LeaderHint(NamedTuple):
+    """Who leads a partition now, for clients that asked the wrong node (KIP-951)."""
+
+    leader: tuple[int, int]
+    """Id and epoch; -1 each when nobody knows."""
+    endpoint: NodeEndpoint | None
+    """Where the client's listener reaches the leader."""
+
+
+class PartitionManager:
+    """Owns the hosted partitions and the requests parked on them."""
+
+    def __init__(
+        self,
+        *,
+        node_id: int,
+        logs: Logs,
+        flusher: Flusher,
+        log_config: Callable[[MetadataImage, str], LogConfig],
+        high_watermarks: Mapping[tuple[str, int], int],
+        produces: Purgatory,
+        fetches: Purgatory,
+        on_disk_error: Callable[[str, OSError], None],
+        loop: asyncio.AbstractEventLoop,
+        on_failure: Callable[[str], None],
+    ) -> None:
+        """`high_watermarks` are those checkpointed before this start. `on_disk_error` takes a log directory offline,
+        and then calls `on_directory_failure`. `on_failure` hears the sentence with which the node must stop."""
+        self.produces = produces
+        self.fetches = fetches
+        self._node_id = node_id
+        self._logs = logs
+        self._flusher = flusher
+        self._log_config = log_config
+        self._checkpointed = dict(high_watermarks)
+        self._on_disk_error = on_disk_error
+        self._loop = loop
+        self._on_failure = on_failure
+        # What is to be done, in the order of the metadata; when there is anything, `_go_on` is scheduled.
+        self._changes: deque[Callable[[], None]] = deque()
+        self._is_settled = asyncio.Event()
+        self._is_settled.set()
+        self._image: MetadataImage = EMPTY_IMAGE
+        self._hosted: dict[str, dict[int, HostedPartition]] = {}
+        self._offline: set[tuple[str, int]] = set()
+
+    # Finding a partition.
+
+    @property
+    def image(self) -> MetadataImage:
+        return self._image
+
+    def find(self, topic: str, index: int) -> HostedPartition | None:
+        """Without a word about why there is none; see `absence`."""
+        partitions = self._hosted.get(topic)
+        return None if partitions is None else partitions.get(index)
+
+    def get_online(self, topic: str, index: int) -> HostedPartition:
+        """Raises KafkaError as `absence` says."""
+        partition = self.find(topic, index)
+        if partition is None:
+            raise KafkaError(self.absence(topic, index))
+        return partition
+
+    def absence(self, topic: str, index: int) -> ErrorCode:
+        """Why `find` returns None."""
+        if (topic, index) in self._offline:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        if self._image.topics.partition(topic, index) is not None:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    def topic_name(self, topic_id: UUID) -> str | None:
+        topic = self._image.topics.by_id.get(topic_id)
+        return None if topic is None else topic.name
+
+    def leader_hint(self, topic: str | None, index: int, listener_name: str) -> LeaderHint:
+        registration = None if topic is None else self._image.topics.partition(topic, index)
+        if registration is None:
+            return LeaderHint((NO_LEADER, NO_EPOCH), None)
+        leader = (registration.leader, registration.leader_epoch)
+        broker = self._image.brokers.get(registration.leader)
+        endpoint = None if broker is None or broker.is_fenced else broker.endpoint(listener_name)
+        if broker is None or endpoint is None:
+            return LeaderHint(leader, None)
+        return LeaderHint(leader, NodeEndpoint(broker.id, endpoint.host, endpoint.port, broker.rack))
+
+    @property
+    def hosted(self) -> Iterable[HostedPartition]:
+        return (partition for partitions in self._hosted.values() for partition in partitions.values())
+
+    def high_watermarks(self) -> dict[tuple[str, int], int]:
+        """What `replication-offset-checkpoint` holds."""
+        return {(hosted.topic, hosted.index): hosted.partition.high_watermark for hosted in self.hosted}
+
+    # Following the metadata.
+
+    async def settled(self) -> None:
+        """Wait until all that was published is carried out."""
+        await self._is_settled.wait()
+
+    def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        self._image = image
+        self._update_configs(delta)
+        is_going_on = bool(self._changes)
+        self._note_changes(delta)
+        if not is_going_on:
+            self._carry_out_some()
+
+    def _note_changes(self, delta: MetadataDelta) -> None:
+        add = self._changes.append
+        for topic in delta.topics.deleted.values():
+            logger.info("topic deleted: topic=%s partitions=%d", topic.name, len(topic.partitions))
+            partitions = self._hosted.pop(topic.name, {})
+            for hosted in partitions.values():
+                hosted.take_offline(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            for index in range(len(topic.partitions)):
+                add(partial(self._remove, topic.name, index, partitions.get(index)))
+        for change in delta.topics.changed.values():
+            logger.info("partitions changed: topic=%s partitions=%d", change.name, len(change.changed))
+            for index, registration in change.changed.items():
+                if self._node_id in registration.replicas:
+                    # Of what the first delta brings, nobody knows whether it was there before a restart.
+                    is_new = delta.base.offset >= 0 and change.base_partition(index) is None
+                    add(partial(self._assign, change.name, change.topic_id, index, registration, is_new=is_new))
+                else:
+                    add(partial(self._leave, change.name, index))
+
+    def _carry_out_some(self) -> None:
+        changes = self._changes
+        for _ in range(min(CHANGES_PER_TURN, len(changes))):
+            changes.popleft()()
+        if changes:
+            self._is_settled.clear()
+            self._loop.call_soon(self._go_on)
+        else:
+            self._is_settled.set()
+
+    def _go_on(self) -> None:
+        try:
+            self._carry_out_some()
+        except Exception:
+            logger.exception("metadata not followed")
+            self._changes.clear()
+            self._is_settled.set()
+            self._on_failure("A change of partitions could not be carried out, see the log.")
+
+    def _update_configs(self, delta: MetadataDelta) -> None:
+        topics: Iterable[str] = ()
+        if any(resource.type == ConfigResourceType.BROKER for resource in delta.configs):
+            # Topics inherit what the broker's configs set.
+            topics = list(self._hosted)
+        elif delta.configs:
+            topics = [r.name for r in delta.configs if r.type == ConfigResourceType.TOPIC and r.name in self._hosted]
+        for topic in topics:
+            self._logs.update_config(topic, self._log_config(self._image, topic))
+
+    def _assign(
+        self, topic: str, topic_id: UUID, index: int, registration: PartitionRegistration, *, is_new: bool
+    ) -> None:
+        hosted = self.find(topic, index)
+        if hosted is None:
+            if (topic, index) in self._offline or topic_id not in self._image.topics.by_id:
+                # Its log directory has failed, or it was deleted before its turn has come.
+                return
+            try:
+                hosted = self._create(topic, topic_id, index, registration.directory_of(self._node_id), is_new=is_new)
+            except (CorruptData, OSError, KafkaError) as error:
+                self._offline.add((topic, index))
+                logger.error("log not opened: topic=%s partition=%d error=%s", topic, index, error)
+                return
+        partition = hosted.partition
+        if registration.leader == self._node_id:
+            effects = partition.become_leader(
+                leader_id=registration.leader,
+                leader_epoch=registration.leader_epoch,
+                partition_epoch=registration.partition_epoch,
+                log_end_offset=hosted.log.log_end_offset,
+            )
+        else:
+            effects = partition.resign(
+                leader_id=registration.leader,
+                leader_epoch=registration.leader_epoch,
+                partition_epoch=registration.partition_epoch,
+            )
+        self._carry_out(hosted, effects)
+
+    def _create(self, topic: str, topic_id: UUID, index: int, directory_id: UUID, *, is_new: bool) -> HostedPartition:
+        config = self._log_config(self._image, topic)
+        log = self._logs.get_or_create(topic, index, topic_id, config, directory_id=directory_id, is_new=is_new)
+        if log.damage is not None:
+            # It must not lead: what is gone was acknowledged, and the rest must not pass for all there was.
+            raise log.damage.refusal(log.name)
+        hosted = HostedPartition(
+            topic=topic,
+            topic_id=topic_id,
+            index=index,
+            log=log,
+            high_watermark=self._checkpointed.pop((topic, index), log.log_start_offset),
+            flusher=self._flusher,
+            on_progress=self.complete_waiting,
+            on_disk_error=self._report_disk_error,
+        )
+        self._hosted.setdefault(topic, {})[index] = hosted
+        return hosted
+
+    def _carry_out(self, hosted: HostedPartition, effects: Iterable[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case StartEpoch():
+                    hosted.log.assign_leader_epoch(effect.leader_epoch)
+                    logger.debug(
+                        "partition led: topic=%s partition=%d leader_epoch=%d offset=%d",
+                        hosted.topic,
+                        hosted.index,
+                        effect.leader_epoch,
+                        effect.start_offset,
+                    )
+                case AdvanceHighWatermark() | ReleaseWaiting():
+                    self.complete_waiting(hosted)
+                case _:
+                    assert_never(effect)
+
+    def _leave(self, topic: str, index: int) -> None:
+        """The partition is on other nodes from now on."""
+        partitions = self._hosted.get(topic, {})
+        hosted = partitions.pop(index, None)
+        if not partitions:
+            self._hosted.pop(topic, None)
+        if hosted is not None:
+            hosted.take_offline(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        self._remove(topic, index, hosted)
+
+    def _remove(self, topic: str, index: int, hosted: HostedPartition | None) -> None:
+        """Removes the log, if there is one, and ends what waits for the partition, which nobody finds any more."""
+        self._offline.discard((topic, index))
+        self._logs.delete(topic, index)
+        if hosted is not None:
+            self.complete_waiting(hosted)
+
+    # What happens to hosted partitions.
+
+    def complete_waiting(self, hosted: HostedPartition) -> None:
+        """Looks again at every request that is parked on the partition."""
+        self.produces.check_and_complete(hosted)
+        self.fetches.check_and_complete(hosted)
+
+    def on_directory_failure(self, path: str) -> None:
+        """The log directory `path` has failed: its partitions answer KAFKA_STORAGE_ERROR from now on."""
+        failed = [hosted for hosted in self.hosted if hosted.log.directory.startswith(path + "/")]
+        for hosted in failed:
+            self._offline.add((hosted.topic, hosted.index))
+            del self._hosted[hosted.topic][hosted.index]
+            hosted.take_offline(ErrorCode.KAFKA_STORAGE_ERROR)
+        for hosted in failed:
+            self.complete_waiting(hosted)
+
+    def _report_disk_error(self, hosted: HostedPartition, error: OSError) -> None:
+        self._on_disk_error(hosted.log.directory, error)

@@ -1,0 +1,280 @@
+"""One fetch: reads its partitions, and waits in purgatory while there is too little to answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.fetch import PartitionFetchResponse
+from ..fetch_sessions import FetchablePartition, FetchContext
+from ..partitions.partition import NO_EPOCH
+from ..partitions.partition_manager import PartitionManager
+from .purgatory import DelayedOperation
+
+if TYPE_CHECKING:
+    from ...storage.file_slice import FileSlice
+    from ..partitions.hosted_partition import HostedPartition
+
+PartitionAnswer: TypeAlias = "PartitionFetchResponse[FileSlice]"
+FetchAnswers: TypeAlias = list[tuple[FetchablePartition, PartitionAnswer]]
+
+NOT_IN_METADATA: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
+"""Errors that alone do not end a fetch's wait while other partitions can be read, as in Kafka: they last until the
+client changes what it asks for, and would otherwise make it ask again and again without a pause."""
+
+
+class FetchEnd(Enum):
+    """Up to where a fetch may read."""
+
+    LOG_END = 0
+    HIGH_WATERMARK = 1
+    LAST_STABLE_OFFSET = 2
+
+
+class FetchLimits(NamedTuple):
+    """What of a fetch request holds for all its partitions."""
+
+    end: FetchEnd
+    min_bytes: int
+    max_bytes: int
+
+
+class DelayedFetch(DelayedOperation):
+    """`respond` is called once, with the answers of all partitions, but for those that have nothing new to tell.
+
+    Answers are file slices: nothing of a file is read here but indexes and, at times, batch headers.
+    """
+
+    __slots__ = (
+        "_appended_bytes",
+        "_context",
+        "_is_answered",
+        "_is_just_read",
+        "_limits",
+        "_partitions",
+        "_respond",
+        "answers",
+    )
+
+    def __init__(
+        self,
+        partitions: PartitionManager,
+        context: FetchContext,
+        limits: FetchLimits,
+        respond: Callable[[FetchAnswers], None],
+    ) -> None:
+        super().__init__()
+        self._partitions = partitions
+        self._context = context
+        self._limits = limits
+        self._respond = respond
+        self._is_answered = False
+        self._is_just_read = False
+        self._appended_bytes = 0
+        self.answers: FetchAnswers = []
+
+    @property
+    def keys(self) -> Sequence[HostedPartition]:
+        """What to park under."""
+        return [partition.hosted for partition in self._context.partitions if partition.hosted is not None]
+
+    def read(self) -> bool:
+        """Reads every partition anew; True when the result should be answered at once."""
+        limit_bytes = self._limits.max_bytes
+        is_incremental = self._context.session is not None
+        total_bytes = appended_bytes = 0
+        # The first batch of the answer may exceed every limit, or a client could never get past it (KIP-74).
+        min_one_batch = True
+        has_news = False
+        has_readable = False
+        answers: FetchAnswers = []
+        for partition in self._context.partitions:
+            hosted = partition.hosted
+            if hosted is None or hosted.error is not ErrorCode.NONE:
+                error = self._find(partition)
+                if error is not ErrorCode.NONE:
+                    is_erroneous = error in NOT_IN_METADATA
+                    answers.append((partition, failed(partition.index, error, () if is_erroneous else None)))
+                    has_news = has_news or not is_erroneous
+                    continue
+                hosted = partition.hosted
+                assert hosted is not None, "found"
+            has_readable = True
+            if is_incremental and is_idle(hosted, partition):
+                continue
+            answer, size = self._read_partition(hosted, partition, min(limit_bytes, partition.max_bytes), min_one_batch)
+            if size:
+                min_one_batch = False
+                limit_bytes = max(0, limit_bytes - size)
+                total_bytes += size
+            elif answer.error_code or answer.diverging_epoch is not None:
+                has_news = True
+            elif is_incremental and partition.is_known(answer.high_watermark, answer.log_start_offset):
+                continue
+            answers.append((partition, answer))
+        self.answers = answers
+        if self._limits.min_bytes > 1:
+            appended_bytes = sum(hosted.appended_bytes for hosted in self.keys)
+        self._appended_bytes = appended_bytes - total_bytes
+        self._is_just_read = True
+        return has_news or not has_readable or total_bytes >= self._limits.min_bytes
+
+    def _find(self, partition: FetchablePartition) -> ErrorCode:
+        """Looks the partition up. A topic id is resolved to a name once, so that a topic that was deleted and made
+        again under the same name is told from the one that the session knows."""
+        partition.hosted = None
+        if partition.topic is None:
+            if partition.topic_id is not None:
+                partition.topic = self._partitions.topic_name(partition.topic_id)
+            if partition.topic is None:
+                return ErrorCode.UNKNOWN_TOPIC_ID
+        hosted = self._partitions.find(partition.topic, partition.index)
+        if hosted is None:
+            return self._partitions.absence(partition.topic, partition.index)
+        if partition.topic_id is not None and partition.topic_id != hosted.topic_id:
+            return ErrorCode.INCONSISTENT_TOPIC_ID
+        partition.hosted = hosted
+        return ErrorCode.NONE
+
+    def _read_partition(
+        self, hosted: HostedPartition, wanted: FetchablePartition, max_bytes: int, min_one_batch: bool
+    ) -> tuple[PartitionAnswer, int]:
+        state = hosted.partition
+        error = state.check_leader(wanted.current_leader_epoch)
+        if error is not ErrorCode.NONE:
+            return failed(wanted.index, error), 0
+        log = hosted.log
+        offset = wanted.fetch_offset
+        high_watermark = state.high_watermark
+        log_start_offset = log.log_start_offset
+        last_stable_offset = log.last_stable_offset(high_watermark)
+        if wanted.last_fetched_epoch >= 0:
+            known = log.leader_epochs.end_offset_for(wanted.last_fetched_epoch, log.log_end_offset)
+            if known is None or offset < log_start_offset:
+                return failed(wanted.index, ErrorCode.OFFSET_OUT_OF_RANGE), 0
+            if known[0] < wanted.last_fetched_epoch or known[1] < offset:
+                return (
+                    PartitionFetchResponse(
+                        wanted.index,
+                        0,
+                        high_watermark,
+                        last_stable_offset,
+                        log_start_offset,
+                        diverging_epoch=known,
+                    ),
+                    0,
+                )
+        if not log_start_offset <= offset <= log.log_end_offset:
+            return failed(wanted.index, ErrorCode.OFFSET_OUT_OF_RANGE), 0
+        limit = self._limits.end
+        if limit is FetchEnd.HIGH_WATERMARK:
+            end_offset = high_watermark
+        elif limit is FetchEnd.LAST_STABLE_OFFSET:
+            end_offset = last_stable_offset
+        else:
+            end_offset = log.log_end_offset
+        aborted: Sequence[tuple[int, int]] | None = () if limit is FetchEnd.LAST_STABLE_OFFSET else None
+        slices: Sequence[FileSlice] = ()
+        size = 0
+        if offset < end_offset and (max_bytes > 0 or min_one_batch):
+            try:
+                slices, size = hosted.read(offset, max_bytes, end_offset, min_one_batch)
+            except KafkaError as failure:
+                return failed(wanted.index, failure.code), 0
+            if aborted is not None and size:
+                aborted = [found[:2] for found in log.aborted_transactions(offset, end_offset)]
+        return (
+            PartitionFetchResponse(
+                wanted.index, 0, high_watermark, last_stable_offset, log_start_offset, slices, aborted
+            ),
+            size,
+        )
+
+    def answer(self) -> None:
+        """Answers with what was read last."""
+        # An answer may begin requests that look at this operation again before the purgatory has forgotten it.
+        if not self._is_answered:
+            self._is_answered = True
+            self._respond(self.answers)
+
+    def answer_now(self) -> None:
+        """Answers with what there is, however little."""
+        if not self._is_answered:
+            self.read()
+            self.answer()
+
+    def try_complete(self) -> bool:
+        if self._is_answered:
+            return True
+        if self._is_just_read:
+            # The purgatory asks when it parks, in the turn in which `read` found too little.
+            self._is_just_read = False
+            return False
+        if not self._has_changed():
+            return False
+        if not self.read():
+            self._is_just_read = False
+            return False
+        self.answer()
+        return True
+
+    def on_expiration(self) -> None:
+        self.answer_now()
+
+    def on_failure(self, error: Exception) -> None:  # noqa: ARG002 - the purgatory has logged it
+        self.answers = [
+            (partition, failed(partition.index, ErrorCode.UNKNOWN_SERVER_ERROR))
+            for partition in self._context.partitions
+        ]
+        self.answer()
+
+    def _has_changed(self) -> bool:
+        """Whether `read` could find enough now: cheap, because every append to a partition asks."""
+        limits = self._limits
+        has_more = False
+        appended_bytes = 0
+        for partition in self._context.partitions:
+            hosted = partition.hosted
+            if hosted is None:
+                continue
+            if (
+                hosted.error is not ErrorCode.NONE
+                or hosted.partition.check_leader(partition.current_leader_epoch) is not ErrorCode.NONE
+            ):
+                return True
+            offset = partition.fetch_offset
+            log = hosted.log
+            if not log.log_start_offset <= offset <= log.log_end_offset:
+                # The log was cut, at one end or the other.
+                return True
+            if limits.min_bytes > 1:
+                appended_bytes += hosted.appended_bytes
+            elif not has_more:
+                high_watermark = hosted.partition.high_watermark
+                if limits.end is FetchEnd.LOG_END:
+                    has_more = offset < log.log_end_offset
+                elif limits.end is FetchEnd.HIGH_WATERMARK:
+                    has_more = offset < high_watermark
+                else:
+                    has_more = offset < log.last_stable_offset(high_watermark)
+        # What was appended since is an upper bound of what there is to read now.
+        return has_more if limits.min_bytes <= 1 else appended_bytes - self._appended_bytes >= limits.min_bytes
+
+
+def is_idle(hosted: HostedPartition, partition: FetchablePartition) -> bool:
+    """A short cut for most partitions of most session fetches: the client has all there is, and has been told so."""
+    state = hosted.partition
+    log = hosted.log
+    return (
+        partition.fetch_offset == log.log_end_offset == state.high_watermark == partition.sent_high_watermark
+        and partition.sent_log_start_offset == log.log_start_offset
+        and state.is_leader
+        and partition.current_leader_epoch in (NO_EPOCH, state.leader_epoch)
+        and partition.last_fetched_epoch in (NO_EPOCH, state.leader_epoch)
+    )
+
+
+def failed(index: int, error: ErrorCode, aborted: Sequence[tuple[int, int]] | None = None) -> PartitionAnswer:
+    return PartitionFetchResponse(index, error, aborted_transactions=aborted)

@@ -1,0 +1,216 @@
+"""The config APIs answer as Apache Kafka 4.3.1 did, request by request.
+
+`kafka_config_answers.jsonl` was captured from a broker with the properties below. Each line is one request with Kafka's
+answers; they build on each other. Configs are rows of name, value, source, type, flags (r read-only, s sensitive) and
+synonyms, and a hash of the documentation where that was asked for. `differs` says why an answer here is another one.
+"""
+
+import asyncio
+import hashlib
+import json
+from pathlib import Path
+from random import Random
+from typing import Any
+from uuid import UUID
+
+from kio.schema.alter_configs.v2 import request as legacy
+from kio.schema.alter_configs.v2.response import AlterConfigsResponse
+from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
+from kio.schema.incremental_alter_configs.v1 import request as incremental
+from kio.schema.incremental_alter_configs.v1.response import IncrementalAlterConfigsResponse
+from kio.schema.list_config_resources.v1.request import ListConfigResourcesRequest
+from kio.static.primitive import i8
+
+from penstock.broker.apis import alter_configs, describe_configs
+from penstock.broker.configuration.node_config import DEFAULTS, load
+from penstock.broker.configuration.topic_configs import ConfigResolver
+from penstock.broker.metadata_view import MetadataView
+from penstock.broker.network.handlers import Handlers
+from penstock.broker.network.request import RequestContext
+from penstock.protocol.apis import ApiKey
+from penstock.protocol.errors import KafkaError
+from penstock.quorum.decisions.bootstrap import bootstrap_records
+from penstock.quorum.decisions.configs import alter_configs as decide_legacy
+from penstock.quorum.decisions.configs import incremental_alter_configs as decide_incremental
+from penstock.quorum.decisions.context import ControllerConfig, DecisionContext
+from penstock.quorum.delta import MetadataDelta
+from penstock.quorum.image import MetadataImage
+from penstock.quorum.records import MetadataRecord, RegisterBrokerRecord, TopicRecord
+
+PROPERTIES = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.quorum.voters": "1@127.0.0.1:29193",
+    "listeners": "PLAINTEXT://127.0.0.1:29192,CONTROLLER://127.0.0.1:29193",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "advertised.listeners": "PLAINTEXT://127.0.0.1:29192",
+    "controller.listener.names": "CONTROLLER",
+    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+    "log.dirs": "/tmp/cfganchor/data",
+    "num.partitions": "2",
+    "offsets.topic.replication.factor": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "log.retention.hours": "24",
+    "log.segment.bytes": "104857600",
+}
+STEPS = [json.loads(line) for line in Path(__file__).with_name("kafka_config_answers.jsonl").read_text().splitlines()]
+CONTEXT = RequestContext(listener_name="PLAINTEXT", peer_host="127.0.0.1", client_id="test")
+
+
+class OneNode:
+    """The config APIs of a broker whose controller commits at once."""
+
+    def __init__(self, properties: dict[str, str]) -> None:
+        config = load(properties)
+        self.resolver = ConfigResolver(config)
+        self.metadata = MetadataView()
+        self.config = ControllerConfig(node_id=config.node_id, properties=config.properties)
+        self.handlers = Handlers()
+        describe_configs.register(self.handlers, self.metadata, self.resolver)
+        alter_configs.register(
+            self.handlers,
+            self.metadata,
+            self.resolver,
+            incremental_alter=self._incremental_alter,
+            legacy_alter=self._legacy_alter,
+        )
+        self.commit(
+            *bootstrap_records("AAAAAAAAAAAAAAAAAAAAAQ", min_insync_replicas=1),
+            RegisterBrokerRecord(broker_id=1, incarnation_id=UUID(int=1), broker_epoch=1, is_fenced=False),
+            TopicRecord(name="t1", topic_id=UUID(int=2)),
+        )
+
+    def commit(self, *records: MetadataRecord) -> None:
+        base = self.metadata.image
+        delta = MetadataDelta(base)
+        for record in records:
+            delta.replay(record)
+        image: MetadataImage = delta.apply(offset=base.offset + 1, epoch=1, timestamp_ms=0)
+        self.resolver.publish(delta, image)
+        self.metadata.publish(delta, image)
+
+    def answer(self, api_key: ApiKey, request: object) -> Any:
+        handler = self.handlers.by_message[api_key]
+        try:
+            response = handler.handle(request, CONTEXT)
+            return asyncio.run(response) if asyncio.iscoroutine(response) else response
+        except KafkaError as error:
+            return handler.answer_error(request, error)
+
+    def _context(self) -> DecisionContext:
+        return DecisionContext(next_offset=0, random=Random(1), config=self.config, has_live_session=lambda _: True)
+
+    async def _incremental_alter(
+        self, request: incremental.IncrementalAlterConfigsRequest
+    ) -> IncrementalAlterConfigsResponse:
+        result = decide_incremental(self.metadata.image, request, self._context())
+        self.commit(*result.records)
+        return result.response
+
+    async def _legacy_alter(self, request: legacy.AlterConfigsRequest) -> AlterConfigsResponse:
+        result = decide_legacy(self.metadata.image, request, self._context())
+        self.commit(*result.records)
+        return result.response
+
+
+def answers_of(node: OneNode, step: dict[str, Any]) -> object:
+    options = step.get("options", {})
+    match step["call"]:
+        case "describe":
+            request: object = DescribeConfigsRequest(
+                resources=tuple(
+                    DescribeConfigsResource(
+                        resource_type=i8(kind),
+                        resource_name=name,
+                        configuration_keys=None if keys is None else tuple(keys),
+                    )
+                    for kind, name, keys in step["resources"]
+                ),
+                include_synonyms=options.get("synonyms", True),
+                include_documentation=options.get("docs", False),
+            )
+            response = node.answer(ApiKey.DESCRIBE_CONFIGS, request)
+            return [
+                [
+                    result.error_code.value,
+                    result.error_message,
+                    result.resource_type,
+                    result.resource_name,
+                    [config_row(config, has_documentation=options.get("docs", False)) for config in result.configs],
+                ]
+                for result in response.results
+            ]
+        case "incremental":
+            request = incremental.IncrementalAlterConfigsRequest(
+                resources=tuple(
+                    incremental.AlterConfigsResource(
+                        resource_type=i8(kind),
+                        resource_name=name,
+                        configs=tuple(
+                            incremental.AlterableConfig(name=key, config_operation=i8(operation), value=value)
+                            for key, operation, value in configs
+                        ),
+                    )
+                    for kind, name, configs in step["resources"]
+                ),
+                validate_only=options.get("validate", False),
+            )
+            response = node.answer(ApiKey.INCREMENTAL_ALTER_CONFIGS, request)
+        case "alter":
+            request = legacy.AlterConfigsRequest(
+                resources=tuple(
+                    legacy.AlterConfigsResource(
+                        resource_type=i8(kind),
+                        resource_name=name,
+                        configs=tuple(legacy.AlterableConfig(name=key, value=value) for key, value in configs),
+                    )
+                    for kind, name, configs in step["resources"]
+                ),
+                validate_only=options.get("validate", False),
+            )
+            response = node.answer(ApiKey.ALTER_CONFIGS, request)
+        case _:
+            request = ListConfigResourcesRequest(resource_types=tuple(map(i8, step["resources"])))
+            response = node.answer(ApiKey.LIST_CONFIG_RESOURCES, request)
+            resources = sorted([one.resource_type, one.resource_name] for one in response.config_resources)
+            return [response.error_code.value, resources]
+    return [
+        [one.error_code.value, one.error_message, one.resource_type, one.resource_name] for one in response.responses
+    ]
+
+
+def config_row(config: Any, *, has_documentation: bool) -> list[object]:
+    flags = ("r" if config.read_only else "") + ("s" if config.is_sensitive else "")
+    synonyms = [[synonym.name, synonym.value, synonym.source] for synonym in config.synonyms]
+    row = [config.name, config.value, config.config_source, config.config_type, flags, synonyms]
+    if has_documentation:
+        text = config.documentation
+        row.append(None if text is None else hashlib.sha256(text.encode()).hexdigest()[:12])
+    return row
+
+
+def test_answers_are_those_of_apache_kafka() -> None:
+    node = OneNode(PROPERTIES)
+    wrong = []
+    for number, step in enumerate(STEPS, 1):
+        difference = _difference(step["answers"], answers_of(node, step))
+        if bool(difference) != ("differs" in step):
+            wrong.append(f"line {number}: {step['call']} {step['resources']}{difference or ' does not differ'}")
+    assert not wrong, "\n".join(wrong)
+
+
+def _difference(expected: object, answered: object) -> str:
+    if isinstance(expected, list) and isinstance(answered, list):
+        # What has a default of our own differs at least in that.
+        theirs = [one for one in expected if not _has_own_default(one)]
+        ours = [one for one in answered if not _has_own_default(one)]
+        if len(theirs) == len(ours):
+            return "".join(_difference(*pair) for pair in zip(theirs, ours, strict=True))
+    return "" if expected == answered else f"\n    Kafka {expected!r}\n    here  {answered!r}"
+
+
+def _has_own_default(row: object) -> bool:
+    return isinstance(row, list) and bool(row) and isinstance(row[0], str) and row[0] in DEFAULTS

@@ -1,0 +1,186 @@
+"""What a node is told at start, and what it refuses."""
+
+from pathlib import Path
+
+import pytest
+
+from penstock.broker.configuration.listener_config import ListenerConfig
+from penstock.broker.configuration.node_config import NodeConfig, load
+from penstock.broker.configuration.properties import properties_of
+from penstock.protocol.errors import ConfigError
+
+STOCK = properties_of(Path(__file__).with_name("server.properties").read_text())
+
+
+def test_without_any_property_a_node_has_all_roles_and_is_seen_from_this_machine_only() -> None:
+    config = load({})
+    assert config.process_roles == ("broker", "controller")
+    assert config.listeners == (ListenerConfig(name="PLAINTEXT", host="127.0.0.1", port=9092),)
+    assert config.advertised_listeners == config.listeners
+    assert config.log_dirs == ("penstock-data",)
+    assert config.metadata_log_dir == "penstock-data"
+    assert not config.warnings
+
+
+def test_a_stock_server_properties_of_kafka_starts_a_node() -> None:
+    config = load(STOCK)
+    assert [str(one) for one in config.listeners] == ["PLAINTEXT://:9092"]
+    assert [str(one) for one in config.controller_listeners] == ["CONTROLLER://:9093"]
+    assert [str(one) for one in config.advertised_listeners] == ["PLAINTEXT://localhost:9092"]
+    assert config.log_dirs == ("/tmp/kraft-combined-logs",)
+    assert config.inter_broker_listener_name == "PLAINTEXT"
+
+
+def test_keys_without_meaning_here_are_named_in_one_warning() -> None:
+    warnings = [warning for warning in load(STOCK).warnings if "no effect" in warning]
+    assert len(warnings) == 1
+    assert "num.io.threads" in warnings[0]
+    assert "log.retention.hours" not in warnings[0]
+    assert "log.dirs" not in warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("listeners", "is_wide"),
+    [
+        ("PLAINTEXT://:9092", True),
+        ("PLAINTEXT://0.0.0.0:9092", True),
+        ("PLAINTEXT://example.org:9092", True),
+        ("PLAINTEXT://localhost:9092", False),
+        ("PLAINTEXT://127.8.8.8:9092", False),
+        ("PLAINTEXT://[::1]:9092", False),
+    ],
+)
+def test_a_listener_that_others_can_reach_is_warned_of(listeners: str, is_wide: bool) -> None:
+    warnings = load({"listeners": listeners}).warnings
+    assert [("security" in warning) for warning in warnings] == ([True] if is_wide else [])
+
+
+@pytest.mark.parametrize(
+    ("properties", "sentence"),
+    [
+        ({"num.partition": "1"}, "num.partition is not a property of Apache Kafka 4.3.1; did you mean num.partitions?"),
+        ({"zookeeper.connect": ""}, "zookeeper.connect is not a property of Apache Kafka 4.3.1."),
+        ({"num.partitions": "x"}, "Invalid value x for configuration num.partitions: Not a number of type INT"),
+        ({"node.id": "-1"}, "Invalid value -1 for configuration node.id: Value must be at least 0"),
+        ({"node.id": "1", "broker.id": "2"}, "node.id is 1, but broker.id is 2: set them to the same value."),
+        (
+            {"process.roles": "broker"},
+            "process.roles is broker, but a node of this version is broker,controller.",
+        ),
+        (
+            {"controller.quorum.voters": "1@a:1,2@b:1"},
+            "controller.quorum.voters is 1@a:1,2@b:1, but a node of this version is the only voter: 1@host:port.",
+        ),
+        (
+            {"controller.quorum.bootstrap.servers": "a:1,b:1"},
+            "controller.quorum.bootstrap.servers is a:1,b:1, but a node of this version is the only controller.",
+        ),
+        (
+            {"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"},
+            "authorizer.class.name is set, but this version has no access control; remove it to start without.",
+        ),
+        (
+            {"super.users": "User:a"},
+            "super.users is set, but this version has no access control; remove it to start without.",
+        ),
+        (
+            {"listeners": "SSL://:1", "security.inter.broker.protocol": "SSL"},
+            "Listener SSL wants SSL, but this version speaks PLAINTEXT only.",
+        ),
+        (
+            {"listeners": "PUBLIC://:1"},
+            "Listener PUBLIC of listeners has no security protocol: add it to listener.security.protocol.map.",
+        ),
+        (
+            {"listeners": "localhost:9092"},
+            "listeners must hold listeners like PLAINTEXT://host:9092, but one is 'localhost:9092'.",
+        ),
+        (
+            {"listeners": "PLAINTEXT://a:70000"},
+            "listeners holds PLAINTEXT://a:70000, whose port is not between 0 and 65535.",
+        ),
+        (
+            {"listeners": "PLAINTEXT://a:1,PLAINTEXT://a:2"},
+            "Each listener of listeners must have a different name, but it is PLAINTEXT://a:1,PLAINTEXT://a:2.",
+        ),
+        (
+            {
+                "listeners": "PLAINTEXT://a:1,B://a:1",
+                "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,B:PLAINTEXT",
+            },
+            "Each listener of listeners must have a different port, but PLAINTEXT://a:1 and B://a:1 share one.",
+        ),
+        (
+            {"listeners": "CONTROLLER://a:1"},
+            "listeners must name at least one listener that is not in controller.listener.names.",
+        ),
+        (
+            {"advertised.listeners": "PLAINTEXT://0.0.0.0:1"},
+            "advertised.listeners must hold addresses that clients can reach, but one is PLAINTEXT://0.0.0.0:1.",
+        ),
+        ({"advertised.listeners": "SSL://a:1"}, "advertised.listeners names SSL, which listeners does not."),
+        (
+            {"inter.broker.listener.name": "B"},
+            "inter.broker.listener.name is B, which advertised.listeners does not name.",
+        ),
+        (
+            {"inter.broker.listener.name": "PLAINTEXT", "security.inter.broker.protocol": "PLAINTEXT"},
+            "Only one of inter.broker.listener.name and security.inter.broker.protocol may be set.",
+        ),
+        (
+            {"queued.max.request.bytes": "10"},
+            "queued.max.request.bytes is 10, but one request may have 104857600 (socket.request.max.bytes).",
+        ),
+        (
+            {"max.connections.per.ip": "0"},
+            "max.connections.per.ip can be 0 only when max.connections.per.ip.overrides is set.",
+        ),
+        (
+            {"broker.heartbeat.interval.ms": "9000"},
+            "broker.heartbeat.interval.ms (9000) must be less than broker.session.timeout.ms (9000).",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_sentence(properties: dict[str, str], sentence: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        load(properties)
+    assert str(refused.value) == sentence
+
+
+def test_keys_of_plugins_and_of_single_listeners_are_accepted() -> None:
+    assert load({"listener.name.plaintext.ssl.key.password": "x", "rsm.config.bucket": "b"}).node_id == 1
+
+
+def test_memory_for_unfinished_requests_is_bounded_even_where_kafka_has_no_bound() -> None:
+    assert load({}).queued_max_request_bytes == 256 * 1024 * 1024
+    assert load({"queued.max.request.bytes": "200000000"}).queued_max_request_bytes == 200_000_000
+
+
+def advertised(config: NodeConfig) -> list[str]:
+    return [str(listener) for listener in config.advertise("here.example", {"PLAINTEXT": 4711})]
+
+
+def test_clients_are_told_complete_addresses() -> None:
+    assert advertised(load({"listeners": "PLAINTEXT://:0"})) == ["PLAINTEXT://here.example:4711"]
+    assert advertised(load({"listeners": "PLAINTEXT://0.0.0.0:9"})) == ["PLAINTEXT://here.example:9"]
+    assert advertised(load({"listeners": "PLAINTEXT://[::1]:9"})) == ["PLAINTEXT://[::1]:9"]
+    told = load({"listeners": "PLAINTEXT://:0", "advertised.listeners": "PLAINTEXT://proxy:1"})
+    assert advertised(told) == ["PLAINTEXT://proxy:1"]
+
+
+def test_several_listeners_have_names_and_addresses_of_their_own() -> None:
+    config = load(
+        {
+            "listeners": "internal://127.0.0.1:1,EXTERNAL://127.0.0.1:2",
+            "advertised.listeners": "INTERNAL://127.0.0.1:1,EXTERNAL://proxy:3",
+            "listener.security.protocol.map": "INTERNAL:PLAINTEXT,EXTERNAL:PLAINTEXT",
+            "inter.broker.listener.name": "INTERNAL",
+        }
+    )
+    assert [listener.name for listener in config.listeners] == ["INTERNAL", "EXTERNAL"]
+    assert config.inter_broker_listener_name == "INTERNAL"
+
+
+def test_connection_limits_of_single_hosts_are_read() -> None:
+    config = load({"max.connections.per.ip.overrides": "127.0.0.1:3, ::1:4", "max.connections.per.ip": "0"})
+    assert config.max_connections_per_ip_overrides == {"127.0.0.1": 3, "::1": 4}

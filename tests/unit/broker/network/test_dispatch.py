@@ -1,0 +1,139 @@
+"""What becomes of a request: an answer, an answer with an error, or the end of the connection."""
+
+import asyncio
+from collections.abc import Awaitable
+
+import pytest
+from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
+from kio.schema.find_coordinator.v6.response import FindCoordinatorResponse
+
+from penstock.broker.apis.find_coordinator import error_response
+from penstock.broker.network.dispatch import Dispatcher
+from penstock.broker.network.handlers import Handlers
+from penstock.broker.network.request import Answer, CloseConnection, Request, RequestContext
+from penstock.protocol.apis import ApiKey
+from penstock.protocol.errors import CorruptData, ErrorCode, KafkaError
+from penstock.protocol.messages import decode_response, encode_request
+
+CONTEXT = RequestContext(listener_name="PLAINTEXT", peer_host="10.0.0.1", client_id="me")
+MESSAGE = FindCoordinatorRequest(coordinator_keys=("a", "b"))
+BODY_OFFSET = 11
+
+
+class Connection:
+    def __init__(self) -> None:
+        self.answer: Answer | None = None
+
+    def on_answer(self, _request: Request, answer: Answer) -> None:
+        self.answer = answer
+
+    def hold_back(self, request: Request) -> None: ...
+    def let_go(self, request: Request) -> None: ...
+    def mute(self, throttle_time_ms: int) -> None: ...
+    def set_client_software(self, client_software: str) -> None: ...
+
+    @property
+    def codes(self) -> list[ErrorCode]:
+        """The errors of the response, one for each key."""
+        assert isinstance(self.answer, bytes)
+        _, response = decode_response(ApiKey.FIND_COORDINATOR, 6, self.answer[4:])
+        assert isinstance(response, FindCoordinatorResponse)
+        return [ErrorCode(int(one.error_code)) for one in response.coordinators]
+
+    @property
+    def closed_because(self) -> str:
+        assert isinstance(self.answer, CloseConnection)
+        return self.answer.reason
+
+
+def begin(handlers: Handlers, *, trailing: bytes = b"", key: int = ApiKey.FIND_COORDINATOR) -> Connection:
+    """Begins FindCoordinator version 6 and lets everything that waits come to its end."""
+    connection = Connection()
+
+    async def run() -> None:
+        dispatcher = Dispatcher(handlers, asyncio.get_running_loop())
+        body = encode_request(ApiKey.FIND_COORDINATOR, 6, 7, None, MESSAGE)[4:] + trailing
+        dispatcher.begin(Request(connection, key, 6, 7, CONTEXT, memoryview(body), BODY_OFFSET))
+        await dispatcher.stop()
+
+    asyncio.run(run())
+    return connection
+
+
+def handlers_of(error: Exception | None, *, waits: bool) -> Handlers:
+    async def wait(request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+        await asyncio.sleep(0)
+        return respond(request)
+
+    def respond(request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+        if error is not None:
+            raise error
+        return error_response(request, KafkaError(ErrorCode.NONE))
+
+    def handle(
+        request: FindCoordinatorRequest, _context: RequestContext
+    ) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
+        return wait(request) if waits else respond(request)
+
+    handlers = Handlers()
+    handlers.add_message(ApiKey.FIND_COORDINATOR, handle, answer_error=error_response)
+    return handlers
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_message_handler_answers_at_once_or_later(waits: bool) -> None:
+    assert begin(handlers_of(None, waits=waits)).codes == [ErrorCode.NONE, ErrorCode.NONE]
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_kafka_error_is_answered_in_the_shape_of_the_api(waits: bool) -> None:
+    connection = begin(handlers_of(KafkaError(ErrorCode.NOT_COORDINATOR), waits=waits))
+    assert connection.codes == [ErrorCode.NOT_COORDINATOR] * 2
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_bug_is_answered_as_unknown_server_error_and_logged_once(waits: bool, caplog: pytest.LogCaptureFixture) -> None:
+    connection = begin(handlers_of(ZeroDivisionError("a bug"), waits=waits))
+    assert connection.codes == [ErrorCode.UNKNOWN_SERVER_ERROR] * 2
+    assert caplog.text.count("Traceback") == 1
+    assert "api=FindCoordinator version=6 correlation_id=7 client=me peer=10.0.0.1" in caplog.text
+
+
+def test_request_with_trailing_bytes_closes_the_connection() -> None:
+    assert "too many" in begin(handlers_of(None, waits=False), trailing=b"x").closed_because
+
+
+def test_api_that_is_not_built_closes_the_connection() -> None:
+    assert begin(Handlers()).closed_because == "FindCoordinator is not built"
+
+
+def test_handler_of_bytes_that_finds_corrupt_data_closes_the_connection() -> None:
+    def refuse(_request: Request) -> None:
+        raise CorruptData("no sense in it")
+
+    handlers = Handlers()
+    handlers.add(ApiKey.FIND_COORDINATOR, refuse)
+    assert begin(handlers).closed_because == "no sense in it"
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_bug_in_a_handler_of_bytes_closes_the_connection(waits: bool, caplog: pytest.LogCaptureFixture) -> None:
+    async def fail_later() -> None:
+        raise ZeroDivisionError
+
+    def fail(_request: Request) -> Awaitable[None]:
+        if waits:
+            return fail_later()
+        raise ZeroDivisionError
+
+    handlers = Handlers()
+    handlers.add(ApiKey.FIND_COORDINATOR, fail)
+    assert "unexpected" in begin(handlers).closed_because
+    assert caplog.text.count("Traceback") == 1
+
+
+def test_only_what_has_a_handler_is_built() -> None:
+    handlers = handlers_of(None, waits=False)
+    handlers.add(ApiKey.PRODUCE, lambda _request: None, overlaps=True)
+    assert [api.key for api in handlers.built] == [ApiKey.PRODUCE, ApiKey.FIND_COORDINATOR]
+    assert handlers.overlapping == {ApiKey.PRODUCE}
