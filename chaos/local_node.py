@@ -17,6 +17,8 @@ _LOG_TAIL_LINES: Final = 15
 _LOG_TAIL_BYTES: Final = 16 * 1024
 # After SIGKILL only the kernel is between us and the end; more than this means a process stuck in the disk.
 _KILL_TIMEOUT_S: Final = 30.0
+# -P: a current folder that happens to hold a `storage` or `client` must not shadow anything.
+START_COMMAND: Final = (sys.executable, "-P", "-m", "penstock", "start")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -28,6 +30,8 @@ class LocalNode:
     data: Path
     environment: Mapping[str, str]
     process: ProcessId | None = None
+    # What is run, with the path of the properties behind it. Apache Kafka as a measure is a node like any other.
+    command: tuple[str, ...] = START_COMMAND
     # Set only in the program that started the process: the one that can, and must, reap it.
     _child: subprocess.Popen[bytes] | None = None
 
@@ -69,13 +73,11 @@ class LocalNode:
         """Starts the process and returns at once. Raises NodeFailedError when it runs already or cannot be started."""
         if self.is_running:
             raise NodeFailedError(f"node {self.id} is running already")
-        # -P: a current folder that happens to hold a `storage` or `client` must not shadow anything.
-        command = [sys.executable, "-P", "-m", "penstock", "start", str(self.properties)]
         try:
             with self.log.open("ab") as log:
                 # A session of its own: Ctrl-C in the terminal reaches only the program that looks after the nodes.
                 self._child = subprocess.Popen(
-                    command,
+                    [*self.command, str(self.properties)],
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,

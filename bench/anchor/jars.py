@@ -7,12 +7,22 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 POM = Path(__file__).with_name("pom.xml")
 LOGGING = Path(__file__).with_name("log4j2.properties")
 INSTALL_TIMEOUT_S = 600
+
+SHORT_RUN_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+"""For processes that live seconds: small heap, first compiler only."""
+
+SERVER_OPTIONS = (
+    *("-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35"),
+    "-XX:+ExplicitGCInvokesConcurrent",
+)
+"""What Apache Kafka's own start scripts give the JVM: for a broker that is measured."""
 
 
 class JarsUnavailableError(Exception):
@@ -31,13 +41,19 @@ class KafkaJars:
         """Every jar, as Java's wildcard."""
         return str(self.directory / "*")
 
-    def command(self, main_class: str, *arguments: str, heap_mib: int = 256, log_level: str = "WARN") -> list[str]:
-        """The command line that runs `main_class`, tuned for short runs: small heap, first compiler only."""
+    def command(
+        self,
+        main_class: str,
+        *arguments: str,
+        heap_mib: int = 256,
+        log_level: str = "WARN",
+        options: Sequence[str] = SHORT_RUN_OPTIONS,
+    ) -> list[str]:
+        """The command line that runs `main_class`, with these options for the JVM."""
         return [
             self.java,
             f"-Xmx{heap_mib}m",
-            "-XX:+UseSerialGC",
-            "-XX:TieredStopAtLevel=1",
+            *options,
             "-Djava.awt.headless=true",
             f"-Dlog4j2.configurationFile={LOGGING}",
             f"-Danchor.log.level={log_level}",
