@@ -7,7 +7,7 @@
 | active       | `unfence`                 | `keep_alive` sends heartbeats                                          |
 | shut down    | `shut_down`               | leads nothing any more; the controller has fenced it                   |
 
-The controller is in this process. Its answers come by the same decisions as for brokers elsewhere.
+The controller may be in this process or elsewhere: its answers come by the same decisions.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from kio.schema.types import BrokerId
 from kio.static.primitive import i16, i64, u16
 
 from ..protocol.errors import KafkaError
-from ..quorum.controller import Controller
-from ..quorum.decisions.brokers import register_broker
-from ..quorum.decisions.heartbeats import heartbeat
+from ..quorum.controller_requests import BROKER_HEARTBEAT, BROKER_REGISTRATION
 from .configuration.listener_config import ListenerConfig
+from .controller_channel import ControllerChannel
 from .features import SUPPORTED_FEATURES
+from .metadata_view import MetadataView
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +44,8 @@ class BrokerLifecycle:
 
     def __init__(
         self,
-        controller: Controller,
+        controller: ControllerChannel,
+        metadata: MetadataView,
         *,
         node_id: int,
         rack: str | None,
@@ -53,6 +54,7 @@ class BrokerLifecycle:
         heartbeat_interval_ms: int,
     ) -> None:
         self._controller = controller
+        self._metadata = metadata
         self._node_id = node_id
         self._rack = rack
         self._incarnation_id = incarnation_id
@@ -62,7 +64,9 @@ class BrokerLifecycle:
         self._wake = asyncio.Event()
         self.broker_epoch = -1
 
-    async def register(self, advertised: Sequence[ListenerConfig], *, previous_broker_epoch: int) -> None:
+    async def register(
+        self, advertised: Sequence[ListenerConfig], *, cluster_id: str, previous_broker_epoch: int
+    ) -> None:
         """Takes the place of this broker id, fenced.
 
         `previous_broker_epoch` is that of a clean stop, -1 after any other. Raises KafkaError when the controller
@@ -70,7 +74,7 @@ class BrokerLifecycle:
         """
         request = BrokerRegistrationRequest(
             broker_id=BrokerId(self._node_id),
-            cluster_id=self._controller.image.cluster_id or "",
+            cluster_id=cluster_id,
             incarnation_id=self._incarnation_id,
             listeners=tuple(
                 Listener(
@@ -89,9 +93,8 @@ class BrokerLifecycle:
             log_dirs=self._directories,
             previous_broker_epoch=i64(previous_broker_epoch),
         )
-        response = await self._controller.submit(register_broker, request)
+        response = await self._controller.submit(BROKER_REGISTRATION, request)
         self.broker_epoch = response.broker_epoch
-        self._controller.touch_session(self._node_id)
 
     async def unfence(self) -> None:
         """Asks to be let in, until it is."""
@@ -132,11 +135,9 @@ class BrokerLifecycle:
         request = BrokerHeartbeatRequest(
             broker_id=BrokerId(self._node_id),
             broker_epoch=i64(self.broker_epoch),
-            current_metadata_offset=i64(self._controller.image.offset),
+            current_metadata_offset=i64(self._metadata.image.offset),
             want_fence=False,
             want_shut_down=wants_shutdown,
             offline_log_dirs=tuple(sorted(self._offline_directories)),
         )
-        response = await self._controller.submit(heartbeat, request)
-        self._controller.touch_session(self._node_id)
-        return response
+        return await self._controller.submit(BROKER_HEARTBEAT, request)

@@ -11,10 +11,7 @@ from kio.schema.allocate_producer_ids.v0.request import AllocateProducerIdsReque
 from kio.schema.types import BrokerId
 from kio.static.primitive import i64
 
-from ..quorum.controller import Controller
-from ..quorum.decisions.configs import alter_configs as decide_alter_configs
-from ..quorum.decisions.configs import incremental_alter_configs as decide_incremental_alter_configs
-from ..quorum.decisions.producer_ids import allocate_producer_ids
+from ..quorum.controller_requests import ALLOCATE_PRODUCER_IDS
 from ..storage.files import Files
 from ..storage.log_directory import LogDirectory
 from .apis import (
@@ -37,6 +34,7 @@ from .apis import (
 )
 from .configuration.node_config import NodeConfig
 from .configuration.topic_configs import ConfigResolver
+from .controller_channel import ControllerChannel
 from .fetch_sessions import FetchSessions
 from .lifecycle import BrokerLifecycle
 from .metadata_view import MetadataView
@@ -53,7 +51,7 @@ class HandlerParts:
     """What handlers are made of."""
 
     config: NodeConfig
-    controller: Controller
+    controller: ControllerChannel
     lifecycle: BrokerLifecycle
     metadata: MetadataView
     configs: ConfigResolver
@@ -80,13 +78,7 @@ def register_handlers(parts: HandlerParts) -> Handlers:
     topics.register(handlers, controller, settled=settled, is_deletion_enabled=config.delete_topic_enable)
 
     describe_configs.register(handlers, parts.metadata, parts.configs)
-    alter_configs.register(
-        handlers,
-        parts.metadata,
-        parts.configs,
-        incremental_alter=lambda request: controller.submit(decide_incremental_alter_configs, request),
-        legacy_alter=lambda request: controller.submit(decide_alter_configs, request),
-    )
+    alter_configs.register(handlers, parts.metadata, parts.configs, controller)
 
     produce.register(handlers, produce.ProduceHandler(parts.partitions, parts.wall_clock_ms))
     sessions = FetchSessions(
@@ -115,5 +107,5 @@ async def _allocate_producer_ids(parts: HandlerParts) -> range:
     request = AllocateProducerIdsRequest(
         broker_id=BrokerId(parts.config.node_id), broker_epoch=i64(parts.lifecycle.broker_epoch)
     )
-    response = await parts.controller.submit(allocate_producer_ids, request)
+    response = await parts.controller.submit(ALLOCATE_PRODUCER_IDS, request)
     return range(response.producer_id_start, response.producer_id_start + response.producer_id_len)

@@ -21,6 +21,7 @@ from ..storage.log_housekeeping import HousekeepingConfig, LogHousekeeping
 from ..storage.log_manager import LogManager
 from .configuration.node_config import DEFAULTS, NodeConfig
 from .configuration.topic_configs import ConfigResolver
+from .controller_channel import LocalChannel
 from .lifecycle import BrokerLifecycle
 from .metadata_view import MetadataView
 from .network.connection import ConnectionHost
@@ -89,15 +90,17 @@ def join(
         wall_clock_ms=wall_clock_ms,
         on_failure=on_failure,
     )
+    channel = LocalChannel(controller)
+    metadata = MetadataView()
     lifecycle = BrokerLifecycle(
-        controller,
+        channel,
+        metadata,
         node_id=config.node_id,
         rack=config.broker_rack,
         incarnation_id=UUID(int=random.getrandbits(128), version=4),
         directories=directory_ids,
         heartbeat_interval_ms=config.broker_heartbeat_interval_ms,
     )
-    metadata = MetadataView()
     produces, fetches = Purgatory(loop, "Produce"), Purgatory(loop, "Fetch")
     flusher = Flusher(loop)
     partitions = PartitionManager(
@@ -129,7 +132,7 @@ def join(
     handlers = register_handlers(
         HandlerParts(
             config=config,
-            controller=controller,
+            controller=channel,
             lifecycle=lifecycle,
             metadata=metadata,
             configs=configs,

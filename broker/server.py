@@ -96,7 +96,9 @@ class Node:
             await self._lead(parts, cluster_id)
             self.bound_ports = await parts.listeners.bind(config.listeners, backlog=config.socket_listen_backlog_size)
             advertised = config.advertise(socket.gethostname(), self.bound_ports)
-            await parts.lifecycle.register(advertised, previous_broker_epoch=previous_broker_epoch)
+            await parts.lifecycle.register(
+                advertised, cluster_id=cluster_id, previous_broker_epoch=previous_broker_epoch
+            )
             await self._load_logs(parts)
             await parts.lifecycle.unfence()
             await parts.partitions.settled()

@@ -119,6 +119,8 @@ class Controller:
         the change may or may not happen). A caller that stops waiting does not stop the change.
         """
         result = self.decide(decision, request)
+        if result.heard_broker is not None:
+            self._sessions.touch(result.heard_broker, self._now_ms())
         # An answer without records may rest on records that are not committed yet, so it waits for them too.
         last = self._append(result.records) if result.records else self._last_proposal
         if last is not None:
@@ -140,10 +142,6 @@ class Controller:
             has_live_session=lambda broker_id: self._sessions.is_live(broker_id, now_ms),
         )
         return decision(self._overlay, request, context)
-
-    def touch_session(self, broker_id: int) -> None:
-        """Count a broker as alive from now on for one session."""
-        self._sessions.touch(broker_id, self._now_ms())
 
     def _append(self, records: Sequence[MetadataRecord]) -> "asyncio.Future[CommitPosition]":
         delta = MetadataDelta(self._overlay)

@@ -8,7 +8,7 @@ is decided by the controller. Loggers cannot be changed: there are none by Kafka
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias, TypeVar
 
 from kio.schema.alter_configs.v2.request import AlterConfigsRequest
@@ -23,9 +23,11 @@ from kio.schema.incremental_alter_configs.v1.response import IncrementalAlterCon
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import kio_error
+from ...quorum.controller_requests import ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS
 from ...quorum.image import ConfigResource, ConfigResourceType
 from ..configuration.dynamic_configs import increment, validate_dynamic_configs
 from ..configuration.topic_configs import ConfigResolver
+from ..controller_channel import ControllerChannel
 from ..metadata_view import MetadataView
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
@@ -39,20 +41,15 @@ _OPERATION_NAMES: Final = {_SET: "SET", _DELETE: "DELETE", 2: "APPEND", 3: "SUBT
 Resource = TypeVar("Resource", IncrementalResource, LegacyResource)
 Refusals: TypeAlias = Mapping[int, KafkaError]
 """Why resources of a request are refused, by their place in it."""
-IncrementalAlter: TypeAlias = Callable[[IncrementalAlterConfigsRequest], Awaitable[IncrementalAlterConfigsResponse]]
-LegacyAlter: TypeAlias = Callable[[AlterConfigsRequest], Awaitable[AlterConfigsResponse]]
 
 
 def register(
     handlers: Handlers,
     metadata: MetadataView,
     resolver: ConfigResolver,
-    *,
-    incremental_alter: IncrementalAlter,
-    legacy_alter: LegacyAlter,
+    controller: ControllerChannel,
 ) -> None:
-    """`incremental_alter` and `legacy_alter` hand a request to the controller."""
-    apis = AlterConfigs(metadata, resolver, incremental_alter=incremental_alter, legacy_alter=legacy_alter)
+    apis = AlterConfigs(metadata, resolver, controller)
     handlers.add_message(ApiKey.INCREMENTAL_ALTER_CONFIGS, apis.incremental_alter, answer_error=incremental_error)
     handlers.add_message(ApiKey.ALTER_CONFIGS, apis.legacy_alter, answer_error=legacy_error)
 
@@ -64,14 +61,11 @@ class AlterConfigs:
         self,
         metadata: MetadataView,
         resolver: ConfigResolver,
-        *,
-        incremental_alter: IncrementalAlter,
-        legacy_alter: LegacyAlter,
+        controller: ControllerChannel,
     ) -> None:
         self._metadata = metadata
         self._resolver = resolver
-        self._incremental_alter = incremental_alter
-        self._legacy_alter = legacy_alter
+        self._controller = controller
 
     async def incremental_alter(
         self, request: IncrementalAlterConfigsRequest, _context: RequestContext
@@ -81,10 +75,11 @@ class AlterConfigs:
         results = {place: _incremental_refusal(resources[place], error) for place, error in refusals.items()}
         rest = [place for place in range(len(resources)) if place not in refusals]
         if rest:
-            decided = await self._incremental_alter(
+            decided = await self._controller.submit(
+                INCREMENTAL_ALTER_CONFIGS,
                 IncrementalAlterConfigsRequest(
                     resources=tuple(resources[place] for place in rest), validate_only=request.validate_only
-                )
+                ),
             )
             results.update(zip(rest, decided.responses, strict=True))
         return IncrementalAlterConfigsResponse(
@@ -97,10 +92,11 @@ class AlterConfigs:
         results = {place: _legacy_refusal(resources[place], error) for place, error in refusals.items()}
         rest = [place for place in range(len(resources)) if place not in refusals]
         if rest:
-            decided = await self._legacy_alter(
+            decided = await self._controller.submit(
+                ALTER_CONFIGS,
                 AlterConfigsRequest(
                     resources=tuple(resources[place] for place in rest), validate_only=request.validate_only
-                )
+                ),
             )
             results.update(zip(rest, decided.responses, strict=True))
         return AlterConfigsResponse(

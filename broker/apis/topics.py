@@ -23,9 +23,8 @@ from kio.static.primitive import i16, i32
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import kio_error
-from ...quorum.controller import Controller
-from ...quorum.decisions.partitions import create_partitions
-from ...quorum.decisions.topics import create_topics, delete_topics
+from ...quorum.controller_requests import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
+from ..controller_channel import ControllerChannel
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
 from .metadata import CreateTopics
@@ -37,24 +36,28 @@ CLUSTER_DEFAULT = -1
 
 
 def register(
-    handlers: Handlers, controller: Controller, *, settled: Callable[[], Awaitable[None]], is_deletion_enabled: bool
+    handlers: Handlers,
+    controller: ControllerChannel,
+    *,
+    settled: Callable[[], Awaitable[None]],
+    is_deletion_enabled: bool,
 ) -> None:
     """`settled` waits until this node serves what the metadata says; `is_deletion_enabled`: `delete.topic.enable`."""
 
     async def create(request: CreateTopicsRequest, _context: RequestContext) -> CreateTopicsResponse:
-        response = await controller.submit(create_topics, request)
+        response = await controller.submit(CREATE_TOPICS, request)
         await settled()
         return response
 
     async def delete(request: DeleteTopicsRequest, _context: RequestContext) -> DeleteTopicsResponse:
         if not is_deletion_enabled:
             raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED)
-        response = await controller.submit(delete_topics, request)
+        response = await controller.submit(DELETE_TOPICS, request)
         await settled()
         return response
 
     async def add_partitions(request: CreatePartitionsRequest, _context: RequestContext) -> CreatePartitionsResponse:
-        response = await controller.submit(create_partitions, request)
+        response = await controller.submit(CREATE_PARTITIONS, request)
         await settled()
         return response
 
@@ -63,7 +66,7 @@ def register(
     handlers.add_message(ApiKey.CREATE_PARTITIONS, add_partitions, answer_error=create_partitions_error)
 
 
-def automatic_creation(controller: Controller, *, settled: Callable[[], Awaitable[None]]) -> CreateTopics:
+def automatic_creation(controller: ControllerChannel, *, settled: Callable[[], Awaitable[None]]) -> CreateTopics:
     """Creates topics that Metadata asked for, with the cluster's partitions, replicas and configs."""
 
     async def create(names: tuple[str, ...]) -> None:
@@ -78,7 +81,7 @@ def automatic_creation(controller: Controller, *, settled: Callable[[], Awaitabl
             for name in names
         )
         try:
-            response = await controller.submit(create_topics, CreateTopicsRequest(topics=topics))
+            response = await controller.submit(CREATE_TOPICS, CreateTopicsRequest(topics=topics))
         except KafkaError as error:
             logger.warning("topics not created automatically: topics=%s reason=%s", ",".join(names), error)
             return

@@ -94,6 +94,7 @@ def register_broker(
         response=BrokerRegistrationResponse(
             throttle_time=NO_THROTTLE, error_code=wire_code(ErrorCode.NONE), broker_epoch=i64(broker_epoch)
         ),
+        heard_broker=broker_id,
     )
 
 

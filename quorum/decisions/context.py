@@ -73,6 +73,8 @@ class ControllerResult(Generic[ResponseT_co]):
 
     records: tuple[MetadataRecord, ...]
     response: ResponseT_co
+    heard_broker: int | None = None
+    """The broker whose session begins anew with this request."""
 
 
 class Decision(Protocol[RequestT_contra, ResponseT_co]):

@@ -60,6 +60,7 @@ def heartbeat(
             is_fenced=is_fenced,
             should_shut_down=should_shut_down,
         ),
+        heard_broker=broker.id,
     )
 
 

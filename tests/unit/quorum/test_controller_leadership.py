@@ -236,12 +236,15 @@ async def test_an_earlier_run_of_this_node_has_no_session(puppet: Puppet, contro
             records=(), response=[broker for broker in (1, 2, 3) if context.has_live_session(broker)]
         )
 
+    def contact(_image: MetadataImage, _request: None, _context: DecisionContext) -> ControllerResult[None]:
+        return ControllerResult(records=(), response=None, heard_broker=3)
+
     puppet.elect(2)
     for broker in (1, 2):
         puppet.hear(RegisterBrokerRecord(broker_id=broker, incarnation_id=UUID(int=broker), broker_epoch=broker))
     activate(puppet)
     assert controller.decide(sessions, None).response == [2]
-    controller.touch_session(3)
+    await controller.submit(contact, None)
     assert controller.decide(sessions, None).response == [2, 3]
 
 

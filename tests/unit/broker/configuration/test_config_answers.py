@@ -10,14 +10,12 @@ import hashlib
 import json
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from kio.schema.alter_configs.v2 import request as legacy
-from kio.schema.alter_configs.v2.response import AlterConfigsResponse
 from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
 from kio.schema.incremental_alter_configs.v1 import request as incremental
-from kio.schema.incremental_alter_configs.v1.response import IncrementalAlterConfigsResponse
 from kio.schema.list_config_resources.v1.request import ListConfigResourcesRequest
 from kio.static.primitive import i8
 
@@ -29,9 +27,8 @@ from penstock.broker.network.handlers import Handlers
 from penstock.broker.network.request import RequestContext
 from penstock.protocol.apis import ApiKey
 from penstock.protocol.errors import KafkaError
+from penstock.quorum.controller_requests import ControllerRequest
 from penstock.quorum.decisions.bootstrap import bootstrap_records
-from penstock.quorum.decisions.configs import alter_configs as decide_legacy
-from penstock.quorum.decisions.configs import incremental_alter_configs as decide_incremental
 from penstock.quorum.decisions.context import ControllerConfig, DecisionContext
 from penstock.quorum.delta import MetadataDelta
 from penstock.quorum.image import MetadataImage
@@ -57,6 +54,8 @@ PROPERTIES = {
     "log.segment.bytes": "104857600",
 }
 STEPS = [json.loads(line) for line in Path(__file__).with_name("kafka_config_answers.jsonl").read_text().splitlines()]
+RequestT = TypeVar("RequestT")
+ResponseT = TypeVar("ResponseT")
 CONTEXT = RequestContext(listener_name="PLAINTEXT", peer_host="127.0.0.1", client_id="test")
 
 
@@ -70,13 +69,7 @@ class OneNode:
         self.config = ControllerConfig(node_id=config.node_id, properties=config.properties)
         self.handlers = Handlers()
         describe_configs.register(self.handlers, self.metadata, self.resolver)
-        alter_configs.register(
-            self.handlers,
-            self.metadata,
-            self.resolver,
-            incremental_alter=self._incremental_alter,
-            legacy_alter=self._legacy_alter,
-        )
+        alter_configs.register(self.handlers, self.metadata, self.resolver, self)
         self.commit(
             *bootstrap_records("AAAAAAAAAAAAAAAAAAAAAQ", min_insync_replicas=1),
             RegisterBrokerRecord(broker_id=1, incarnation_id=UUID(int=1), broker_epoch=1, is_fenced=False),
@@ -103,15 +96,8 @@ class OneNode:
     def _context(self) -> DecisionContext:
         return DecisionContext(next_offset=0, random=Random(1), config=self.config, has_live_session=lambda _: True)
 
-    async def _incremental_alter(
-        self, request: incremental.IncrementalAlterConfigsRequest
-    ) -> IncrementalAlterConfigsResponse:
-        result = decide_incremental(self.metadata.image, request, self._context())
-        self.commit(*result.records)
-        return result.response
-
-    async def _legacy_alter(self, request: legacy.AlterConfigsRequest) -> AlterConfigsResponse:
-        result = decide_legacy(self.metadata.image, request, self._context())
+    async def submit(self, request: ControllerRequest[RequestT, ResponseT], message: RequestT) -> ResponseT:
+        result = request.decision(self.metadata.image, message, self._context())
         self.commit(*result.records)
         return result.response
 

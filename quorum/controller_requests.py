@@ -1,0 +1,37 @@
+"""The requests that a controller decides: which decision answers each API, and who may send it."""
+
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+from ..protocol.apis import ApiKey
+from .decisions.brokers import register_broker
+from .decisions.configs import alter_configs, incremental_alter_configs
+from .decisions.context import Decision
+from .decisions.heartbeats import heartbeat
+from .decisions.partitions import create_partitions
+from .decisions.producer_ids import allocate_producer_ids
+from .decisions.topics import create_topics, delete_topics
+
+RequestT = TypeVar("RequestT")
+ResponseT = TypeVar("ResponseT")
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerRequest(Generic[RequestT, ResponseT]):
+    """One API. Those `is_for_brokers` are refused from whoever has not proved to be a node of this cluster."""
+
+    api_key: ApiKey
+    decision: Decision[RequestT, ResponseT]
+    is_for_brokers: bool = False
+
+
+CREATE_TOPICS: Final = ControllerRequest(ApiKey.CREATE_TOPICS, create_topics)
+DELETE_TOPICS: Final = ControllerRequest(ApiKey.DELETE_TOPICS, delete_topics)
+CREATE_PARTITIONS: Final = ControllerRequest(ApiKey.CREATE_PARTITIONS, create_partitions)
+ALTER_CONFIGS: Final = ControllerRequest(ApiKey.ALTER_CONFIGS, alter_configs)
+INCREMENTAL_ALTER_CONFIGS: Final = ControllerRequest(ApiKey.INCREMENTAL_ALTER_CONFIGS, incremental_alter_configs)
+BROKER_REGISTRATION: Final = ControllerRequest(ApiKey.BROKER_REGISTRATION, register_broker, is_for_brokers=True)
+BROKER_HEARTBEAT: Final = ControllerRequest(ApiKey.BROKER_HEARTBEAT, heartbeat, is_for_brokers=True)
+ALLOCATE_PRODUCER_IDS: Final = ControllerRequest(
+    ApiKey.ALLOCATE_PRODUCER_IDS, allocate_producer_ids, is_for_brokers=True
+)
