@@ -10,10 +10,11 @@ import logging
 import signal
 import sys
 import time
+from collections.abc import Callable
 from random import Random
 
 from ..protocol.errors import ConfigError
-from ..storage.files import DiskFiles
+from ..storage.files import DiskFiles, Files
 from . import garbage
 from .configuration.node_config import NodeConfig
 from .server import Node
@@ -24,8 +25,12 @@ SWITCH_INTERVAL_S = 0.0001
 """A thread of the executor that has come back from the disk holds the loop up at most that long (default: 5 ms)."""
 
 
-def run(config: NodeConfig) -> int:
-    """Runs the node until it is told to stop; returns the exit status."""
+def wall_clock_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def run(config: NodeConfig, *, files: Files | None = None, wall_clock_ms: Callable[[], int] = wall_clock_ms) -> int:
+    """Runs the node until it is told to stop; returns the exit status. The machine's disk is its, unless given one."""
     logging.basicConfig(
         level=logging.INFO,
         stream=sys.stderr,
@@ -37,7 +42,7 @@ def run(config: NodeConfig) -> int:
     loop = new_event_loop()
     asyncio.set_event_loop(loop)
     try:
-        return loop.run_until_complete(_run(config, loop))
+        return loop.run_until_complete(_run(config, DiskFiles() if files is None else files, wall_clock_ms, loop))
     finally:
         loop.run_until_complete(loop.shutdown_default_executor())
         loop.close()
@@ -52,11 +57,9 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
     return uvloop.new_event_loop()
 
 
-def wall_clock_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
-async def _run(config: NodeConfig, loop: asyncio.AbstractEventLoop) -> int:
+async def _run(
+    config: NodeConfig, files: Files, wall_clock_ms: Callable[[], int], loop: asyncio.AbstractEventLoop
+) -> int:
     for warning in config.warnings:
         logger.warning("configuration: %s", warning)
     told_to_stop: asyncio.Future[str] = loop.create_future()
@@ -64,7 +67,7 @@ async def _run(config: NodeConfig, loop: asyncio.AbstractEventLoop) -> int:
         loop.add_signal_handler(number, _tell_to_stop, told_to_stop, number.name)
     node = Node(
         config,
-        DiskFiles(),
+        files,
         loop=loop,
         wall_clock_ms=wall_clock_ms,
         random=Random(),

@@ -2,23 +2,25 @@
 
 `Files` and `File` say what storage needs of a disk; `DiskFiles` is the real one, `memory_files.MemoryFiles` the one
 that loses power. Everything here is synchronous: what may take long runs by `loop.run_in_executor`. Paths are strings
-with `/`; one file must always be named by the same string. Failures are `OSError`, with the system's `errno`.
+with `/`; one file must always be named by the same string. Failures are `OSError` with the system's `errno`, those of
+reads and syncs of kinds of their own: `disk_errors.py` says what each means.
 
 What survives a loss of power: the content of a file up to its last `sync`, and the names in a folder up to the last
 `sync_directory` of it. `remove`, `rename` and the creation of a file change a folder.
 """
 
-import fcntl
 import os
 import stat
 from collections import OrderedDict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from errno import EAGAIN, EIO, EOPNOTSUPP
 from threading import Lock as Mutex
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 from weakref import WeakValueDictionary
 
 from ..protocol.batches import Buffer
+from .disk_calls import allocate_file, sync_data, sync_directory, write_all, write_file
+from .disk_errors import failed_read, failed_sync
 from .disk_lock import DiskLock
 
 # More descriptors than this gain nothing: opening a file again costs microseconds. The soft limit of a process is often
@@ -30,8 +32,6 @@ _RECENT_BYTES: Final = 64 * 1024 * 1024
 # Bounds the book-keeping for that when appends to many files take turns.
 _RECENT_RANGES: Final = 4096
 
-# The most buffers that one `writev` takes.
-_IOV_MAX: Final = 1024
 _READ_NOWAIT: Final[int | None] = getattr(os, "RWF_NOWAIT", None)
 
 
@@ -44,6 +44,9 @@ class File(Protocol):
 
     @property
     def size(self) -> int: ...
+
+    is_suspect: bool
+    """Set by whoever met an error in reading it: such a file is read before its bytes are promised to anyone."""
 
     def append(self, parts: Sequence[Buffer]) -> None:
         """Write all parts at the end, or raise OSError and leave the file as it was.
@@ -62,7 +65,7 @@ class File(Protocol):
     def truncate(self, size: int) -> None: ...
 
     def sync(self) -> None:
-        """All that was written before this began is on disk when it ends. After an error no unsynced byte is safe."""
+        """All that was written before this began is on disk when it ends. SyncError: no unsynced byte is safe."""
 
     def close(self) -> None:
         """Give the descriptor back. Whoever uses the file once more gets it opened again."""
@@ -90,6 +93,9 @@ class Files(Protocol):
 
     def make_directory(self, path: str) -> None:
         """One folder, in one that exists. Lasts once that is synced."""
+
+    def allocate(self, path: str, size: int) -> None:
+        """Make the file `path` of `size` zeros whose room is taken from the disk. After an error there is none."""
 
     def remove(self, path: str) -> None: ...
 
@@ -174,6 +180,9 @@ class DiskFiles:
     def make_directory(self, path: str) -> None:
         os.mkdir(path, 0o755)
 
+    def allocate(self, path: str, size: int) -> None:
+        allocate_file(path, size)
+
     def remove(self, path: str) -> None:
         with self._mutex:
             self._keep_readable(path)
@@ -201,25 +210,24 @@ class DiskFiles:
                 self._follow(source, target)
 
     def sync_directory(self, path: str) -> None:
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        sync_directory(path)
 
     def size(self, path: str) -> int:
         return os.stat(path).st_size
 
     def read(self, path: str) -> bytes:
         with open(path, "rb") as file:
-            return file.read()
+            try:
+                return file.read()
+            except OSError as error:
+                raise failed_read(path, error) from error
 
     def write(self, path: str, data: bytes) -> None:
-        _write_file(path, data, is_synced=False)
+        write_file(path, data, is_synced=False)
 
     def write_atomically(self, path: str, data: bytes) -> None:
         temporary = path + ".tmp"
-        _write_file(temporary, data, is_synced=True)
+        write_file(temporary, data, is_synced=True)
         self.rename(temporary, path)
         self.sync_directory(os.path.dirname(path) or ".")
 
@@ -320,6 +328,7 @@ class DiskFile:
         "_files",
         "descriptor",
         "is_removed",
+        "is_suspect",
         "path",
         "recent_position",
         "size",
@@ -334,6 +343,7 @@ class DiskFile:
         self.descriptor: int | None = None
         self.user_count = 0
         self.is_removed = False
+        self.is_suspect = False
         # What is written from here on was appended a short while ago.
         self.recent_position = size
 
@@ -343,7 +353,7 @@ class DiskFile:
         try:
             position = self.size
             try:
-                self.size = _write_all(descriptor, parts, position)
+                self.size = write_all(descriptor, parts, position)
             except OSError:
                 try:
                     os.ftruncate(descriptor, position)
@@ -367,6 +377,8 @@ class DiskFile:
                     break
                 data += more
             return data
+        except OSError as error:
+            raise failed_read(self.path, error) from error
         finally:
             files.leave(self)
 
@@ -387,7 +399,7 @@ class DiskFile:
                 return None
             if error.errno == EAGAIN:
                 return None
-            raise
+            raise failed_read(self.path, error) from error
         finally:
             files.leave(self)
         if count < size:
@@ -397,7 +409,7 @@ class DiskFile:
     def write_at(self, position: int, data: Buffer) -> None:
         descriptor = self._files.enter(self)
         try:
-            self.size = max(self.size, _write_all(descriptor, (data,), position))
+            self.size = max(self.size, write_all(descriptor, (data,), position))
         finally:
             self._files.leave(self)
 
@@ -413,7 +425,9 @@ class DiskFile:
     def sync(self) -> None:
         descriptor = self._files.enter(self)
         try:
-            _sync_data(descriptor)
+            sync_data(descriptor)
+        except OSError as error:
+            raise failed_sync(self.path, error) from error
         finally:
             self._files.leave(self)
 
@@ -445,40 +459,3 @@ class _RecentAppends:
             oldest, end, oldest_size = ranges.popleft()
             self._total_bytes -= oldest_size
             oldest.recent_position = max(oldest.recent_position, min(end, oldest.size))
-
-
-def _write_file(path: str, data: bytes, *, is_synced: bool) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
-    try:
-        _write_all(descriptor, (data,), 0)
-        if is_synced:
-            os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _write_all(descriptor: int, parts: Sequence[Buffer], position: int) -> int:
-    """Write the parts one after the other from `position`; the position after them."""
-    written = os.pwritev(descriptor, parts[:_IOV_MAX], position)
-    end = position + sum(map(len, parts))
-    if position + written == end:
-        return end
-    # A disk that fills up takes a part of it first and says why at the next try.
-    rest = memoryview(b"".join(parts))[written:]
-    while rest:
-        count = os.pwrite(descriptor, rest, end - len(rest))
-        rest = rest[count:]
-    return end
-
-
-def _full_sync_of_platform() -> Callable[[int], Any]:
-    full_sync: int | None = getattr(fcntl, "F_FULLFSYNC", None)
-    if full_sync is not None:
-        # macOS: fsync leaves the data in the drive's own cache.
-        command = full_sync
-        return lambda descriptor: fcntl.fcntl(descriptor, command)
-    data_sync: Callable[[int], None] = getattr(os, "fdatasync", os.fsync)
-    return data_sync
-
-
-_sync_data: Final = _full_sync_of_platform()

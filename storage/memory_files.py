@@ -19,6 +19,7 @@ from errno import EEXIST, EIO, ENOENT, ENOSPC, ENOTDIR, ENOTEMPTY, EWOULDBLOCK, 
 from random import Random
 from typing import Final
 
+from .disk_errors import failed_read, failed_sync
 from .files import File, Lock
 from .memory_nodes import Directory, MemoryFile, Node, Operation, disk_error
 
@@ -153,20 +154,34 @@ class MemoryFiles:
         directory.rename(node, name)
 
     def sync_directory(self, path: str) -> None:
-        self.note("sync_directory", path)
+        try:
+            self.note("sync_directory", path)
+        except OSError as error:
+            raise failed_sync(path, error) from error
         self._directory(path).unsynced.clear()
 
     def size(self, path: str) -> int:
         return len(self._file(path).data)
 
     def read(self, path: str) -> bytes:
-        self.note("read", path)
+        try:
+            self.note("read", path)
+        except OSError as error:
+            raise failed_read(path, error) from error
         return bytes(self._file(path).data)
 
     def write(self, path: str, data: bytes) -> None:
         file = self.open(path, create=True)
         file.truncate(0)
         file.append((data,))
+
+    def allocate(self, path: str, size: int) -> None:
+        try:
+            self.write(path, bytes(size))
+        except OSError:
+            if self.exists(path):
+                self.remove(path)
+            raise
 
     def write_atomically(self, path: str, data: bytes) -> None:
         self.write(path + ".tmp", data)

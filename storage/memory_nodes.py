@@ -8,6 +8,7 @@ from random import Random
 from typing import Final, Literal, Protocol, TypeAlias
 
 from ..protocol.batches import Buffer
+from .disk_errors import failed_read, failed_sync
 
 Operation: TypeAlias = Literal[
     "create",
@@ -65,7 +66,18 @@ class _Change:
 class MemoryFile:
     """A file of `MemoryFiles`: the file itself and the handle of it, until the process dies."""
 
-    __slots__ = ("_changes", "_disk", "data", "is_dead", "last_path", "modified_ms", "name", "parent", "size")
+    __slots__ = (
+        "_changes",
+        "_disk",
+        "data",
+        "is_dead",
+        "is_suspect",
+        "last_path",
+        "modified_ms",
+        "name",
+        "parent",
+        "size",
+    )
 
     def __init__(self, disk: Disk, parent: "Directory", name: str, data: bytes = b"") -> None:
         self._disk = disk
@@ -77,6 +89,7 @@ class MemoryFile:
         self.size = len(data)
         self.modified_ms = disk.now_ms()
         self.is_dead = False
+        self.is_suspect = False
         # Since the last state of the file that is known to be on the disk.
         self._changes: list[_Change] = []
 
@@ -98,7 +111,10 @@ class MemoryFile:
         self.size = position + len(data)
 
     def read_at(self, position: int, size: int) -> bytes:
-        self._begin("read")
+        try:
+            self._begin("read")
+        except OSError as error:
+            raise failed_read(self.path, error) from error
         return bytes(self.data[position : min(position + size, self.size)])
 
     def read_at_nowait(self, position: int, size: int) -> bytes | bytearray | None:
@@ -123,10 +139,10 @@ class MemoryFile:
     def sync(self) -> None:
         try:
             self._begin("sync")
-        except OSError:
+        except OSError as error:
             if not self.is_dead:
                 self._mark_unsynced(_State.UNCERTAIN)
-            raise
+            raise failed_sync(self.path, error) from error
         self._mark_unsynced(_State.SYNCED)
         for change in self._changes:
             # The size of a file is journaled by the file system, so this sync made it last.

@@ -1,0 +1,1 @@
+"""Judges of what clients saw: pure functions from histories to anomalies."""

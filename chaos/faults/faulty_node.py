@@ -1,0 +1,39 @@
+"""`python -m penstock.chaos.faults.faulty_node ORDERS PROPERTIES`: `penstock start`, with a disk and a clock that obey.
+
+The node is the same, given other files and another clock; nothing in it knows. ORDERS is the file of `NodeFaults`.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+from ...broker import main
+from ...broker.configuration.node_config import load
+from ...broker.configuration.properties import merge_properties
+from ...protocol.errors import ConfigError
+from ...storage.files import DiskFiles
+from .faulty_files import FaultyFiles
+from .node_faults import OrderReader
+
+
+def run(orders_path: str, properties_path: str) -> int:
+    """Returns the exit status, as `penstock start` does."""
+    orders = OrderReader(orders_path)
+    try:
+        config = load(
+            merge_properties(
+                file_text=Path(properties_path).read_text(encoding="utf-8"), environment=os.environ, assignments=()
+            )
+        )
+    except ConfigError as error:
+        sys.stderr.write(f"penstock: {error}\n")
+        return 2
+    return main.run(
+        config,
+        files=FaultyFiles(DiskFiles(), orders),
+        wall_clock_ms=lambda: main.wall_clock_ms() + orders.clock_offset_ms(),
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(run(*sys.argv[1:]))

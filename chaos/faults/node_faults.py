@@ -1,0 +1,110 @@
+"""Both ends of the file that tells a running node what goes wrong: `NodeFaults` gives orders, `OrderReader` obeys.
+
+The file is replaced as a whole and looked at by every call of the node's disk and clock, so an order holds from the
+moment in which `order` returns, for every call that begins after it, in a node that is paused or being started too.
+What fired is appended to a second file, because a run whose fault never fired shows nothing.
+"""
+
+import os
+import sys
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from threading import Lock
+from typing import Final
+
+from ...client import clock
+from ..local_node import LocalNode
+from .orders import DiskFault, DiskOperation, Judge, Orders
+
+ENTRY_POINT: Final = "penstock.chaos.faults.faulty_node"
+# Of each order: enough to see that it fired, and what it hit first.
+FIRED_LINES_MAX: Final = 1000
+
+
+class NodeFaults:
+    """The faults of one node, which is given the entry point that obeys them. Before the node is started."""
+
+    def __init__(self, node: LocalNode, *, seed: int = 0) -> None:
+        self._orders = Orders(seed=seed)
+        self._path = node.data.with_suffix(".faults.json")
+        node.command = (sys.executable, "-P", "-m", ENTRY_POINT, str(self._path))
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._give(self._orders)
+
+    def order(self, *disk: DiskFault, clock_offset_ms: int = 0) -> None:
+        """From now on this is wrong with the node, and nothing that was ordered before."""
+        self._give(
+            replace(self._orders, number=self._orders.number + 1, disk=disk, clock_offset_ms=clock_offset_ms),
+        )
+
+    def heal(self) -> None:
+        self.order()
+
+    def fired(self) -> Counter[DiskOperation]:
+        """How often calls were hit since the current order was given, by operation."""
+        try:
+            lines = fired_path(self._path).read_text().splitlines()
+        except FileNotFoundError:
+            return Counter()
+        operations: Counter[DiskOperation] = Counter()
+        for line in lines:
+            number, place = line.split(" ", 2)[:2]
+            if int(number) == self._orders.number:
+                operations[self._orders.disk[int(place)].operation] += 1
+        return operations
+
+    def _give(self, orders: Orders) -> None:
+        self._orders = orders
+        new = self._path.with_suffix(".new")
+        new.write_text(orders.encode())
+        new.rename(self._path)
+
+
+class OrderReader:
+    """In the node: what the file says now. Calls come from the loop and from the executor's threads."""
+
+    def __init__(self, path: str) -> None:
+        """Raises OSError when there is no such file, ClusterError when it holds no orders."""
+        self._path = path
+        self._mutex = Lock()
+        self._version: tuple[int, int] | None = None
+        self._judge = Judge(Orders())
+        self._lines_left = 0
+        self.clock_offset_ms()
+
+    def clock_offset_ms(self) -> int:
+        with self._mutex:
+            return self._current().orders.clock_offset_ms
+
+    def suffer(self, operation: DiskOperation, path: str) -> None:
+        """Raises the OSError that this call is ordered to end in, or waits, or does nothing."""
+        with self._mutex:
+            judge = self._current()
+            verdict = judge.judge(operation, path)
+            if verdict.fault is not None:
+                self._report(f"{judge.orders.number} {verdict.fault} {path}\n")
+        if verdict.delay_ms:
+            # The disk is slow: whoever called it waits, the loop too.
+            clock.pause(verdict.delay_ms / 1000)
+        if verdict.error_number is not None:
+            raise OSError(verdict.error_number, os.strerror(verdict.error_number), path)
+
+    def _current(self) -> Judge:
+        status = os.stat(self._path)
+        version = status.st_ino, status.st_mtime_ns
+        if version != self._version:
+            self._judge = Judge(Orders.decode(Path(self._path).read_text()))
+            self._version = version
+            self._lines_left = FIRED_LINES_MAX
+        return self._judge
+
+    def _report(self, line: str) -> None:
+        if self._lines_left:
+            self._lines_left -= 1
+            with fired_path(Path(self._path)).open("a") as file:
+                file.write(line)
+
+
+def fired_path(orders: Path) -> Path:
+    return orders.with_suffix(".fired")

@@ -1,0 +1,43 @@
+"""What an error of the disk says about the disk, and with that what must be given up.
+
+    error                                     what is in doubt      what follows
+    no room (ENOSPC, EDQUOT)                  nothing               the call is refused, and tried again later
+    out of descriptors or memory              nothing               the same
+    `ReadError`                              the bytes asked for   who asked is refused
+    `SyncError`                              all unsynced bytes    the log directory goes offline
+    anything else, EIO of a write above all   the log directory     the log directory goes offline
+
+A sync that failed is never tried again as if nothing had happened: the kernel may have dropped the pages, and would
+report success the next time. That holds whatever it says the reason was, a full disk too.
+"""
+
+from errno import EDQUOT, EIO, EMFILE, ENFILE, ENOMEM, ENOSPC
+from typing import Final
+
+_NO_ROOM: Final = frozenset({ENOSPC, EDQUOT})
+_PASSING: Final = _NO_ROOM | {EMFILE, ENFILE, ENOMEM}
+
+
+class ReadError(OSError):
+    """Bytes of one file cannot be read; nothing was changed, and nothing is said about other files."""
+
+
+class SyncError(OSError):
+    """What was written and not synced may be lost, whatever a later sync says. Its errno is EIO."""
+
+
+def failed_read(path: str, error: OSError) -> ReadError:
+    return ReadError(error.errno or EIO, f"{path} cannot be read: {error.strerror or error}")
+
+
+def failed_sync(path: str, error: OSError) -> SyncError:
+    return SyncError(EIO, f"{path} could not be synced: {error.strerror or error}")
+
+
+def is_no_room(error: OSError) -> bool:
+    """The call was refused as a whole for want of room, and may succeed when there is some."""
+    return error.errno in _NO_ROOM
+
+
+def leaves_directory_usable(error: OSError) -> bool:
+    return isinstance(error, ReadError) or error.errno in _PASSING
