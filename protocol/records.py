@@ -35,6 +35,8 @@ from .primitives import uvarint
 MAX_UNCOMPRESSED_SIZE: Final = 512 * 1024 * 1024
 
 _MAX_VARLONG_BYTES = 10
+_INT32_END = 2**31
+_INT64_END = 2**63
 _PREFIX = Struct(">qiib")
 _CRC = Struct(">I")
 _CHECKED_PART = Struct(">hiqqqhii")
@@ -132,6 +134,8 @@ def _read_record(data: bytes, position: int, header: BatchHeader) -> tuple[Recor
     if position != end:
         raise CorruptData(f"a record of {length} bytes has {length - end + position}")
     timestamp_ms = header.max_timestamp if header.is_log_append_time else header.base_timestamp + timestamp_delta
+    if not (-_INT32_END <= offset_delta < _INT32_END and -_INT64_END <= timestamp_ms < _INT64_END):
+        raise CorruptData(f"a record has the offset delta {offset_delta} and the timestamp {timestamp_ms}")
     return Record(header.base_offset + offset_delta, timestamp_ms, key, value, headers), position
 
 

@@ -125,6 +125,9 @@ def _kind(hint: Any) -> _Kind:
 
 @lru_cache(_KNOWN_IDS)
 def _id(content: bytes) -> UUID:
+    # UUID itself only asserts it.
+    if not isinstance(content, bytes):
+        raise TypeError(f"an id is 16 bytes, not {content!r:.100}")
     return UUID(bytes=content)
 
 

@@ -134,6 +134,23 @@ def test_a_wrong_count_of_records_is_corrupt(count: int) -> None:
         list(read_records(batch, read_header(batch, 0)._replace(record_count=count)))
 
 
+def test_a_timestamp_beyond_64_bits_is_corrupt() -> None:
+    batch = write_batch([Record(0, 5, None, b"a"), Record(1, 6, None, b"b")])
+    header = read_header(batch, 0)
+    assert len(list(read_records(batch, header._replace(base_timestamp=2**63 - 2)))) == 2
+    with pytest.raises(CorruptData, match="timestamp"):
+        list(read_records(batch, header._replace(base_timestamp=2**63 - 1)))
+
+
+def test_an_offset_delta_beyond_32_bits_is_corrupt() -> None:
+    batch = write_batch([Record(0, 5, None, b"a"), Record(2**31 - 1, 5, None, b"b")])
+    assert [record.offset for record in read_records(batch, read_header(batch, 0))] == [0, 2**31 - 1]
+    # The last of the five bytes of the delta: the next higher bit.
+    larger = batch.replace(b"\xfe\xff\xff\xff\x0f", b"\xfe\xff\xff\xff\x1f")
+    with pytest.raises(CorruptData, match="offset delta"):
+        list(read_records(larger, read_header(larger, 0)))
+
+
 def test_a_cut_batch_is_corrupt() -> None:
     batch = write_batch([Record(0, 5, None, b"a")])
     with pytest.raises(CorruptData, match="has only"):

@@ -109,6 +109,7 @@ def test_unknown_records_are_refused(item: object, sentence: str) -> None:
         entry([0, 0, {0: 1, 1: bytes(16), 2: 1, 3: "no endpoints"}]),
         entry([2, 0, {0: "t", 1: bytes(15)}]),
         entry([2, 0, {0: "t", 1: 7}]),
+        entry([2, 0, {0: "t", 1: "sixteen letters."}]),
     ],
 )
 def test_damage_is_refused(damaged: bytes) -> None:
