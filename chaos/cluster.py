@@ -26,6 +26,8 @@ STOP_TIMEOUT_S: Final = 60.0
 class LocalCluster:
     """Nodes 1 to N of one cluster in one folder: `node-1/` is the data of node 1; its log and properties are beside it.
 
+    Other people's tests may want ids from 0: `first_node_id`.
+
     Every method waits until it is done, at most as long as its timeout. Not safe to share between threads.
     """
 
@@ -34,6 +36,7 @@ class LocalCluster:
         folder: Path,
         *,
         node_count: int = 1,
+        first_node_id: int = 1,
         first_port: int = 0,
         properties: Mapping[str, str] | None = None,
         environment: Mapping[str, str] | None = None,
@@ -64,7 +67,7 @@ class LocalCluster:
             node_id: LocalNode(
                 id=node_id, port=port, data=self.folder / f"node-{node_id}", environment=node_environment
             )
-            for node_id, port in enumerate(ports, start=1)
+            for node_id, port in enumerate(ports, start=first_node_id)
         }
 
     @classmethod

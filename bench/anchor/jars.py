@@ -64,10 +64,15 @@ class KafkaJars:
         ]
 
 
+def cache_folder() -> Path:
+    """For what is fetched or built once: `$XDG_CACHE_HOME/penstock` (`~/.cache/penstock`), outside the source tree."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "penstock"
+
+
 def install() -> KafkaJars:
     """The jars, resolved now if they are not in the cache yet.
 
-    The cache is `$XDG_CACHE_HOME/penstock` (`~/.cache/penstock`), one folder for each content of `pom.xml`.
+    They lie in `cache_folder`, one folder for each content of `pom.xml`.
     Raises `JarsUnavailableError` without Java 17 or newer, or when they must be resolved and Maven is missing or fails.
     """
     java = shutil.which("java")
@@ -76,8 +81,7 @@ def install() -> KafkaJars:
             "Apache Kafka's tools need Java 17 or newer (Debian: apt-get install default-jre-headless)"
         )
     stamp = hashlib.sha256(POM.read_bytes()).hexdigest()[:16]
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "penstock"
-    directory = cache / f"kafka-jars-{stamp}"
+    directory = cache_folder() / f"kafka-jars-{stamp}"
     if not directory.is_dir():
         _resolve(directory)
     return KafkaJars(directory=directory, java=java)

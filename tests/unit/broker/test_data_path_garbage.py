@@ -10,7 +10,7 @@ import pytest
 from penstock.broker.network.request import Request
 
 if TYPE_CHECKING:
-    from tests.unit.broker.conftest import DataNode, Exchange
+    from unit.broker.conftest import DataNode, Exchange
 
 COUNT = 300
 

@@ -14,7 +14,7 @@ from penstock.broker.apis.describe_log_dirs import describe_log_dirs, error_resp
 from penstock.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from tests.unit.broker.conftest import DataNode
+    from unit.broker.conftest import DataNode
 
 
 @dataclass

@@ -12,7 +12,7 @@ from penstock.protocol.errors import ErrorCode
 from penstock.protocol.records import Record, write_batch
 
 if TYPE_CHECKING:
-    from tests.unit.broker.conftest import DataNode, Exchange
+    from unit.broker.conftest import DataNode, Exchange
 
 
 def batch(count: int = 1, value: bytes = b"v") -> bytes:

@@ -15,7 +15,7 @@ from penstock.protocol.errors import ErrorCode
 from penstock.protocol.records import Record, write_batch
 
 if TYPE_CHECKING:
-    from tests.unit.broker.conftest import DataNode
+    from unit.broker.conftest import DataNode
 
 NOW = 1_700_000_000_000
 NOT_FOUND = (ErrorCode.NONE, -1, -1, -1)

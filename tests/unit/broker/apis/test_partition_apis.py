@@ -21,7 +21,7 @@ from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.protocol.records import Record, write_batch
 
 if TYPE_CHECKING:
-    from tests.unit.broker.conftest import DataNode
+    from unit.broker.conftest import DataNode
 
 NOW = 1_700_000_000_000
 

@@ -16,7 +16,7 @@ from penstock.protocol.records import Record, write_batch
 from penstock.storage.segment import Segment
 
 if TYPE_CHECKING:
-    from tests.unit.broker.conftest import DataNode
+    from unit.broker.conftest import DataNode
 
 
 def batch(*values: bytes, key: bytes | None = b"k", **options: int) -> bytes:

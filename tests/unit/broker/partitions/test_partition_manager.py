@@ -16,7 +16,7 @@ from penstock.quorum.records import DIRECTORY_UNASSIGNED
 from penstock.storage.recovery import Damage
 
 if TYPE_CHECKING:
-    from tests.unit.broker.conftest import DataNode
+    from unit.broker.conftest import DataNode
 
 
 def error_of(node: DataNode, topic: str, index: int = 0) -> ErrorCode:

@@ -1,0 +1,28 @@
+"""What this broker cannot do yet: the reasons for which a test of somebody else's suite does not pass."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Capability(StrEnum):
+    """One reason; its value is how the lists in `not_yet/` and `docs/conformance.md` name it."""
+
+    ACLS = "ACLs"
+    CLIENT_TELEMETRY = "client telemetry"
+    COMPACTION = "compaction"
+    CONSUMER_GROUPS = "consumer groups"
+    DELEGATION_TOKENS = "delegation tokens"
+    LEADER_ELECTION = "leader election on request"
+    LOG_DIRECTORY_MOVES = "moving replicas between log directories"
+    METADATA_QUORUM = "the metadata quorum's description"
+    QUOTAS = "quotas"
+    REASSIGNMENT = "partition reassignment"
+    REPLICATION = "replication"
+    SASL = "SASL"
+    SCRAM = "SCRAM credentials"
+    SHARE_GROUPS = "share groups"
+    STREAMS_GROUPS = "streams groups"
+    TIERED_STORAGE = "tiered storage"
+    TLS = "TLS"
+    TRANSACTIONS = "transactions"

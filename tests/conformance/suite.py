@@ -1,0 +1,81 @@
+"""What every suite of other people's tests looks like from here: a name, and a way to run it against a broker.
+
+A suite that is added is named in `suites.py`. Its name also names its baseline and its list of tests that cannot pass
+yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from random import Random
+from typing import Protocol
+
+from penstock.chaos.cluster import LocalCluster
+from penstock.chaos.ports import find_free
+
+from .expectations import Expectations
+
+
+class Status(StrEnum):
+    """How one test ended."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """One test's end; `detail` says why it failed or was skipped, its first line for people in a hurry."""
+
+    test: str
+    status: Status
+    seconds: float
+    detail: str = ""
+
+
+class SuiteUnavailableError(Exception):
+    """A suite cannot be had or run on this machine; the message says what is missing and how to get it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What one run of a suite is given."""
+
+    work: Path
+    """An empty folder for logs and for the clusters that the run starts."""
+    wants: Callable[[str], bool]
+    """Whether a test of this name is to be run."""
+    expectations: Expectations
+    """What the tests do on Apache Kafka, and which of them cannot pass here yet."""
+    jobs: int
+    """How many tests may run at a time, where a suite can do that."""
+    bootstrap: str | None = None
+    """The broker under test; None: the suite starts a cluster of its own."""
+
+    @contextmanager
+    def broker(self, properties: Mapping[str, str], *, folder: str = "cluster") -> Iterator[str]:
+        """The bootstrap address of the broker under test: a fresh cluster with these properties, or the one given."""
+        if self.bootstrap is not None:
+            yield self.bootstrap
+            return
+        # Some suites know the broker by its id, which is 0 where they come from, and expect it to be told its address.
+        port = find_free(Random())
+        told = {"advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}", **properties}
+        with LocalCluster(self.work / folder, first_node_id=0, first_port=port, properties=told) as cluster:
+            yield cluster.bootstrap
+
+
+class Suite(Protocol):
+    """Tests that somebody else wrote, with what it takes to run them."""
+
+    @property
+    def name(self) -> str: ...
+
+    def run(self, run: Run) -> Iterator[Result]:
+        """Runs the wanted tests and yields each result once, when it is known. Raises SuiteUnavailableError."""
+        ...
