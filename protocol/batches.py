@@ -138,7 +138,8 @@ def read_header(buffer: Buffer, position: int) -> BatchHeader:
     CorruptData when fewer than 61 bytes are left, the length is impossible or the magic is not 2 (`UnsupportedMagic`).
     """
     try:
-        header = BatchHeader._make(_HEADER.unpack_from(buffer, position))
+        # What `BatchHeader._make` does, without its detour through Python.
+        header = tuple.__new__(BatchHeader, _HEADER.unpack_from(buffer, position))
     except struct.error:
         raise CorruptData(
             f"a record batch header of {HEADER_SIZE} bytes does not fit at {position} of {len(buffer)} bytes"
@@ -170,7 +171,8 @@ def is_crc_valid(buffer: Buffer, position: int, header: BatchHeader) -> bool:
     end = position + LENGTH_OVERHEAD + header.batch_length
     if end > len(buffer):
         return False
-    return crc32c(memoryview(buffer)[position + ATTRIBUTES_OFFSET : end]) == header.crc
+    view = buffer if type(buffer) is memoryview else memoryview(buffer)
+    return crc32c(view[position + ATTRIBUTES_OFFSET : end]) == header.crc
 
 
 def next_sequence(sequence: int, increment: int) -> int:

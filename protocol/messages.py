@@ -16,7 +16,7 @@ from .apis import APIS, ApiKey, request_header_version, response_header_version
 from .decoding import EntityReader, entity_reader
 from .encoding import entity_writer
 from .errors import CorruptData, ErrorCode
-from .primitives import GARBAGE_ERRORS, Buffer, Writer, read_tags, take
+from .primitives import GARBAGE_ERRORS, Buffer, Writer, read_tags
 from .versions import class_version
 
 Request: TypeAlias = RequestPayload
@@ -27,6 +27,12 @@ _REQUEST_START = Struct(">ihhih")
 _RESPONSE_START = Struct(">ii")
 _SIZE = Struct(">i")
 _NO_TAGS: Final = b"\0"
+# Of every API and version that Kafka 4.3.1 serves; one look for each request.
+_IS_FLEXIBLE: Final = {
+    (int(api.key), version): api.is_flexible(version)
+    for api in APIS.values()
+    for version in range(api.min_version, api.max_version + 1)
+}
 # librdkafka (2.16 at least) asks for all topics with a null array of one byte and the other three of an array's size in
 # older versions: the flags are read from those, which does no harm, and what follows is left over. Apache Kafka never
 # looks at what is left over of any request.
@@ -52,25 +58,30 @@ def decode_header(buffer: Buffer, offset: int = 0) -> RequestHeader:
     try:
         api_key, version, correlation_id, client_id_size = _HEADER.unpack_from(buffer, offset)
         position = offset + _HEADER.size
-        if client_id_size < 0:
-            client_id = None
-        else:
-            client_id = str(take(buffer, position, client_id_size), "utf-8")
-            position += client_id_size
-        api = APIS.get(api_key)
-        if api is None:
-            raise CorruptData(f"there is no API {api_key} (version {version}, correlation id {correlation_id})")
-        if not api.has_version(version):
+        client_id = None
+        if client_id_size >= 0:
+            end = position + client_id_size
+            if end > len(buffer):
+                raise CorruptData(f"a client id of {client_id_size} bytes is longer than its frame")
+            client_id = str(buffer[position:end], "utf-8")
+            position = end
+        is_flexible = _IS_FLEXIBLE.get((api_key, version))
+        if is_flexible is None:
             if api_key == ApiKey.API_VERSIONS:
                 return RequestHeader(api_key, version, correlation_id, client_id, len(buffer))
-            raise CorruptData(
-                f"{api.name} came in version {version}; {api.min_version} to {api.max_version} are served"
-            )
-        if api.is_flexible(version):
+            raise CorruptData(_why_not_served(api_key, version, correlation_id))
+        if is_flexible:
             position = position + 1 if buffer[position] == 0 else read_tags(buffer, position)[1]
     except GARBAGE_ERRORS as error:
         raise CorruptData(f"a request header could not be read: {error}") from None
     return RequestHeader(api_key, version, correlation_id, client_id, position)
+
+
+def _why_not_served(api_key: int, version: int, correlation_id: int) -> str:
+    api = APIS.get(api_key)
+    if api is None:
+        return f"there is no API {api_key} (version {version}, correlation id {correlation_id})"
+    return f"{api.name} came in version {version}; {api.min_version} to {api.max_version} are served"
 
 
 def decode_request(

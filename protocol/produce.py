@@ -3,8 +3,8 @@
 Versions: 3 (KIP-98), 5 log start offset (KIP-107), 8 record errors (KIP-467), 9 flexible (KIP-482), 10 current leader
 and endpoints (KIP-951), 13 topic ids (KIP-516).
 
-One request with one batch is the measure of the whole broker, hence the short cuts: a varint of one byte is read
-without a call, and an answer of one partition without news is packed at once.
+A varint of one byte is read without a call. Requests and answers of one partition have a short cut of their own in
+`single_produce.py`.
 """
 
 from collections.abc import Sequence
@@ -26,8 +26,8 @@ from .primitives import (
     uuid_from,
     uvarint,
 )
+from .single_produce import FIRST_PLAIN, encode_single_produce
 
-_FIRST_PLAIN = 8
 _FIRST_FLEXIBLE = 9
 _FIRST_WITH_IDS = 13
 _FIRST_WITH_LEADERS = 10
@@ -39,14 +39,6 @@ _INT = Struct(">i")
 _START = Struct(">ii")
 # Index, error code, base offset, log append time, log start offset; then no record errors, no message, no tags.
 _PLAIN_FLEXIBLE = Struct(">ihqqqBBB")
-# What stands before and after the topic in a whole answer of one partition without news: size, correlation id, no tags,
-# one topic; one partition, the fields above, no tags, throttle time, no tags. Version 8 has no tags.
-_PLAIN_START_9 = Struct(">iiBB")
-_PLAIN_END_9 = Struct(">BihqqqBBBBiB")
-_PLAIN_SIZE_9 = _PLAIN_START_9.size + _PLAIN_END_9.size - _INT.size
-_PLAIN_START_8 = Struct(">iiih")
-_PLAIN_END_8 = Struct(">iihqqqihi")
-_PLAIN_SIZE_8 = _PLAIN_START_8.size + _PLAIN_END_8.size - _INT.size
 _PLAIN_8 = Struct(">ihqqqih")
 _PLAIN_5 = Struct(">ihqqq")
 _PLAIN_3 = Struct(">ihqq")
@@ -120,20 +112,18 @@ def encode_produce_response(
     node_endpoints: Sequence[NodeEndpoint] = (),
 ) -> bytes:
     """The whole frame with its size."""
-    if len(topics) == 1 and version >= _FIRST_PLAIN and not node_endpoints:
+    if len(topics) == 1 and version >= FIRST_PLAIN and not node_endpoints:
         name, topic_id, partitions = topics[0]
         if len(partitions) == 1 and partitions[0][5:] == _NO_NEWS:
-            return _encode_plain(version, correlation_id, name, topic_id, partitions[0], throttle_time_ms)
+            topic = _topic_bytes(version, name, topic_id)
+            return encode_single_produce(version, correlation_id, topic, *partitions[0][:5], throttle_time_ms)
     is_flexible = version >= _FIRST_FLEXIBLE
     out = bytearray(_START.pack(0, correlation_id))
     if is_flexible:
         out += b"\0"
     out += length_bytes(len(topics), is_flexible=is_flexible, is_short=False)
     for name, topic_id, partitions in topics:
-        if version >= _FIRST_WITH_IDS:
-            out += uuid_bytes(topic_id)
-        else:
-            out += string_bytes(name or "", is_flexible=is_flexible)
+        out += _topic_bytes(version, name, topic_id)
         out += length_bytes(len(partitions), is_flexible=is_flexible, is_short=False)
         for partition in partitions:
             _write_partition(out, version, partition)
@@ -144,34 +134,6 @@ def encode_produce_response(
         out += _node_endpoint_tags(version, node_endpoints)
     _INT.pack_into(out, 0, len(out) - _INT.size)
     return bytes(out)
-
-
-def _encode_plain(
-    version: int,
-    correlation_id: int,
-    name: str | None,
-    topic_id: UUID | None,
-    partition: PartitionProduceResponse,
-    throttle_time_ms: int,
-) -> bytes:
-    """The frame for one partition without news."""
-    if version >= _FIRST_FLEXIBLE:
-        topic = uuid_bytes(topic_id) if version >= _FIRST_WITH_IDS else string_bytes(name or "", is_flexible=True)
-        return b"".join(
-            (
-                _PLAIN_START_9.pack(_PLAIN_SIZE_9 + len(topic), correlation_id, 0, 2),
-                topic,
-                _PLAIN_END_9.pack(2, *partition[:5], 1, 0, 0, 0, throttle_time_ms, 0),
-            )
-        )
-    topic = (name or "").encode()
-    return b"".join(
-        (
-            _PLAIN_START_8.pack(_PLAIN_SIZE_8 + len(topic), correlation_id, 1, len(topic)),
-            topic,
-            _PLAIN_END_8.pack(1, *partition[:5], 0, -1, throttle_time_ms),
-        )
-    )
 
 
 def node_endpoints_field(node_endpoints: Sequence[NodeEndpoint]) -> bytes:
@@ -268,6 +230,13 @@ def _decode_legacy(buffer: Buffer, position: int) -> tuple[ProduceRequest, int]:
                 position = end
         topics.append(ProduceTopic(name, None, tuple(partitions)))
     return ProduceRequest(transactional_id, acks, timeout_ms, tuple(topics)), position
+
+
+def _topic_bytes(version: int, name: str | None, topic_id: UUID | None) -> bytes:
+    """How an answer tells which topic it is about."""
+    if version >= _FIRST_WITH_IDS:
+        return uuid_bytes(topic_id)
+    return string_bytes(name or "", is_flexible=version >= _FIRST_FLEXIBLE)
 
 
 def _write_partition(out: bytearray, version: int, partition: PartitionProduceResponse) -> None:

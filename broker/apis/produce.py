@@ -44,6 +44,7 @@ from ...protocol.produce import (
     decode_produce,
     encode_produce_response,
 )
+from ...protocol.single_produce import encode_single_produce, read_single_produce
 from ..network.handlers import Handlers
 from ..network.request import Request
 from ..partitions.hosted_partition import HostedPartition
@@ -84,6 +85,50 @@ class ProduceHandler:
         self._wall_clock_ms = wall_clock_ms
 
     def begin(self, request: Request) -> None:
+        single = read_single_produce(request.api_version, request.body, request.body_offset)
+        if single is None or not self._begin_single(request, *single):
+            self._begin_any(request)
+
+    def _begin_single(
+        self, request: Request, acks: int, timeout_ms: int, topic: bytes, name: str | None, index: int, records: Buffer
+    ) -> bool:
+        """Appends to one partition. False when that cannot be: then nothing was appended, and whatever the answer has
+        to tell is found anew by `_begin_any`."""
+        partitions = self._partitions
+        hosted = partitions.find_by_id(topic, index) if name is None else partitions.find(name, index)
+        if hosted is None:
+            return False
+        try:
+            info = hosted.append(admit(request, acks, hosted, records), self._wall_clock_ms())
+        except KafkaError:
+            return False
+        if not acks:
+            request.respond_nothing()
+        elif hosted.is_open(info.last_offset + 1, acks):
+            answer = PartitionProduceResponse(
+                index, 0, info.first_offset, info.log_append_time_ms, info.log_start_offset
+            )
+            topic_id = hosted.topic_id if name is None else None
+            answers: list[TopicAnswers] = [(name, topic_id, [answer])]
+            opened = OpenAppend(hosted, info.last_offset + 1, hosted.partition.leader_epoch, answers[0][2], 0)
+            self._park(request, acks, timeout_ms, answers, [opened])
+        else:
+            request.respond(
+                encode_single_produce(
+                    request.api_version,
+                    request.correlation_id,
+                    topic,
+                    index,
+                    0,
+                    info.first_offset,
+                    info.log_append_time_ms,
+                    info.log_start_offset,
+                )
+            )
+        partitions.fetches.check_and_complete(hosted)
+        return True
+
+    def _begin_any(self, request: Request) -> None:
         message = decode_produce(request.api_version, request.body, request.body_offset)
         acks = message.acks
         now_ms = self._wall_clock_ms()
@@ -116,20 +161,17 @@ class ProduceHandler:
                     topic_answers.append(failure(index, error, log_start_offset))
                     continue
                 appended.append(hosted)
-                if acks:
-                    end_offset = info.last_offset + 1
-                    partition = hosted.partition
-                    if end_offset > (partition.high_watermark if acks < 0 else partition.log_end_offset):
-                        opened.append(
-                            OpenAppend(hosted, end_offset, partition.leader_epoch, topic_answers, len(topic_answers))
-                        )
+                end_offset = info.last_offset + 1
+                if acks and hosted.is_open(end_offset, acks):
+                    leader_epoch = hosted.partition.leader_epoch
+                    opened.append(OpenAppend(hosted, end_offset, leader_epoch, topic_answers, len(topic_answers)))
                 topic_answers.append(
                     PartitionProduceResponse(
                         index, 0, info.first_offset, info.log_append_time_ms, info.log_start_offset
                     )
                 )
         if opened:
-            self._park(request, message, answers, opened)
+            self._park(request, acks, message.timeout_ms, answers, opened)
         elif acks:
             self._respond(request, answers)
         elif has_error:
@@ -146,13 +188,18 @@ class ProduceHandler:
         return self._partitions.absence(name, index)
 
     def _park(
-        self, request: Request, message: ProduceRequest, answers: Sequence[TopicAnswers], opened: list[OpenAppend]
+        self,
+        request: Request,
+        acks: int,
+        timeout_ms: int,
+        answers: Sequence[TopicAnswers],
+        opened: list[OpenAppend],
     ) -> None:
-        operation = DelayedProduce(message.acks, answers, opened, lambda settled: self._respond(request, settled))
+        operation = DelayedProduce(acks, answers, opened, lambda settled: self._respond(request, settled))
         produces = self._partitions.produces
         # Appends stay when the client goes; nobody waits for them any more.
         request.on_disconnect = lambda: produces.cancel(operation)
-        produces.watch(operation, {append.hosted for append in opened}, message.timeout_ms)
+        produces.watch(operation, {append.hosted for append in opened}, timeout_ms)
 
     def _respond(self, request: Request, answers: Sequence[TopicAnswers]) -> None:
         version = request.api_version

@@ -132,6 +132,11 @@ class HostedPartition:
             self.partition.on_log_end(end_offset)
             self._on_progress(self)
 
+    def is_open(self, end_offset: int, acks: int) -> bool:
+        """Whether an append of this leadership that ended at `end_offset` does not count yet."""
+        partition = self.partition
+        return end_offset > (partition.high_watermark if acks < 0 else partition.log_end_offset)
+
     def outcome(self, end_offset: int, leader_epoch: int, acks: int) -> ErrorCode | None:
         """What became of an append that ended at `end_offset` in `leader_epoch`; None while that is open."""
         if self.error is not ErrorCode.NONE:

@@ -104,6 +104,8 @@ class PartitionManager:
         self._is_settled.set()
         self._image: MetadataImage = EMPTY_IMAGE
         self._hosted: dict[str, dict[int, HostedPartition]] = {}
+        # The same dictionaries by the bytes of the topic's id: what most requests name, and nothing of it in Python code.
+        self._hosted_by_id: dict[bytes, dict[int, HostedPartition]] = {}
         self._offline: set[tuple[str, int]] = set()
 
     # Finding a partition.
@@ -115,6 +117,11 @@ class PartitionManager:
     def find(self, topic: str, index: int) -> HostedPartition | None:
         """Without a word about why there is none; see `absence`."""
         partitions = self._hosted.get(topic)
+        return None if partitions is None else partitions.get(index)
+
+    def find_by_id(self, topic_id: bytes, index: int) -> HostedPartition | None:
+        """The same by the 16 bytes of the topic's id."""
+        partitions = self._hosted_by_id.get(topic_id)
         return None if partitions is None else partitions.get(index)
 
     def get_online(self, topic: str, index: int) -> HostedPartition:
@@ -174,6 +181,7 @@ class PartitionManager:
         for topic in delta.topics.deleted.values():
             logger.info("topic deleted: topic=%s partitions=%d", topic.name, len(topic.partitions))
             partitions = self._hosted.pop(topic.name, {})
+            self._hosted_by_id.pop(topic.topic_id.bytes, None)
             for hosted in partitions.values():
                 hosted.take_offline(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             for index in range(len(topic.partitions)):
@@ -263,7 +271,9 @@ class PartitionManager:
             on_progress=self.complete_waiting,
             on_disk_error=self._report_disk_error,
         )
-        self._hosted.setdefault(topic, {})[index] = hosted
+        partitions = self._hosted.setdefault(topic, {})
+        partitions[index] = hosted
+        self._hosted_by_id[topic_id.bytes] = partitions
         return hosted
 
     def _carry_out(self, hosted: HostedPartition, effects: Iterable[Effect]) -> None:
@@ -287,9 +297,9 @@ class PartitionManager:
         """The partition is on other nodes from now on."""
         partitions = self._hosted.get(topic, {})
         hosted = partitions.pop(index, None)
-        if not partitions:
-            self._hosted.pop(topic, None)
         if hosted is not None:
+            if not partitions:
+                del self._hosted[topic], self._hosted_by_id[hosted.topic_id.bytes]
             hosted.take_offline(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         self._remove(topic, index, hosted)
 

@@ -79,6 +79,23 @@ def test_topic_made_again_in_one_delta_is_another(node: DataNode) -> None:
     assert node.hosted().log.log_end_offset == 0
 
 
+def test_a_topic_is_found_by_its_id_as_by_its_name(node: DataNode, tmp_path: Path) -> None:
+    first_id = node.create_topic(partition_count=2)
+    assert node.partitions.find_by_id(first_id.bytes, 1) is node.hosted("a", 1)
+    node.reassign("a", 2)
+    assert node.partitions.find_by_id(first_id.bytes, 0) is None
+    assert node.partitions.find_by_id(first_id.bytes, 1) is node.hosted("a", 1)
+    node.delete_topic("a")
+    second_id = node.create_topic()
+    assert node.partitions.find_by_id(first_id.bytes, 1) is None
+    assert node.partitions.find_by_id(second_id.bytes, 0) is node.hosted()
+    node.reassign("a", 2)
+    assert node.partitions.find_by_id(second_id.bytes, 0) is None
+    third_id = node.create_topic("b")
+    node.partitions.on_directory_failure(str(tmp_path))
+    assert node.partitions.find_by_id(third_id.bytes, 0) is None
+
+
 def test_first_delta_brings_every_partition(node: DataNode) -> None:
     node.create_topic(partition_count=2)
     node.produce()
