@@ -38,8 +38,8 @@ _ANSWER_END_8 = Struct(">iihqqqihi")
 _ANSWER_SIZE_8 = _ANSWER_START_8.size + _ANSWER_END_8.size - 4
 
 SingleProduce: TypeAlias = tuple[int, int, bytes, str | None, int, Buffer]
-"""Acks; timeout in milliseconds; the topic as it stands in the request, with its length if that is a name, and so in the
-answer; its name, None where it has an id; the partition's index; its records, a part of the buffer."""
+"""Acks; timeout in milliseconds; the topic as it stands in the request, with its length if that is a name, and so in
+the answer; its name, None where it has an id; the partition's index; its records, a part of the buffer."""
 
 
 def read_single_produce(version: int, buffer: Buffer, offset: int) -> SingleProduce | None:

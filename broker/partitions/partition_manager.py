@@ -104,7 +104,7 @@ class PartitionManager:
         self._is_settled.set()
         self._image: MetadataImage = EMPTY_IMAGE
         self._hosted: dict[str, dict[int, HostedPartition]] = {}
-        # The same dictionaries by the bytes of the topic's id: what most requests name, and nothing of it in Python code.
+        # The same dictionaries by the bytes of the topic's id, which need no Python code to be compared.
         self._hosted_by_id: dict[bytes, dict[int, HostedPartition]] = {}
         self._offline: set[tuple[str, int]] = set()
 
