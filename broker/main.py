@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import resource
 import signal
 import sys
 import time
@@ -17,6 +18,7 @@ from ..protocol.errors import ConfigError
 from ..storage.files import DiskFiles, Files
 from . import garbage
 from .configuration.node_config import NodeConfig
+from .log_lines import log_to_standard_error
 from .server import Node
 
 logger = logging.getLogger(__name__)
@@ -25,18 +27,25 @@ SWITCH_INTERVAL_S = 0.0001
 """A thread of the executor that has come back from the disk holds the loop up at most that long (default: 5 ms)."""
 
 
+def raise_open_files_limit() -> None:
+    """As many files and sockets as the system lets a process have: the usual soft limit of 1,024 is for `select`."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == hard:
+        return
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    except (OSError, ValueError) as error:
+        logger.warning("open files: the limit stays at %d: %s", soft, error)
+
+
 def wall_clock_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
 def run(config: NodeConfig, *, files: Files | None = None, wall_clock_ms: Callable[[], int] = wall_clock_ms) -> int:
     """Runs the node until it is told to stop; returns the exit status. The machine's disk is its, unless given one."""
-    logging.basicConfig(
-        level=logging.INFO,
-        stream=sys.stderr,
-        format="%(asctime)s.%(msecs)03d %(levelname)s %(message)s",
-        datefmt="%Y-%m-%dT%H:%M:%S",
-    )
+    log_to_standard_error()
+    raise_open_files_limit()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     garbage.set_thresholds()
     loop = new_event_loop()

@@ -39,6 +39,7 @@ from .fetch_sessions import FetchSessions
 from .lifecycle import BrokerLifecycle
 from .metadata_view import MetadataView
 from .network.handlers import Handlers
+from .network.peer_log import PeerLog
 from .partitions.partition_manager import PartitionManager
 from .producer_ids import ProducerIds
 
@@ -58,6 +59,7 @@ class HandlerParts:
     partitions: PartitionManager
     directories: Sequence[LogDirectory]
     files: Files
+    peer_log: PeerLog
     loop: asyncio.AbstractEventLoop
     wall_clock_ms: Callable[[], int]
     random: Random
@@ -68,7 +70,9 @@ def register_handlers(parts: HandlerParts) -> Handlers:
     handlers = Handlers()
     config, controller = parts.config, parts.controller
     settled = parts.partitions.settled
-    creation = topics.automatic_creation(controller, settled=settled) if config.auto_create_topics_enable else None
+    creation: metadata.CreateTopics | None = None
+    if config.auto_create_topics_enable:
+        creation = topics.automatic_creation(controller, settled=settled, peer_log=parts.peer_log)
 
     api_versions.register(handlers, parts.metadata)
     metadata.register(handlers, parts.metadata, creation)

@@ -29,6 +29,7 @@ from .network.connection_limits import ConnectionLimits
 from .network.dispatch import Dispatcher
 from .network.handlers import Handlers
 from .network.listeners import Listeners
+from .network.peer_log import PeerLog
 from .network.request_memory import RequestMemory
 from .node_handlers import HandlerParts, register_handlers
 from .partitions.partition_manager import PartitionManager
@@ -129,6 +130,7 @@ def join(
         wall_clock_ms=wall_clock_ms,
         high_watermark_of=lambda log: _high_watermark(partitions, log),
     )
+    peer_log = PeerLog(loop)
     handlers = register_handlers(
         HandlerParts(
             config=config,
@@ -139,12 +141,13 @@ def join(
             partitions=partitions,
             directories=logs.directories,
             files=files,
+            peer_log=peer_log,
             loop=loop,
             wall_clock_ms=wall_clock_ms,
             random=random,
         )
     )
-    dispatcher = Dispatcher(handlers, loop)
+    dispatcher = Dispatcher(handlers, loop, peer_log)
     limits = ConnectionLimits(
         total=config.max_connections,
         per_host=config.max_connections_per_ip,
@@ -163,6 +166,7 @@ def join(
             begin=dispatcher.begin,
             overlapping=handlers.overlapping,
             memory=RequestMemory(config.queued_max_request_bytes),
+            peer_log=peer_log,
             limits=limits,
             request_bytes_max=config.socket_request_max_bytes,
             idle_ms_max=config.connections_max_idle_ms if config.connections_max_idle_ms >= 0 else NEVER_MS,

@@ -49,7 +49,8 @@ CACHED_BYTES_MAX = 8 * 1024 * 1024
 """Of encoded answers; when they are more, all are forgotten."""
 CORRELATION_ID = Struct(">i")
 
-CreateTopics: TypeAlias = Callable[[tuple[str, ...]], Awaitable[None]]
+CreateTopics: TypeAlias = Callable[[tuple[str, ...], str], Awaitable[None]]
+"""Creates topics of these names, which the host asked for."""
 """Creates topics with the cluster's defaults; those that cannot be created are still missing when it returns."""
 
 
@@ -100,7 +101,7 @@ class MetadataHandler:
     async def _create_and_answer(
         self, request: Request, message: MetadataRequest, names: tuple[str, ...], create_topics: CreateTopics
     ) -> None:
-        await create_topics(names)
+        await create_topics(names, request.context.peer_host)
         image = self._metadata.image
         listener_name = request.context.listener_name
         request.respond(_encode(request, metadata_response(image, message, request.api_version, listener_name)))

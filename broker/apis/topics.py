@@ -26,6 +26,7 @@ from ...protocol.messages import kio_error
 from ...quorum.controller_requests import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
 from ..controller_channel import ControllerChannel
 from ..network.handlers import Handlers
+from ..network.peer_log import PeerLog
 from ..network.request import RequestContext
 from .metadata import CreateTopics
 from .values import NO_THROTTLE
@@ -66,10 +67,12 @@ def register(
     handlers.add_message(ApiKey.CREATE_PARTITIONS, add_partitions, answer_error=create_partitions_error)
 
 
-def automatic_creation(controller: ControllerChannel, *, settled: Callable[[], Awaitable[None]]) -> CreateTopics:
+def automatic_creation(
+    controller: ControllerChannel, *, settled: Callable[[], Awaitable[None]], peer_log: PeerLog
+) -> CreateTopics:
     """Creates topics that Metadata asked for, with the cluster's partitions, replicas and configs."""
 
-    async def create(names: tuple[str, ...]) -> None:
+    async def create(names: tuple[str, ...], peer_host: str) -> None:
         topics = tuple(
             CreatableTopic(
                 name=TopicName(name),
@@ -83,7 +86,14 @@ def automatic_creation(controller: ControllerChannel, *, settled: Callable[[], A
         try:
             response = await controller.submit(CREATE_TOPICS, CreateTopicsRequest(topics=topics))
         except KafkaError as error:
-            logger.warning("topics not created automatically: topics=%s reason=%s", ",".join(names), error)
+            peer_log.write(
+                logging.WARNING,
+                peer_host,
+                "topics not created automatically: peer=%s topics=%s reason=%s",
+                peer_host,
+                ",".join(names),
+                error,
+            )
             return
         await settled()
         for result in response.topics:
@@ -91,8 +101,11 @@ def automatic_creation(controller: ControllerChannel, *, settled: Callable[[], A
             if code == ErrorCode.NONE:
                 logger.info("topic created automatically: topic=%s partitions=%d", result.name, result.num_partitions)
             elif code != ErrorCode.TOPIC_ALREADY_EXISTS:
-                logger.warning(
-                    "topic not created automatically: topic=%s error=%s reason=%s",
+                peer_log.write(
+                    logging.WARNING,
+                    peer_host,
+                    "topic not created automatically: peer=%s topic=%s error=%s reason=%s",
+                    peer_host,
                     result.name,
                     code.name,
                     result.error_message,

@@ -25,6 +25,7 @@ from ..loop_timer_wheel import LoopTimerWheel
 from .connection_limits import ConnectionLimits
 from .held_frames import HeldFrames
 from .outbox import Outbox
+from .peer_log import PeerLog
 from .request import Answer, CloseConnection, Request, RequestContext
 from .request_memory import RequestMemory
 
@@ -74,6 +75,7 @@ class ConnectionHost:
     overlapping: Container[int]
     """API keys whose requests may begin before earlier ones are answered."""
     memory: RequestMemory
+    peer_log: PeerLog
     limits: ConnectionLimits
     request_bytes_max: int
     idle_ms_max: int
@@ -154,8 +156,13 @@ class Connection(asyncio.BufferedProtocol):
         refusal = host.limits.admit(self._peer[0])
         if refusal is not None:
             host.counters.connections_refused += 1
-            logger.warning(
-                "connection refused: peer=%s:%d listener=%s reason=%s", *self._peer, self._listener_name, refusal
+            host.peer_log.write(
+                logging.WARNING,
+                self._peer[0],
+                "connection refused: peer=%s:%d listener=%s reason=%s",
+                *self._peer,
+                self._listener_name,
+                refusal,
             )
             self._is_closing = True
             self._transport.abort()
@@ -422,7 +429,9 @@ class Connection(asyncio.BufferedProtocol):
 
     def _log_failure(self, reason: str) -> None:
         self._host.counters.connections_failed += 1
-        logger.warning(
+        self._host.peer_log.write(
+            logging.WARNING,
+            self._peer[0],
             "connection closed: peer=%s:%d listener=%s client=%s software=%s reason=%s",
             *self._peer,
             self._listener_name,

@@ -22,18 +22,18 @@ from ...protocol.apis import APIS
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
 from ...protocol.messages import decode_request, encode_response
 from .handlers import Handlers, Message, MessageHandler
+from .peer_log import PeerLog
 from .request import Request
-
-logger = logging.getLogger(__name__)
 
 
 class Dispatcher:
     """Begins requests. One for the node."""
 
-    def __init__(self, handlers: Handlers, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, handlers: Handlers, loop: asyncio.AbstractEventLoop, peer_log: PeerLog) -> None:
         self._by_bytes = handlers.by_bytes
         self._by_message = handlers.by_message
         self._loop = loop
+        self._peer_log = peer_log
         self._tasks: set[asyncio.Task[None]] = set()
         self.unexpected_errors = 0
         """Exceptions that nobody meant to raise, since start."""
@@ -111,14 +111,16 @@ class Dispatcher:
 
     def _log(self, request: Request, error: Exception) -> None:
         self.unexpected_errors += 1
-        logger.error(
+        self._peer_log.write(
+            logging.ERROR,
+            request.context.peer_host,
             "request failed: api=%s version=%d correlation_id=%d client=%s peer=%s",
             APIS[request.api_key].name,
             request.api_version,
             request.correlation_id,
             request.client_id,
             request.context.peer_host,
-            exc_info=error,
+            error=error,
         )
 
     def _close(self, request: Request, reason: str) -> None:

@@ -12,6 +12,7 @@ from penstock.broker.network.connection import (
     ConnectionHost,
 )
 from penstock.broker.network.connection_limits import ConnectionLimits
+from penstock.broker.network.peer_log import PeerLog
 from penstock.broker.network.request import Request
 from penstock.broker.network.request_memory import RequestMemory
 
@@ -129,6 +130,7 @@ class Node:
             begin=partial(begin or Node._remember, self),
             overlapping=frozenset({OVERLAPPING}),
             memory=RequestMemory(memory_bytes),
+            peer_log=PeerLog(loop),
             limits=limits or ConnectionLimits(total=100, per_host=100, per_host_overrides={}),
             request_bytes_max=request_bytes_max,
             idle_ms_max=IDLE_MS,

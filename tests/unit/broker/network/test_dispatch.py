@@ -10,6 +10,7 @@ from kio.schema.find_coordinator.v6.response import FindCoordinatorResponse
 from penstock.broker.apis.find_coordinator import error_response
 from penstock.broker.network.dispatch import Dispatcher
 from penstock.broker.network.handlers import Handlers
+from penstock.broker.network.peer_log import PeerLog
 from penstock.broker.network.request import Answer, CloseConnection, Request, RequestContext
 from penstock.protocol.apis import ApiKey
 from penstock.protocol.errors import CorruptData, ErrorCode, KafkaError
@@ -51,7 +52,8 @@ def begin(handlers: Handlers, *, trailing: bytes = b"", key: int = ApiKey.FIND_C
     connection = Connection()
 
     async def run() -> None:
-        dispatcher = Dispatcher(handlers, asyncio.get_running_loop())
+        loop = asyncio.get_running_loop()
+        dispatcher = Dispatcher(handlers, loop, PeerLog(loop))
         body = encode_request(ApiKey.FIND_COORDINATOR, 6, 7, None, MESSAGE)[4:] + trailing
         dispatcher.begin(Request(connection, key, 6, 7, CONTEXT, memoryview(body), BODY_OFFSET))
         await dispatcher.stop()

@@ -13,6 +13,7 @@ from penstock.broker.configuration.listener_config import ListenerConfig
 from penstock.broker.network.connection import ConnectionHost
 from penstock.broker.network.connection_limits import ConnectionLimits
 from penstock.broker.network.listeners import Listeners
+from penstock.broker.network.peer_log import PeerLog
 from penstock.broker.network.request import Request
 from penstock.broker.network.request_memory import RequestMemory
 from penstock.protocol.errors import ConfigError
@@ -37,6 +38,7 @@ class Echo:
             begin=self.begin,
             overlapping=frozenset({0}),
             memory=RequestMemory(1 << 28),
+            peer_log=PeerLog(loop),
             limits=ConnectionLimits(total=100, per_host=100, per_host_overrides={}),
             request_bytes_max=100 << 20,
             idle_ms_max=600_000,

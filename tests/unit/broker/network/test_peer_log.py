@@ -1,0 +1,66 @@
+"""One line a second for each peer, and none of what it did goes uncounted."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator
+
+import pytest
+from virtual_loop import VirtualLoop
+
+from penstock.broker.network.peer_log import PEERS_MAX, PeerLog
+
+
+@pytest.fixture
+def loop() -> Iterator[VirtualLoop]:
+    with VirtualLoop() as loop:
+        yield loop
+
+
+def run(loop: VirtualLoop, log: PeerLog, *, seconds: float, a_second: int, host: str = "10.0.0.1") -> None:
+    def write(number: int) -> None:
+        log.write(logging.WARNING, host, "bad frame: peer=%s number=%d", host, number)
+
+    count = int(seconds * a_second)
+    for number in range(count):
+        loop.call_later((number + 0.5) / a_second, write, number)
+    loop.call_later(seconds + 5, loop.stop)
+    loop.run_forever()
+
+
+def test_a_peer_gets_one_line_a_second_and_a_count(loop: VirtualLoop, caplog: pytest.LogCaptureFixture) -> None:
+    run(loop, PeerLog(loop), seconds=10, a_second=100)
+    lines = [record.getMessage() for record in caplog.records]
+    assert lines[0] == "bad frame: peer=10.0.0.1 number=0"
+    assert re.fullmatch(r"log lines suppressed: peer=10\.0\.0\.1 count=\d+ within=1s", lines[1])
+    assert len(lines) <= 12
+    counts = [int(match[1]) for line in lines if (match := re.search(r"count=(\d+)", line))]
+    assert sum(counts) + sum("bad frame" in line for line in lines) == 1000
+
+
+def test_a_peer_that_errs_now_and_then_is_written_of_each_time(
+    loop: VirtualLoop, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = PeerLog(loop)
+    for _ in range(3):
+        run(loop, log, seconds=1, a_second=1)
+    assert [record.getMessage() for record in caplog.records] == ["bad frame: peer=10.0.0.1 number=0"] * 3
+
+
+def test_peers_do_not_hide_one_another(loop: VirtualLoop, caplog: pytest.LogCaptureFixture) -> None:
+    log = PeerLog(loop)
+    for host in ("10.0.0.1", "10.0.0.1", "10.0.0.2"):
+        log.write(logging.WARNING, host, "refused: peer=%s", host)
+    assert [record.getMessage() for record in caplog.records] == ["refused: peer=10.0.0.1", "refused: peer=10.0.0.2"]
+
+
+def test_no_number_of_peers_floods_the_log(loop: VirtualLoop, caplog: pytest.LogCaptureFixture) -> None:
+    log = PeerLog(loop)
+    for number in range(10 * PEERS_MAX):
+        log.write(logging.WARNING, f"peer-{number}", "refused")
+    loop.call_later(3, loop.stop)
+    loop.run_forever()
+    lines = [record.getMessage() for record in caplog.records]
+    assert len(lines) == PEERS_MAX + 2
+    assert lines[-1] == f"log lines suppressed: peer=others count={9 * PEERS_MAX - 1} within=1s"
