@@ -76,17 +76,24 @@ class AnchorCluster:
         Raises NodeFailedError or PortInUseError, with nothing left running.
         """
         try:
-            for node, controller_port in zip(self.nodes.values(), self._controller_ports, strict=True):
-                check_free(node.port)
-                check_free(controller_port)
-                node.write_properties(self._settings(node, controller_port))
-                self._format(node)
+            self.prepare()
             for node in self.nodes.values():
                 node.start()
             wait_ready(tuple(self.nodes.values()), timeout_s=timeout_s)
         except BaseException:
             self.kill()
             raise
+
+    def prepare(self) -> None:
+        """Writes the properties and formats what is new; after it the nodes only have to be started.
+
+        Raises NodeFailedError or PortInUseError.
+        """
+        for node, controller_port in zip(self.nodes.values(), self._controller_ports, strict=True):
+            check_free(node.port)
+            check_free(controller_port)
+            node.write_properties(self._settings(node, controller_port))
+            self._format(node)
 
     def stop(self, *, timeout_s: float = STOP_TIMEOUT_S) -> None:
         """Stops all nodes gracefully; a node that takes longer is killed.

@@ -37,6 +37,12 @@ class KafkaJars:
     java: str
 
     @property
+    def version(self) -> str:
+        """Apache Kafka's, by the name of its broker's jar; empty when there is none."""
+        names = (jar.name for jar in self.directory.glob("kafka_2.13-*.jar"))
+        return next((name.removeprefix("kafka_2.13-").removesuffix(".jar") for name in names), "")
+
+    @property
     def classpath(self) -> str:
         """Every jar, as Java's wildcard."""
         return str(self.directory / "*")

@@ -1,0 +1,118 @@
+"""What is measured: each cell is one load with its parameters, by a name that can be asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Final
+
+from .target import Target
+from .workloads.memory import memory
+from .workloads.prepared import prepared
+from .workloads.single import single
+from .workloads.startup import startup
+from .workloads.stream import stream
+from .workloads.tiny import tiny
+from .workloads.topic import topic
+
+Values = Mapping[str, float | None]
+
+SIZES: Final = {"100B": 100, "1KiB": 1024}
+_QUICK_PART: Final = 4
+"""A quick run does a fourth of each load."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One load. `name` is a path from the general to the special."""
+
+    name: str
+    title: str
+    run: Callable[[Target], Values]
+    needs_node: bool = False
+    """Whether it starts a node of its own, which is only possible here."""
+
+
+def cells(*, is_quick: bool) -> tuple[Cell, ...]:
+    """All of them, in the order in which they are measured."""
+    part = _QUICK_PART if is_quick else 1
+    return (
+        Cell(name="startup", title="a node started in an empty folder", run=startup, needs_node=True),
+        *(
+            _stream(size, batching, partitions, count // part)
+            for size, batching, partitions, count in (
+                ("1KiB", "default", 6, 400_000),
+                ("1KiB", "large", 6, 400_000),
+                ("1KiB", "lz4", 6, 400_000),
+                ("1KiB", "default", 1, 400_000),
+                ("1KiB", "default", 1000, 200_000),
+                ("100B", "default", 6, 2_000_000),
+                ("100B", "large", 6, 2_000_000),
+                ("100B", "lz4", 6, 2_000_000),
+                ("100B", "default", 1, 2_000_000),
+                ("100B", "default", 1000, 1_000_000),
+            )
+        ),
+        _prepared("1KiB", 500_000 // part),
+        _prepared("100B", 5_000_000 // part),
+        Cell(
+            name="single",
+            title="single records of 100 B, linger.ms=0",
+            run=lambda target: single(target, records=4_000 // part),
+        ),
+        *(_tiny(in_flight, count // part) for in_flight, count in ((1, 20_000), (5, 40_000), (50, 60_000))),
+        Cell(
+            name="topic/1000",
+            title="a topic of 1,000 partitions created",
+            run=lambda target: topic(target, partitions=1000),
+        ),
+        Cell(name="memory", title="memory after the load", run=memory),
+    )
+
+
+def chosen(all_cells: Sequence[Cell], patterns: Sequence[str]) -> tuple[Cell, ...]:
+    """Those whose name is, begins with, or matches one of the patterns; all without any."""
+    return tuple(
+        cell
+        for cell in all_cells
+        if not patterns
+        or any(
+            cell.name == pattern or cell.name.startswith(f"{pattern}/") or fnmatchcase(cell.name, pattern)
+            for pattern in patterns
+        )
+    )
+
+
+def warm_up(target: Target, *, is_quick: bool) -> None:
+    """Enough of everything for a JVM to have compiled what is measured afterwards."""
+    part = _QUICK_PART if is_quick else 1
+    for _ in range(2):
+        stream(target, size_bytes=1024, batching="default", partitions=6, records=300_000 // part)
+        prepared(target, size_bytes=100, partitions=6, records=4_000_000 // part)
+        tiny(target, in_flight=5, requests=40_000 // part)
+        single(target, records=1_000 // part)
+
+
+def _stream(size: str, batching: str, partitions: int, records: int) -> Cell:
+    def run(target: Target) -> Values:
+        return stream(target, size_bytes=SIZES[size], batching=batching, partitions=partitions, records=records)
+
+    plural = "1 partition" if partitions == 1 else f"{partitions:,} partitions"
+    how = {"default": "default batching", "large": "large batches", "lz4": "lz4"}[batching]
+    return Cell(name=f"stream/{size}/{batching}/{partitions}", title=f"librdkafka, {size}, {how}, {plural}", run=run)
+
+
+def _prepared(size: str, records: int) -> Cell:
+    def run(target: Target) -> Values:
+        return prepared(target, size_bytes=SIZES[size], partitions=6, records=records)
+
+    return Cell(name=f"prepared/{size}", title=f"prepared requests, {size}, 16 KiB batches, 6 partitions", run=run)
+
+
+def _tiny(in_flight: int, requests: int) -> Cell:
+    return Cell(
+        name=f"tiny/{in_flight}",
+        title=f"requests of one 100 B record, {in_flight} in flight",
+        run=lambda target: tiny(target, in_flight=in_flight, requests=requests),
+    )

@@ -1,0 +1,108 @@
+"""What the values mean, and the goals: what Penstock is held to beside Apache Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """One value of a cell."""
+
+    name: str
+    title: str
+    unit: str
+    is_more_better: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goal:
+    """A bound for the ratio of medians, Penstock to Apache Kafka, or for Penstock's own median."""
+
+    cells: str
+    measure: str
+    at_least: float | None = None
+    at_most: float | None = None
+    is_ratio: bool = True
+
+    def holds(self, value: float) -> bool:
+        """Whether this ratio, or value, is good enough."""
+        return (self.at_least is None or value >= self.at_least) and (self.at_most is None or value <= self.at_most)
+
+    def __str__(self) -> str:
+        sign, bound = ("≥", self.at_least) if self.at_least is not None else ("≤", self.at_most)
+        return f"{sign} {bound:g}×" if self.is_ratio else f"{sign} {bound:,.0f}"
+
+
+def _quantiles(name: str, title: str) -> tuple[Measure, ...]:
+    labels = {"p50": "p50", "p95": "p95", "p99": "p99", "p999": "p99.9"}
+    return tuple(
+        Measure(name=f"{name}_{label}_ms", title=f"{title}, {shown}", unit="ms") for label, shown in labels.items()
+    )
+
+
+def _throughput(verb: str) -> tuple[Measure, ...]:
+    return (
+        Measure(name=f"{verb}_records_per_s", title=f"{verb}: records", unit="1/s", is_more_better=True),
+        Measure(name=f"{verb}_broker_cpu_s_per_gb", title=f"{verb}: broker CPU", unit="s/GB"),
+    )
+
+
+MEASURES: Final[Sequence[Measure]] = (
+    Measure(name="startup_s", title="process start to first acknowledged record", unit="s"),
+    Measure(name="listening_s", title="process start to first answer", unit="s"),
+    Measure(name="startup_cpu_s", title="CPU until the first record", unit="s"),
+    Measure(name="idle_mib", title="resident memory, idle", unit="MiB"),
+    *_throughput("produce"),
+    *_throughput("consume"),
+    *_quantiles("acknowledged", "acknowledged"),
+    *_quantiles("end_to_end", "end to end"),
+    Measure(name="broker_cpu_us_per_record", title="broker CPU a record", unit="µs"),
+    Measure(name="requests_per_s", title="requests", unit="1/s", is_more_better=True),
+    Measure(name="broker_cpu_us_per_request", title="broker CPU a request", unit="µs"),
+    *_quantiles("request", "request"),
+    *_quantiles("crowd_acknowledged", "acknowledged"),
+    *_quantiles("crowd_delivered", "delivered"),
+    Measure(name="crowd_broker_cores", title="broker CPU", unit="cores"),
+    Measure(name="crowd_mib", title="resident memory", unit="MiB"),
+    Measure(name="create_s", title="created", unit="s"),
+    Measure(name="serving_s", title="created and every partition answers", unit="s"),
+    Measure(name="delete_s", title="deleted", unit="s"),
+    Measure(name="added_mib", title="memory added", unit="MiB"),
+    Measure(name="loaded_mib", title="resident memory, loaded", unit="MiB"),
+)
+"""What tables show, in this order; other values are kept in the results only."""
+
+_STREAMS: Final = ("stream/{}/*", "prepared/{}")
+
+GOALS: Final[Sequence[Goal]] = (
+    Goal(cells="startup", measure="startup_s", at_most=0.15),
+    Goal(cells="startup", measure="idle_mib", at_most=0.2),
+    Goal(cells="memory", measure="loaded_mib", at_most=0.2),
+    *(Goal(cells=cells.format("1KiB"), measure="produce_records_per_s", at_least=1.2) for cells in _STREAMS),
+    *(Goal(cells=cells.format("100B"), measure="produce_records_per_s", at_least=1.5) for cells in _STREAMS),
+    *(Goal(cells=cells.format("1KiB"), measure="produce_broker_cpu_s_per_gb", at_most=0.5) for cells in _STREAMS),
+    *(Goal(cells=cells.format("100B"), measure="produce_broker_cpu_s_per_gb", at_most=0.3) for cells in _STREAMS),
+    *(Goal(cells=cells.format("*"), measure="consume_records_per_s", at_least=1.0) for cells in _STREAMS),
+    *(Goal(cells=cells.format("*"), measure="consume_broker_cpu_s_per_gb", at_most=0.7) for cells in _STREAMS),
+    Goal(cells="tiny/*", measure="requests_per_s", at_least=2.0),
+    Goal(cells="tiny/*", measure="broker_cpu_us_per_request", at_most=0.5),
+    *(
+        Goal(cells="single", measure=f"{what}_{quantile}_ms", at_most=1.0)
+        for what in ("acknowledged", "end_to_end")
+        for quantile in ("p50", "p99")
+    ),
+    *(
+        Goal(cells=cells, measure=f"{verb}_records_per_s", at_least=1_000_000, is_ratio=False)
+        for cells in ("stream/100B/default/6", "prepared/100B")
+        for verb in ("produce", "consume")
+    ),
+)
+
+
+def goals_of(cell: str, measure: str) -> tuple[Goal, ...]:
+    """The goals that a value of a cell is held to."""
+    return tuple(goal for goal in GOALS if goal.measure == measure and fnmatchcase(cell, goal.cells))

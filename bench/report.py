@@ -1,0 +1,105 @@
+"""Results as a table: medians with their spread, the ratio, the goal beside it and whether it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from .measures import MEASURES, Goal, goals_of
+from .results import Results, Spread
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One value of one cell, as text."""
+
+    cell: str
+    title: str
+    measure: str
+    values: tuple[str, ...]
+    """Of each target."""
+    ratio: str
+    goal: str
+    holds: str
+
+
+def rows(results: Results) -> Iterator[Row]:
+    """All that was observed, in the order of measuring."""
+    for cell, title in results.cells.items():
+        for measure in MEASURES:
+            spreads = [results.spread(cell, target, measure.name) for target in results.targets]
+            if not any(spreads):
+                continue
+            ratio = results.ratio(cell, measure.name)
+            goals = goals_of(cell, measure.name) if len(results.targets) > 1 else ()
+            judged = [(goal, value) for goal in goals if (value := _judged(goal, ratio, spreads[0])) is not None]
+            yield Row(
+                cell=cell,
+                title=title,
+                measure=f"{measure.title}, {measure.unit}",
+                values=tuple(_spread(spread) for spread in spreads),
+                ratio="" if ratio is None else f"{ratio:.2f}×",
+                goal=", ".join(str(goal) for goal, _ in judged),
+                holds=", ".join("yes" if goal.holds(value) else "no" for goal, value in judged),
+            )
+
+
+def columns(results: Results) -> tuple[str, ...]:
+    """The heads of the columns behind the measure."""
+    return (*results.targets, "ratio", "goal", "holds") if len(results.targets) > 1 else tuple(results.targets)
+
+
+def fields(results: Results, row: Row) -> tuple[str, ...]:
+    """The fields under them."""
+    return (*row.values, row.ratio, row.goal, row.holds) if len(results.targets) > 1 else row.values
+
+
+def markdown(results: Results) -> str:
+    """The whole report."""
+    parts = [f"{line}\n" for line in preamble(results)]
+    heads = ("", *columns(results))
+    last = None
+    parts.append(f"\n| {' | '.join(heads)} |\n|{'---|' * len(heads)}\n")
+    for row in rows(results):
+        if row.cell != last:
+            parts.append(f"| **{row.title}** |{' |' * (len(heads) - 1)}\n")
+            last = row.cell
+        parts.append(f"| {row.measure} | {' | '.join(fields(results, row))} |\n")
+    parts.extend(
+        f"\n{item.target}, {item.cell}, round {item.round + 1} failed: {item.error}\n" for item in results.errors
+    )
+    return "".join(parts)
+
+
+def preamble(results: Results) -> Iterator[str]:
+    """When, where, how, and beside what load."""
+    machine = ", ".join(f"{name} {value}" for name, value in results.machine.items())
+    rounds = f"{results.rounds} round{'s' if results.rounds > 1 else ''}{' (quick)' if results.is_quick else ''}"
+    yield f"{results.started}, {rounds} in {results.seconds / 60:.0f} minutes; {machine}."
+    versions = ", ".join(f"{name} {about.get('version', '')}".strip() for name, about in results.targets.items())
+    yield f"{versions}: median (least to most)."
+    others = [
+        value
+        for item in results.observations
+        for name, value in item.values.items()
+        if name.endswith("others_cores") and value is not None
+    ]
+    if others:
+        middle = sorted(others)[len(others) // 2]
+        spread = f"least {min(others):.2f}, most {max(others):.2f}"
+        yield f"Other programs had {middle:.2f} cores meanwhile (median; {spread})."
+
+
+def _judged(goal: Goal, ratio: float | None, own: Spread | None) -> float | None:
+    if goal.is_ratio:
+        return ratio
+    return None if own is None else own.median
+
+
+def _spread(spread: Spread | None) -> str:
+    if spread is None:
+        return ""
+    numbers: Sequence[float] = (spread.median, spread.least, spread.most)
+    digits = 0 if abs(spread.median) >= 100 else 1 if abs(spread.median) >= 10 else 2 if abs(spread.median) >= 1 else 3
+    median, least, most = (f"{number:,.{digits}f}" for number in numbers)
+    return median if least == most == median else f"{median} ({least}–{most})"

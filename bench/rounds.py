@@ -1,0 +1,47 @@
+"""Rounds: every cell on every target in turn, one right after the other, the order changing each time.
+
+Whatever else the machine does then falls on all targets alike, and a drift over the minutes on none of them alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import click
+from confluent_kafka import KafkaException
+
+from ..chaos.errors import ClusterError
+from .cells import Cell
+from .results import Observation
+from .target import Target
+from .wire import RequestRefusedError
+
+
+def measure(
+    targets: Sequence[Target], cells: Sequence[Cell], rounds: int, tell: Callable[[Observation], None]
+) -> tuple[Observation, ...]:
+    """Measure everything; `tell` hears of each observation as it is made.
+
+    A cell that fails is an observation without values: what the others found is not lost with it.
+    """
+    observations = []
+    for number in range(rounds):
+        for place, cell in enumerate(cells):
+            order = targets if (number + place) % 2 == 0 else targets[::-1]
+            for target in order:
+                if cell.needs_node and target.fresh_node is None:
+                    continue
+                observation = _observe(cell, target, number)
+                observations.append(observation)
+                tell(observation)
+    return tuple(observations)
+
+
+def _observe(cell: Cell, target: Target, number: int) -> Observation:
+    try:
+        return Observation(cell=cell.name, target=target.name, round=number, values=cell.run(target))
+    except click.ClickException as error:
+        reason = error.message
+    except (KafkaException, RequestRefusedError, ClusterError, OSError) as error:
+        reason = f"{type(error).__name__}: {error}"
+    return Observation(cell=cell.name, target=target.name, round=number, values={}, error=reason)

@@ -1,0 +1,200 @@
+"""Requests as bytes, made once and sent many times: a client that costs the machine next to nothing.
+
+Throughput seen through a client library is often the library's. These requests are whole frames that were encoded
+before the clock started; of the answers only error codes and sizes are looked at. Produce v8 and Fetch v11, the last
+versions without flexible fields, are served by every broker since Apache Kafka 2.4 and have answers of a fixed shape:
+
+    Produce v8   size correlation | count 1, topic, count P, then P times:
+                 partition error offset time start errors message
+    Fetch v11    size correlation | throttle error session count 1, topic, count P, then P times:
+                 partition error high-watermark stable start aborted preferred | size, batches
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from struct import Struct
+from typing import Final
+
+from ..client import clock
+from ..protocol.records import Record, write_batch
+
+ANSWER_TIMEOUT_S: Final = 60.0
+PRODUCE_KEY, PRODUCE_VERSION = 0, 8
+FETCH_KEY, FETCH_VERSION = 1, 11
+
+_CLIENT_ID: Final = "penstock-bench"
+_INT = Struct(">i")
+_SHORT = Struct(">h")
+_PRODUCE_PARTITION = Struct(">ihqqqih")
+_FETCH_PARTITION = Struct(">ihqqqii")
+_RECORDS_SIZE = Struct(">i")
+_BATCH_START = Struct(">qi")
+_LAST_OFFSET_DELTA_AT: Final = 23
+_BATCH_LENGTH_OVERHEAD: Final = 12
+
+
+class RequestRefusedError(Exception):
+    """A broker answered with an error code where the workload cannot go on."""
+
+
+def text(value: str) -> bytes:
+    """A string of the classic encoding."""
+    data = value.encode()
+    return _SHORT.pack(len(data)) + data
+
+
+def frame(key: int, version: int, body: bytes) -> bytes:
+    """A request with its size in front. The correlation id is 0: answers come in order."""
+    rest = Struct(">hhi").pack(key, version, 0) + text(_CLIENT_ID) + body
+    return _INT.pack(len(rest)) + rest
+
+
+def batch(values: Sequence[bytes]) -> bytes:
+    """One uncompressed batch without a producer id."""
+    now_ms = clock.now_ms()
+    return write_batch([Record(offset, now_ms, None, value) for offset, value in enumerate(values)], base_offset=0)
+
+
+@dataclass(frozen=True, slots=True)
+class ProduceFrame:
+    """One Produce request for one topic, and where its answer says how it went."""
+
+    data: bytes
+    answer_size: int
+    error_places: tuple[int, ...]
+
+    @classmethod
+    def of(cls, topic: str, batches: Mapping[int, bytes], *, acks: int = -1) -> ProduceFrame:
+        """A request with a batch for each partition."""
+        parts = [_INT.pack(partition) + _INT.pack(len(data)) + data for partition, data in batches.items()]
+        body = (
+            Struct(">hhii").pack(-1, acks, int(ANSWER_TIMEOUT_S * 1000), 1)
+            + text(topic)
+            + _INT.pack(len(parts))
+            + b"".join(parts)
+        )
+        first = 2 * _INT.size + _INT.size + len(text(topic)) + _INT.size
+        return cls(
+            frame(PRODUCE_KEY, PRODUCE_VERSION, body),
+            first + len(parts) * _PRODUCE_PARTITION.size + _INT.size,
+            tuple(first + index * _PRODUCE_PARTITION.size + _INT.size for index in range(len(parts))),
+        )
+
+    def check(self, answers: bytes | bytearray | memoryview) -> None:
+        """Raises RequestRefusedError unless these whole answers, one behind the other, all say that it went well."""
+        for place in self.error_places:
+            errors = bytes(answers[place :: self.answer_size]) + bytes(answers[place + 1 :: self.answer_size])
+            if errors.strip(b"\0"):
+                code = next(
+                    code
+                    for start in range(0, len(answers), self.answer_size)
+                    if (code := _SHORT.unpack_from(answers, start + place)[0])
+                )
+                raise RequestRefusedError(f"a prepared Produce request was answered with error code {code}")
+
+
+class Socket:
+    """A blocking connection that hands out answers as they come."""
+
+    def __init__(self, address: tuple[str, int]) -> None:
+        self._socket = socket.create_connection(address, timeout=ANSWER_TIMEOUT_S)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._received = bytearray(64 * 1024)
+
+    def __enter__(self) -> Socket:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._socket.close()
+
+    def send(self, data: bytes) -> None:
+        """All of it."""
+        self._socket.sendall(data)
+
+    def receive(self) -> bytes:
+        """Whatever is there, at least one byte; ConnectionError when the other side has closed."""
+        data = self._socket.recv(256 * 1024)
+        if not data:
+            raise ConnectionError("the broker closed the connection")
+        return data
+
+    def receive_answer(self) -> memoryview:
+        """One whole answer with its size, valid until the next call."""
+        self._receive_into(0, _INT.size)
+        size = _INT.size + int(_INT.unpack_from(self._received)[0])
+        if len(self._received) < size:
+            self._received.extend(bytes(size - len(self._received)))
+        self._receive_into(_INT.size, size)
+        return memoryview(self._received)[:size]
+
+    def _receive_into(self, start: int, end: int) -> None:
+        with memoryview(self._received) as view:
+            while start < end:
+                count = self._socket.recv_into(view[start:end])
+                if not count:
+                    raise ConnectionError("the broker closed the connection")
+                start += count
+
+
+def fetch_frame(
+    topic: str,
+    positions: Mapping[int, int],
+    *,
+    partition_max_bytes: int = 1024 * 1024,
+    max_bytes: int = 50 * 1024 * 1024,
+    max_wait_ms: int = 500,
+) -> bytes:
+    """A Fetch request from these offsets, without a session; the limits are those of Apache Kafka's consumer."""
+    parts = [
+        Struct(">iiqqi").pack(partition, -1, offset, -1, partition_max_bytes) for partition, offset in positions.items()
+    ]
+    body = (
+        Struct(">iiiibiii").pack(-1, max_wait_ms, 1, max_bytes, 0, 0, -1, 1)
+        + text(topic)
+        + _INT.pack(len(parts))
+        + b"".join(parts)
+        + _INT.pack(0)
+        + text("")
+    )
+    return frame(FETCH_KEY, FETCH_VERSION, body)
+
+
+def next_offsets(topic: str, answer: memoryview | bytes) -> dict[int, int]:
+    """Where to go on for each partition that brought records; raises RequestRefusedError."""
+    position = 2 * _INT.size + _INT.size
+    code = _SHORT.unpack_from(answer, position)[0]
+    position += _SHORT.size + 2 * _INT.size + len(text(topic))
+    (count,) = _INT.unpack_from(answer, position)
+    position += _INT.size
+    found = {}
+    for _ in range(count):
+        partition, error, _, _, _, aborted, _ = _FETCH_PARTITION.unpack_from(answer, position)
+        position += _FETCH_PARTITION.size
+        if code or error or aborted > 0:
+            raise RequestRefusedError(f"a prepared Fetch request was answered with error code {code or error}")
+        (size,) = _RECORDS_SIZE.unpack_from(answer, position)
+        position += _RECORDS_SIZE.size
+        end = position + max(size, 0)
+        offset = _end_offset(answer, position, end)
+        if offset is not None:
+            found[partition] = offset
+        position = end
+    return found
+
+
+def _end_offset(data: memoryview | bytes, position: int, end: int) -> int | None:
+    """Behind the last whole batch; a fetch may cut the one after it."""
+    last = None
+    while position + _BATCH_START.size <= end:
+        base_offset, length = _BATCH_START.unpack_from(data, position)
+        following = position + _BATCH_LENGTH_OVERHEAD + length
+        if following > end:
+            break
+        last = (base_offset, position)
+        position = following
+    if last is None:
+        return None
+    return int(last[0]) + int(_INT.unpack_from(data, last[1] + _LAST_OFFSET_DELTA_AT)[0]) + 1

@@ -1,0 +1,1 @@
+"""The loads that are put on a cluster, one noun a module."""
