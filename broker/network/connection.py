@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections.abc import Callable, Container
 from dataclasses import dataclass, field, replace
 from struct import Struct
@@ -22,6 +23,7 @@ from typing import cast
 from ...protocol.errors import CorruptData
 from ...protocol.messages import decode_header
 from ..loop_timer_wheel import LoopTimerWheel
+from .answer_memory import AnswerMemory
 from .connection_limits import ConnectionLimits
 from .held_frames import HeldFrames
 from .outbox import Outbox
@@ -37,8 +39,6 @@ SCARCE_RECEIVE_BYTES = 4 * 1024
 """Read at a time while the memory for requests is spent: what has arrived must be kept, so let little arrive."""
 SLOTS_MAX = 100
 """Unsent answers of a connection; clients that pipeline keep 5 to 50 in flight."""
-UNSENT_BYTES_MAX = 16 * 1024 * 1024
-"""Of answers that wait for a slow reader; above that nothing more begins."""
 TURN_REQUESTS_MAX = 64
 TURN_BYTES_MAX = 1024 * 1024
 """Begun in one go; then other connections have their turn."""
@@ -76,6 +76,7 @@ class ConnectionHost:
     """API keys whose requests may begin before earlier ones are answered."""
     memory: RequestMemory
     peer_log: PeerLog
+    answers: AnswerMemory = field(default_factory=AnswerMemory)
     limits: ConnectionLimits
     request_bytes_max: int
     idle_ms_max: int
@@ -149,8 +150,12 @@ class Connection(asyncio.BufferedProtocol):
         peer = transport.get_extra_info("peername")
         if isinstance(peer, tuple) and len(peer) >= 2:
             self._peer = (str(peer[0]), int(peer[1]))
-        self._outbox = Outbox(host.loop, self._transport, self._close, self._abort, self._after_send)
+        self._outbox = Outbox(host.loop, self._transport, host.answers, self._close, self._abort, self._after_send)
         self._context = RequestContext(listener_name=self._listener_name, peer_host=self._peer[0], client_id=None)
+        # A peer that is gone without a word is noticed, however long its request waits.
+        connected = transport.get_extra_info("socket")
+        if connected is not None:
+            connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         host.connections.add(self)
         host.has_no_connections.clear()
         refusal = host.limits.admit(self._peer[0])
@@ -315,7 +320,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._exclusive is not None
                 or (is_exclusive and self._open_count > 0)
                 or len(slots) >= SLOTS_MAX
-                or outbox.unsent_bytes >= UNSENT_BYTES_MAX
+                or outbox.unsent_bytes >= host.answers.unsent_bytes_max
                 or self._is_muted
                 or self._is_draining
             ):

@@ -6,11 +6,9 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
+from .answer_memory import AnswerMemory
 from .request import AnswerPart, CloseConnection, FileSlice, Request
 
-PIECE_BYTES = 256 * 1024
-"""Of a file, read and written at a time: large enough to pay for its system calls, small enough to hold for a slow
-reader."""
 WRITE_BUFFER_BYTES = 256 * 1024
 """Bytes in the transport above which nothing more is given to it."""
 TURN_BYTES = 1024 * 1024
@@ -28,15 +26,18 @@ class Outbox:
 
     __slots__ = (
         "_abort",
+        "_charged_bytes",
         "_close",
         "_is_finished",
         "_is_paused",
         "_is_reading",
         "_is_yielding",
         "_loop",
+        "_memory",
         "_offset",
         "_on_sent",
         "_parts",
+        "_piece_bytes",
         "_transport",
         "sent_bytes",
         "slots",
@@ -47,6 +48,7 @@ class Outbox:
         self,
         loop: asyncio.AbstractEventLoop,
         transport: asyncio.Transport,
+        memory: AnswerMemory,
         close: Callable[[str], None],
         abort: Callable[[str], None],
         on_sent: Callable[[], None],
@@ -57,6 +59,10 @@ class Outbox:
         """
         self._loop = loop
         self._transport = transport
+        self._memory = memory
+        self._charged_bytes = 0
+        """To `memory`, while the transport takes nothing more."""
+        self._piece_bytes = WRITE_BUFFER_BYTES
         self._close = close
         self._abort = abort
         self._on_sent = on_sent
@@ -78,14 +84,18 @@ class Outbox:
 
     def pause(self) -> None:
         self._is_paused = True
+        self._charge(self.unsent_bytes + self._transport.get_write_buffer_size())
 
     def resume(self) -> None:
         self._is_paused = False
+        self._charge(0)
         self.send()
 
     def send(self) -> None:
         """Sends what can be sent now."""
         if self._is_paused or self._is_reading or self._is_yielding or self._is_finished:
+            if self._is_paused and not self._is_finished:
+                self._charge(self.unsent_bytes + self._transport.get_write_buffer_size())
             return
         ready: list[bytes | bytearray] = []
         ready_bytes = 0
@@ -124,6 +134,7 @@ class Outbox:
     def clear(self) -> list[Request]:
         """The connection is lost: nothing is sent any more. Returns the slots that were left."""
         self._is_finished = True
+        self._charge(0)
         left = list(self.slots)
         self.slots.clear()
         self._parts.clear()
@@ -132,6 +143,10 @@ class Outbox:
     def _send_parts(self, ready: list[bytes | bytearray]) -> bool:
         """Sends the parts of one answer, behind `ready`; False when it has to stop on the way."""
         parts = self._parts
+        piece_bytes = self._memory.piece_bytes
+        if piece_bytes != self._piece_bytes:
+            self._piece_bytes = piece_bytes
+            self._transport.set_write_buffer_limits(high=piece_bytes)
         turn_cost = 0
         ready_bytes = 0
         while parts:
@@ -140,9 +155,9 @@ class Outbox:
                 ready.append(part)
                 parts.popleft()
                 continue
-            size_bytes = min(PIECE_BYTES, part.size - self._offset)
+            size_bytes = min(piece_bytes, part.size - self._offset)
             if size_bytes > 0:
-                if ready_bytes >= PIECE_BYTES or turn_cost >= TURN_BYTES:
+                if ready_bytes >= piece_bytes or turn_cost >= TURN_BYTES:
                     self._write(ready)
                     ready_bytes = 0
                     if not self._has_room():
@@ -169,6 +184,11 @@ class Outbox:
                 parts.popleft()
                 self._offset = 0
         return True
+
+    def _charge(self, held_bytes: int) -> None:
+        if held_bytes != self._charged_bytes:
+            self._memory.change(held_bytes - self._charged_bytes)
+            self._charged_bytes = held_bytes
 
     def _has_room(self) -> bool:
         return not self._is_paused

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import dataclass
 
 PEERS_MAX = 256
 """Told apart within one second. What further ones cause is counted together: many peers must not flood either."""
@@ -17,32 +18,46 @@ logger = logging.getLogger(__name__)
 
 
 class PeerLog:
-    """The first line of a peer is written at once; those of the next second are counted, and the count is a line."""
+    """The first line of a peer is written at once; those of the next second are counted, and the count is a line.
+
+    That line ends with the latest of them, so that a peer that never stops is still told by its reasons.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._suppressed: dict[str, int] = {}
-        """By peer, while its second lasts."""
+        self._peers: dict[str, _Suppressed] = {}
+        """While their second lasts."""
 
     def write(
         self, level: int, peer_host: str, message: str, *arguments: object, error: BaseException | None = None
     ) -> None:
         """One event, with its fields in `arguments`. `error` is written with its traceback."""
-        suppressed = self._suppressed
-        if peer_host not in suppressed and len(suppressed) >= PEERS_MAX:
+        if peer_host not in self._peers and len(self._peers) >= PEERS_MAX:
             peer_host = _OTHERS
-        if peer_host in suppressed:
-            suppressed[peer_host] += 1
+        suppressed = self._peers.get(peer_host)
+        if suppressed is not None:
+            suppressed.count += 1
+            suppressed.message, suppressed.arguments = message, arguments
             return
         logger.log(level, message, *arguments, exc_info=error)
         self._pause(peer_host)
 
     def _pause(self, peer_host: str) -> None:
-        self._suppressed[peer_host] = 0
+        self._peers[peer_host] = _Suppressed()
         self._loop.call_later(PAUSE_S, self._go_on, peer_host)
 
     def _go_on(self, peer_host: str) -> None:
-        count = self._suppressed.pop(peer_host)
-        if count:
-            logger.warning("log lines suppressed: peer=%s count=%d within=%gs", peer_host, count, PAUSE_S)
+        suppressed = self._peers.pop(peer_host)
+        if suppressed.count:
+            last = suppressed.message % suppressed.arguments
+            logger.warning("log lines suppressed: peer=%s count=%d last: %s", peer_host, suppressed.count, last)
             self._pause(peer_host)
+
+
+@dataclass(slots=True)
+class _Suppressed:
+    """What one peer did in the second behind its line."""
+
+    count: int = 0
+    message: str = ""
+    arguments: tuple[object, ...] = ()

@@ -7,6 +7,7 @@ import struct
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from penstock.broker.network.answer_memory import AnswerMemory
 from penstock.broker.network.connection import (
     Connection,
     ConnectionHost,
@@ -60,6 +61,9 @@ class Wire(asyncio.Transport):
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:  # noqa: ARG002
         self.high = high or 0
+
+    def get_write_buffer_size(self) -> int:
+        return len(self.buffered)
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         assert not self.is_closing(), "a closed transport is not written to"
@@ -119,6 +123,7 @@ class Node:
         begin: Callable[[Node, Request], None] | None = None,
         body: bytes = b"",
         limits: ConnectionLimits | None = None,
+        answer_bytes_max: int = 1 << 30,
     ) -> None:
         self.loop = loop
         self.room_bytes = room_bytes
@@ -131,6 +136,7 @@ class Node:
             overlapping=frozenset({OVERLAPPING}),
             memory=RequestMemory(memory_bytes),
             peer_log=PeerLog(loop),
+            answers=AnswerMemory(answer_bytes_max),
             limits=limits or ConnectionLimits(total=100, per_host=100, per_host_overrides={}),
             request_bytes_max=request_bytes_max,
             idle_ms_max=IDLE_MS,

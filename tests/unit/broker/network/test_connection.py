@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from wire import EXCLUSIVE, IDLE_MS, OVERLAPPING, UNKNOWN, ManualLoop, Node, answer, feed, frame
 
+from penstock.broker.network.answer_memory import UNSENT_BYTES_MAX
 from penstock.broker.network.connection import (
     RECEIVE_BUFFER_BYTES,
     SCARCE_RECEIVE_BYTES,
     SLOTS_MAX,
     TURN_REQUESTS_MAX,
-    UNSENT_BYTES_MAX,
 )
 from penstock.broker.network.connection_limits import ConnectionLimits
 from penstock.broker.network.request import Request

@@ -1,0 +1,158 @@
+"""Crowds of clients that do not behave: who never finishes a request, reads slowly or not at all, or announces much."""
+
+from __future__ import annotations
+
+import contextlib
+import resource
+import select
+import socket
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Final, Self
+
+from ..protocol.apis import ApiKey
+
+CONNECT_TIMEOUT_S: Final = 30.0
+_HEADER: Final = struct.Struct(">ihhih")
+_HUGE_BYTES: Final = 100 * 1024 * 1024
+# What a socket of the crowd takes in by itself: little, so that what it does not read is the node's to keep.
+_RECEIVE_BUFFER_BYTES: Final = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Behaviour:
+    """What each connection of a crowd does at first, and then once a second."""
+
+    sends: bytes
+    """At first, as far as the node takes it; the rest in later seconds."""
+    sends_each_second: bytes = b""
+    reads_each_second: int = 0
+    answers: int = 0
+    """Bytes that each waits for before the crowd counts as complete."""
+
+
+def fetch_request(topic: str, *, max_bytes: int = 1 << 20) -> bytes:
+    """Fetch version 4 of partition 0 from its start."""
+    name = topic.encode()
+    body = struct.pack(">iiiib", -1, 500, 1, max_bytes, 0)
+    body += struct.pack(">ih", 1, len(name)) + name + struct.pack(">iiqi", 1, 0, 0, max_bytes)
+    return _framed(ApiKey.FETCH, 4, body)
+
+
+def question() -> bytes:
+    """ApiVersions version 0."""
+    return _framed(ApiKey.API_VERSIONS, 0, b"")
+
+
+def behaviours(topic: str) -> Mapping[str, Behaviour]:
+    """By name. `topic` has records in partition 0."""
+    unfinished = _framed(ApiKey.METADATA, 1, bytes(1000))[:20]
+    fetch = fetch_request(topic)
+    return {
+        "idle": Behaviour(sends=question(), answers=100),
+        "unfinished": Behaviour(sends=unfinished),
+        "slow-writers": Behaviour(sends=unfinished, sends_each_second=b"\0"),
+        "slow-readers": Behaviour(sends=fetch, reads_each_second=1),
+        "never-read": Behaviour(sends=fetch * 50),
+        "pipeliners": Behaviour(sends=_framed(ApiKey.METADATA, 1, struct.pack(">i", -1)) * 10_000),
+        "boasters": Behaviour(
+            sends=_HEADER.pack(_HUGE_BYTES - 10, ApiKey.PRODUCE, 3, 1, -1), sends_each_second=bytes(64 * 1024)
+        ),
+    }
+
+
+class Crowd:
+    """Its connections, opened one after the other. `tick` is to be called about once a second."""
+
+    def __init__(self, host: str, port: int, behaviour: Behaviour, count: int) -> None:
+        self._address = (host, port)
+        self._behaviour = behaviour
+        self._count = count
+        self._sockets: list[socket.socket] = []
+        self._unsent: dict[socket.socket, memoryview] = {}
+
+    def __enter__(self) -> Self:
+        try:
+            for _ in range(self._count):
+                self._open()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def tick(self) -> None:
+        """What a second brings. A connection that the node closed is left alone."""
+        for connection in self._sockets:
+            if self._behaviour.sends_each_second and connection not in self._unsent:
+                self._unsent[connection] = memoryview(self._behaviour.sends_each_second)
+            if connection in self._unsent:
+                self._send(connection)
+            if self._behaviour.reads_each_second:
+                with contextlib.suppress(BlockingIOError, ConnectionError):
+                    connection.recv(self._behaviour.reads_each_second)
+
+    def count_open(self) -> int:
+        """Those that the node has not closed, as far as is known without reading."""
+        poll = select.poll()
+        for connection in self._sockets:
+            poll.register(connection, select.POLLRDHUP)
+        return len(self._sockets) - sum(1 for _, event in poll.poll(0) if event)
+
+    def close(self) -> None:
+        for connection in self._sockets:
+            connection.close()
+        self._sockets.clear()
+        self._unsent.clear()
+
+    def _open(self) -> None:
+        connection = socket.socket()
+        self._sockets.append(connection)
+        if self._behaviour.answers == 0:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER_BYTES)
+        connection.settimeout(CONNECT_TIMEOUT_S)
+        connection.connect(self._address)
+        if self._behaviour.answers:
+            connection.sendall(self._behaviour.sends)
+            received = 0
+            while received < self._behaviour.answers:
+                received += len(connection.recv(65536)) or self._behaviour.answers
+            connection.setblocking(False)
+        else:
+            connection.setblocking(False)
+            self._unsent[connection] = memoryview(self._behaviour.sends)
+            self._send(connection)
+
+    def _send(self, connection: socket.socket) -> None:
+        unsent = self._unsent[connection]
+        try:
+            sent = connection.send(unsent)
+        except BlockingIOError:
+            return
+        except ConnectionError:
+            sent = len(unsent)
+        if sent == len(unsent):
+            del self._unsent[connection]
+        else:
+            self._unsent[connection] = unsent[sent:]
+
+
+def allow_sockets(count: int) -> bool:
+    """Raises this process's limit of open files so far; False when the system does not let it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = count + 200
+    if hard != resource.RLIM_INFINITY and wanted > hard:
+        return False
+    if soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return True
+
+
+def _framed(api_key: int, version: int, body: bytes) -> bytes:
+    return _HEADER.pack(_HEADER.size - 4 + len(body), api_key, version, 1, -1) + body
