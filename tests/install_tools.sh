@@ -4,11 +4,27 @@
 set -eu
 [ "${CI:-}" = true ] || exit 0
 packages=""
-command -v kcat > /dev/null || packages="$packages kcat"
-command -v java > /dev/null || packages="$packages default-jre-headless"
-command -v mvn > /dev/null || packages="$packages maven"
+need() { # a program, and the package that has it
+    command -v "$1" > /dev/null || packages="$packages $2"
+}
+need kcat kcat
+need java default-jre-headless
+need mvn maven
+need gcc gcc
+need g++ g++
+need make make
+# librdkafka's tests are built with them.
+[ -e /usr/include/openssl/ssl.h ] || [ -e "/usr/include/$(uname -m)-linux-gnu/openssl/ssl.h" ] || packages="$packages libssl-dev"
+[ -e /usr/include/zlib.h ] || packages="$packages zlib1g-dev"
+[ -e /usr/include/rapidjson/document.h ] || packages="$packages rapidjson-dev"
+if [ -n "$packages" ] || ! command -v cargo > /dev/null; then
+    apt-get update -qq
+fi
+# Debian's own cargo can be too old for the registry's protocol; the one that it builds browsers with is not.
+if ! command -v cargo > /dev/null; then
+    if apt-cache show cargo-web > /dev/null 2>&1; then packages="$packages cargo-web"; else packages="$packages cargo"; fi
+fi
 [ -n "$packages" ] || exit 0
 echo "installing:$packages"
-apt-get update -qq
 # shellcheck disable=SC2086 # a list of words
 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $packages > /dev/null

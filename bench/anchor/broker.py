@@ -36,6 +36,7 @@ class AnchorCluster:
         folder: Path,
         *,
         node_count: int = 1,
+        first_node_id: int = 1,
         first_port: int = 0,
         properties: Mapping[str, str] | None = None,
         heap_mib: int = 1024,
@@ -57,7 +58,7 @@ class AnchorCluster:
             node_id: LocalNode(
                 id=node_id, port=port, data=self.folder / f"node-{node_id}", environment={}, command=tuple(command)
             )
-            for node_id, port in enumerate(ports, start=1)
+            for node_id, port in enumerate(ports, start=first_node_id)
         }
 
     @property

@@ -20,6 +20,7 @@ class Finished:
     """One suite that was run."""
 
     suite: str
+    results: Mapping[str, Result]
     verdict: Verdict
     expectations: Expectations
     seconds: float
@@ -72,15 +73,16 @@ def write_results(folder: Path, results: Mapping[str, Result]) -> None:
     )
 
 
-def baseline_lines(results: Mapping[str, Result], expectations: Expectations) -> str:
-    """The results as a baseline; reasons not to run a test are kept."""
+def baseline_lines(finished: Finished) -> str:
+    """The results as a baseline; what the suite was not asked for, and why, is kept."""
+    results, expectations = finished.results, finished.expectations
     lines = []
     for test in sorted(results.keys() | expectations.baseline.keys()):
-        why = expectations.why_not_run(test)
         if test in results:
             fields = [test, str(results[test].status), f"{results[test].seconds:.1f}"]
         else:
             known = expectations.baseline[test]
             fields = [test, known.status, f"{known.seconds:.1f}"]
+        why = expectations.why_not_run(test)
         lines.append("\t".join([*fields, why] if why else fields))
     return "".join(f"{line}\n" for line in lines)

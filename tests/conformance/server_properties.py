@@ -1,7 +1,8 @@
 """The server properties that the suites are written for, and that Apache Kafka had when the baselines were taken.
 
-It also had an authorizer that lets everyone do everything. There is none here, and a node refuses to start with the
-property, so that nobody takes it for protected; the tests that make ACLs are on the lists of what cannot pass yet.
+Apache Kafka also has an authorizer that lets everyone do everything. There is none here, and a node refuses to start
+with the property, so that nobody takes it for protected; the tests that make ACLs are on the lists of what cannot pass
+yet.
 """
 
 from __future__ import annotations
@@ -31,4 +32,10 @@ PROPERTIES: Final[Mapping[str, str]] = {
     "group.share.min.heartbeat.interval.ms": "100",
     "group.streams.min.session.timeout.ms": "100",
     "group.streams.min.heartbeat.interval.ms": "100",
+}
+
+APACHE_KAFKA_ONLY: Final[Mapping[str, str]] = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+    "allow.everyone.if.no.acl.found": "true",
 }

@@ -14,10 +14,13 @@ from pathlib import Path
 from random import Random
 from typing import Protocol
 
+from penstock.bench.anchor.broker import AnchorCluster
+from penstock.bench.anchor.jars import install
 from penstock.chaos.cluster import LocalCluster
 from penstock.chaos.ports import find_free
 
 from .expectations import Expectations
+from .server_properties import APACHE_KAFKA_ONLY
 
 
 class Status(StrEnum):
@@ -56,6 +59,8 @@ class Run:
     """How many tests may run at a time, where a suite can do that."""
     bootstrap: str | None = None
     """The broker under test; None: the suite starts a cluster of its own."""
+    on_apache_kafka: bool = False
+    """Whether the clusters that are started are Apache Kafka's: that is how baselines are made."""
 
     @contextmanager
     def broker(self, properties: Mapping[str, str], *, folder: str = "cluster") -> Iterator[str]:
@@ -66,7 +71,13 @@ class Run:
         # Some suites know the broker by its id, which is 0 where they come from, and expect it to be told its address.
         port = find_free(Random())
         told = {"advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}", **properties}
-        with LocalCluster(self.work / folder, first_node_id=0, first_port=port, properties=told) as cluster:
+        cluster: LocalCluster | AnchorCluster
+        if self.on_apache_kafka:
+            told = {**told, **APACHE_KAFKA_ONLY}
+            cluster = AnchorCluster(install(), self.work / folder, first_node_id=0, first_port=port, properties=told)
+        else:
+            cluster = LocalCluster(self.work / folder, first_node_id=0, first_port=port, properties=told)
+        with cluster:
             yield cluster.bootstrap
 
 

@@ -10,21 +10,14 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NoReturn, Protocol
 
 import pytest
 from click.testing import CliRunner, Result
+from missing_tools import unavailable
 
 from penstock import cli
 from penstock.bench.anchor.jars import JarsUnavailableError, KafkaJars, install
-from penstock.bench.anchor.tools import ToolResult, run_tool
 from penstock.chaos.cluster import LocalCluster
-
-
-class KafkaTool(Protocol):
-    """Runs one of Apache Kafka's tools against the broker under test; a non-zero exit fails the test if `check`."""
-
-    def __call__(self, name: str, *arguments: str | int, stdin: str = "", check: bool = True) -> ToolResult: ...
 
 
 @pytest.fixture(scope="session")
@@ -53,16 +46,6 @@ def kafka_jars() -> KafkaJars:
         unavailable(str(missing))
 
 
-@pytest.fixture
-def kafka_tool(kafka_jars: KafkaJars, bootstrap: str) -> KafkaTool:
-    def run(name: str, *arguments: str | int, stdin: str = "", check: bool = True) -> ToolResult:
-        result = run_tool(kafka_jars, name, "--bootstrap-server", bootstrap, *arguments, stdin=stdin)
-        assert result.exit_code == 0 or not check, result.output[-3000:]
-        return result
-
-    return run
-
-
 @pytest.fixture(scope="session")
 def kcat() -> Path:
     found = shutil.which("kcat") or shutil.which("kafkacat")
@@ -83,13 +66,6 @@ def penstock(bootstrap: str) -> Callable[..., Result]:
         return result
 
     return run
-
-
-def unavailable(sentence: str) -> NoReturn:
-    """Leave a test out for want of something on this machine; in CI, where everything is installed, fail it."""
-    if os.environ.get("CI") == "true":
-        pytest.fail(sentence)
-    pytest.skip(sentence)
 
 
 _numbers = iter(range(1_000_000))
