@@ -62,6 +62,8 @@ class HandlerParts:
     peer_log: PeerLog
     loop: asyncio.AbstractEventLoop
     wall_clock_ms: Callable[[], int]
+    # The same for decisions.
+    steady_clock_ms: Callable[[], int]
     random: Random
 
 
@@ -102,7 +104,7 @@ def register_handlers(parts: HandlerParts) -> Handlers:
     offset_for_leader_epoch.register(handlers, parts.partitions)
     delete_records.register(handlers, parts.partitions)
     describe_log_dirs.register(handlers, parts.partitions, parts.directories, parts.files)
-    describe_producers.register(handlers, parts.partitions, parts.wall_clock_ms)
+    describe_producers.register(handlers, parts.partitions, parts.steady_clock_ms)
     init_producer_id.register(handlers, ProducerIds(lambda: _allocate_producer_ids(parts)))
     return handlers
 

@@ -69,10 +69,12 @@ def join(
     directory_ids: Sequence[UUID],
     loop: asyncio.AbstractEventLoop,
     wall_clock_ms: Callable[[], int],
+    steady_clock_ms: Callable[[], int],
     random: Random,
     on_failure: Callable[[str], None],
 ) -> NodeParts:
-    """`directory_ids` are those of the log directories in use; `on_failure` hears why the node cannot go on."""
+    """`directory_ids` are those of the log directories in use; `steady_clock_ms` is the wall clock for decisions;
+    `on_failure` hears why the node cannot go on."""
     publishers = Publishers()
     voter = SingleVoter(
         files,
@@ -127,7 +129,7 @@ def join(
         files,
         loop,
         config=_housekeeping_config(config),
-        wall_clock_ms=wall_clock_ms,
+        wall_clock_ms=steady_clock_ms,
         high_watermark_of=lambda log: _high_watermark(partitions, log),
     )
     peer_log = PeerLog(loop)
@@ -144,6 +146,7 @@ def join(
             peer_log=peer_log,
             loop=loop,
             wall_clock_ms=wall_clock_ms,
+            steady_clock_ms=steady_clock_ms,
             random=random,
         )
     )

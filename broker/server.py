@@ -21,6 +21,7 @@ from ..quorum.consensus import ConsensusFailed
 from ..quorum.publishers import MetadataPublisher
 from ..storage.files import Files
 from ..storage.log_manager import LogManager
+from ..storage.steady_clock import SteadyClock
 from .configuration.node_config import NodeConfig
 from .configuration.topic_configs import ConfigResolver
 from .node_parts import NodeParts, join
@@ -29,6 +30,8 @@ logger = logging.getLogger(__name__)
 
 DRAIN_TIMEOUT_MS = 10_000
 """For clients that do not read their answers; whatever else requests wait for is ended at once."""
+ROOM_CHECK_S = 1.0
+"""How long after a full disk has room again what it refused is tried again, but for appends: they try at once."""
 
 
 class Node:
@@ -52,6 +55,7 @@ class Node:
         self._files = files
         self._loop = loop
         self._wall_clock_ms = wall_clock_ms
+        self._steady_clock = SteadyClock(wall_clock_ms(), _milliseconds(loop.time()))
         self._random = random
         self._configs = ConfigResolver(config)
         self._logs = LogManager(
@@ -59,11 +63,12 @@ class Node:
             config.log_dirs,
             node_id=config.node_id,
             random=random,
-            wall_clock_ms=wall_clock_ms,
+            wall_clock_ms=self._steady_clock_ms,
             metadata_log_dir=config.metadata_log_dir,
             default_config=self._configs.default_log_config,
             producer_id_expiration_ms=config.producer_id_expiration_ms,
             on_directory_failure=self._on_directory_failure,
+            reserve_bytes=config.log_dir_reserve_bytes,
         )
         self._followers = followers
         self._parts: NodeParts | None = None
@@ -90,6 +95,7 @@ class Node:
                 directory_ids=[directory.id for directory in self._logs.directories if directory.is_online],
                 loop=self._loop,
                 wall_clock_ms=self._wall_clock_ms,
+                steady_clock_ms=self._steady_clock_ms,
                 random=self._random,
                 on_failure=self._fail,
             )
@@ -104,6 +110,7 @@ class Node:
             await parts.partitions.settled()
             self._start_task("heartbeats", parts.lifecycle.keep_alive())
             self._start_task("housekeeping of logs", parts.housekeeping.run())
+            self._start_task("waiting for room", self._wait_for_room(parts))
             # Accept in the turn in which the cluster has let this broker in: whoever gets through is served, and is
             # told of a broker that can be used.
             await parts.listeners.start()
@@ -168,6 +175,21 @@ class Node:
         for follower in (parts.partitions, *self._followers):
             parts.publishers.add(follower)
 
+    def _steady_clock_ms(self) -> int:
+        clock = self._steady_clock
+        was_trusted = clock.is_wall_clock_trusted
+        wall_ms = self._wall_clock_ms()
+        now_ms = clock.now_ms(wall_ms, _milliseconds(self._loop.time()))
+        if clock.is_wall_clock_trusted is not was_trusted:
+            logger.warning("wall clock %s: ahead_ms=%d", "jumped" if was_trusted else "believed", wall_ms - now_ms)
+        return now_ms
+
+    async def _wait_for_room(self, parts: NodeParts) -> None:
+        while True:
+            await asyncio.sleep(ROOM_CHECK_S)
+            await self._logs.open_postponed(self._loop)
+            parts.partitions.try_again()
+
     def _start_task(self, name: str, work: Coroutine[None, None, None]) -> None:
         async def watch() -> None:
             try:
@@ -205,3 +227,7 @@ class Node:
                     self._parts.lifecycle.report_failed_directory(directory.id)
         if not any(directory.is_online for directory in self._logs.directories):
             self._fail(f"No log directory is left; {path}: {error}.")
+
+
+def _milliseconds(seconds: float) -> int:
+    return int(seconds * 1000)

@@ -7,20 +7,30 @@ one write and one sync; its payload is the CBOR array of what it adds, in order:
     [1, term, voted for]                                          term and vote from here on
     [2, offset, epoch, command]                                   an entry
 
+Beside them lies `reserve`, a file that only takes room. When the disk is full it goes, and the write is tried again: a
+node goes on leading, and can be told to delete what fills the disk. It is made anew by the first write that finds room.
+
 The form knows nothing of any consensus library. Segments begin when a snapshot is made and go when one covers them.
 Synchronous: whoever writes runs it in the executor, one call at a time.
 """
 
+import logging
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 import cbor2
 
 from ..protocol.errors import CorruptData
+from ..storage.disk_errors import is_no_room
 from ..storage.files import File, Files
 from .consensus import ConsensusFailed
 from .frames import encode_frame, scan_frames
 
+logger = logging.getLogger(__name__)
+
+# As much as one write may have, or thousands of ordinary ones.
+RESERVE_BYTES = 4 * 1024 * 1024
+_RESERVE = "reserve"
 _FORMAT = 1
 _SUFFIX = ".journal"
 _SEGMENT, _TERM, _ENTRY = 0, 1, 2
@@ -53,6 +63,8 @@ class Journal:
         self._segments: list[int] = []
         self._file: File | None = None
         self._next_sequence = 0
+        self._reserve = f"{directory}/{_RESERVE}"
+        self._lacks_reserve = False
         self.term = Term(0, None)
         self.end_offset = 0
         self.last_epoch = 0
@@ -130,7 +142,18 @@ class Journal:
         After an error nothing may be written any more: what a failed sync left behind is unknown.
         """
         try:
-            return self._write(items)
+            try:
+                written = self._write(items)
+            except OSError as error:
+                if not is_no_room(error) or not self._files.exists(self._reserve):
+                    raise
+                logger.error("metadata journal uses its reserve: path=%s error=%s", self._reserve, error)
+                self._files.remove(self._reserve)
+                self._lacks_reserve = True
+                return self._write(items)
+            if self._lacks_reserve:
+                self.keep_reserve()
+            return written
         except OSError as error:
             raise ConsensusFailed(f"The metadata journal in {self._directory} cannot be written: {error}.") from error
 
@@ -151,13 +174,31 @@ class Journal:
                 self.term = item
         return len(frame)
 
+    def keep_reserve(self) -> None:
+        """Make the reserve when it is not there and there is room for twice as much; else a later write does."""
+        files = self._files
+        if files.exists(self._reserve):
+            return
+        self._lacks_reserve = True
+        if files.free_bytes(self._directory) < 2 * RESERVE_BYTES:
+            return
+        try:
+            files.allocate(self._reserve, RESERVE_BYTES)
+        except OSError as error:
+            if not is_no_room(error):
+                raise
+        else:
+            self._lacks_reserve = False
+
     def roll(self) -> None:
-        """Let the next entry begin a new segment. Raises ConsensusFailed."""
+        """Let the next entry begin a new segment, if there is room for one. Raises ConsensusFailed."""
         if self._file is None or self._segments[-1] == self.end_offset:
             return
         try:
             self._begin_segment()
         except OSError as error:
+            if is_no_room(error):
+                return
             raise ConsensusFailed(f"The metadata journal in {self._directory} cannot be written: {error}.") from error
 
     def trim_to(self, offset: int) -> None:

@@ -6,12 +6,14 @@ sync runs, share the next write and sync.
 """
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple, TypeVar
 from uuid import UUID
 
+from ..storage.disk_errors import is_no_room
 from ..storage.files import Files, Lock
 from .consensus import (
     MAX_COMMAND_BYTES,
@@ -25,6 +27,8 @@ from .consensus import (
 )
 from .journal import Entry, Journal, Term
 from .snapshots import Snapshots, SnapshotWriter
+
+logger = logging.getLogger(__name__)
 
 # One write holds up the ones behind it; this many bytes go to a disk in some tens of milliseconds.
 _MAX_WRITE_BYTES = 4 * 1024 * 1024
@@ -87,6 +91,7 @@ class SingleVoter:
             term = self._journal.term.term + 1
             first = Entry(self._journal.end_offset, term, b"")
             await self._on_disk(lambda: self._journal.write([Term(term, self.node_id), first]))
+            await self._on_disk(self._journal.keep_reserve)
             self.epoch, self.leader_id = term, self.node_id
             self._next_offset = first.offset + 1
             listener.on_leadership(self.node_id, term)
@@ -172,7 +177,12 @@ class SingleVoter:
                 await self._on_disk(lambda: self._journal.trim_to(end_offset))
                 await self._in_executor(lambda: self._snapshots.remove_below(end_offset))
         except OSError as error:
-            self._fail(ConsensusFailed(f"The metadata snapshot in {self._directory} cannot be written: {error}."))
+            if is_no_room(error):
+                # Nothing depends on it: the journal has it all, and the next one is tried when that has grown as much.
+                logger.error("metadata snapshot given up: directory=%s error=%s", self._directory, error)
+                await self._in_executor(self._snapshots.remove_unfinished)
+            else:
+                self._fail(ConsensusFailed(f"The metadata snapshot in {self._directory} cannot be written: {error}."))
         except ConsensusFailed as error:
             self._fail(error)
 

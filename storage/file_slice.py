@@ -1,8 +1,15 @@
-"""What a read of a log answers: a range of a file, not yet read."""
+"""What a read of a log answers: a range of a file, not yet read.
+
+A slice is read while it is sent, when its answer can no longer say that this failed: the connection ends. The file is
+suspect then, and from there on its bytes are read once before they are promised, so that the next answer says so, and
+those of other files arrive.
+"""
 
 from typing import Final, NamedTuple
 
 from .files import File
+
+_PROBE_BYTES: Final = 256 * 1024
 
 
 class FileSlice:
@@ -17,11 +24,25 @@ class FileSlice:
 
     def read_nowait(self, offset: int, size: int) -> bytes | bytearray | None:
         """At most `size` bytes from `offset` of the slice, possibly fewer; None when that would wait for the disk."""
-        return self.file.read_at_nowait(self.position + offset, min(size, self.size - offset))
+        try:
+            return self.file.read_at_nowait(self.position + offset, min(size, self.size - offset))
+        except OSError:
+            self.file.is_suspect = True
+            raise
 
     def read(self, offset: int, size: int) -> bytes:
         """The same, waiting: for the executor."""
-        return self.file.read_at(self.position + offset, min(size, self.size - offset))
+        try:
+            return self.file.read_at(self.position + offset, min(size, self.size - offset))
+        except OSError:
+            self.file.is_suspect = True
+            raise
+
+    def probe(self) -> None:
+        """Read all of it, waiting, and forget it again. OSError; else the file is no longer suspect."""
+        for offset in range(0, self.size, _PROBE_BYTES):
+            self.read(offset, _PROBE_BYTES)
+        self.file.is_suspect = False
 
 
 class FetchData(NamedTuple):

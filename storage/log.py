@@ -3,8 +3,8 @@
 A log belongs to one thread, the event loop's; only the syncs that `files_to_sync` names may run in an executor, while
 appends go on. Every change is one synchronous step.
 
-Errors: KafkaError is for whoever asked; CorruptData and OSError mean that the disk failed, and whoever owns the log
-directory takes it offline.
+Errors: KafkaError is for whoever asked; CorruptData and OSError are the disk's, and whoever owns the log directory
+decides what they mean for it (`disk_errors.py`). An append that ends in an error has changed nothing.
 """
 
 from collections.abc import Sequence
@@ -26,6 +26,8 @@ from ..protocol.errors import ErrorCode, KafkaError
 from .append_info import AppendInfo
 from .batch_validation import check_produced_batch
 from .config import LogConfig
+from .disk_errors import is_no_room
+from .disk_room import DiskRoom
 from .file_names import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA
 from .file_slice import NOTHING, FetchData
 from .files import Files
@@ -56,6 +58,7 @@ class Log:
         "_files",
         "_producers",
         "_recovery_point",
+        "_room",
         "_segments",
         "_snapshots",
         "damage",
@@ -68,13 +71,16 @@ class Log:
         "topic_id",
     )
 
-    def __init__(self, loaded: LoadedLog, *, topic: str, partition: int, topic_id: UUID | None) -> None:
+    def __init__(
+        self, loaded: LoadedLog, *, topic: str, partition: int, topic_id: UUID | None, room: DiskRoom | None
+    ) -> None:
         """Use `open`."""
         self.topic = topic
         self.partition = partition
         self.name = f"{topic}-{partition}"
         self.topic_id = topic_id
         self._files = loaded.files
+        self._room = room
         self._segments = loaded.segments
         self._beyond_damage = loaded.beyond_damage
         self._producers = loaded.producers
@@ -110,12 +116,14 @@ class Log:
         producer_id_expiration_ms: int = DEFAULT_PRODUCER_ID_EXPIRATION_MS,
         random: Random | None = None,
         is_identified: bool = False,
+        room: DiskRoom | None = None,
     ) -> "Log":
         """Open the log in `directory`, or make an empty one there that begins at `log_start_offset`.
 
         `is_clean` tells that the log was ended by `close`; else it is recovered from `recovery_point` on. What is lost
         below that point is told by `damage`. `random` is for `segment.jitter.ms`. KafkaError INCONSISTENT_TOPIC_ID when
-        the folder is another topic's; `is_identified` tells that it is known to be of `topic_id`.
+        the folder is another topic's; `is_identified` tells that it is known to be of `topic_id`. `room` is asked
+        before each append.
 
         Nothing of a new log is synced: that a partition exists is what the metadata says, its folder may be lost until
         something that was acknowledged is to last in it. The first sync of the log covers the folder and its name too.
@@ -147,7 +155,7 @@ class Log:
         load(loaded, is_clean=is_clean)
         if not is_identified and found is None:
             loaded.is_folder_synced = False
-        return cls(loaded, topic=topic, partition=partition, topic_id=topic_id)
+        return cls(loaded, topic=topic, partition=partition, topic_id=topic_id, room=room)
 
     def identify(self, topic_id: UUID) -> None:
         """Write down whose log this is when a power loss took that. KafkaError INCONSISTENT_TOPIC_ID."""
@@ -217,7 +225,8 @@ class Log:
 
         All of it is done or nothing. A batch that its producer sent before is not appended: the answer is that of the
         first time. KafkaError by the table of `batch_validation` and those of `ProducerState.check`;
-        RECORD_LIST_TOO_LARGE when it is larger than a segment; KAFKA_STORAGE_ERROR when the log is damaged.
+        RECORD_LIST_TOO_LARGE when it is larger than a segment; KAFKA_STORAGE_ERROR when the log is damaged, or the disk
+        has no room for more than its reserve.
         """
         if self.damage is not None:
             raise self.damage.refusal(self.name)
@@ -242,6 +251,8 @@ class Log:
             if duplicate is not None:
                 time = duplicate.timestamp if has_append_time else NO_TIMESTAMP
                 return AppendInfo(duplicate.first_offset, duplicate.last_offset, time, self.log_start_offset, True)
+        if self._room is not None and not self._room.take(size):
+            raise self._no_room()
         parts: tuple[Buffer, ...]
         if has_append_time:
             timestamp = log_append_time_ms = now_ms
@@ -272,12 +283,15 @@ class Log:
     def append_as_follower(self, records: bytes | memoryview, *, now_ms: int) -> AppendInfo:
         """Append batches as the leader has them, offsets and epochs included; a batch cut off at the end is left out.
 
-        The first must not be below the log end offset; KafkaError CORRUPT_MESSAGE when it is, or a batch is not intact.
+        The first must not be below the log end offset; KafkaError CORRUPT_MESSAGE when it is, or a batch is not intact,
+        and KAFKA_STORAGE_ERROR as for a leader.
         """
         if self.damage is not None:
             raise self.damage.refusal(self.name)
         batches = check_replicated_batches(memoryview(records), self.log_end_offset, self.name)
         first_offset = batches[0].header.base_offset if batches else self.log_end_offset
+        if self._room is not None and not self._room.take(len(records)):
+            raise self._no_room()
         for batch in batches:
             header = batch.header
             segment = self._segments.active
@@ -440,6 +454,15 @@ class Log:
         """Sync everything, waiting."""
         self.flush_to(self.log_end_offset)
 
+    def flush_if_room(self) -> None:
+        """Sync everything, waiting; on a full disk the batches at least, and the recovery point stays."""
+        try:
+            self.flush()
+        except OSError as error:
+            if not is_no_room(error):
+                raise
+            self._recovery_point.sync_records(self.log_end_offset)
+
     def flush_to(self, end_offset: int) -> None:
         for file in self.files_to_sync(end_offset):
             file.sync()
@@ -479,6 +502,9 @@ class Log:
         self._files.remove_tree(self.directory)
 
     # Helpers
+
+    def _no_room(self) -> KafkaError:
+        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"The disk of {self.directory} has no room for more records.")
 
     def _roll(self, base_offset: int, now_ms: int) -> Segment:
         active = self._segments.active

@@ -21,6 +21,7 @@ from .checkpoints import (
     encode_offsets,
 )
 from .clean_shutdown import CLEAN_SHUTDOWN_FILE, decode_clean_shutdown, encode_clean_shutdown
+from .disk_room import DiskRoom
 from .files import Files, Lock
 from .meta_properties import (
     META_PROPERTIES,
@@ -49,6 +50,7 @@ class LogDirectory:
         "id",
         "path",
         "properties",
+        "room",
         "unopened",
     )
 
@@ -56,6 +58,8 @@ class LogDirectory:
         self.path = path.rstrip("/")
         self._files = files
         self._lock: Lock | None = None
+        # For appends; None until somebody asks to keep some.
+        self.room: DiskRoom | None = None
         # Set when it has failed.
         self.error: OSError | None = None
         self.properties: MetaProperties | None = None
@@ -78,6 +82,10 @@ class LogDirectory:
         self.error = error
 
     # Starting
+
+    def keep_room(self, reserve_bytes: int) -> None:
+        """Logs in it leave so much of the disk free; see `DiskRoom`. OSError."""
+        self.room = DiskRoom(self._files, self.path, reserve_bytes)
 
     def lock(self) -> None:
         """Make the directory when it is missing, lock it, and read whose it is. ConfigError when another has it."""

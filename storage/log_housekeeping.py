@@ -20,7 +20,8 @@ from .files import Files
 from .flusher import Flusher
 from .log import Log
 from .log_directory import LogDirectory
-from .log_manager import LogManager, recovery_point_to_checkpoint, start_offset_to_checkpoint
+from .log_ending import recovery_point_to_checkpoint, start_offset_to_checkpoint
+from .log_manager import LogManager
 
 logger = logging.getLogger(__name__)
 

@@ -10,6 +10,7 @@ from uuid import UUID
 from ..protocol.errors import ConfigError, CorruptData
 from .checkpoints import LOG_START_OFFSETS, RECOVERY_POINTS, TopicPartition
 from .config import LogConfig
+from .disk_errors import ReadError
 from .file_names import LOG
 from .files import Files
 from .folder_names import FolderKind, folder_name, parse_folder_name
@@ -35,7 +36,7 @@ class LogFolder:
     # Nobody can tell whose they are: a log is not synced before its topic id is, so they were not either.
     has_unidentified_records: bool = False
     # Why it cannot be opened.
-    error: CorruptData | None = None
+    error: CorruptData | ReadError | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,9 +120,10 @@ def open_logs(
                 producer_id_expiration_ms=settings.producer_id_expiration_ms,
                 random=settings.random,
                 is_identified=folder.topic_id is not None,
+                room=directory.room,
             )
             if log.unflushed_records > 0 and log.damage is None:
-                log.flush()
+                log.flush_if_room()
         except (CorruptData, OSError) as error:
             opened.append(error)
         else:
@@ -132,7 +134,7 @@ def open_logs(
 def _look_into(files: Files, path: str, topic: str, partition: int) -> LogFolder:
     try:
         topic_id = read_topic_id(files, path)
-    except CorruptData as error:
+    except (CorruptData, ReadError) as error:
         return LogFolder(path=path, topic=topic, partition=partition, error=error)
     has_records = topic_id is None and any(
         name.endswith(LOG) and files.size(f"{path}/{name}") for name in files.list_directory(path)

@@ -2,7 +2,8 @@
 
 Order of use: `open_directories` (locks and formats), `load` (opens every log), then `get_or_create`, `delete` and so
 on, `close`. All on the loop's thread. An error of the disk takes its log directory offline, and the logs in it; the
-process goes on. What needs time and repetition is done by `log_housekeeping`.
+process goes on. Errors that say nothing about the disk as a whole, a full disk above all, only refuse what met them
+(`disk_errors.py`). What needs time and repetition is done by `log_housekeeping`.
 """
 
 import asyncio
@@ -19,10 +20,12 @@ from uuid import UUID
 from ..protocol.errors import ConfigError, CorruptData
 from .checkpoints import HIGH_WATERMARKS, LOG_START_OFFSETS, RECOVERY_POINTS, TopicPartition
 from .config import LogConfig
+from .disk_errors import ReadError, is_no_room, leaves_directory_usable
 from .files import Files
 from .folder_names import FolderKind, folder_name, moved_folder_name
 from .log import DEFAULT_PRODUCER_ID_EXPIRATION_MS, Log
 from .log_directory import LogDirectory, draw_id
+from .log_ending import close_logs, recovery_point_to_checkpoint, start_offset_to_checkpoint
 from .log_loading import LogFolder, OpenSettings, check_distinct, find_folders, open_logs
 from .meta_properties import uuid_text
 
@@ -30,6 +33,8 @@ logger = logging.getLogger(__name__)
 
 # Logs that are opened or closed by one job of the executor.
 _LOGS_PER_JOB: Final = 50
+# A full disk refuses every append; the log says so this often.
+_COMPLAINT_INTERVAL_MS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,10 +58,12 @@ class LogManager:
         default_config: LogConfig | None = None,
         producer_id_expiration_ms: int = DEFAULT_PRODUCER_ID_EXPIRATION_MS,
         on_directory_failure: Callable[[str, OSError], None] | None = None,
+        reserve_bytes: int = 0,
     ) -> None:
         """`metadata_log_dir` is locked and formatted too; it need not be one of `log_dirs`.
 
-        `on_directory_failure` is told the path of a log directory right after its logs have left `logs`.
+        `on_directory_failure` is told the path of a log directory right after its logs have left `logs`. Of the disk of
+        each log directory `reserve_bytes` are kept free of records; below 0 that follows from its size.
         """
         self.directories = tuple(LogDirectory(files, path) for path in dict.fromkeys(log_dirs))
         self.default_config = LogConfig() if default_config is None else default_config
@@ -76,6 +83,10 @@ class LogManager:
         self._log_counts: Counter[str] = Counter()
         # What could not be opened, or was in a directory that failed.
         self._offline: dict[TopicPartition, OSError] = {}
+        # Those there was no room to open, what they were to be opened with.
+        self._postponed: dict[TopicPartition, tuple[LogDirectory, LogFolder, OpenSettings]] = {}
+        self._reserve_bytes = reserve_bytes
+        self._last_complaint_ms: dict[str, int] = {}
         self._is_loaded = False
 
     # Starting
@@ -95,6 +106,7 @@ class LogManager:
             cluster_id = cluster_id or (known[0] if known else uuid_text(draw_id(self._random)))
             to_use = cluster_id
             self._attempt(everything, lambda directory: directory.format(to_use, self._node_id, self._random))
+            self._attempt(self.directories, lambda directory: directory.keep_room(self._reserve_bytes))
         except ConfigError:
             self.unlock()
             raise
@@ -164,13 +176,15 @@ class LogManager:
     ) -> Log:
         """The log, a new one in the directory `directory_id` or else in the one with the fewest logs.
 
-        OSError when the directory fails or has failed. While any directory is offline a log is made only if `is_new`
-        tells that the partition never had one: it may be where nobody can see it. KafkaError INCONSISTENT_TOPIC_ID.
+        OSError when the directory fails or has failed, or has no room. While any directory is offline a log is made
+        only if `is_new` tells that the partition never had one: it may be where nobody can see it. KafkaError
+        INCONSISTENT_TOPIC_ID.
         """
         log = self.get(topic, partition)
         if log is not None:
             if log.topic_id != topic_id:
                 self._identify(log, topic_id)
+            log.config = config
             return log
         key = topic, partition
         if key in self._offline:
@@ -192,9 +206,10 @@ class LogManager:
                 now_ms=self._wall_clock_ms(),
                 producer_id_expiration_ms=self._producer_id_expiration_ms,
                 random=self._random,
+                room=directory.room,
             )
         except OSError as error:
-            self._fail(directory, error)
+            self.on_error(directory.path, error)
             raise
         self._add(log)
         return log
@@ -224,6 +239,7 @@ class LogManager:
         What could not be opened becomes `….-stray`: nobody knows for sure whose it is.
         """
         log = self._forget(topic, partition)
+        self._postponed.pop((topic, partition), None)
         for directory in self.directories:
             if directory.is_online and (topic, partition) in directory.unopened:
                 directory.unopened.remove((topic, partition))
@@ -237,9 +253,13 @@ class LogManager:
     # Failing
 
     def on_error(self, path: str, error: OSError) -> None:
-        """`error` came from the disk that has `path`: the log directory goes offline, unless it is already."""
+        """`error` came from the disk that has `path`: the log directory goes offline if that says so much."""
         directory = self._directory_of(path)
-        if directory is not None and directory.is_online:
+        if directory is None or not directory.is_online:
+            return
+        if leaves_directory_usable(error):
+            self._complain(directory, error)
+        else:
             self._fail(directory, error)
 
     # Stopping
@@ -310,7 +330,7 @@ class LogManager:
             )
             opened = await loop.run_in_executor(None, open_logs, self._files, directory, some, settings)
             for folder, log in zip(some, opened, strict=True):
-                self._register(directory, folder, log)
+                self._register(directory, folder, log, settings)
         logger.info(
             "logs loaded: directory=%s logs=%d recovered=%s seconds=%.3f",
             directory.path,
@@ -319,17 +339,33 @@ class LogManager:
             loop.time() - started,
         )
 
-    def _register(self, directory: LogDirectory, folder: LogFolder, log: Log | CorruptData | OSError) -> None:
+    async def open_postponed(self, loop: AbstractEventLoop) -> None:
+        """Try again to open what there was no room for at `load`: then `get_or_create` finds it."""
+        for key, postponed in list(self._postponed.items()):
+            directory, folder, settings = postponed
+            (log,) = await loop.run_in_executor(None, open_logs, self._files, directory, [folder], settings)
+            if self._postponed.get(key) is postponed:
+                del self._postponed[key], self._offline[key]
+                directory.unopened.discard(key)
+                self._register(directory, folder, log, settings)
+
+    def _register(
+        self, directory: LogDirectory, folder: LogFolder, log: Log | CorruptData | OSError, settings: OpenSettings
+    ) -> None:
         key = folder.topic, folder.partition
         if isinstance(log, OSError):
-            self._fail(directory, log)
+            self.on_error(directory.path, log)
         if directory.error is not None:
             self._offline[key] = directory.error
-        elif isinstance(log, CorruptData):
+        elif isinstance(log, CorruptData | ReadError):
             logger.error("log not opened: partition=%s reason=%s", folder_name(*key), log)
             self._offline[key] = OSError(EIO, str(log))
             directory.unopened.add(key)
-        elif isinstance(log, Log):
+        elif isinstance(log, OSError):
+            self._offline[key] = log
+            directory.unopened.add(key)
+            self._postponed[key] = directory, folder, settings
+        else:
             self._add(log)
             if log.damage is not None:
                 logger.error("log damaged: partition=%s damage=%s", log.name, log.damage)
@@ -388,6 +424,13 @@ class LogManager:
         logger.log(level, "log moved aside: partition=%s path=%s", folder_name(topic, partition), target)
         return target
 
+    def _complain(self, directory: LogDirectory, error: OSError) -> None:
+        now_ms = self._wall_clock_ms()
+        last_ms = self._last_complaint_ms.get(directory.path)
+        if last_ms is None or abs(now_ms - last_ms) >= _COMPLAINT_INTERVAL_MS:
+            self._last_complaint_ms[directory.path] = now_ms
+            logger.error("disk refused a call: path=%s error=%s", directory.path, error)
+
     def _fail(self, directory: LogDirectory, error: OSError) -> None:
         if not directory.is_online:
             return
@@ -411,7 +454,7 @@ class LogManager:
         keys = [(log.topic, log.partition) for log in logs]
         try:
             for first in range(0, len(logs), _LOGS_PER_JOB):
-                await loop.run_in_executor(None, _close_logs, logs[first : first + _LOGS_PER_JOB])
+                await loop.run_in_executor(None, close_logs, logs[first : first + _LOGS_PER_JOB])
             for name, offsets in (
                 (RECOVERY_POINTS, [recovery_point_to_checkpoint(directory, log) for log in logs]),
                 (LOG_START_OFFSETS, [start_offset_to_checkpoint(log) for log in logs]),
@@ -423,32 +466,7 @@ class LogManager:
             if not directory.unopened and not any(log.damage is not None for log in logs):
                 directory.write_clean_shutdown(broker_epoch)
         except OSError as error:
-            self._fail(directory, error)
-
-
-def recovery_point_to_checkpoint(directory: LogDirectory, log: Log) -> int:
-    """What `recovery-point-offset-checkpoint` is to say of `log`."""
-    if log.damage is None:
-        return log.recovery_point
-    # It must be found damaged again: what is lost was synced, not torn.
-    return directory.checkpointed[RECOVERY_POINTS].get((log.topic, log.partition), log.recovery_point)
-
-
-def start_offset_to_checkpoint(log: Log) -> int | None:
-    """What `log-start-offset-checkpoint` is to say of `log`: nothing when it begins with its first segment.
-
-    Nothing either before its folder is synced (housekeeping soon does): a loss of power could take the log, and a new
-    one would not begin there.
-    """
-    return (
-        log.log_start_offset if log.log_start_offset > log.first_segment_base_offset and log.is_folder_synced else None
-    )
-
-
-def _close_logs(logs: list[Log]) -> None:
-    """In the executor."""
-    for log in logs:
-        # One without a batch has nothing to lose but its folder, which is made anew; so idle ones cost no sync.
-        if log.log_end_offset > 0:
-            log.flush()
-        log.close()
+            if is_no_room(error):
+                logger.error("stop is not marked as clean: path=%s error=%s", directory.path, error)
+            else:
+                self._fail(directory, error)

@@ -21,6 +21,7 @@ from crc32c import crc32c
 
 from ..protocol.batches import NO_SEQUENCE
 from ..protocol.errors import CorruptData
+from .disk_errors import is_no_room
 from .file_names import PRODUCER_SNAPSHOT, segment_file
 from .files import Files
 from .producer_state import ProducedBatch, ProducerEntry, ProducerState, first_sequence_of
@@ -114,6 +115,14 @@ class ProducerSnapshots:
         file.append((encode_snapshot(state.producers.values()),))
         file.close()
         insort(self.offsets, offset)
+
+    def take_if_room(self, state: ProducerState) -> None:
+        """For recovery: without it the next one reads more, and no more than that."""
+        try:
+            self.take(state)
+        except OSError as error:
+            if not is_no_room(error):
+                raise
 
     def load_latest(self, state: ProducerState, *, log_start_offset: int, end_offset: int, now_ms: int) -> None:
         """Bring `state` to the latest intact snapshot in (log_start_offset, end_offset], or empty to the log start.

@@ -183,7 +183,7 @@ def _recover_segments(log: LoadedLog, flushed: list[Segment], unflushed: list[Se
                 return
             log.next_offset = max(log.next_offset, segment.base_offset)
             log.producers.end_offset = log.next_offset
-            log.snapshots.take(log.producers)
+            log.snapshots.take_if_room(log.producers)
         try:
             _recover_segment(log, segment)
         except BadBatch as bad:
@@ -231,7 +231,7 @@ def _recover_segment(log: LoadedLog, segment: Segment) -> None:
             next_offset = last_offset + 1
     finally:
         log.next_offset = log.producers.end_offset = next_offset
-        segment.write_indexes()
+        segment.write_indexes_if_room()
 
 
 def _end_at(log: LoadedLog, segment: Segment, following: list[Segment], bad: BadBatch) -> None:

@@ -108,6 +108,15 @@ class RecoveryPoint:
             reached = min(reached, segments[segments.slot_of(retired[0].base_offset) + 1].base_offset - 1)
         self.offset = max(self.offset, reached)
 
+    def sync_records(self, end_offset: int) -> None:
+        """Sync what was appended, waiting, on a disk too full for the indexes and epochs that the recovery point needs
+        beside it to move on.
+        """
+        for file in self._segments.log_files(self.offset, end_offset):
+            file.sync()
+        for item in self._folder():
+            item.sync()
+
     def forget_folder_sync(self) -> None:
         """What says whose log this is was written anew: without it a power loss makes the folder a stranger's."""
         self.is_folder_synced = False

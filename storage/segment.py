@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from ..protocol.batches import HEADER_SIZE, LENGTH_OVERHEAD, NO_TIMESTAMP, Buffer
 from ..protocol.errors import CorruptData
 from .config import LogConfig
+from .disk_errors import is_no_room
 from .file_names import DELETED, INDEX_SUFFIXES, LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX, segment_file
 from .files import File, Files
 from .index_file import CorruptIndex
@@ -224,15 +225,27 @@ class Segment:
         del self._recent_positions[:]
 
     def write_indexes_when_due(self) -> None:
-        """To be called now and then by whoever notes many batches."""
+        """To be called now and then by whoever notes many batches. On a full disk they stay in memory."""
         if self._is_index_write_due:
-            self._write_pending()
+            try:
+                self._write_pending()
+            except OSError as error:
+                if not is_no_room(error):
+                    raise
 
     def write_indexes(self) -> None:
         """Write the index entries that are still in memory, and the largest timestamp. Then both files exist."""
         self.time_index.append_entry(self.max_timestamp, self._max_timestamp_offset)
         self._write_pending()
         _ = self.offset_index.file, self.time_index.file
+
+    def write_indexes_if_room(self) -> None:
+        """For recovery: a log can be read on a full disk too. What was not written is by the next append or sync."""
+        try:
+            self.write_indexes()
+        except OSError as error:
+            if not is_no_room(error):
+                raise
 
     def sync_indexes(self) -> None:
         """Write the indexes in full and sync them, waiting; at once when nothing happened since the log was opened."""

@@ -85,7 +85,10 @@ class Segments:
                 size = batch_size
         if size <= 0 or limit <= position:
             return NOTHING
-        return FetchData((FileSlice(segment.file, position, size),), size)
+        found = FileSlice(segment.file, position, size)
+        if found.file.is_suspect:
+            found.probe()
+        return FetchData((found,), size)
 
     def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
         """Those that have records in [start_offset, end_offset)."""

@@ -27,9 +27,9 @@ from .values import NO_THROTTLE
 NO_TRANSACTION = -1
 
 
-def register(handlers: Handlers, partitions: PartitionManager, wall_clock_ms: Callable[[], int]) -> None:
+def register(handlers: Handlers, partitions: PartitionManager, steady_clock_ms: Callable[[], int]) -> None:
     def handle(request: DescribeProducersRequest, _context: RequestContext) -> DescribeProducersResponse:
-        return describe_producers(partitions, request, wall_clock_ms())
+        return describe_producers(partitions, request, steady_clock_ms())
 
     handlers.add_message(ApiKey.DESCRIBE_PRODUCERS, handle, answer_error=error_response)
 

@@ -15,6 +15,7 @@ from ...protocol.errors import ConfigError
 from ...quorum.configs.definition import ConfigValue, parse
 from ...quorum.configs.table import KAFKA_RELEASE, broker_configs, topic_configs
 from .listener_config import ListenerConfig, check_distinct_ports, parse_listeners, parse_protocol_map
+from .own_keys import LOG_DIR_RESERVE_BYTES, OWN_KEYS
 
 # What a node without any property is: all roles, seen from this machine only, its data beside where it was started.
 # Kafka has no default for the first three, binds to every interface, and keeps data where other programs clear up.
@@ -58,6 +59,8 @@ class NodeConfig:
     # From log.dirs, or log.dir when that is not set. The metadata log is in the first of them unless told otherwise.
     log_dirs: tuple[str, ...]
     metadata_log_dir: str
+    # See `own_keys`; -1 leaves it to the size of the disk.
+    log_dir_reserve_bytes: int
     log_flush_scheduler_interval_ms: int
     log_flush_offset_checkpoint_interval_ms: int
     log_flush_start_offset_checkpoint_interval_ms: int
@@ -129,6 +132,7 @@ def load(properties: Mapping[str, str]) -> NodeConfig:
         inter_broker_listener_name=_inter_broker_listener(values, advertised),
         log_dirs=log_dirs,
         metadata_log_dir=values.text_or_none("metadata.log.dir") or log_dirs[0],
+        log_dir_reserve_bytes=_reserve_bytes(values),
         log_flush_scheduler_interval_ms=values.integer("log.flush.scheduler.interval.ms"),
         log_flush_offset_checkpoint_interval_ms=values.integer("log.flush.offset.checkpoint.interval.ms"),
         log_flush_start_offset_checkpoint_interval_ms=values.integer("log.flush.start.offset.checkpoint.interval.ms"),
@@ -189,6 +193,8 @@ class _Values:
                 raise ConfigError(f"{name} is set, but this version has no access control; remove it to start without.")
             if name in table:
                 table.parse(name, text)
+            elif name in OWN_KEYS:
+                parse(name, text, OWN_KEYS[name].type)
             elif name not in _SECURITY_KEYS and not name.startswith(OPEN_PREFIXES):
                 nearest = table.nearest(name)
                 hint = f"; did you mean {nearest}?" if nearest else "."
@@ -199,6 +205,9 @@ class _Values:
 
     def value(self, name: str) -> ConfigValue:
         self.used.add(name)
+        if name in OWN_KEYS:
+            key = OWN_KEYS[name]
+            return parse(name, self.properties.get(name, key.default), key.type)
         table = broker_configs()
         if name not in self.properties and name in DEFAULTS:
             return parse(name, DEFAULTS[name], table[name].type)
@@ -290,6 +299,13 @@ def _queued_max_request_bytes(values: _Values) -> int:
             f"queued.max.request.bytes is {queued}, but one request may have {largest} (socket.request.max.bytes)."
         )
     return queued if queued > 0 else max(QUEUED_MAX_REQUEST_BYTES, largest)
+
+
+def _reserve_bytes(values: _Values) -> int:
+    reserve_bytes = values.integer(LOG_DIR_RESERVE_BYTES)
+    if reserve_bytes < -1:
+        raise ConfigError(f"{LOG_DIR_RESERVE_BYTES} is {reserve_bytes}, but it is a number of bytes, or -1.")
+    return reserve_bytes
 
 
 def _connection_overrides(values: _Values) -> Mapping[str, int]:

@@ -10,6 +10,7 @@ from uuid import UUID
 from ...protocol.batches import Buffer
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
 from ...storage.append_info import AppendInfo
+from ...storage.disk_errors import leaves_directory_usable
 from ...storage.file_slice import FetchData
 from ...storage.log import Log
 from ..cluster_view import INTERNAL_TOPICS
@@ -41,6 +42,7 @@ class HostedPartition:
         "appended_bytes",
         "error",
         "index",
+        "is_flush_due",
         "is_internal",
         "log",
         "partition",
@@ -62,8 +64,8 @@ class HostedPartition:
     ) -> None:
         """`high_watermark` is what was known before a restart; it is clipped to the log.
 
-        `on_progress` is called when a sync let records count. `on_disk_error` takes the log directory offline, which
-        ends in a call of `take_offline`.
+        `on_progress` is called when a sync let records count. `on_disk_error` takes the log directory offline where the
+        error says so much of it, which ends in a call of `take_offline`.
         """
         self.topic = topic
         self.topic_id = topic_id
@@ -76,6 +78,8 @@ class HostedPartition:
         # As produced, since this object was made.
         self.appended_bytes = 0
         self.is_internal = topic in INTERNAL_TOPICS
+        # A sync was refused before it could begin, and is to be asked for again.
+        self.is_flush_due = False
         self._flusher = flusher
         self._on_progress = on_progress
         self._on_disk_error = on_disk_error
@@ -102,7 +106,7 @@ class HostedPartition:
             if log.unflushed_records < log.config.flush_messages:
                 partition.on_log_end(end_offset)
             else:
-                self._flusher.request(log, end_offset, partial(self._on_flushed, end_offset))
+                self._request_flush(end_offset)
         return info
 
     def read(self, start_offset: int, max_bytes: int, end_offset: int, min_one_batch: bool) -> FetchData:
@@ -127,6 +131,7 @@ class HostedPartition:
 
     def _on_flushed(self, end_offset: int, error: OSError | None) -> None:
         if error is not None:
+            self.is_flush_due = leaves_directory_usable(error)
             self._on_disk_error(self, error)
         elif self.error is ErrorCode.NONE:
             self.partition.on_log_end(end_offset)
@@ -136,6 +141,15 @@ class HostedPartition:
         """Whether an append of this leadership that ended at `end_offset` does not count yet."""
         partition = self.partition
         return end_offset > (partition.high_watermark if acks < 0 else partition.log_end_offset)
+
+    def flush_again(self) -> None:
+        """What was appended waits for a sync that was refused for want of room."""
+        if self.is_flush_due:
+            self.is_flush_due = False
+            self._request_flush(self.log.log_end_offset)
+
+    def _request_flush(self, end_offset: int) -> None:
+        self._flusher.request(self.log, end_offset, partial(self._on_flushed, end_offset))
 
     def outcome(self, end_offset: int, leader_epoch: int, acks: int) -> ErrorCode | None:
         """What became of an append that ended at `end_offset` in `leader_epoch`; None while that is open."""

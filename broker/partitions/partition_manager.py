@@ -27,6 +27,7 @@ from ...quorum.image import (
     PartitionRegistration,
 )
 from ...storage.config import LogConfig
+from ...storage.disk_errors import leaves_directory_usable
 from ...storage.log import Log
 from ..purgatory.purgatory import Purgatory
 from .hosted_partition import Flusher, HostedPartition
@@ -52,8 +53,8 @@ class Logs(Protocol):
         directory_id: UUID | None = None,
         is_new: bool = False,
     ) -> Log:
-        """Raises OSError when the log directory that has it, or the one chosen for it, fails; KafkaError when the log
-        there is another topic's; CorruptData when what is there is no log."""
+        """Raises OSError when the log directory that has it, or the one chosen for it, fails or has no room; KafkaError
+        when the log there is another topic's; CorruptData when what is there is no log."""
 
     def delete(self, topic: str, partition: int) -> None: ...
 
@@ -107,6 +108,10 @@ class PartitionManager:
         # The same dictionaries by the bytes of the topic's id, which need no Python code to be compared.
         self._hosted_by_id: dict[bytes, dict[int, HostedPartition]] = {}
         self._offline: set[tuple[str, int]] = set()
+        # Those of them there was no room to open, and whether they never had a log.
+        self._postponed: dict[tuple[str, int], bool] = {}
+        # Whose sync was refused before it could begin.
+        self._unsynced: set[HostedPartition] = set()
 
     # Finding a partition.
 
@@ -236,8 +241,7 @@ class PartitionManager:
             try:
                 hosted = self._create(topic, topic_id, index, registration.directory_of(self._node_id), is_new=is_new)
             except (CorruptData, OSError, KafkaError) as error:
-                self._offline.add((topic, index))
-                logger.error("log not opened: topic=%s partition=%d error=%s", topic, index, error)
+                self._note_unopened(topic, index, error, is_new=is_new)
                 return
         partition = hosted.partition
         if registration.leader == self._node_id:
@@ -254,6 +258,30 @@ class PartitionManager:
                 partition_epoch=registration.partition_epoch,
             )
         self._carry_out(hosted, effects)
+
+    def _note_unopened(self, topic: str, index: int, error: Exception, *, is_new: bool) -> None:
+        self._offline.add((topic, index))
+        if not isinstance(error, OSError) or not leaves_directory_usable(error):
+            self._postponed.pop((topic, index), None)
+        elif (topic, index) in self._postponed:
+            return
+        else:
+            self._postponed[topic, index] = is_new
+        logger.error("log not opened: topic=%s partition=%d error=%s", topic, index, error)
+
+    def try_again(self) -> None:
+        """To be called now and then: what a full disk refused may be possible now."""
+        for (topic, index), is_new in list(self._postponed.items()):
+            self._offline.discard((topic, index))
+            found = self._image.topics.by_name.get(topic)
+            registration = self._image.topics.partition(topic, index)
+            if found is not None and registration is not None and self._node_id in registration.replicas:
+                self._assign(topic, found.topic_id, index, registration, is_new=is_new)
+            if (topic, index) not in self._offline:
+                self._postponed.pop((topic, index), None)
+        unsynced, self._unsynced = self._unsynced, set()
+        for hosted in unsynced:
+            hosted.flush_again()
 
     def _create(self, topic: str, topic_id: UUID, index: int, directory_id: UUID, *, is_new: bool) -> HostedPartition:
         config = self._log_config(self._image, topic)
@@ -306,6 +334,7 @@ class PartitionManager:
     def _remove(self, topic: str, index: int, hosted: HostedPartition | None) -> None:
         """Removes the log, if there is one, and ends what waits for the partition, which nobody finds any more."""
         self._offline.discard((topic, index))
+        self._postponed.pop((topic, index), None)
         self._logs.delete(topic, index)
         if hosted is not None:
             self.complete_waiting(hosted)
@@ -328,4 +357,6 @@ class PartitionManager:
             self.complete_waiting(hosted)
 
     def _report_disk_error(self, hosted: HostedPartition, error: OSError) -> None:
+        if hosted.is_flush_due:
+            self._unsynced.add(hosted)
         self._on_disk_error(hosted.log.directory, error)

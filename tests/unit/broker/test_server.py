@@ -4,147 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from datetime import timedelta
-from random import Random
 
 import pytest
-from kio.schema.create_topics.v7.request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from kio.schema.create_topics.v7.response import CreateTopicsResponse
 from kio.schema.fetch.v18.request import FetchPartition, FetchRequest, FetchTopic
 from kio.schema.fetch.v18.response import FetchResponse
 from kio.schema.list_groups.v5.request import ListGroupsRequest
-from kio.schema.list_offsets.v11.request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from kio.schema.list_offsets.v11.response import ListOffsetsResponse
 from kio.schema.metadata.v13.request import MetadataRequest, MetadataRequestTopic
 from kio.schema.metadata.v13.response import MetadataResponse
-from kio.schema.produce.v13.request import PartitionProduceData, ProduceRequest, TopicProduceData
-from kio.schema.produce.v13.response import ProduceResponse
-from kio.schema.types import BrokerId, TopicName
-from kio.static.primitive import Records, i8, i16, i32, i32Timedelta, i64
+from kio.schema.types import TopicName
+from kio.static.primitive import i8, i32, i64
+from memory_node import MINUTE, World, create_topic, describe, end_offset, produce, run
 
-from penstock.broker.configuration.node_config import load
-from penstock.broker.server import Node
-from penstock.client.connection import Connection, connect
+from penstock.client.connection import connect
 from penstock.protocol.apis import ApiKey
 from penstock.protocol.errors import ConfigError, ErrorCode
-from penstock.protocol.records import Record, write_batch
-from penstock.storage.memory_files import MemoryFiles
-
-MINUTE = i32Timedelta.parse(timedelta(minutes=1))
-LATEST = -1
-
-
-class World:
-    """A disk, and the nodes that are started on it one after the other."""
-
-    def __init__(self, **properties: str) -> None:
-        self.files = MemoryFiles()
-        self.random = Random(7)
-        self.properties = {
-            "listeners": "PLAINTEXT://127.0.0.1:0",
-            "log.dirs": "/data",
-            **{name.replace("_", "."): value for name, value in properties.items()},
-        }
-
-    def node(self, **properties: str) -> Node:
-        changed = {name.replace("_", "."): value for name, value in properties.items()}
-        return Node(
-            load({**self.properties, **changed}),
-            self.files,
-            loop=asyncio.get_running_loop(),
-            wall_clock_ms=lambda: 1_700_000_000_000,
-            random=self.random,
-        )
-
-    @asynccontextmanager
-    async def running(self, **properties: str) -> AsyncIterator[tuple[Node, Connection]]:
-        node = self.node(**properties)
-        await node.start()
-        async with await connect("127.0.0.1", node.bound_ports["PLAINTEXT"]) as connection:
-            yield node, connection
-        await node.stop()
-
-    async def lose_power(self, node: Node) -> None:
-        """Nothing of the node gets to the disk any more, and what was not synced may be gone."""
-        self.files.crash(self.random)
-        node.parts.listeners.close()
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in others:
-            task.cancel()
-        await asyncio.wait(others)
-
-
-def run(scenario: Callable[[], Awaitable[None]]) -> None:
-    async def main() -> None:
-        async with asyncio.timeout(30):
-            await scenario()
-
-    asyncio.run(main())
-
-
-async def create_topic(connection: Connection, name: str, partition_count: int = 1, **configs: str) -> ErrorCode:
-    response = await connection.call(
-        CreateTopicsRequest(
-            topics=(
-                CreatableTopic(
-                    name=TopicName(name),
-                    num_partitions=i32(partition_count),
-                    replication_factor=i16(1),
-                    assignments=(),
-                    configs=tuple(
-                        CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()
-                    ),
-                ),
-            )
-        )
-    )
-    assert isinstance(response, CreateTopicsResponse)
-    return ErrorCode(int(response.topics[0].error_code))
-
-
-async def describe(connection: Connection, *names: str) -> MetadataResponse:
-    topics = tuple(MetadataRequestTopic(topic_id=None, name=TopicName(name)) for name in names)
-    response = await connection.call(
-        MetadataRequest(topics=topics, allow_auto_topic_creation=False, include_topic_authorized_operations=False)
-    )
-    assert isinstance(response, MetadataResponse)
-    return response
-
-
-async def produce(connection: Connection, topic: str, value: bytes, partition: int = 0) -> ErrorCode:
-    described = await describe(connection, topic)
-    batch = write_batch([Record(offset=0, timestamp_ms=0, key=None, value=value, headers=())])
-    response = await connection.call(
-        ProduceRequest(
-            transactional_id=None,
-            acks=i16(-1),
-            timeout=MINUTE,
-            topic_data=(
-                TopicProduceData(
-                    topic_id=described.topics[0].topic_id,
-                    partition_data=(PartitionProduceData(index=i32(partition), records=Records(batch)),),
-                ),
-            ),
-        )
-    )
-    assert isinstance(response, ProduceResponse)
-    return ErrorCode(int(response.responses[0].partition_responses[0].error_code))
-
-
-async def end_offset(connection: Connection, topic: str) -> int:
-    wanted = ListOffsetsPartition(partition_index=i32(0), timestamp=i64(LATEST))
-    response = await connection.call(
-        ListOffsetsRequest(
-            replica_id=BrokerId(-1),
-            isolation_level=i8(0),
-            topics=(ListOffsetsTopic(name=TopicName(topic), partitions=(wanted,)),),
-            timeout=MINUTE,
-        )
-    )
-    assert isinstance(response, ListOffsetsResponse)
-    return response.topics[0].partitions[0].offset
 
 
 def test_node_on_port_0_tells_clients_the_port_it_got() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.quorum.consensus import ConsensusFailed
-from penstock.quorum.journal import Entry, Journal, Term
+from penstock.quorum.journal import RESERVE_BYTES, Entry, Journal, Term
 from penstock.storage.memory_files import MemoryFiles
 
 FOLDER = "/quorum"
@@ -200,6 +200,20 @@ def test_power_lost_inside_a_call_keeps_what_was_promised(seed: int, skip: int) 
     _, entries = opened(files)
     # The write in flight may be there: nobody was told either way.
     assert entries in (promised, promised + attempted)
+
+
+def test_journal_goes_on_with_its_reserve_on_a_full_disk_and_takes_it_back_with_room() -> None:
+    files, journal = fresh()
+    promised = append(journal, 1)
+    journal.keep_reserve()
+    assert files.size(f"{FOLDER}/reserve") == RESERVE_BYTES
+    files.capacity_bytes = files.total_bytes(FOLDER) - files.free_bytes(FOLDER)
+    promised += append(journal, 5)
+    assert not files.exists(f"{FOLDER}/reserve")
+    files.capacity_bytes += 2 * RESERVE_BYTES
+    promised += append(journal, 1)
+    assert files.exists(f"{FOLDER}/reserve")
+    assert opened(files)[1] == promised
 
 
 def test_a_full_disk_promises_nothing_and_loses_nothing() -> None:

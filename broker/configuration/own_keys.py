@@ -1,0 +1,21 @@
+"""The few configuration keys that Apache Kafka does not have. They are told at start only, and described nowhere else.
+
+log.dir.reserve.bytes   of the disk of each log directory this much is kept free of records, so that what must go on
+                        (the metadata journal, checkpoints) has room when producers filled the rest. -1: 64 MiB, or
+                        a tenth of the disk where that is less. 0: records may fill the disk.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from ...quorum.configs.definition import ConfigType
+
+
+class OwnKey(NamedTuple):
+    default: str
+    type: ConfigType
+
+
+LOG_DIR_RESERVE_BYTES: Final = "log.dir.reserve.bytes"
+OWN_KEYS: Final[Mapping[str, OwnKey]] = MappingProxyType({LOG_DIR_RESERVE_BYTES: OwnKey("-1", ConfigType.LONG)})

@@ -1,0 +1,45 @@
+"""What closing a log writes, and what the checkpoints are to say of one."""
+
+from .checkpoints import RECOVERY_POINTS
+from .disk_errors import is_no_room
+from .log import Log
+from .log_directory import LogDirectory
+
+
+def recovery_point_to_checkpoint(directory: LogDirectory, log: Log) -> int:
+    """What `recovery-point-offset-checkpoint` is to say of `log`."""
+    if log.damage is None:
+        return log.recovery_point
+    # It must be found damaged again: what is lost was synced, not torn.
+    return directory.checkpointed[RECOVERY_POINTS].get((log.topic, log.partition), log.recovery_point)
+
+
+def start_offset_to_checkpoint(log: Log) -> int | None:
+    """What `log-start-offset-checkpoint` is to say of `log`: nothing when it begins with its first segment.
+
+    Nothing either before its folder is synced (housekeeping soon does): a loss of power could take the log, and a new
+    one would not begin there.
+    """
+    return (
+        log.log_start_offset if log.log_start_offset > log.first_segment_base_offset and log.is_folder_synced else None
+    )
+
+
+def close_logs(logs: list[Log]) -> None:
+    """In the executor. A log that has no room for what `close` writes does not keep the others from being synced; the
+    OSError comes at the end then.
+    """
+    refusal: OSError | None = None
+    for log in logs:
+        try:
+            # One without a batch has nothing to lose but its folder, which is made anew; so idle ones cost no sync.
+            if log.log_end_offset > 0:
+                log.flush()
+            log.close()
+        except OSError as error:
+            if not is_no_room(error):
+                raise
+            refusal = error
+            log.close_files()
+    if refusal is not None:
+        raise refusal

@@ -1,0 +1,72 @@
+"""Real clients for tests of faults: one record without retries, topics, and waiting for a condition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from random import Random
+
+from confluent_kafka import KafkaError, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.cimpl import NewTopic
+
+from penstock.chaos.cluster import LocalCluster
+from penstock.chaos.faults.node_faults import NodeFaults
+from penstock.chaos.workloads.numbered_records import NumberedRecords
+from penstock.client import clock
+
+DEADLINE_S = 60.0
+ACKNOWLEDGED = "acknowledged"
+
+
+def faulty_cluster(folder: Path, properties: Mapping[str, str] | None = None) -> tuple[LocalCluster, NodeFaults]:
+    """One node, not started yet, and what can be made to fail in it."""
+    cluster = LocalCluster(folder, properties=properties)
+    return cluster, NodeFaults(cluster.nodes[1])
+
+
+def numbered(
+    cluster: LocalCluster, topic: str, *, partitions: int = 2, seed: int = 1, value_bytes: int = 100
+) -> NumberedRecords:
+    return NumberedRecords(
+        cluster.bootstrap, topic, partitions=partitions, random=Random(seed), value_bytes=value_bytes
+    )
+
+
+def create_topic(cluster: LocalCluster, topic: str, *, partitions: int = 2, **config: str) -> None:
+    """Config keys with underscores for dots."""
+    named = {name.replace("_", "."): value for name, value in config.items()}
+    new = NewTopic(topic, partitions, 1, config=named)
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    admin.create_topics([new])[topic].result(DEADLINE_S)
+
+
+def delete_topic(cluster: LocalCluster, topic: str) -> None:
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    admin.delete_topics([topic])[topic].result(DEADLINE_S)
+
+
+def end_offset(cluster: LocalCluster, topic: str, partition: int = 0) -> int:
+    """By ListOffsets."""
+    wanted = TopicPartition(topic, partition)
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    return int(admin.list_offsets({wanted: OffsetSpec.latest()})[wanted].result(DEADLINE_S).offset)
+
+
+def produce_once(cluster: LocalCluster, topic: str, *, partition: int = 0, value: bytes = b"once" * 1000) -> str:
+    """`ACKNOWLEDGED`, or the name of the error that one record without retries is answered with."""
+    outcome: list[str] = []
+
+    def on_delivery(error: KafkaError | None, message: Message) -> None:
+        outcome.append(ACKNOWLEDGED if error is None else str(error.name()))
+
+    producer = Producer(
+        {"bootstrap.servers": cluster.bootstrap, "retries": 0, "message.timeout.ms": 30_000, "log_level": 0}
+    )
+    producer.produce(topic, value, partition=partition, on_delivery=on_delivery)
+    producer.flush(DEADLINE_S)
+    return outcome[0]
+
+
+def wait_for(condition: Callable[[], bool], what: str, *, timeout_s: float = DEADLINE_S) -> None:
+    assert clock.wait_until(condition, timeout_s=timeout_s, interval_s=0.05), f"not within {timeout_s:g} s: {what}"
