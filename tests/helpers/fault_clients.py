@@ -33,10 +33,10 @@ def numbered(
     )
 
 
-def create_topic(cluster: LocalCluster, topic: str, *, partitions: int = 2, **config: str) -> None:
-    """Config keys with underscores for dots."""
-    named = {name.replace("_", "."): value for name, value in config.items()}
-    new = NewTopic(topic, partitions, 1, config=named)
+def create_topic(
+    cluster: LocalCluster, topic: str, *, partitions: int = 2, config: Mapping[str, str] | None = None
+) -> None:
+    new = NewTopic(topic, partitions, 1, config=dict(config or {}))
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
     admin.create_topics([new])[topic].result(DEADLINE_S)
 
