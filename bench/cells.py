@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 from .target import Target
+from .workloads.crowd import crowd
 from .workloads.memory import memory
 from .workloads.prepared import prepared
 from .workloads.single import single
@@ -19,6 +20,8 @@ from .workloads.topic import topic
 Values = Mapping[str, float | None]
 
 SIZES: Final = {"100B": 100, "1KiB": 1024}
+CROWD: Final = 2_000
+CROWD_PRODUCERS: Final = 200
 _QUICK_PART: Final = 4
 """A quick run does a fourth of each load."""
 
@@ -62,6 +65,7 @@ def cells(*, is_quick: bool) -> tuple[Cell, ...]:
             run=lambda target: single(target, records=4_000 // part),
         ),
         *(_tiny(in_flight, count // part) for in_flight, count in ((1, 20_000), (5, 40_000), (50, 60_000))),
+        *(_crowd(readers, 12 // part) for readers in (0, 50)),
         Cell(
             name="topic/1000",
             title="a topic of 1,000 partitions created",
@@ -94,20 +98,32 @@ def warm_up(target: Target, *, is_quick: bool) -> None:
         single(target, records=1_000 // part)
 
 
+def _spaced(size: str) -> str:
+    return size.replace("B", " B").replace("Ki B", " KiB")
+
+
 def _stream(size: str, batching: str, partitions: int, records: int) -> Cell:
     def run(target: Target) -> Values:
         return stream(target, size_bytes=SIZES[size], batching=batching, partitions=partitions, records=records)
 
     plural = "1 partition" if partitions == 1 else f"{partitions:,} partitions"
-    how = {"default": "default batching", "large": "large batches", "lz4": "lz4"}[batching]
-    return Cell(name=f"stream/{size}/{batching}/{partitions}", title=f"librdkafka, {size}, {how}, {plural}", run=run)
+    how = {"default": "default", "large": "large batches", "lz4": "lz4"}[batching]
+    return Cell(name=f"stream/{size}/{batching}/{partitions}", title=f"{_spaced(size)}, {how}, {plural}", run=run)
 
 
 def _prepared(size: str, records: int) -> Cell:
     def run(target: Target) -> Values:
         return prepared(target, size_bytes=SIZES[size], partitions=6, records=records)
 
-    return Cell(name=f"prepared/{size}", title=f"prepared requests, {size}, 16 KiB batches, 6 partitions", run=run)
+    return Cell(name=f"prepared/{size}", title=f"{_spaced(size)}, prepared requests, 6 partitions", run=run)
+
+
+def _crowd(readers: int, seconds: int) -> Cell:
+    def run(target: Target) -> Values:
+        return crowd(target, clients=CROWD, producers=CROWD_PRODUCERS, readers=readers, seconds=seconds)
+
+    also = f", {readers} read all" if readers else ""
+    return Cell(name=f"crowd/{readers}", title=f"{CROWD:,} clients connected, {CROWD_PRODUCERS} produce{also}", run=run)
 
 
 def _tiny(in_flight: int, requests: int) -> Cell:

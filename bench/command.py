@@ -13,12 +13,16 @@ from pathlib import Path
 
 import click
 
+from ..chaos.cluster_options import sentences
+from ..chaos.foreground import stop_signals_interrupt
 from ..client import clock
-from ..client.bootstrap import DEFAULT_BOOTSTRAP, ENVIRONMENT_VARIABLE
+from ..client.addresses import parse_addresses
+from ..client.bootstrap import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT_S, ENVIRONMENT_VARIABLE, Bootstrap
 from ..client.terminal import print_json, print_table, say
 from .anchor.jars import JarsUnavailableError, install
-from .cells import cells, chosen, warm_up
+from .cells import Cell, cells, chosen, warm_up
 from .local_targets import kafka, penstock
+from .plot import draw
 from .report import columns, fields, markdown, preamble, rows
 from .results import Observation, Results
 from .rounds import measure
@@ -53,7 +57,13 @@ from .usage import load_average
 @click.option(
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
-    help="A folder for results.json and results.md.",
+    help="A folder for results.json, results.md and, side by side, results.svg.",
+)
+@click.option(
+    "--from",
+    "earlier",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A results.json: print and draw it again, measure nothing.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the results as one JSON object.")
 @click.option("--list", "is_listing", is_flag=True, help="Print the names of the cells and measure nothing.")
@@ -66,6 +76,7 @@ def bench(
     is_quick: bool,
     output: Path | None,
     as_json: bool,
+    earlier: Path | None,
     is_listing: bool,
 ) -> None:
     """Measure a cluster that speaks the Kafka protocol.
@@ -77,50 +88,57 @@ def bench(
     if is_listing:
         print_table(("cell", "what"), ((cell.name, cell.title) for cell in wanted))
         return
-    if not wanted:
-        raise click.UsageError(f"There is no cell {', '.join(patterns)}; --list prints them.")
-    _allow_many_connections()
-    start_s = clock.monotonic_s()
-    started = datetime.fromtimestamp(clock.now_ms() / 1000, UTC).isoformat(timespec="seconds")
-    with _targets(bootstrap, pids, side_by_side) as targets:
-        for target in targets:
-            say(f"{target.name} {target.version}: {target.bootstrap}, warming up")
-            warm_up(target, is_quick=is_quick)
-        observations = measure(targets, wanted, rounds, _tell)
-        results = Results(
-            started=started,
-            seconds=clock.monotonic_s() - start_s,
-            is_quick=is_quick,
-            rounds=rounds,
-            machine=_machine(),
-            targets={
-                target.name: {
-                    "version": target.version,
-                    "bootstrap": target.bootstrap,
-                    "settings": dict(target.settings),
-                }
-                for target in targets
-            },
-            cells={cell.name: cell.title for cell in wanted},
-            observations=observations,
-        )
+    if earlier is not None:
+        results = _read(earlier)
+    else:
+        wanted = tuple(cell for cell in wanted if side_by_side or not cell.needs_node)
+        if not wanted:
+            raise click.UsageError(f"There is nothing to measure as {', '.join(patterns)}; --list prints all names.")
+        _allow_many_connections()
+        with stop_signals_interrupt(), sentences(), _targets(bootstrap, pids, side_by_side) as targets:
+            results = _measure(targets, wanted, rounds, is_quick)
     if as_json:
         print_json(asdict(results))
     else:
         _print(results)
     if output is not None:
-        output.mkdir(parents=True, exist_ok=True)
-        (output / "results.json").write_text(results.to_json())
-        (output / "results.md").write_text(markdown(results))
-        say(f"Written: {output}/results.json, results.md")
+        _write(results, output)
     if results.errors:
-        raise click.ClickException(f"{len(results.errors)} of {len(observations)} measurements failed.")
+        raise click.ClickException(f"{len(results.errors)} of {len(results.observations)} measurements failed.")
+
+
+def _measure(targets: Sequence[Target], wanted: Sequence[Cell], rounds: int, is_quick: bool) -> Results:
+    start_s = clock.monotonic_s()
+    started = datetime.fromtimestamp(clock.now_ms() / 1000, UTC).isoformat(timespec="seconds")
+    for target in targets:
+        say(f"warming up {target.name} {target.version}")
+        warm_up(target, is_quick=is_quick)
+    observations = measure(targets, wanted, rounds, _tell)
+    return Results(
+        started=started,
+        seconds=clock.monotonic_s() - start_s,
+        is_quick=is_quick,
+        rounds=rounds,
+        machine=_machine(),
+        targets={
+            target.name: {"version": target.version, "bootstrap": target.bootstrap, "settings": dict(target.settings)}
+            for target in targets
+        },
+        cells={cell.name: cell.title for cell in wanted},
+        observations=observations,
+    )
 
 
 @contextmanager
 def _targets(bootstrap: str, pids: Sequence[int], side_by_side: bool) -> Iterator[tuple[Target, ...]]:
     if not side_by_side:
-        yield (Target(name=bootstrap, bootstrap=bootstrap, pids=tuple(pids)),)
+        try:
+            asked = Bootstrap(addresses=parse_addresses(bootstrap), timeout_s=DEFAULT_TIMEOUT_S, properties={})
+        except ValueError as error:
+            raise click.UsageError(str(error)) from error
+        asked.check_reachable()
+        with asked.sentences():
+            yield (Target(name=bootstrap, bootstrap=bootstrap, pids=tuple(pids)),)
         return
     try:
         brokers = (penstock(), kafka(install()))
@@ -149,18 +167,29 @@ def _print(results: Results) -> None:
     print_table(("cell", "measure", *columns(results)), table)
 
 
+def _read(path: Path) -> Results:
+    try:
+        return Results.from_json(path.read_text())
+    except ValueError as error:
+        raise click.ClickException(f"{path}: {error}") from error
+
+
+def _write(results: Results, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "results.json").write_text(results.to_json())
+    (folder / "results.md").write_text(markdown(results))
+    names = ["results.json", "results.md"]
+    if len(results.targets) > 1:
+        (folder / "results.svg").write_text(draw(results))
+        names.append("results.svg")
+    say(f"Written to {folder}: {', '.join(names)}")
+
+
 def _machine() -> dict[str, str]:
-    models = (
-        (
-            line.partition(":")[2].strip()
-            for line in Path("/proc/cpuinfo").read_text().splitlines()
-            if "model name" in line
-        )
-        if Path("/proc/cpuinfo").exists()
-        else iter(())
-    )
+    described = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
+    models = [line.partition(":")[2].strip() for line in described.splitlines() if line.startswith("model name")]
     return {
-        "processor": f"{next(models, platform.machine())} ({os.cpu_count()} cores)",
+        "processor": f"{models[0] if models else platform.machine()} ({os.cpu_count()} cores)",
         "system": f"{platform.system()} {platform.release()}",
         "Python": platform.python_version(),
         "load at the end": f"{load_average():.1f}",

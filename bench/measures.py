@@ -52,8 +52,8 @@ def _throughput(verb: str) -> tuple[Measure, ...]:
 
 
 MEASURES: Final[Sequence[Measure]] = (
-    Measure(name="startup_s", title="process start to first acknowledged record", unit="s"),
-    Measure(name="listening_s", title="process start to first answer", unit="s"),
+    Measure(name="startup_s", title="start to first acknowledged record", unit="s"),
+    Measure(name="listening_s", title="start to first answer", unit="s"),
     Measure(name="startup_cpu_s", title="CPU until the first record", unit="s"),
     Measure(name="idle_mib", title="resident memory, idle", unit="MiB"),
     *_throughput("produce"),
@@ -66,6 +66,7 @@ MEASURES: Final[Sequence[Measure]] = (
     *_quantiles("request", "request"),
     *_quantiles("crowd_acknowledged", "acknowledged"),
     *_quantiles("crowd_delivered", "delivered"),
+    Measure(name="crowd_connect_s", title="all connected", unit="s"),
     Measure(name="crowd_broker_cores", title="broker CPU", unit="cores"),
     Measure(name="crowd_mib", title="resident memory", unit="MiB"),
     Measure(name="create_s", title="created", unit="s"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from .measures import MEASURES, Goal, goals_of
@@ -96,10 +96,15 @@ def _judged(goal: Goal, ratio: float | None, own: Spread | None) -> float | None
     return None if own is None else own.median
 
 
+def short(number: float, like: float | None = None) -> str:
+    """Three digits or more; with as many decimals as the number `like` would get."""
+    size = abs(number if like is None else like)
+    digits = 0 if size >= 100 else 1 if size >= 10 else 2 if size >= 1 else 3
+    return f"{number:,.{digits}f}"
+
+
 def _spread(spread: Spread | None) -> str:
     if spread is None:
         return ""
-    numbers: Sequence[float] = (spread.median, spread.least, spread.most)
-    digits = 0 if abs(spread.median) >= 100 else 1 if abs(spread.median) >= 10 else 2 if abs(spread.median) >= 1 else 3
-    median, least, most = (f"{number:,.{digits}f}" for number in numbers)
+    median, least, most = (short(number, spread.median) for number in (spread.median, spread.least, spread.most))
     return median if least == most == median else f"{median} ({least}–{most})"

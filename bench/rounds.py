@@ -11,6 +11,7 @@ import click
 from confluent_kafka import KafkaException
 
 from ..chaos.errors import ClusterError
+from ..client.terminal import say
 from .cells import Cell
 from .results import Observation
 from .target import Target
@@ -22,9 +23,24 @@ def measure(
 ) -> tuple[Observation, ...]:
     """Measure everything; `tell` hears of each observation as it is made.
 
-    A cell that fails is an observation without values: what the others found is not lost with it.
+    A cell that fails is an observation without values: what the others found is not lost with it. Nor is it by Ctrl-C,
+    which ends the measuring early.
     """
-    observations = []
+    observations: list[Observation] = []
+    try:
+        _measure_into(observations, targets, cells, rounds, tell)
+    except KeyboardInterrupt:
+        say(f"Stopped after {len(observations)} measurements.")
+    return tuple(observations)
+
+
+def _measure_into(
+    observations: list[Observation],
+    targets: Sequence[Target],
+    cells: Sequence[Cell],
+    rounds: int,
+    tell: Callable[[Observation], None],
+) -> None:
     for number in range(rounds):
         for place, cell in enumerate(cells):
             order = targets if (number + place) % 2 == 0 else targets[::-1]
@@ -34,7 +50,6 @@ def measure(
                 observation = _observe(cell, target, number)
                 observations.append(observation)
                 tell(observation)
-    return tuple(observations)
 
 
 def _observe(cell: Cell, target: Target, number: int) -> Observation:

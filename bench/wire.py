@@ -30,7 +30,7 @@ _INT = Struct(">i")
 _SHORT = Struct(">h")
 _PRODUCE_PARTITION = Struct(">ihqqqih")
 _FETCH_PARTITION = Struct(">ihqqqii")
-_RECORDS_SIZE = Struct(">i")
+_OFFSET = Struct(">q")
 _BATCH_START = Struct(">qi")
 _LAST_OFFSET_DELTA_AT: Final = 23
 _BATCH_LENGTH_OVERHEAD: Final = 12
@@ -50,6 +50,10 @@ def frame(key: int, version: int, body: bytes) -> bytes:
     """A request with its size in front. The correlation id is 0: answers come in order."""
     rest = Struct(">hhi").pack(key, version, 0) + text(_CLIENT_ID) + body
     return _INT.pack(len(rest)) + rest
+
+
+API_VERSIONS_FRAME: Final = frame(18, 0, b"")
+"""What every client says first."""
 
 
 def batch(values: Sequence[bytes]) -> bytes:
@@ -83,6 +87,11 @@ class ProduceFrame:
             tuple(first + index * _PRODUCE_PARTITION.size + _INT.size for index in range(len(parts))),
         )
 
+    def first_offset(self, answer: bytes | bytearray | memoryview) -> int:
+        """What the first partition's batch got; raises RequestRefusedError."""
+        self.check(answer)
+        return int(_OFFSET.unpack_from(answer, self.error_places[0] + _SHORT.size)[0])
+
     def check(self, answers: bytes | bytearray | memoryview) -> None:
         """Raises RequestRefusedError unless these whole answers, one behind the other, all say that it went well."""
         for place in self.error_places:
@@ -102,13 +111,17 @@ class Socket:
     def __init__(self, address: tuple[str, int]) -> None:
         self._socket = socket.create_connection(address, timeout=ANSWER_TIMEOUT_S)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._received = bytearray(64 * 1024)
+        self._received = bytearray(4 * 1024)
 
     def __enter__(self) -> Socket:
         return self
 
     def __exit__(self, *_error: object) -> None:
         self._socket.close()
+
+    def fileno(self) -> int:
+        """For a selector."""
+        return self._socket.fileno()
 
     def send(self, data: bytes) -> None:
         """All of it."""
@@ -175,8 +188,8 @@ def next_offsets(topic: str, answer: memoryview | bytes) -> dict[int, int]:
         position += _FETCH_PARTITION.size
         if code or error or aborted > 0:
             raise RequestRefusedError(f"a prepared Fetch request was answered with error code {code or error}")
-        (size,) = _RECORDS_SIZE.unpack_from(answer, position)
-        position += _RECORDS_SIZE.size
+        (size,) = _INT.unpack_from(answer, position)
+        position += _INT.size
         end = position + max(size, 0)
         offset = _end_offset(answer, position, end)
         if offset is not None:

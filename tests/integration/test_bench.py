@@ -1,0 +1,57 @@
+"""Every load of `penstock bench`, made small, does what it says on a real broker."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+from click.testing import Result
+
+from penstock.bench.cells import Values
+from penstock.bench.local_targets import penstock as local_penstock
+from penstock.bench.target import Target
+from penstock.bench.workloads.crowd import crowd
+from penstock.bench.workloads.prepared import prepared
+from penstock.bench.workloads.single import single
+from penstock.bench.workloads.startup import startup
+from penstock.bench.workloads.stream import BATCHING, stream
+from penstock.bench.workloads.tiny import tiny
+from penstock.bench.workloads.topic import topic
+
+LOADS: dict[str, Callable[[Target], Values]] = {
+    "prepared": lambda target: prepared(target, size_bytes=100, partitions=3, records=5_000),
+    "single": lambda target: single(target, records=20),
+    "tiny, one by one": lambda target: tiny(target, in_flight=1, requests=50),
+    "tiny, pipelined": lambda target: tiny(target, in_flight=5, requests=52),
+    "crowd": lambda target: crowd(target, clients=30, producers=10, readers=0, seconds=1),
+    "crowd with readers": lambda target: crowd(target, clients=30, producers=10, readers=5, seconds=1),
+    "topic": lambda target: topic(target, partitions=10),
+    **{
+        f"stream, {batching}": lambda target, batching=batching: stream(  # type: ignore[misc]
+            target, size_bytes=100, batching=batching, partitions=3, records=20_500
+        )
+        for batching in BATCHING
+    },
+}
+
+
+@pytest.mark.parametrize("load", LOADS)
+def test_load_is_carried_and_measured(bootstrap: str, load: str) -> None:
+    found = LOADS[load](Target(name="it", bootstrap=bootstrap))
+    times = [value for name, value in found.items() if name.endswith(("_s", "_ms")) and "cpu" not in name]
+    assert times
+    assert all(value is not None and value > 0 for value in times), found
+
+
+def test_a_fresh_node_is_started_and_its_memory_read() -> None:
+    with local_penstock().fresh_node() as node:
+        assert not node.is_running
+    found = startup(Target(name="it", bootstrap="", fresh_node=local_penstock().fresh_node))
+    assert all(value is not None and value > 0 for value in found.values()), found
+
+
+def test_command_measures_any_cluster(bootstrap: str, penstock: Callable[..., Result]) -> None:
+    printed = penstock("bench", "--bootstrap", bootstrap, "--quick", "--rounds", 1, "--only", "topic", "--json").stdout
+    (observation,) = json.loads(printed)["observations"]
+    assert (observation["cell"], observation["error"]) == ("topic/1000", None)

@@ -1,0 +1,117 @@
+"""Results: kept, judged, told and drawn."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+
+from penstock.bench.cells import cells, chosen
+from penstock.bench.measures import GOALS, MEASURES, goals_of
+from penstock.bench.payloads import POOL_SIZE, values
+from penstock.bench.plot import draw
+from penstock.bench.quantiles import latencies
+from penstock.bench.report import markdown, rows
+from penstock.bench.results import Observation, Results
+from penstock.protocol.compression import Compression, compress
+
+
+def observation(
+    target: str, number: int, cell: str = "tiny/5", error: str | None = None, **values: float
+) -> Observation:
+    return Observation(cell=cell, target=target, round=number, values=values, error=error)
+
+
+def results(*observations: Observation, targets: tuple[str, ...] = ("ours", "theirs")) -> Results:
+    return Results(
+        started="2026-01-01T00:00:00+00:00",
+        seconds=60.0,
+        is_quick=False,
+        rounds=3,
+        machine={"processor": "one"},
+        targets={name: {"version": "1"} for name in targets},
+        cells={cell.name: cell.title for cell in cells(is_quick=False)},
+        observations=observations,
+    )
+
+
+THREE_ROUNDS = [
+    observation(target, number, requests_per_s=value, broker_cpu_us_per_request=cpu)
+    for target, series in {
+        "ours": ((900.0, 9.0), (300.0, 10.0), (600.0, 30.0)),
+        "theirs": ((100.0, 20.0), (200.0, 15.0), (250.0, 10.0)),
+    }.items()
+    for number, (value, cpu) in enumerate(series)
+]
+
+
+def test_ratio_is_that_of_the_medians() -> None:
+    assert results(*THREE_ROUNDS).ratio("tiny/5", "requests_per_s") == 3.0
+
+
+def test_results_are_read_as_they_were_written() -> None:
+    found = results(*THREE_ROUNDS, observation("ours", 1, "single", error="gone"))
+    again = Results.from_json(found.to_json())
+    assert again.to_json() == found.to_json()
+    assert again.errors == found.errors
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 99}'])
+def test_something_else_is_refused_in_a_sentence(text: str) -> None:
+    with pytest.raises(ValueError, match="not results of this program"):
+        Results.from_json(text)
+
+
+def test_goal_stands_beside_the_ratio_and_says_whether_it_holds() -> None:
+    judged = {row.measure: (row.ratio, row.goal, row.holds) for row in rows(results(*THREE_ROUNDS))}
+    assert judged["requests, 1/s"] == ("3.00×", "≥ 2×", "yes")
+    assert judged["broker CPU a request, µs"] == ("0.67×", "≤ 0.5×", "no")
+
+
+def test_failure_is_told() -> None:
+    assert "the broker closed the connection" in markdown(
+        results(*THREE_ROUNDS, observation("ours", 2, "single", error="the broker closed the connection"))
+    )
+
+
+def test_one_cluster_alone_has_no_ratio_and_no_goal() -> None:
+    alone = [item for item in THREE_ROUNDS if item.target == "ours"]
+    assert {(row.ratio, row.goal) for row in rows(results(*alone, targets=("ours",)))} == {("", "")}
+
+
+def test_picture_holds_every_ratio_of_a_cell() -> None:
+    texts = [element.text for element in ElementTree.fromstring(draw(results(*THREE_ROUNDS))).iter() if element.text]
+    assert {"3.00×", "0.67×"} <= set(texts)
+
+
+def test_every_goal_is_for_a_cell_and_a_measure_that_are_there() -> None:
+    names = [cell.name for cell in cells(is_quick=True)]
+    reached = {goal for name in names for measure in MEASURES for goal in goals_of(name, measure.name)}
+    assert reached == set(GOALS)
+
+
+@pytest.mark.parametrize(
+    ("patterns", "expected"),
+    [
+        (("tiny",), ["tiny/1", "tiny/5", "tiny/50"]),
+        (("tiny/5",), ["tiny/5"]),
+        (("*/1000",), ["stream/1KiB/default/1000", "stream/100B/default/1000", "topic/1000"]),
+        (("nothing",), []),
+    ],
+)
+def test_cells_are_chosen_by_name_branch_or_pattern(patterns: tuple[str, ...], expected: list[str]) -> None:
+    assert [cell.name for cell in chosen(cells(is_quick=True), patterns)] == expected
+
+
+@pytest.mark.parametrize("size", [100, 1024])
+def test_values_have_their_size_and_are_neither_noise_nor_constant(size: int) -> None:
+    pool = values(size)
+    assert {len(value) for value in pool} == {size}
+    assert len(set(pool)) == POOL_SIZE
+    whole = b"".join(pool[:100])
+    assert 0.3 < len(compress(Compression.LZ4, whole)) / len(whole) < 0.75
+
+
+def test_quantiles_are_times_that_were_measured() -> None:
+    found = latencies("it", [1_000_000 * number for number in range(1000, 0, -1)])
+    assert found == {"it_p50_ms": 501, "it_p95_ms": 951, "it_p99_ms": 991, "it_p999_ms": 1000}
