@@ -200,6 +200,7 @@ def test_clock_that_jumps_and_comes_back_deletes_and_repeats_nothing(
     faulty.check()
 
 
+@pytest.mark.timeout(120 + 15 * ROUNDS)
 def test_node_in_random_trouble_loses_nothing_acknowledged(faulty: Faulty) -> None:
     seed = int(os.environ.get("PENSTOCK_TEST_SEED", "0")) or random.SystemRandom().randrange(1, 2**31)
     sys.stdout.write(

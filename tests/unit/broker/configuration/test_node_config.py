@@ -184,3 +184,14 @@ def test_several_listeners_have_names_and_addresses_of_their_own() -> None:
 def test_connection_limits_of_single_hosts_are_read() -> None:
     config = load({"max.connections.per.ip.overrides": "127.0.0.1:3, ::1:4", "max.connections.per.ip": "0"})
     assert config.max_connections_per_ip_overrides == {"127.0.0.1": 3, "::1": 4}
+
+
+def test_reserve_of_a_disk_is_a_number_of_bytes_or_left_to_its_size() -> None:
+    assert load({}).log_dir_reserve_bytes == -1
+    config = load({"log.dir.reserve.bytes": "0"})
+    assert config.log_dir_reserve_bytes == 0
+    assert config.warnings == ()
+    with pytest.raises(ConfigError, match="is -2, but it is a number of bytes, or -1"):
+        load({"log.dir.reserve.bytes": "-2"})
+    with pytest.raises(ConfigError, match="Invalid value much for configuration"):
+        load({"log.dir.reserve.bytes": "much"})
