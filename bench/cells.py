@@ -10,6 +10,7 @@ from typing import Final
 from .target import Target
 from .workloads.crowd import crowd
 from .workloads.memory import memory
+from .workloads.partitions import partitions
 from .workloads.prepared import prepared
 from .workloads.single import single
 from .workloads.startup import startup
@@ -35,6 +36,8 @@ class Cell:
     run: Callable[[Target], Values]
     needs_node: bool = False
     """Whether it starts a node of its own, which is only possible here."""
+    is_extra: bool = False
+    """Whether it is measured only when its name is given in full: it takes minutes."""
 
 
 def cells(*, is_quick: bool) -> tuple[Cell, ...]:
@@ -71,19 +74,24 @@ def cells(*, is_quick: bool) -> tuple[Cell, ...]:
             title="a topic of 1,000 partitions created",
             run=lambda target: topic(target, partitions=1000),
         ),
+        _partitions(1000),
+        _partitions(10_000),
         Cell(name="memory", title="memory after the load", run=memory),
     )
 
 
 def chosen(all_cells: Sequence[Cell], patterns: Sequence[str]) -> tuple[Cell, ...]:
-    """Those whose name is, begins with, or matches one of the patterns; all without any."""
+    """Those whose name is, begins with, or matches one of the patterns; without any, all that are not extra."""
     return tuple(
         cell
         for cell in all_cells
-        if not patterns
-        or any(
-            cell.name == pattern or cell.name.startswith(f"{pattern}/") or fnmatchcase(cell.name, pattern)
-            for pattern in patterns
+        if cell.name in patterns
+        or (
+            not cell.is_extra
+            and (
+                not patterns
+                or any(cell.name.startswith(f"{pattern}/") or fnmatchcase(cell.name, pattern) for pattern in patterns)
+            )
         )
     )
 
@@ -124,6 +132,16 @@ def _crowd(readers: int, seconds: int) -> Cell:
 
     also = f", {readers} read all" if readers else ""
     return Cell(name=f"crowd/{readers}", title=f"{CROWD:,} clients connected, {CROWD_PRODUCERS} produce{also}", run=run)
+
+
+def _partitions(count: int) -> Cell:
+    return Cell(
+        name=f"partitions/{count}",
+        title=f"a node with {count:,} partitions",
+        run=lambda target: partitions(target, count=count),
+        needs_node=True,
+        is_extra=count > 1000,
+    )
 
 
 def _tiny(in_flight: int, requests: int) -> Cell:

@@ -45,7 +45,7 @@ _LISTED: Final = frozenset(
         *("startup_s", "idle_mib", "loaded_mib", "serving_s", "requests_per_s", "broker_cpu_us_per_request"),
         *(f"{what}_{quantile}_ms" for what in ("acknowledged", "end_to_end") for quantile in ("p50", "p99", "p999")),
         *(f"crowd_{what}_{quantile}_ms" for what in ("acknowledged", "delivered") for quantile in ("p50", "p99")),
-        *("crowd_broker_cores", "crowd_mib"),
+        *("crowd_broker_cores", "crowd_mib", "kib_per_partition", "restart_s", "kill_restart_s"),
     }
 )
 
@@ -56,7 +56,8 @@ _HEADS: Final = {
     "single": "Single records, linger.ms=0",
     "tiny": "Requests of one record of 100 B",
     "crowd": "2,000 connected clients, 200 produce",
-    "topic": "A topic of 1,000 partitions",
+    "topic": "1,000 partitions",
+    "partitions": "1,000 partitions",
 }
 
 

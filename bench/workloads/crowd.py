@@ -26,6 +26,8 @@ from ..usage import measured, resident_mib
 from ..wire import API_VERSIONS_FRAME, ProduceFrame, Socket, batch, fetch_frame, next_offsets
 
 VALUE_BYTES: Final = 100
+ARRIVALS: Final = 40
+"""How many connect at a time. Apache Kafka has 50 wait to be accepted; who comes later tries again after a second."""
 _NS: Final = 1_000_000_000
 _DRAIN_NS: Final = 30 * _NS
 """How long the last answers may take."""
@@ -36,11 +38,9 @@ def crowd(target: Target, *, clients: int, producers: int, readers: int, seconds
     with new_topic(target, 1) as topic, ExitStack() as stack:
         (address,) = leaders(target, topic)
         start_s = clock.monotonic_s()
-        everybody = [stack.enter_context(Socket(address)) for _ in range(clients)]
-        for member in everybody:
-            member.send(API_VERSIONS_FRAME)
-        for member in everybody:
-            member.receive_answer()
+        everybody: list[Socket] = []
+        while len(everybody) < clients:
+            everybody.extend(_arrive(stack, address, min(ARRIVALS, clients - len(everybody))))
         connect_s = clock.monotonic_s() - start_s
         meeting = _Meeting(topic, everybody[:producers], everybody[producers : producers + readers])
         meeting.run(1)
@@ -58,6 +58,16 @@ def crowd(target: Target, *, clients: int, producers: int, readers: int, seconds
         "crowd_mib": crowd_mib if target.pids else None,
         "others_cores": usage.others_cores,
     }
+
+
+def _arrive(stack: ExitStack, address: tuple[str, int], count: int) -> list[Socket]:
+    """Some connect, and each is answered before the next come."""
+    arrived = [stack.enter_context(Socket(address)) for _ in range(count)]
+    for member in arrived:
+        member.send(API_VERSIONS_FRAME)
+    for member in arrived:
+        member.receive_answer()
+    return arrived
 
 
 class _Meeting:

@@ -95,7 +95,9 @@ def test_every_goal_is_for_a_cell_and_a_measure_that_are_there() -> None:
     [
         (("tiny",), ["tiny/1", "tiny/5", "tiny/50"]),
         (("tiny/5",), ["tiny/5"]),
-        (("*/1000",), ["stream/1KiB/default/1000", "stream/100B/default/1000", "topic/1000"]),
+        (("*/1000",), [*(f"stream/{size}/default/1000" for size in ("1KiB", "100B")), "topic/1000", "partitions/1000"]),
+        (("partitions",), ["partitions/1000"]),
+        (("partitions/10000",), ["partitions/10000"]),
         (("nothing",), []),
     ],
 )
