@@ -8,7 +8,7 @@ need() { # a program, and the package that has it
     command -v "$1" > /dev/null || packages="$packages $2"
 }
 need kcat kcat
-need java default-jre-headless
+need javac default-jdk-headless
 need mvn maven
 need gcc gcc
 need g++ g++

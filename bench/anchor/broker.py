@@ -94,7 +94,7 @@ class AnchorCluster:
             check_free(node.port)
             check_free(controller_port)
             node.write_properties(self._settings(node, controller_port))
-            self._format(node)
+            format_node(self._jars, node)
 
     def stop(self, *, timeout_s: float = STOP_TIMEOUT_S) -> None:
         """Stops all nodes gracefully; a node that takes longer is killed.
@@ -141,14 +141,16 @@ class AnchorCluster:
             **self._properties,
         }
 
-    def _format(self, node: LocalNode) -> None:
-        arguments = ("format", "-t", CLUSTER_ID, "-c", str(node.properties), "--ignore-formatted")
-        result = subprocess.run(
-            self._jars.command(MAIN_CLASSES["storage"], *arguments),
-            capture_output=True,
-            text=True,
-            timeout=FORMAT_TIMEOUT_S,
-            check=False,
-        )
-        if result.returncode != 0:
-            raise NodeFailedError(f"node {node.id} of Apache Kafka was not formatted:\n{result.stdout[-2000:]}")
+
+def format_node(jars: KafkaJars, node: LocalNode, *options: str) -> None:
+    """Gives a node whose properties are written its empty folders. Raises NodeFailedError."""
+    arguments = ("format", "-t", CLUSTER_ID, "-c", str(node.properties), "--ignore-formatted", *options)
+    result = subprocess.run(
+        jars.command(MAIN_CLASSES["storage"], *arguments),
+        capture_output=True,
+        text=True,
+        timeout=FORMAT_TIMEOUT_S,
+        check=False,
+    )
+    if result.returncode != 0:
+        raise NodeFailedError(f"node {node.id} of Apache Kafka was not formatted:\n{result.stdout[-2000:]}")

@@ -35,6 +35,8 @@ class KafkaJars:
 
     directory: Path
     java: str
+    in_front: tuple[Path, ...] = ()
+    """Folders of classes that win over those of the same name in the jars."""
 
     @property
     def version(self) -> str:
@@ -45,7 +47,7 @@ class KafkaJars:
     @property
     def classpath(self) -> str:
         """Every jar, as Java's wildcard."""
-        return str(self.directory / "*")
+        return os.pathsep.join(map(str, (*self.in_front, self.directory / "*")))
 
     def command(
         self,
@@ -75,10 +77,10 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "penstock"
 
 
-def install() -> KafkaJars:
-    """The jars, resolved now if they are not in the cache yet.
+def install(pom: Path = POM, *, name: str = "kafka-jars") -> KafkaJars:
+    """The jars that a `pom.xml` asks for, resolved now if they are not in the cache yet.
 
-    They lie in `cache_folder`, one folder for each content of `pom.xml`.
+    They lie in `cache_folder`, one folder of this name for each content of `pom.xml`.
     Raises `JarsUnavailableError` without Java 17 or newer, or when they must be resolved and Maven is missing or fails.
     """
     java = shutil.which("java")
@@ -86,25 +88,25 @@ def install() -> KafkaJars:
         raise JarsUnavailableError(
             "Apache Kafka's tools need Java 17 or newer (Debian: apt-get install default-jre-headless)"
         )
-    stamp = hashlib.sha256(POM.read_bytes()).hexdigest()[:16]
-    directory = cache_folder() / f"kafka-jars-{stamp}"
+    stamp = hashlib.sha256(pom.read_bytes()).hexdigest()[:16]
+    directory = cache_folder() / f"{name}-{stamp}"
     if not directory.is_dir():
-        _resolve(directory)
+        _resolve(pom, directory)
     return KafkaJars(directory=directory, java=java)
 
 
-def _resolve(directory: Path) -> None:
+def _resolve(pom: Path, directory: Path) -> None:
     maven = shutil.which("mvn")
     if maven is None:
         raise JarsUnavailableError("Apache Kafka's jars are fetched with Maven (Debian: apt-get install maven)")
     directory.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=directory.parent, prefix="kafka-jars-") as work:
         # The pom is copied out so that Maven writes nothing beside the committed one.
-        shutil.copy(POM, work)
+        shutil.copy(pom, Path(work) / "pom.xml")
         result = subprocess.run(
             [
                 maven,
-                *("-B", "-q", "-f", str(Path(work) / POM.name)),
+                *("-B", "-q", "-f", str(Path(work) / "pom.xml")),
                 "dependency:copy-dependencies",
                 "-DincludeScope=runtime",
                 f"-DoutputDirectory={work}/lib",

@@ -13,6 +13,7 @@ class Capability(StrEnum):
     COMPACTION = "compaction"
     CONSUMER_GROUPS = "consumer groups"
     DELEGATION_TOKENS = "delegation tokens"
+    FEATURE_LEVELS = "older feature levels"
     LEADER_ELECTION = "leader election on request"
     LOG_DIRECTORY_MOVES = "moving replicas between log directories"
     METADATA_QUORUM = "the metadata quorum's description"

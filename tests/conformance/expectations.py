@@ -2,8 +2,8 @@
 
 Both are files of tab-separated lines, `#` begins a comment:
 
-- `baseline/SUITE.tsv`: test, status on Apache Kafka (passed, failed, skipped), seconds, and for a test that is not to
-  be run at all the reason why it can tell nothing;
+- `baseline/SUITE.tsv`: test, status on Apache Kafka (passed, failed, skipped; unknown where it has not been run),
+  seconds, and for a test that is not to be run at all the reason why it can tell nothing;
 - `not_yet/SUITE.tsv`: test, and the `Capability` that it needs. This list may only shrink.
 """
 

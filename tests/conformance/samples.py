@@ -10,6 +10,16 @@ from .expectations import Expectations
 EVERYTHING: Final = None
 SAMPLES: Final[Mapping[str, frozenset[str] | None]] = {
     "java-tools": EVERYTHING,
+    "kafka-integration": frozenset(
+        {
+            "clients.admin.DynamicGroupConfigIntegrationTest.testDescribeGroupConfigSynonymsWithoutBrokerSynonym(ClusterInstance)[1]",
+            "clients.admin.ListOffsetsIntegrationTest.testListMaxTimestampWithEmptyLog()[1]",
+            "clients.producer.ProducerFailureHandlingTest.testPartitionTooLargeForReplicationWithAckAll(ClusterInstance)[1]",
+            "clients.producer.ProducerFailureHandlingTest.testSendAfterClosed(ClusterInstance)[1]",
+            "clients.producer.ProducerFailureHandlingTest.testTooLargeRecordWithAckOne(ClusterInstance)[1]",
+            "clients.producer.ProducerFailureHandlingTest.testTooLargeRecordWithAckZero(ClusterInstance)[1]",
+        }
+    ),
     "kafka-python": EVERYTHING,
     "librdkafka": frozenset(
         {

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from .java_tools.suite import JavaToolsSuite
+from .kafka_integration.suite import KafkaIntegrationSuite
 from .kafka_python import KafkaPythonSuite
 from .librdkafka.suite import LibrdkafkaSuite
 from .suite import Suite
 
-SUITES: tuple[Suite, ...] = (KafkaPythonSuite(), LibrdkafkaSuite(), JavaToolsSuite())
+SUITES: tuple[Suite, ...] = (KafkaPythonSuite(), LibrdkafkaSuite(), JavaToolsSuite(), KafkaIntegrationSuite())

@@ -1,0 +1,65 @@
+"""What the runner of Apache Kafka's client integration tests reads, and what its hook starts a node with."""
+
+from pathlib import Path
+
+import pytest
+from conformance.kafka_integration.hook import FreshClusters
+from conformance.kafka_integration.java_tests import class_of, method_of, read_reports
+from conformance.suite import Status
+
+REPORT = """<testsuite>
+  <testcase classname="org.apache.kafka.clients.ATest" name="a()[2]" time="1.5"/>
+  <testcase classname="org.apache.kafka.clients.ATest" name="a()[1]" time="0">
+    <skipped><![CDATA[the same test runs as KRAFT]]></skipped>
+  </testcase>
+  <testcase classname="org.apache.kafka.clients.ATest" name="a()[10]" time="2">
+    <failure message="expected 1"><![CDATA[expected 1, found 2
+at a line]]></failure>
+  </testcase>
+</testsuite>"""
+
+
+def test_invocations_are_counted_without_those_that_run_twice(tmp_path: Path) -> None:
+    (tmp_path / "TEST-junit-jupiter.xml").write_text(REPORT)
+    first, second = read_reports(tmp_path)
+    assert (first.test, first.status, first.seconds) == ("clients.ATest.a()[1]", Status.PASSED, 1.5)
+    assert (second.test, second.status) == ("clients.ATest.a()[2]", Status.FAILED)
+    assert second.detail.startswith("expected 1, found 2")
+
+
+def test_a_name_tells_class_and_method() -> None:
+    assert class_of("clients.ATest.a(ClusterInstance)[1]") == "clients.ATest"
+    assert method_of("clients.ATest.a(ClusterInstance)[1]") == "a"
+
+
+@pytest.mark.parametrize(
+    ("asked", "given"),
+    [
+        ({"offsets.topic.replication.factor": "3"}, {"offsets.topic.replication.factor": "1"}),
+        ({"num.partitions": "4"}, {"num.partitions": "4", "default.replication.factor": "1"}),
+        ({"Maximum bytes of a fetch": "4", "log.unclean.leader.election.enable": "true"}, {}),
+    ],
+)
+def test_a_node_gets_what_the_test_asks_for_with_replicas_cut_to_the_cluster(
+    tmp_path: Path, asked: dict[str, str], given: dict[str, str]
+) -> None:
+    clusters = FreshClusters(tmp_path)
+    node = clusters.new_node(0, 20_000, tmp_path / "node-0")
+    request = {"disks": 2, "protocol": "PLAINTEXT", "properties": asked, "broker_properties": {}}
+    settings = clusters.settings(node, (node,), request)
+    assert given.items() <= settings.items()
+    assert settings["log.dirs"] == f"{tmp_path}/node-0,{tmp_path}/node-0-disk-2"
+    assert not asked.keys() & {"log.unclean.leader.election.enable"} & settings.keys()
+
+
+def test_what_is_asked_for_a_broker_wins_over_its_controller_and_over_all(tmp_path: Path) -> None:
+    clusters = FreshClusters(tmp_path)
+    node = clusters.new_node(0, 20_000, tmp_path / "node-0")
+    request = {
+        "disks": 1,
+        "protocol": "PLAINTEXT",
+        "properties": {"num.partitions": "1", "broker.rack": "all"},
+        "broker_properties": {"0": {"num.partitions": "3"}, "3000": {"num.partitions": "2", "broker.rack": "here"}},
+    }
+    settings = clusters.settings(node, (node,), request)
+    assert (settings["num.partitions"], settings["broker.rack"]) == ("3", "here")
