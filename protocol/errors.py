@@ -294,7 +294,8 @@ _SENTENCES = {
     ErrorCode.INVALID_CONFIG: "Configuration is invalid.",
     ErrorCode.NOT_CONTROLLER: "This is not the correct controller for this cluster.",
     ErrorCode.INVALID_REQUEST: (
-        "The request is malformed, or was sent to a broker that cannot serve it. See the broker's log."
+        "This most likely occurs because of a request being malformed by the client library or the message was sent "
+        "to an incompatible broker. See the broker logs for more details."
     ),
     ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT: "The message format version on the broker does not support the request.",
     ErrorCode.POLICY_VIOLATION: "Request parameters do not satisfy the configured policy.",

@@ -227,11 +227,14 @@ def _decode(version: int, buffer: Buffer, position: int) -> tuple[FetchRequest, 
         position += 1
     elif version >= _FIRST_WITH_SESSIONS:
         forgotten, position = _read_forgotten(version, buffer, position)
-    rack_id: str | None = ""
+    rack_id = ""
     if is_flexible and buffer[position] == 1:
         position += 1
     elif version >= _FIRST_WITH_RACK:
-        rack_id, position = read_string(buffer, position, is_flexible=is_flexible)
+        rack, position = read_string(buffer, position, is_flexible=is_flexible)
+        if rack is None:
+            raise CorruptData(f"Fetch request v{version} has null for a rack")
+        rack_id = rack
     cluster_id = None
     if is_flexible:
         if buffer[position] == 0:
@@ -253,7 +256,7 @@ def _decode(version: int, buffer: Buffer, position: int) -> tuple[FetchRequest, 
         session_epoch,
         tuple(topics),
         forgotten,
-        rack_id or "",
+        rack_id,
         cluster_id,
     )
     return request, position

@@ -63,7 +63,8 @@ def decode_header(buffer: Buffer, offset: int = 0) -> RequestHeader:
             end = position + client_id_size
             if end > len(buffer):
                 raise CorruptData(f"a client id of {client_id_size} bytes is longer than its frame")
-            client_id = str(buffer[position:end], "utf-8")
+            # It is only ever shown, so what is no text does no harm.
+            client_id = str(buffer[position:end], "utf-8", "replace")
             position = end
         is_flexible = _IS_FLEXIBLE.get((api_key, version))
         if is_flexible is None:

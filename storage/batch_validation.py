@@ -12,7 +12,7 @@ Rules, in the order in which they are judged, and the code that tells of each:
 | the CRC-32C of the header | CORRUPT_MESSAGE |
 | offsets and record count agree, no control batch, a sequence with a producer id | INVALID_RECORD |
 | a known compression | UNSUPPORTED_COMPRESSION_TYPE |
-| CreateTime only, within `message.timestamp.before.max.ms` and `message.timestamp.after.max.ms` | INVALID_TIMESTAMP |
+| not claiming LogAppendTime; on CreateTime topics within the two limits for timestamps | INVALID_TIMESTAMP |
 | a key in every record of a compacted topic | INVALID_RECORD |
 """
 
@@ -78,7 +78,7 @@ def check_produced_batch(records: memoryview, config: LogConfig, partition: str,
         or header.attributes & COMPRESSION_MASK > _LAST_COMPRESSION
         or (header.base_sequence < 0 <= header.producer_id)
     ):
-        _explain_header(header, config, partition)
+        _explain_header(header, partition)
     if config.message_timestamp_type == "CreateTime":
         if header.max_timestamp - now_ms > config.message_timestamp_after_max_ms:
             check_records(records, header, config, partition, now_ms)
@@ -122,7 +122,7 @@ def _next_batch_size(records: memoryview, position: int) -> int | None:
     return size if size <= remaining else None
 
 
-def _explain_header(header: BatchHeader, config: LogConfig, partition: str) -> None:
+def _explain_header(header: BatchHeader, partition: str) -> None:
     """Raise what is wrong with the numbers of `header`; return when it is only odd."""
     if header.last_offset_delta < 0:
         raise _invalid(
@@ -148,7 +148,7 @@ def _explain_header(header: BatchHeader, config: LogConfig, partition: str) -> N
             ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
             f"Unknown compression type id {header.compression} in a batch for topic partition {partition}",
         )
-    if header.is_log_append_time and config.message_timestamp_type == "CreateTime":
+    if header.is_log_append_time:
         raise KafkaError(
             ErrorCode.INVALID_TIMESTAMP,
             f"Invalid timestamp type in a batch for {partition}. Producer should not set timestamp type to "

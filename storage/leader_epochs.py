@@ -9,6 +9,7 @@ point moves past an entry, not at each change.
 from bisect import bisect_left, bisect_right
 from typing import Final
 
+from ..protocol.batches import NO_LEADER_EPOCH
 from ..protocol.errors import CorruptData
 from .file_names import LEADER_EPOCH_CHECKPOINT
 from .files import Files
@@ -58,7 +59,7 @@ class LeaderEpochs:
         The end offset of an epoch is the start of the next one, that of the latest the log end offset. For an epoch
         before all known ones it is the start of the first: what was before is deleted.
         """
-        if epoch < 0 or not self._epochs or epoch > self.latest_epoch:
+        if epoch == NO_LEADER_EPOCH or not self._epochs or epoch > self.latest_epoch:
             return None
         if epoch == self.latest_epoch:
             return epoch, log_end_offset

@@ -249,8 +249,9 @@ class Log:
         if header.producer_id >= 0:
             duplicate = self._producers.check(header, first_offset, is_transaction_verified=is_transaction_verified)
             if duplicate is not None:
-                time = duplicate.timestamp if has_append_time else NO_TIMESTAMP
-                return AppendInfo(duplicate.first_offset, duplicate.last_offset, time, self.log_start_offset, True)
+                return AppendInfo(
+                    duplicate.first_offset, duplicate.last_offset, duplicate.timestamp, self.log_start_offset, True
+                )
         if self._room is not None and not self._room.take(size):
             raise self._no_room()
         parts: tuple[Buffer, ...]
@@ -315,7 +316,8 @@ class Log:
     def read(self, start_offset: int, *, max_bytes: int, end_offset: int, min_one_batch: bool) -> FetchData:
         """Batches from the one that holds `start_offset` on, none that ends at or after `end_offset`, of one segment.
 
-        At most `max_bytes`, possibly cut off within a batch; with `min_one_batch` at least the whole first one.
+        At most `max_bytes`, possibly cut off within a batch, but never within the first: that comes whole with
+        `min_one_batch`, and else not at all.
         KafkaError OFFSET_OUT_OF_RANGE when `start_offset` is not in [log start offset, log end offset].
         """
         log_end_offset = self.log_end_offset

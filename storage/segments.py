@@ -81,7 +81,10 @@ class Segments:
         size = limit - position
         if size > max_bytes:
             size = max_bytes
-            if min_one_batch and size < batch_size:
+            if size < batch_size:
+                # A piece of a batch is of no use: it counts as answered and is thrown away by who gets it (KIP-74).
+                if not min_one_batch:
+                    return NOTHING
                 size = batch_size
         if size <= 0 or limit <= position:
             return NOTHING

@@ -12,6 +12,8 @@ def check_node_id(resolver: ConfigResolver, name: str, what: str, unexpected: st
     node_id = resolver.node_config.node_id
     try:
         asked_for = int(name)
+        if not -(2**31) <= asked_for < 2**31:
+            raise ValueError
     except ValueError:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"{what} must be an integer, but it is: {name}") from None
     if asked_for != node_id:

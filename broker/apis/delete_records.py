@@ -14,7 +14,8 @@ from kio.schema.delete_records.v2.response import (
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
-from kio.static.primitive import i64
+from kio.schema.types import TopicName
+from kio.static.primitive import i32, i64
 
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
@@ -37,26 +38,29 @@ def register(handlers: Handlers, partitions: PartitionManager) -> None:
 
 
 def delete_records(partitions: PartitionManager, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
-    topics = []
+    # As in Kafka: what is named twice is done and answered once, as it was named last; no partitions, no topic.
+    offsets: dict[TopicName, dict[int, int]] = {}
     for topic in request.topics:
-        results = []
         for wanted in topic.partitions:
+            offsets.setdefault(topic.name, {})[wanted.partition_index] = wanted.offset
+    topics = []
+    for name, wanted_offsets in offsets.items():
+        results = []
+        for index, offset in wanted_offsets.items():
             error, low_watermark = ErrorCode.NONE, UNKNOWN_LOW_WATERMARK
             try:
-                hosted = partitions.get_online(topic.name, wanted.partition_index)
-                low_watermark = delete_before(hosted, wanted.offset)
+                hosted = partitions.get_online(name, index)
+                low_watermark = delete_before(hosted, offset)
             except KafkaError as refusal:
                 error = refusal.code
             else:
                 partitions.complete_waiting(hosted)
             results.append(
                 DeleteRecordsPartitionResult(
-                    partition_index=wanted.partition_index,
-                    low_watermark=i64(low_watermark),
-                    error_code=kio_error(error),
+                    partition_index=i32(index), low_watermark=i64(low_watermark), error_code=kio_error(error)
                 )
             )
-        topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=tuple(results)))
+        topics.append(DeleteRecordsTopicResult(name=name, partitions=tuple(results)))
     return DeleteRecordsResponse(throttle_time=NO_THROTTLE, topics=tuple(topics))
 
 
@@ -67,7 +71,7 @@ def delete_before(hosted: HostedPartition, offset: int) -> int:
     if not hosted.partition.is_leader:
         raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
     log = hosted.log
-    if not log.config.deletes_by_retention:
+    if log.config.is_compacted and not log.config.deletes_by_retention:
         raise KafkaError(ErrorCode.POLICY_VIOLATION)
     high_watermark = hosted.partition.high_watermark
     start_offset = high_watermark if offset == HIGH_WATERMARK else offset

@@ -6,6 +6,8 @@ Every key is answered with COORDINATOR_NOT_AVAILABLE, which clients take for "no
 
 from __future__ import annotations
 
+from typing import Final
+
 from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
 from kio.schema.find_coordinator.v6.response import Coordinator, FindCoordinatorResponse
 from kio.schema.types import BrokerId
@@ -18,13 +20,18 @@ from ..network.handlers import Handlers
 from ..network.request import RequestContext
 from .values import NO_THROTTLE
 
+KEY_TYPES: Final = (0, 1, 2)
+"""Groups, transactions, share groups (KIP-932)."""
+
 
 def register(handlers: Handlers) -> None:
     handlers.add_message(ApiKey.FIND_COORDINATOR, find_coordinator, answer_error=error_response)
 
 
 def find_coordinator(request: FindCoordinatorRequest, _context: RequestContext) -> FindCoordinatorResponse:
-    return error_response(request, KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+    is_known = request.key_type in KEY_TYPES
+    code = ErrorCode.COORDINATOR_NOT_AVAILABLE if is_known else ErrorCode.INVALID_REQUEST
+    return error_response(request, KafkaError(code))
 
 
 def error_response(request: FindCoordinatorRequest, error: KafkaError) -> FindCoordinatorResponse:

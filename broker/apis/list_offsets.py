@@ -28,6 +28,7 @@ from kio.schema.list_offsets.v11.response import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+from kio.schema.types import TopicName
 from kio.static.primitive import i32, i64
 
 from ...protocol.apis import ApiKey
@@ -90,9 +91,8 @@ def register(handlers: Handlers, partitions: PartitionManager) -> None:
 
 def list_offsets(partitions: PartitionManager, request: ListOffsetsRequest, version: int) -> ListOffsetsResponse:
     names = Counter((topic.name, wanted.partition_index) for topic in request.topics for wanted in topic.partitions)
-    topics = []
+    topics: dict[TopicName, dict[int, ListOffsetsPartitionResponse]] = {}
     for topic in request.topics:
-        answers: dict[int, ListOffsetsPartitionResponse] = {}
         for wanted in topic.partitions:
             index = wanted.partition_index
             error, found = ErrorCode.NONE, NOT_FOUND
@@ -107,15 +107,20 @@ def list_offsets(partitions: PartitionManager, request: ListOffsetsRequest, vers
                 error = refusal.code
                 if error is ErrorCode.OFFSET_NOT_AVAILABLE and version < FIRST_OFFSET_NOT_AVAILABLE_VERSION:
                     error = ErrorCode.LEADER_NOT_AVAILABLE
-            answers[index] = ListOffsetsPartitionResponse(
+            # A topic that is named twice is answered once; one without partitions is not answered.
+            topics.setdefault(topic.name, {})[index] = ListOffsetsPartitionResponse(
                 partition_index=wanted.partition_index,
                 error_code=kio_error(error),
                 timestamp=i64(found.timestamp_ms),
                 offset=i64(found.offset),
                 leader_epoch=i32(found.leader_epoch),
             )
-        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=tuple(answers.values())))
-    return ListOffsetsResponse(throttle_time=NO_THROTTLE, topics=tuple(topics))
+    return ListOffsetsResponse(
+        throttle_time=NO_THROTTLE,
+        topics=tuple(
+            ListOffsetsTopicResponse(name=name, partitions=tuple(answers.values())) for name, answers in topics.items()
+        ),
+    )
 
 
 def find_offset(

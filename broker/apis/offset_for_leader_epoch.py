@@ -19,6 +19,7 @@ from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import kio_error
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
+from ..partitions.partition import NO_EPOCH
 from ..partitions.partition_manager import PartitionManager
 from .values import NO_THROTTLE
 
@@ -41,6 +42,9 @@ def offset_for_leader_epoch(
         except KafkaError as error:
             return _answer(wanted, error.code, UNKNOWN)
         error_code = hosted.partition.check_leader(wanted.current_leader_epoch)
+        if wanted.current_leader_epoch < NO_EPOCH:
+            # Only here a negative epoch is one: everywhere else it is none.
+            error_code = ErrorCode.FENCED_LEADER_EPOCH
         if error_code is not ErrorCode.NONE:
             return _answer(wanted, error_code, UNKNOWN)
         log = hosted.log

@@ -140,7 +140,8 @@ class ProduceHandler:
         for topic in message.topics:
             name = topic.name if topic.topic_id is None else self._partitions.topic_name(topic.topic_id)
             topic_answers: list[PartitionProduceResponse] = []
-            answers.append((topic.name, topic.topic_id, topic_answers))
+            if topic.partitions:
+                answers.append((topic.name, topic.topic_id, topic_answers))
             for index, records in topic.partitions:
                 hosted = None if name is None else self._partitions.find(name, index)
                 try:
@@ -151,14 +152,16 @@ class ProduceHandler:
                     batch = admit(request, acks, hosted, records)
                 except KafkaError as error:
                     has_error = True
-                    topic_answers.append(failure(index, error, NO_OFFSET))
+                    topic_answers.append(failure(index, error, NO_OFFSET, error.message))
                     continue
                 try:
                     info = hosted.append(batch, now_ms)
                 except KafkaError as error:
                     has_error = True
                     log_start_offset = NO_OFFSET if error.code in WITHOUT_LOG_START else hosted.log.log_start_offset
-                    topic_answers.append(failure(index, error, log_start_offset))
+                    # What the log says goes out only with the records that it is about (KIP-467).
+                    message_text = error.message if error.record_errors else None
+                    topic_answers.append(failure(index, error, log_start_offset, message_text))
                     continue
                 appended.append(hosted)
                 end_offset = info.last_offset + 1
@@ -269,8 +272,7 @@ def check_batch(version: int, records: Buffer | None) -> Buffer:
         if records[TRANSACTIONAL_BYTE] & COMPRESSION_MASK == ZSTD and version < FIRST_ZSTD_VERSION:
             raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
         return records
-    if batch_length < BATCH_LENGTH_MIN or records[MAGIC_OFFSET] > CURRENT_MAGIC:
-        raise KafkaError(ErrorCode.CORRUPT_MESSAGE)
+    _check_frame(batch_length, records[MAGIC_OFFSET])
     if end > size or records[MAGIC_OFFSET] != CURRENT_MAGIC:
         raise KafkaError(ErrorCode.INVALID_RECORD)
     if end < HEADER_SIZE:
@@ -278,25 +280,28 @@ def check_batch(version: int, records: Buffer | None) -> Buffer:
     rest = size - end
     if rest > MAGIC_OFFSET:
         (next_length,) = BATCH_LENGTH.unpack_from(records, end + BATCH_LENGTH_OFFSET)
-        if next_length < BATCH_LENGTH_MIN:
-            raise KafkaError(ErrorCode.CORRUPT_MESSAGE)
+        _check_frame(next_length, CURRENT_MAGIC)
         if LENGTH_OVERHEAD + next_length <= rest:
             raise KafkaError(ErrorCode.INVALID_RECORD)
     return check_batch(version, records[:end])
 
 
-def failure(index: int, error: KafkaError, log_start_offset: int) -> PartitionProduceResponse:
-    """The message goes out only where Kafka sends one: with the records that it is about (KIP-467), or from the
-    transaction's verification."""
-    has_message = bool(error.record_errors) or error.code is ErrorCode.NOT_ENOUGH_REPLICAS
+def _check_frame(batch_length: int, magic: int) -> None:
+    """Raises KafkaError when what stands there cannot be a batch of any format."""
+    if batch_length < BATCH_LENGTH_MIN:
+        raise KafkaError(
+            ErrorCode.CORRUPT_MESSAGE,
+            f"Record size {batch_length} is less than the minimum record overhead ({BATCH_LENGTH_MIN})",
+        )
+    if magic > CURRENT_MAGIC:
+        # The byte has a sign.
+        signed = magic - 256 if magic > 127 else magic
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"Invalid magic found in record: {signed}")
+
+
+def failure(index: int, error: KafkaError, log_start_offset: int, message: str | None) -> PartitionProduceResponse:
     return PartitionProduceResponse(
-        index,
-        error.code,
-        NO_OFFSET,
-        NO_TIMESTAMP,
-        log_start_offset,
-        error.record_errors,
-        error.message if has_message else None,
+        index, error.code, NO_OFFSET, NO_TIMESTAMP, log_start_offset, error.record_errors, message
     )
 
 

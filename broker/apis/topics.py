@@ -2,14 +2,15 @@
 
 CreateTopics: 4: defaults by -1 (KIP-464), 5: configs in the answer (KIP-525), 7: topic ids (KIP-516). DeleteTopics:
 6: by topic id (KIP-516). The rules are the controller's (`quorum/decisions/`). An answer follows when the change is
-committed and this node has taken it in, so the next request finds the topic; timeouts of the requests are not needed
-for that and not looked at.
+committed and this node has taken it in, so the next request finds the topic. A request that gives no time is answered
+REQUEST_TIMED_OUT and not begun; how much time one gives is not looked at.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 
 from kio.schema.create_partitions.v3.request import CreatePartitionsRequest
 from kio.schema.create_partitions.v3.response import CreatePartitionsResponse, CreatePartitionsTopicResult
@@ -34,6 +35,7 @@ from .values import NO_THROTTLE
 logger = logging.getLogger(__name__)
 
 CLUSTER_DEFAULT = -1
+NO_TIME = timedelta(0)
 
 
 def register(
@@ -46,6 +48,7 @@ def register(
     """`settled` waits until this node serves what the metadata says; `is_deletion_enabled`: `delete.topic.enable`."""
 
     async def create(request: CreateTopicsRequest, _context: RequestContext) -> CreateTopicsResponse:
+        check_time(request.timeout)
         response = await controller.submit(CREATE_TOPICS, request)
         await settled()
         return response
@@ -53,11 +56,13 @@ def register(
     async def delete(request: DeleteTopicsRequest, _context: RequestContext) -> DeleteTopicsResponse:
         if not is_deletion_enabled:
             raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED)
+        check_time(request.timeout)
         response = await controller.submit(DELETE_TOPICS, request)
         await settled()
         return response
 
     async def add_partitions(request: CreatePartitionsRequest, _context: RequestContext) -> CreatePartitionsResponse:
+        check_time(request.timeout)
         response = await controller.submit(CREATE_PARTITIONS, request)
         await settled()
         return response
@@ -65,6 +70,12 @@ def register(
     handlers.add_message(ApiKey.CREATE_TOPICS, create, answer_error=create_topics_error)
     handlers.add_message(ApiKey.DELETE_TOPICS, delete, answer_error=delete_topics_error)
     handlers.add_message(ApiKey.CREATE_PARTITIONS, add_partitions, answer_error=create_partitions_error)
+
+
+def check_time(timeout: timedelta) -> None:
+    """Raises KafkaError REQUEST_TIMED_OUT when the time is over before anything is done."""
+    if timeout <= NO_TIME:
+        raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
 
 
 def automatic_creation(

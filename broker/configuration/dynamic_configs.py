@@ -30,6 +30,19 @@ _CLUSTER_WIDE_LISTENER_KEYS: Final = frozenset(
 )
 
 
+# Sizes of thread pools, which may at most double or halve at a time.
+_THREAD_COUNTS: Final = frozenset(
+    {
+        "background.threads",
+        "log.cleaner.threads",
+        "num.io.threads",
+        "num.network.threads",
+        "num.recovery.threads.per.data.dir",
+        "num.replica.fetchers",
+    }
+)
+
+
 def load_dynamic(static: NodeConfig, configs: BrokerConfigs) -> NodeConfig:
     """The node's configuration with its dynamic configs. Raises ConfigError when they cannot be together.
 
@@ -72,6 +85,7 @@ def validate_dynamic_configs(
         if is_default
         else BrokerConfigs(dynamic=values, dynamic_default=configs.dynamic_default, static=configs.static)
     )
+    _check_thread_counts(configs.overlaid(), changed.overlaid())
     try:
         config = load_dynamic(static, changed)
     except ConfigError as error:
@@ -114,6 +128,27 @@ def increment(current: Mapping[str, str], operations: Iterable[tuple[str, int, s
             case _:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown operations type {operation}")
     return result
+
+
+def _check_thread_counts(current: Mapping[str, str], wanted: Mapping[str, str]) -> None:
+    """Raises KafkaError INVALID_REQUEST for a step that is too large."""
+    for name in sorted(_THREAD_COUNTS):
+        default = broker_configs()[name].default or "1"
+        old, new = int(current.get(name, default)), int(wanted.get(name, default))
+        if old // 2 <= new <= old * 2:
+            continue
+        is_less = new < old
+        if name == "log.cleaner.threads":
+            limit = "reduced to less than half" if is_less else "increased to more than double"
+            what = f"Log cleaner threads cannot be {limit}"
+        else:
+            limit = "be at least half" if is_less else "not be greater than double"
+            what = f"Dynamic thread count update validation failed for {name}={new}, value should {limit}"
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            f"Invalid value org.apache.kafka.common.config.ConfigException: {what} the current value {old} for "
+            "configuration Invalid dynamic configuration",
+        )
 
 
 def _is_read_only(name: str) -> bool:

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import random
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -86,6 +87,14 @@ def test_requests_are_read_as_kio_reads_them(version: int, random_entity: Random
             (getattr(topic, "topic", None), getattr(topic, "topic_id", None), topic.partitions)
             for topic in getattr(theirs, "forgotten_topics_data", ())
         ]
+
+
+def test_a_rack_is_not_null() -> None:
+    # Replica, wait, bytes, bytes; isolation; session, epoch, topics, forgotten topics: then the rack's length.
+    before_rack = struct.pack(">iiiibiiii", -1, 0, 0, 0, 0, 0, -1, 0, 0)
+    assert decode_fetch(11, before_rack + b"\0\0", 0).rack_id == ""
+    with pytest.raises(CorruptData, match="rack"):
+        decode_fetch(11, before_rack + b"\xff\xff", 0)
 
 
 @EVERY_VERSION

@@ -145,6 +145,11 @@ def test_arbitrary_headers_are_corrupt_and_nothing_worse(frame: bytes) -> None:
         return
 
 
+def test_a_client_id_that_is_no_text_is_shown_as_far_as_it_is() -> None:
+    header = decode_header(struct.pack(">hhih", ApiKey.METADATA, 1, 1, 3) + b"a\xff\xfe")
+    assert header.client_id == "a\ufffd\ufffd"
+
+
 def test_the_receive_buffer_is_read_in_place() -> None:
     frame = encode_request(ApiKey.METADATA, 13, 1, None, a_metadata_request())
     received = bytearray(b"earlier" + frame + b"later")

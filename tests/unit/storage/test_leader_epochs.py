@@ -34,7 +34,7 @@ def test_new_entry_removes_what_contradicts_it(epoch: int, start: int, left: tup
 
 @pytest.mark.parametrize(
     ("epoch", "answer"),
-    [(-1, None), (0, (0, 5)), (2, (2, 10)), (3, (2, 10)), (4, (4, 20)), (5, (5, 99)), (6, None)],
+    [(-1, None), (-2, (-2, 5)), (0, (0, 5)), (2, (2, 10)), (3, (2, 10)), (4, (4, 20)), (5, (5, 99)), (6, None)],
 )
 def test_end_offset_of_an_epoch_is_the_start_of_the_next(epoch: int, answer: tuple[int, int] | None) -> None:
     assert LeaderEpochs(((2, 5), (4, 10), (5, 20))).end_offset_for(epoch, 99) == answer

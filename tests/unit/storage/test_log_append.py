@@ -190,6 +190,7 @@ def test_producer_may_not_claim_log_append_time(tmp_path: Path) -> None:
     source = open_log(tmp_path / "source", LogConfig(message_timestamp_type="LogAppendTime"))
     source.append_as_leader(batch(), leader_epoch=0, now_ms=NOW)
     assert refusal(open_log(tmp_path), stored(source)).code == ErrorCode.INVALID_TIMESTAMP
+    assert refusal(source, stored(source)).code == ErrorCode.INVALID_TIMESTAMP
 
 
 def test_batch_larger_than_a_segment_is_refused(tmp_path: Path) -> None:

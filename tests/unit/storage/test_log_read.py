@@ -76,7 +76,7 @@ def test_read_is_cut_at_max_bytes_but_for_the_first_batch(tmp_path: Path) -> Non
     first = headers(read(log, 0))[0].size_bytes
     assert read(log, 0, max_bytes=first + 10).size == first + 10, "the protocol allows a part of a batch at the end"
     assert read(log, 0, max_bytes=first - 10).size == first
-    assert log.read(0, max_bytes=first - 10, end_offset=5, min_one_batch=False).size == first - 10
+    assert log.read(0, max_bytes=first - 10, end_offset=5, min_one_batch=False).size == 0, "or nothing"
 
 
 def test_no_batch_that_reaches_the_end_offset_is_read(tmp_path: Path) -> None:

@@ -148,3 +148,12 @@ def test_only_the_leader_answers_but_for_debuggers(filled: DataNode) -> None:
     filled.elect("a", leader=2)
     assert ask(filled, (0, OffsetTime.LATEST))[0][0] == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert ask(filled, (0, OffsetTime.LATEST), replica_id=-2)[0][:2] == (ErrorCode.NONE, 4)
+
+
+def test_topics_are_answered_once_and_only_with_partitions(filled: DataNode) -> None:
+    wanted = ListOffsetsPartition(partition_index=i32(0), current_leader_epoch=i32(-1), timestamp=i64(-1))
+    once, empty = (ListOffsetsTopic(name=TopicName("a"), partitions=partitions) for partitions in ((wanted,), ()))
+    for topics, expected in (((empty,), []), ((once, once), [ErrorCode.INVALID_REQUEST])):
+        request = ListOffsetsRequest(replica_id=BrokerId(-1), isolation_level=i8(0), topics=topics, timeout=NO_THROTTLE)
+        answer: Any = list_offsets(filled.partitions, request, 11)
+        assert [one.error_code for topic in answer.topics for one in topic.partitions] == expected

@@ -69,6 +69,8 @@ def test_epoch_of_the_client_is_compared_before_it_is_answered_kip_320(node: Dat
         (ErrorCode.UNKNOWN_LEADER_EPOCH, -1, -1),
         (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1, -1),
     ]
+    # -1 is no epoch; below it the client has one that is older than ours.
+    assert epoch_ends(node, (0, -2, 0)) == [(ErrorCode.FENCED_LEADER_EPOCH, -1, -1)]
     assert epoch_ends(node, (0, -1, 0), topic="none") == [(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1, -1)]
 
 
@@ -110,6 +112,21 @@ def test_records_below_the_offset_are_gone_kip_107(node: DataNode, offset: int, 
     node.produce(batch())
     delete(node, (0, 2))
     assert delete(node, (0, offset)) == [expected]
+
+
+def test_deletion_named_twice_is_done_and_answered_once_as_it_was_named_last(node: DataNode) -> None:
+    node.create_topic()
+    node.produce(batch())
+    assert delete(node, (0, 3), (0, 1)) == [(ErrorCode.NONE, 1)]
+    response: Any = delete_records.delete_records(node.partitions, deletion_request())
+    assert response.topics == ()
+
+
+def test_records_of_a_topic_without_a_cleanup_policy_may_be_deleted(node: DataNode) -> None:
+    node.create_topic()
+    node.produce(batch())
+    node.configure("a", cleanup_policy=frozenset())
+    assert delete(node, (0, 3)) == [(ErrorCode.NONE, 3)]
 
 
 def test_nothing_above_the_high_watermark_is_deleted(node: DataNode) -> None:

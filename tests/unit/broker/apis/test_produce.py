@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -19,8 +20,12 @@ if TYPE_CHECKING:
     from unit.broker.conftest import DataNode
 
 
+TIME_MS = 1_700_000_000_000
+RECORD_TIME = datetime.fromtimestamp(TIME_MS // 1000, UTC)
+
+
 def batch(*values: bytes, key: bytes | None = b"k", **options: int) -> bytes:
-    records = [Record(number, 1_700_000_000_000, key, value) for number, value in enumerate(values or (b"v",))]
+    records = [Record(number, TIME_MS, key, value) for number, value in enumerate(values or (b"v",))]
     return write_batch(records, **options)  # type: ignore[arg-type]
 
 
@@ -113,6 +118,23 @@ def test_a_partition_takes_exactly_one_whole_batch(node: DataNode, records: byte
     assert node.hosted().log.size_bytes == (0 if error else len(batch()))
 
 
+@pytest.mark.parametrize(
+    ("records", "message"),
+    [
+        (b"\0" * 30, "Record size 0 is less than the minimum record overhead (14)"),
+        (batch()[:16] + b"\x03" + batch()[17:], "Invalid magic found in record: 3"),
+        (batch()[:16] + b"\xff" + batch()[17:], "Invalid magic found in record: -1"),
+        (MAGIC_1, None),
+        (CORRUPT, None),
+    ],
+)
+def test_what_cannot_be_a_batch_is_explained_as_in_apache_kafka(
+    node: DataNode, records: bytes, message: str | None
+) -> None:
+    node.create_topic()
+    assert node.produce(records).error_message == message
+
+
 @given(st.binary(max_size=200), st.integers(0, 200), st.binary(max_size=40))
 def test_whatever_comes_is_one_whole_batch_or_refused(garbage: bytes, cut: int, tail: bytes) -> None:
     for records in (garbage, batch()[:cut] + garbage + tail, batch() + tail):
@@ -153,6 +175,8 @@ def test_duplicate_is_answered_with_the_first_offset_kip_98(node: DataNode) -> N
     first = node.produce(of_producer(0))
     again = node.produce(of_producer(0))
     assert (again.error_code, again.base_offset) == (ErrorCode.NONE, first.base_offset)
+    # Whatever kind of time the topic has.
+    assert (first.log_append_time, again.log_append_time) == (None, RECORD_TIME)
     assert node.hosted().log.log_end_offset == 2
 
 

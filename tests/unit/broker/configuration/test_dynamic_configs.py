@@ -75,3 +75,25 @@ def test_lists_grow_from_their_default_and_keep_their_order() -> None:
     assert increment(appended, [("log.cleanup.policy", 1, None), ("max.connections", 0, "5")]) == {
         "max.connections": "5"
     }
+
+
+@pytest.mark.parametrize(
+    ("name", "is_allowed"),
+    [
+        ("num.io.threads=16", True),
+        ("num.io.threads=17", False),
+        ("num.io.threads=4", True),
+        ("num.io.threads=3", False),
+        ("log.cleaner.threads=2", True),
+        ("log.cleaner.threads=3", False),
+    ],
+)
+def test_thread_pools_double_or_halve_at_most(name: str, is_allowed: bool) -> None:
+    key, _, value = name.partition("=")
+    if is_allowed:
+        validate({key: value})
+        return
+    with pytest.raises(KafkaError) as refused:
+        validate({key: value})
+    assert refused.value.code == ErrorCode.INVALID_REQUEST
+    assert "the current value" in str(refused.value.message)
