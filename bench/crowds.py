@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import resource
-import select
 import socket
 import struct
 from collections.abc import Mapping
@@ -58,7 +57,7 @@ def behaviours(topic: str) -> Mapping[str, Behaviour]:
         "never-read": Behaviour(sends=fetch * 50),
         "pipeliners": Behaviour(sends=_framed(ApiKey.METADATA, 1, struct.pack(">i", -1)) * 10_000),
         "boasters": Behaviour(
-            sends=_HEADER.pack(_HUGE_BYTES - 10, ApiKey.PRODUCE, 3, 1, -1), sends_each_second=bytes(64 * 1024)
+            sends=_HEADER.pack(_HUGE_BYTES - 10, ApiKey.PRODUCE, 3, 1, -1), sends_each_second=bytes(256 * 1024)
         ),
     }
 
@@ -97,13 +96,6 @@ class Crowd:
             if self._behaviour.reads_each_second:
                 with contextlib.suppress(BlockingIOError, ConnectionError):
                     connection.recv(self._behaviour.reads_each_second)
-
-    def count_open(self) -> int:
-        """Those that the node has not closed, as far as is known without reading."""
-        poll = select.poll()
-        for connection in self._sockets:
-            poll.register(connection, select.POLLRDHUP)
-        return len(self._sockets) - sum(1 for _, event in poll.poll(0) if event)
 
     def close(self) -> None:
         for connection in self._sockets:
