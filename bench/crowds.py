@@ -16,6 +16,8 @@ from ..protocol.apis import ApiKey
 CONNECT_TIMEOUT_S: Final = 30.0
 _HEADER: Final = struct.Struct(">ihhih")
 _HUGE_BYTES: Final = 100 * 1024 * 1024
+# Fewer than a node lets wait to be accepted (`socket.listen.backlog.size`).
+_ARRIVE_TOGETHER: Final = 40
 # What a socket of the crowd takes in by itself: little, so that what it does not read is the node's to keep.
 _RECEIVE_BUFFER_BYTES: Final = 4096
 
@@ -74,7 +76,9 @@ class Crowd:
 
     def __enter__(self) -> Self:
         try:
-            for _ in range(self._count):
+            for number in range(self._count):
+                if number % _ARRIVE_TOGETHER == 0:
+                    self._wait_accepted()
                 self._open()
         except BaseException:
             self.close()
@@ -102,6 +106,12 @@ class Crowd:
             connection.close()
         self._sockets.clear()
         self._unsent.clear()
+
+    def _wait_accepted(self) -> None:
+        """Until the node has answered somebody who came last. One that finds the queue full tries again a second on."""
+        with socket.create_connection(self._address, timeout=CONNECT_TIMEOUT_S) as last:
+            last.sendall(question())
+            last.recv(1)
 
     def _open(self) -> None:
         connection = socket.socket()

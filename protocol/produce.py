@@ -28,6 +28,10 @@ from .primitives import (
 )
 from .single_produce import FIRST_PLAIN, encode_single_produce
 
+ENTRIES_MAX = 100_000
+"""Topics and partitions of one request. An honest entry has a batch of 62 bytes or more; one of three bytes, of which
+100 MiB have 35 million, would keep the reader, and with it all other clients, for half a minute."""
+
 _FIRST_FLEXIBLE = 9
 _FIRST_WITH_IDS = 13
 _FIRST_WITH_LEADERS = 10
@@ -166,6 +170,7 @@ def _decode_flexible(version: int, buffer: Buffer, position: int) -> tuple[Produ
         topic_count, position = read_uvarint(buffer, position - 1)
     if topic_count == 0:
         raise CorruptData(f"Produce request v{version} has null for its topics")
+    entries_left = _entries_left(ENTRIES_MAX, topic_count)
     topics = []
     for _ in range(topic_count - 1):
         if has_ids:
@@ -181,6 +186,7 @@ def _decode_flexible(version: int, buffer: Buffer, position: int) -> tuple[Produ
             partition_count, position = read_uvarint(buffer, position - 1)
         if partition_count == 0:
             raise CorruptData(f"Produce request v{version} has null for a topic's partitions")
+        entries_left = _entries_left(entries_left, partition_count)
         partitions: list[tuple[int, Buffer | None]] = []
         for _ in range(partition_count - 1):
             (index,) = _INT.unpack_from(buffer, position)
@@ -200,6 +206,12 @@ def _decode_flexible(version: int, buffer: Buffer, position: int) -> tuple[Produ
     return ProduceRequest(transactional_id, acks, timeout_ms, tuple(topics)), position
 
 
+def _entries_left(entries_left: int, count: int) -> int:
+    if count > entries_left:
+        raise CorruptData(f"a Produce request has more than {ENTRIES_MAX} topics and partitions")
+    return entries_left - count
+
+
 def _decode_legacy(buffer: Buffer, position: int) -> tuple[ProduceRequest, int]:
     buffer_size = len(buffer)
     transactional_id, position = read_short_string(buffer, position)
@@ -207,6 +219,7 @@ def _decode_legacy(buffer: Buffer, position: int) -> tuple[ProduceRequest, int]:
     position += 10
     if topic_count < 0:
         raise CorruptData("a Produce request has null for its topics")
+    entries_left = _entries_left(ENTRIES_MAX, topic_count)
     topics = []
     for _ in range(topic_count):
         name, position = read_short_string(buffer, position)
@@ -216,6 +229,7 @@ def _decode_legacy(buffer: Buffer, position: int) -> tuple[ProduceRequest, int]:
         position += 4
         if partition_count < 0:
             raise CorruptData("a Produce request has null for a topic's partitions")
+        entries_left = _entries_left(entries_left, partition_count)
         partitions: list[tuple[int, Buffer | None]] = []
         for _ in range(partition_count):
             index, size = _INDEX_AND_SIZE.unpack_from(buffer, position)

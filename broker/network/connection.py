@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from struct import Struct
 from typing import cast
 
+from ...protocol.apis import ApiKey
 from ...protocol.errors import CorruptData
 from ...protocol.messages import decode_header
 from ..loop_timer_wheel import LoopTimerWheel
@@ -42,6 +43,9 @@ SLOTS_MAX = 100
 TURN_REQUESTS_MAX = 64
 TURN_BYTES_MAX = 1024 * 1024
 """Begun in one go; then other connections have their turn."""
+SMALL_REQUEST_BYTES_MAX = 4 * 1024 * 1024
+"""Of any request but Produce, whose bytes are mostly records that nobody opens. What is decoded field by field takes
+the loop up to 0.8 s a MiB, and all other clients wait for it."""
 FRAME_BYTES_MIN = 8
 """API key, version and correlation id."""
 IDLE_TICK_MS = 100
@@ -80,6 +84,8 @@ class ConnectionHost:
     limits: ConnectionLimits
     request_bytes_max: int
     idle_ms_max: int
+    small_request_bytes_max: int = field(init=False)
+    """Frames up to this size may be of any API."""
     idle_timer: LoopTimerWheel[Connection] = field(init=False)
     counters: NetworkCounters = field(default_factory=NetworkCounters)
     connections: set[Connection] = field(default_factory=set)
@@ -88,6 +94,7 @@ class ConnectionHost:
 
     def __post_init__(self) -> None:
         self.has_no_connections.set()
+        self.small_request_bytes_max = min(SMALL_REQUEST_BYTES_MAX, self.request_bytes_max)
         self.idle_timer = LoopTimerWheel(self.loop, IDLE_TICK_MS, Connection.check_idle)
 
 
@@ -308,9 +315,11 @@ class Connection(asyncio.BufferedProtocol):
                 start = end
                 break
             (size,) = INT32.unpack_from(view, start)
-            if not FRAME_BYTES_MIN <= size <= host.request_bytes_max:
-                self._refuse_frame(f"frame of {size} bytes, expected {FRAME_BYTES_MIN} to {host.request_bytes_max}")
-                continue
+            if not FRAME_BYTES_MIN <= size <= host.small_request_bytes_max:
+                refusal = self._refusal(size, view, start, end)
+                if refusal is not None:
+                    self._refuse_frame(refusal)
+                    continue
             frame_end = start + 4 + size
             if frame_end > end:
                 break
@@ -340,6 +349,17 @@ class Connection(asyncio.BufferedProtocol):
             outbox.send()
             self._after_send()
         return start
+
+    def _refusal(self, size: int, view: memoryview, start: int, end: int) -> str | None:
+        """Why a frame of that size, of which view[start:end] is there, cannot be taken; None when it can."""
+        host = self._host
+        if not FRAME_BYTES_MIN <= size <= host.request_bytes_max:
+            return f"frame of {size} bytes, expected {FRAME_BYTES_MIN} to {host.request_bytes_max}"
+        if size > SMALL_REQUEST_BYTES_MAX and end - start >= 6:
+            (api_key,) = INT16.unpack_from(view, start + 4)
+            if api_key != ApiKey.PRODUCE:
+                return f"frame of {size} bytes for API {api_key}, at most {SMALL_REQUEST_BYTES_MAX} are taken"
+        return None
 
     def _begin(self, frame: memoryview, is_exclusive: bool) -> None:
         try:

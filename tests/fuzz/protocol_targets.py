@@ -34,6 +34,7 @@ from penstock.protocol.messages import (
 )
 from penstock.protocol.produce import decode_produce
 from penstock.protocol.records import Record, read_records, write_batch
+from penstock.protocol.single_produce import read_single_produce
 from penstock.storage.batch_validation import check_produced_batch
 from penstock.storage.config import MAX_INT64, LogConfig
 from penstock.storage.replicated_batches import check_replicated_batches
@@ -59,6 +60,7 @@ def read_request(data: bytes) -> None:
     by_hand = None
     if key == ApiKey.PRODUCE:
         by_hand = _decoded(decode_produce, version, data, header.body_offset)
+        _assert_same_single(version, data, header.body_offset, by_hand)
     elif key == ApiKey.FETCH:
         by_hand = _decoded(decode_fetch, version, data, header.body_offset)
     try:
@@ -238,6 +240,18 @@ def _assert_same_produce(by_hand: Any, request: Any) -> None:
         (_name(topic, "name"), _id(topic), [(partition.index, partition.records) for partition in topic.partition_data])
         for topic in request.topic_data
     ]
+
+
+def _assert_same_single(version: int, data: bytes, offset: int, by_hand: Any) -> None:
+    """The short cut for one partition takes nothing else than the whole reader takes."""
+    single = read_single_produce(version, data, offset)
+    if single is None:
+        return
+    acks, timeout_ms, _, name, index, batch = single
+    assert by_hand is not None
+    (topic,) = by_hand.topics
+    assert (by_hand.transactional_id, by_hand.acks, by_hand.timeout_ms) == (None, acks, timeout_ms)
+    assert (topic.name, topic.partitions) == (name, ((index, batch),))
 
 
 def _assert_same_fetch(by_hand: Any, request: Any) -> None:

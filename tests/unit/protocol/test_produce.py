@@ -3,6 +3,7 @@
 import contextlib
 import io
 import random
+import struct
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -16,7 +17,9 @@ from kio.serial import entity_reader, entity_writer
 
 from penstock.protocol.apis import APIS, ApiKey
 from penstock.protocol.errors import CorruptData
+from penstock.protocol.primitives import uvarint
 from penstock.protocol.produce import (
+    ENTRIES_MAX,
     NodeEndpoint,
     PartitionProduceResponse,
     decode_produce,
@@ -63,6 +66,18 @@ def test_records_are_a_part_of_the_receive_buffer() -> None:
     assert isinstance(records, memoryview)
     received[received.index(b"abcd")] = ord("x")
     assert bytes(records) == b"xbcd"
+
+
+@pytest.mark.parametrize("version", [3, 9, 13])
+def test_more_entries_than_anybody_has_are_corrupt_before_they_are_read(version: int) -> None:
+    too_many = ENTRIES_MAX + 1
+    start = b"\xff\xff\0\1\0\0\0\1" if version == 3 else b"\0\0\1\0\0\0\1"
+    count = struct.pack(">i", too_many) if version == 3 else uvarint(too_many + 1)
+    with pytest.raises(CorruptData, match="topics and partitions"):
+        decode_produce(version, start + count, 0)
+    topic = {3: b"\0\0\0\1\0\1t", 9: b"\2\2t", 13: b"\2" + bytes(16)}[version]
+    with pytest.raises(CorruptData, match="topics and partitions"):
+        decode_produce(version, start + topic + count, 0)
 
 
 @EVERY_VERSION

@@ -17,6 +17,7 @@ from penstock.broker.network.connection import (
     RECEIVE_BUFFER_BYTES,
     SCARCE_RECEIVE_BYTES,
     SLOTS_MAX,
+    SMALL_REQUEST_BYTES_MAX,
     TURN_REQUESTS_MAX,
 )
 from penstock.broker.network.connection_limits import ConnectionLimits
@@ -360,6 +361,23 @@ def test_idle_connection_is_closed_and_a_busy_one_is_not(loop: ManualLoop) -> No
     loop.turn(by_ms=IDLE_MS)
     assert active_wire.is_aborted
     assert node.host.counters.connections_idle_closed == 2
+
+
+@pytest.mark.parametrize("arrived", [6, 5000])
+def test_only_produce_requests_may_be_large(loop: ManualLoop, caplog: pytest.LogCaptureFixture, arrived: int) -> None:
+    node = Node(loop)
+    large = bytes(SMALL_REQUEST_BYTES_MAX - 9)
+    connection, wire = node.connect()
+    feed(connection, wire, frame(0, api_key=EXCLUSIVE, body=large)[:arrived])
+    loop.turn()
+    assert wire.is_closed
+    assert f"frame of {SMALL_REQUEST_BYTES_MAX + 1} bytes for API {EXCLUSIVE}" in caplog.text
+    connection, wire = node.connect()
+    feed(connection, wire, frame(1, api_key=EXCLUSIVE, body=large[1:]))
+    # The test's overlapping API is Produce.
+    connection, wire = node.connect()
+    feed(connection, wire, frame(2, api_key=OVERLAPPING, body=large))
+    assert node.begun_ids == [1, 2]
 
 
 def test_connections_past_the_limits_are_refused(loop: ManualLoop, caplog: pytest.LogCaptureFixture) -> None:
