@@ -1,0 +1,23 @@
+"""All cases: importing this registers them, in the order in which they are played."""
+
+from differential import (
+    case_configs,
+    case_connections,
+    case_fetch,
+    case_metadata,
+    case_offsets,
+    case_produce,
+    case_topics,
+)
+from differential.script import CASES
+
+__all__ = [
+    "CASES",
+    "case_configs",
+    "case_connections",
+    "case_fetch",
+    "case_metadata",
+    "case_offsets",
+    "case_produce",
+    "case_topics",
+]

@@ -1,0 +1,35 @@
+"""Takes the golden transcript anew: `make differential-golden`. Needs Java and Maven.
+
+Plays the script against a new Apache Kafka and writes `tests/golden/kafka-4.3.1-answers.json.xz`.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from differential import brokers
+from differential.cases import CASES
+from differential.golden import FILE, write_golden
+from differential.normal_form import BEFORE_NOW_MS
+from differential.script import play_all
+
+from penstock.bench.anchor.jars import install
+
+
+def main() -> None:
+    with (
+        tempfile.TemporaryDirectory(prefix="penstock-differential-") as folder,
+        brokers.apache_kafka(install(), Path(folder)) as kafka,
+    ):
+        base_ms = time.time_ns() // 1_000_000 - BEFORE_NOW_MS
+        transcript = play_all(kafka, base_ms)
+    write_golden(transcript)
+    steps = sum(len(answers) for answers in transcript.values())
+    sys.stdout.write(f"{len(CASES)} cases, {steps} answers, {FILE.stat().st_size} bytes in {FILE.name}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""With a running Apache Kafka: it answers what was recorded of it, and both brokers answer alike to random operations.
+
+Collected with `PENSTOCK_DIFFERENTIAL=live` and on build machines only: see conftest.py.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+
+import pytest
+from differential.cases import CASES
+from differential.comparison import differences
+from differential.normal_form import BEFORE_NOW_MS
+from differential.player import Player
+from differential.random_operations import Operations
+from differential.script import Case, Run, Transcript
+from differential.target import Target
+
+from penstock.protocol.apis import ApiKey
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(3600)]
+
+ROUNDS = 200 if os.environ.get("PENSTOCK_TEST_PROFILE") == "soak" else 10
+OPERATIONS = 120
+SHOWN = 30
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_the_recorded_answers_are_those_of_a_running_apache_kafka(
+    case: Case, golden: Transcript, kafka: Player
+) -> None:
+    recorded = {label: golden[label] for label in case.labels}
+    wrong = list(differences(recorded, kafka.transcript_of(case), ""))
+    assert not wrong, "recorded / running\n" + "\n".join(map(str, wrong[:SHOWN]))
+
+
+def answers(target: Target, seed: int, base_ms: int) -> object:
+    case = Case(name=f"random-{seed}", key=ApiKey.API_VERSIONS, versions=(0,), play=lambda _: None)
+    run = Run(case, 0, target, base_ms)
+    Operations(run, seed, OPERATIONS).play()
+    return run.finish()
+
+
+def test_random_operations_are_answered_alike(kafka: Player, penstock: Player) -> None:
+    first = int(os.environ.get("PENSTOCK_TEST_SEED", "0")) or random.SystemRandom().randrange(1, 2**31)
+    base_ms = time.time_ns() // 1_000_000 - BEFORE_NOW_MS
+    for seed in range(first, first + ROUNDS):
+        wrong = list(differences(answers(kafka.target, seed, base_ms), answers(penstock.target, seed, base_ms), ""))
+        print(f"replay: PENSTOCK_TEST_SEED={seed} make differential")  # noqa: T201 - shown when the test fails
+        assert not wrong, "Apache Kafka / Penstock\n" + "\n".join(map(str, wrong[:SHOWN]))
