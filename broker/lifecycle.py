@@ -52,6 +52,7 @@ class BrokerLifecycle:
         incarnation_id: UUID,
         directories: Sequence[UUID],
         heartbeat_interval_ms: int,
+        session_timeout_ms: int,
     ) -> None:
         self._controller = controller
         self._metadata = metadata
@@ -61,6 +62,7 @@ class BrokerLifecycle:
         self._directories = tuple(directories)
         self._offline_directories: set[UUID] = set()
         self._heartbeat_interval_ms = heartbeat_interval_ms
+        self._session_timeout_ms = session_timeout_ms
         self._wake = asyncio.Event()
         self.broker_epoch = -1
 
@@ -95,6 +97,8 @@ class BrokerLifecycle:
         )
         response = await self._controller.submit(BROKER_REGISTRATION, request)
         self.broker_epoch = response.broker_epoch
+        # The epoch is where the registration stands in the metadata: what is done from here on rests on nothing older.
+        await self._metadata.wait_for(self.broker_epoch)
 
     async def unfence(self) -> None:
         """Asks to be let in, until it is."""
@@ -118,9 +122,13 @@ class BrokerLifecycle:
     async def shut_down(self) -> None:
         """Hands leaderships over and leaves; goes ahead without the controller's blessing when that cannot be had."""
         try:
-            for _ in range(SHUTDOWN_HEARTBEATS_MAX):
-                if (await self._heartbeat(wants_shutdown=True)).should_shut_down:
-                    return
+            async with asyncio.timeout(self._session_timeout_ms / 1000):
+                for _ in range(SHUTDOWN_HEARTBEATS_MAX):
+                    if (await self._heartbeat(wants_shutdown=True)).should_shut_down:
+                        return
+        except TimeoutError:
+            # By now whoever is the controller has fenced this broker, or nobody is.
+            logger.warning("controlled shutdown given up: reason=no controller answered in a whole session")
         except KafkaError as error:
             logger.warning("controlled shutdown refused: reason=%s", error)
 

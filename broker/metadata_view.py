@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from ..quorum.delta import MetadataDelta
 from ..quorum.image import EMPTY_IMAGE, MetadataImage
 
@@ -11,6 +13,19 @@ class MetadataView:
 
     def __init__(self) -> None:
         self.image: MetadataImage = EMPTY_IMAGE
+        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
 
     def publish(self, _delta: MetadataDelta, image: MetadataImage) -> None:
         self.image = image
+        if self._waiting:
+            for offset, future in self._waiting:
+                if offset <= image.offset and not future.done():
+                    future.set_result(None)
+            self._waiting = [(offset, future) for offset, future in self._waiting if not future.done()]
+
+    async def wait_for(self, offset: int) -> None:
+        """Until the image has the entry at that offset."""
+        if self.image.offset < offset:
+            future = asyncio.get_running_loop().create_future()
+            self._waiting.append((offset, future))
+            await future

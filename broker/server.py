@@ -1,7 +1,8 @@
 """One node, started and stopped in order.
 
-Start: lock and format the disks → replay the metadata and lead the quorum of one → bind → register as a broker → load
-the logs → tell the parts that follow the metadata → be let in and accept connections.
+Start: lock the disks → learn which cluster this is, and format what is empty → take part in the quorum, or follow it →
+bind → register as a broker → load the logs → tell the parts that follow the metadata → be let in and accept
+connections.
 
 Stop: hand leaderships over → accept nothing more → answer what has begun → sync and close the logs, whose mark of a
 clean stop is the last thing written → leave the quorum.
@@ -18,16 +19,23 @@ from uuid import UUID
 
 from ..protocol.errors import ConfigError, KafkaError
 from ..quorum.consensus import ConsensusFailed
-from ..quorum.publishers import MetadataPublisher
+from ..quorum.peer_proof import NONCE_BYTES, PeerHello
+from ..quorum.publishers import MetadataPublisher, Publishers
 from ..storage.files import Files
 from ..storage.log_manager import LogManager
 from ..storage.steady_clock import SteadyClock
+from .broker_parts import BrokerParts, join_broker
 from .configuration.node_config import NodeConfig
 from .configuration.topic_configs import ConfigResolver
-from .node_parts import NodeParts, join
+from .metadata_view import MetadataView
+from .quorum_link import QuorumLink
 
 logger = logging.getLogger(__name__)
 
+METADATA_FOLDER = "__cluster_metadata-0"
+"""Below `metadata.log.dir`: where Apache Kafka has its metadata log, too, and nothing looks for a topic's."""
+REQUEST_TIMEOUT_MS = 30_000
+"""Kafka's default of request.timeout.ms: how long a client waits for what is asked on its behalf."""
 DRAIN_TIMEOUT_MS = 10_000
 """For clients that do not read their answers; whatever else requests wait for is ended at once."""
 ROOM_CHECK_S = 1.0
@@ -71,66 +79,147 @@ class Node:
             reserve_bytes=config.log_dir_reserve_bytes,
         )
         self._followers = followers
-        self._parts: NodeParts | None = None
+        self._metadata = MetadataView()
+        self._publishers = Publishers()
+        self._publishers.add(self._metadata)
+        self._cluster_id: str | None = None
+        self._quorum: QuorumLink | None = None
+        self._parts: BrokerParts | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
-    def parts(self) -> NodeParts:
-        assert self._parts is not None, "the node has not been started"
+    def metadata(self) -> MetadataView:
+        return self._metadata
+
+    @property
+    def parts(self) -> BrokerParts:
+        assert self._parts is not None, "the node is no broker, or has not been started"
         return self._parts
 
     async def start(self) -> None:
         """Raises ConfigError, one sentence, when the node cannot be what its configuration says."""
         started_s = self._loop.time()
-        config = self._config
         try:
-            cluster_id = self._logs.open_directories()
-            previous_broker_epoch = self._logs.previous_broker_epoch()
-            parts = self._parts = join(
-                config,
-                self._files,
-                self._logs,
-                self._configs,
-                cluster_id=cluster_id,
-                directory_ids=[directory.id for directory in self._logs.directories if directory.is_online],
-                loop=self._loop,
-                wall_clock_ms=self._wall_clock_ms,
-                steady_clock_ms=self._steady_clock_ms,
-                random=self._random,
-                on_failure=self._fail,
-            )
-            await self._lead(parts, cluster_id)
-            self.bound_ports = await parts.listeners.bind(config.listeners, backlog=config.socket_listen_backlog_size)
-            advertised = config.advertise(socket.gethostname(), self.bound_ports)
-            await parts.lifecycle.register(
-                advertised, cluster_id=cluster_id, previous_broker_epoch=previous_broker_epoch
-            )
-            await self._load_logs(parts)
-            await parts.lifecycle.unfence()
-            await parts.partitions.settled()
-            self._start_task("heartbeats", parts.lifecycle.keep_alive())
-            self._start_task("housekeeping of logs", parts.housekeeping.run())
-            self._start_task("waiting for room", self._wait_for_room(parts))
-            # Accept in the turn in which the cluster has let this broker in: whoever gets through is served, and is
-            # told of a broker that can be used.
-            await parts.listeners.start()
+            known = self._logs.lock_directories()
+            quorum = self._quorum = self._join_quorum()
+            self._cluster_id = self._logs.format_directories(known or await quorum.find_cluster_id())
+            self.bound_ports = await quorum.start(self._cluster_id)
+            if self._config.is_broker:
+                await self._start_broker(quorum, self._cluster_id)
         except BaseException as error:
             await self._abandon()
             if isinstance(error, ConsensusFailed | KafkaError):
-                raise ConfigError(f"Node {config.node_id} cannot start: {error}") from error
+                raise ConfigError(f"Node {self._config.node_id} cannot start: {error}") from error
             raise
         logger.info(
             "penstock started: node_id=%d cluster_id=%s listeners=%s milliseconds=%d",
-            config.node_id,
-            cluster_id,
-            ",".join(map(str, advertised)),
+            self._config.node_id,
+            self._cluster_id,
+            ",".join(f"{name}:{port}" for name, port in self.bound_ports.items()),
             (self._loop.time() - started_s) * 1000,
         )
 
     async def stop(self) -> None:
         """Everything acknowledged is on disk, and the mark of a clean stop written, when this returns."""
-        parts = self.parts
         await self._stop_tasks()
+        if self._parts is not None:
+            await self._stop_broker(self._parts)
+        if self._quorum is not None:
+            await self._quorum.stop()
+        logger.info("penstock stopped: node_id=%d", self._config.node_id)
+
+    def _join_quorum(self) -> QuorumLink:
+        folder = f"{self._config.metadata_log_dir}/{METADATA_FOLDER}"
+        if self._config.is_controller:
+            from .voter_link import VoterLink
+
+            return VoterLink(
+                self._config,
+                self._files,
+                self._publishers,
+                self._metadata,
+                folder=folder,
+                directory_id=lambda: self._logs.metadata_directory_id,
+                hello=self._hello,
+                loop=self._loop,
+                wall_clock_ms=self._wall_clock_ms,
+                random=self._random,
+                on_failure=self._fail,
+            )
+        from .observer_link import ObserverLink
+
+        return ObserverLink(
+            self._config,
+            self._files,
+            self._publishers,
+            self._metadata,
+            folder=folder,
+            hello=self._hello,
+            loop=self._loop,
+            wall_clock_ms=self._wall_clock_ms,
+            on_failure=self._fail,
+        )
+
+    def _hello(self) -> PeerHello:
+        return PeerHello(
+            node_id=self._config.node_id,
+            directory_id=self._logs.metadata_directory_id,
+            cluster_id=self._cluster_id,
+            nonce=self._random.randbytes(NONCE_BYTES),
+        )
+
+    async def _start_broker(self, quorum: QuorumLink, cluster_id: str) -> None:
+        config = self._config
+        previous_broker_epoch = self._logs.previous_broker_epoch()
+        parts = self._parts = join_broker(
+            config,
+            self._files,
+            self._logs,
+            self._configs,
+            self._metadata,
+            controller=quorum.channel(REQUEST_TIMEOUT_MS),
+            heartbeats=quorum.channel(config.initial_broker_registration_timeout_ms),
+            describe_quorum=quorum.describe_quorum,
+            hello=self._hello,
+            directory_ids=[directory.id for directory in self._logs.directories if directory.is_online],
+            loop=self._loop,
+            wall_clock_ms=self._wall_clock_ms,
+            steady_clock_ms=self._steady_clock_ms,
+            random=self._random,
+            on_failure=self._fail,
+        )
+        bound = await parts.listeners.bind(config.listeners, backlog=config.socket_listen_backlog_size)
+        self.bound_ports = {**self.bound_ports, **bound}
+        advertised = config.advertise(socket.gethostname(), bound)
+        await parts.lifecycle.register(advertised, cluster_id=cluster_id, previous_broker_epoch=previous_broker_epoch)
+        await self._load_logs(parts)
+        await parts.lifecycle.unfence()
+        await parts.partitions.settled()
+        self._start_task("heartbeats", parts.lifecycle.keep_alive())
+        self._start_task("housekeeping of logs", parts.housekeeping.run())
+        self._start_task("waiting for room", self._wait_for_room(parts))
+        # Accept in the turn in which the cluster has let this broker in: whoever gets through is served, and is told of
+        # a broker that can be used.
+        await parts.listeners.start()
+
+    async def _load_logs(self, parts: BrokerParts) -> None:
+        """Configs first: a log is opened with what its topic says. Partitions last: they take the logs as loaded."""
+        self._publishers.add(parts.configs)
+        image = self._metadata.image
+
+        def is_stray(topic: str, index: int, topic_id: UUID | None) -> bool:
+            found = image.topics.by_name.get(topic)
+            if found is None or topic_id not in (None, found.topic_id) or index >= len(found.partitions):
+                return True
+            return self._config.node_id not in found.partitions[index].replicas
+
+        await self._logs.load(
+            self._loop, config_of=lambda topic: parts.configs.log_config(image, topic), is_stray=is_stray
+        )
+        for follower in (parts.partitions, *self._followers):
+            self._publishers.add(follower)
+
+    async def _stop_broker(self, parts: BrokerParts) -> None:
         await parts.lifecycle.shut_down()
         await parts.partitions.settled()
         parts.listeners.close()
@@ -144,36 +233,6 @@ class Node:
             broker_epoch=parts.lifecycle.broker_epoch,
             high_watermarks=parts.partitions.high_watermarks(),
         )
-        await parts.controller.stop()
-        logger.info("penstock stopped: node_id=%d", self._config.node_id)
-
-    async def _lead(self, parts: NodeParts, cluster_id: str) -> None:
-        await parts.controller.start()
-        await parts.controller.wait_active()
-        found = parts.controller.image.cluster_id
-        if found != cluster_id:
-            raise ConfigError(
-                f"The metadata in {self._config.metadata_log_dir} is of cluster {found}, but the log directories "
-                f"belong to cluster {cluster_id}."
-            )
-
-    async def _load_logs(self, parts: NodeParts) -> None:
-        """Configs first: a log is opened with what its topic says. Partitions last: they take the logs as loaded."""
-        parts.publishers.add(parts.metadata)
-        parts.publishers.add(parts.configs)
-        image = parts.controller.image
-
-        def is_stray(topic: str, index: int, topic_id: UUID | None) -> bool:
-            found = image.topics.by_name.get(topic)
-            if found is None or topic_id not in (None, found.topic_id) or index >= len(found.partitions):
-                return True
-            return self._config.node_id not in found.partitions[index].replicas
-
-        await self._logs.load(
-            self._loop, config_of=lambda topic: parts.configs.log_config(image, topic), is_stray=is_stray
-        )
-        for follower in (parts.partitions, *self._followers):
-            parts.publishers.add(follower)
 
     def _steady_clock_ms(self) -> int:
         clock = self._steady_clock
@@ -184,7 +243,7 @@ class Node:
             logger.warning("wall clock %s: ahead_ms=%d", "jumped" if was_trusted else "believed", wall_ms - now_ms)
         return now_ms
 
-    async def _wait_for_room(self, parts: NodeParts) -> None:
+    async def _wait_for_room(self, parts: BrokerParts) -> None:
         while True:
             await asyncio.sleep(ROOM_CHECK_S)
             await self._logs.open_postponed(self._loop)
@@ -212,7 +271,8 @@ class Node:
         await self._stop_tasks()
         if self._parts is not None:
             self._parts.listeners.close()
-            await self._parts.controller.stop()
+        if self._quorum is not None:
+            await self._quorum.stop()
         self._logs.unlock()
 
     def _fail(self, sentence: str) -> None:

@@ -15,6 +15,7 @@ from .errors import ClusterError, NodeFailedError
 from .local_node import LocalNode, environment_without_properties
 from .ports import check_free, find_free
 from .processes import ProcessId
+from .quorum_settings import QUORUM_KEYS, quorum_settings
 from .readiness import wait_ready
 
 # What the cluster itself decides for each node.
@@ -48,12 +49,9 @@ class LocalCluster:
         """
         if node_count < 1:
             raise ClusterError(f"a cluster has at least one node, not {node_count}")
-        if node_count > 1:
-            raise ClusterError(
-                "a cluster of more than one node needs the metadata quorum, which this version does not have"
-            )
         self._settings = dict(properties or {})
-        for key in sorted(OWN_KEYS & self._settings.keys()):
+        decided = OWN_KEYS | QUORUM_KEYS if node_count > 1 else OWN_KEYS
+        for key in sorted(decided & self._settings.keys()):
             raise ClusterError(f"{key} is decided by the local cluster for each node and cannot be set")
         self.folder = folder.resolve()
         running = [node for node in _recorded_nodes(self.folder) if node.is_running]
@@ -69,6 +67,7 @@ class LocalCluster:
             )
             for node_id, port in enumerate(ports, start=first_node_id)
         }
+        self._quorum_settings = quorum_settings(tuple(self.nodes.values()), generator)
 
     @classmethod
     def attach(cls, folder: Path) -> Self | None:
@@ -82,6 +81,7 @@ class LocalCluster:
         cluster = cls.__new__(cls)
         cluster.folder = folder.resolve()
         cluster._settings = {}
+        cluster._quorum_settings = {}
         cluster.nodes = {node.id: node for node in nodes}
         return cluster
 
@@ -105,7 +105,7 @@ class LocalCluster:
             check_free(node.port)
         try:
             for node in self.nodes.values():
-                node.write_properties(self._settings)
+                node.write_properties({**self._settings, **self._quorum_settings.get(node.id, {})})
                 node.start()
                 self._record()
             self.wait_ready(timeout_s=timeout_s)
@@ -120,7 +120,8 @@ class LocalCluster:
     def stop(self, *, timeout_s: float = STOP_TIMEOUT_S) -> None:
         """Stops all nodes gracefully. Raises the first NodeFailedError after all have been told and waited for."""
         failures = []
-        for node in self.nodes.values():
+        # The controller last: the others tell it that they go.
+        for node in reversed(self.nodes.values()):
             try:
                 node.stop(timeout_s=timeout_s)
             except NodeFailedError as failure:

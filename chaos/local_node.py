@@ -67,6 +67,8 @@ class LocalNode:
             **settings,
         }
         self.properties.parent.mkdir(parents=True, exist_ok=True)
+        # There may be a secret in it.
+        self.properties.touch(mode=0o600)
         self.properties.write_text("".join(f"{key}={_escape(value)}\n" for key, value in values.items()))
 
     def start(self) -> None:

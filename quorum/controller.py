@@ -16,6 +16,7 @@ earlier epochs may still be missing from the image.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
@@ -31,9 +32,11 @@ from .consensus import (
     Snapshot,
 )
 from .decisions.context import ControllerConfig, ControllerResult, Decision, DecisionContext
+from .decisions.heartbeats import fence_expired
 from .delta import MetadataDelta
 from .image import MetadataImage
 from .loader import MetadataLoader
+from .metadata_log import CommittedEntry, MetadataLog, SnapshotId
 from .publishers import Publishers
 from .record_codec import encode_entry, encode_record
 from .records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord, MetadataRecord
@@ -47,6 +50,10 @@ ResponseT = TypeVar("ResponseT")
 
 # Room for the entry's own head and for the transaction records beside the records of a command.
 _ENTRY_OVERHEAD_BYTES = 1024
+# How late the end of a session may be noticed, as a part of it.
+_CHECKS_PER_SESSION = 8
+
+logger = logging.getLogger(__name__)
 
 
 class Controller:
@@ -70,6 +77,9 @@ class Controller:
         """
         self._consensus = consensus
         self._loader = MetadataLoader(publishers)
+        self.log = MetadataLog()
+        """What brokers fetch."""
+        self._grown: asyncio.Future[None] = loop.create_future()
         self._config = config
         self._bootstrap = tuple(bootstrap)
         self._random = random
@@ -176,9 +186,12 @@ class Controller:
     # What the engine tells.
 
     def on_snapshot(self, snapshot: Snapshot) -> None:
+        self.log.reset(SnapshotId(snapshot.end_offset, snapshot.epoch))
         self._loader.load_snapshot(snapshot.chunks, end_offset=snapshot.end_offset, epoch=snapshot.epoch)
 
     def on_commit(self, offset: int, epoch: int, command: bytes) -> None:
+        self.log.append(CommittedEntry(offset, epoch, command))
+        self._tell_growth()
         self._loader.load_entry(offset, epoch, command)
         if epoch == self._claimed_epoch:
             if not self._activated.done():
@@ -197,6 +210,7 @@ class Controller:
         if self._activated.done():
             self._activated = self._loop.create_future()
         self._claimed_epoch = epoch if leader_id == self._consensus.node_id else None
+        self._tell_growth()
 
     def on_failure(self, error: ConsensusFailed) -> None:
         self._claimed_epoch = None
@@ -228,21 +242,58 @@ class Controller:
         ):
             self._snapshot_task = self._loop.create_task(self.save_snapshot())
 
+    async def watch_sessions(self) -> None:
+        """Fence brokers whose sessions end, while this node is the active controller; until cancelled.
+
+        What this process was held up itself does not count against them: heartbeats may lie unread.
+        """
+        period_ms = self._config.broker_session_timeout_ms // _CHECKS_PER_SESSION
+        while True:
+            slept_from_ms = self._now_ms()
+            await asyncio.sleep(period_ms / 1000)
+            now_ms = self._now_ms()
+            if now_ms - slept_from_ms > 2 * period_ms:
+                self._sessions.renew(now_ms)
+            if not self.is_active:
+                continue
+            for broker_id in self._sessions.expired(now_ms):
+                try:
+                    if await self.submit(fence_expired, broker_id):
+                        logger.warning("broker fenced: broker=%d reason=its session is over", broker_id)
+                except KafkaError:
+                    # Whoever is the active controller now gives everyone a new session.
+                    break
+
     async def save_snapshot(self) -> None:
         """Write the image as it is now to a snapshot and drop the log below it.
 
         The image is immutable: nothing waits.
         """
         image = self._loader.image
+        snapshot_id = SnapshotId(image.offset + 1, image.epoch)
         try:
             await self._consensus.save_snapshot(
-                end_offset=image.offset + 1, epoch=image.epoch, chunks=image_chunks(image)
+                end_offset=snapshot_id.end_offset, epoch=snapshot_id.epoch, chunks=image_chunks(image)
             )
+            if not self._is_stopping:
+                self.log.trim(snapshot_id)
         finally:
             self._snapshot_task = None
 
     def _now_ms(self) -> int:
         return int(self._loop.time() * 1000)
+
+    async def wait_growth(self) -> None:
+        """Wait until the log has more entries, or someone else leads."""
+        await asyncio.shield(self._grown)
+
+    def release_waiting(self) -> None:
+        """Let `wait_growth` return although nothing has grown."""
+        self._tell_growth()
+
+    def _tell_growth(self) -> None:
+        grown, self._grown = self._grown, self._loop.create_future()
+        grown.set_result(None)
 
     def _not_controller(self) -> KafkaError:
         leader_id = self._consensus.leader_id

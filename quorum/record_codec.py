@@ -20,6 +20,9 @@ from .records import Endpoint, MetadataRecord, SupportedFeature
 
 _ENTRY_FORMAT = 1
 
+# An array of three items, the first of them the format.
+_HEAD = bytes((0x83, _ENTRY_FORMAT))
+
 # Fields that hold other values with fields of their own.
 _NESTED: Mapping[str, type] = {"endpoints": Endpoint, "features": SupportedFeature}
 
@@ -166,7 +169,7 @@ def decode_record(item: object) -> MetadataRecord:
 
 def encode_entry(timestamp_ms: int, encoded_records: Sequence[bytes]) -> bytes:
     """Return a log entry of records that are encoded already."""
-    head = b"\x83" + cbor2.dumps(_ENTRY_FORMAT) + cbor2.dumps(timestamp_ms)
+    head = _HEAD + cbor2.dumps(timestamp_ms)
     return b"".join((head, _array_head(len(encoded_records)), *encoded_records))
 
 
@@ -180,6 +183,17 @@ def decode_entry(command: bytes) -> Entry:
     if entry_format != _ENTRY_FORMAT:
         raise UnknownRecord(f"the metadata log has an entry of format {entry_format}, known is {_ENTRY_FORMAT}")
     return Entry(timestamp_ms, tuple([decode_record(item) for item in items]))
+
+
+def entry_timestamp_ms(command: bytes) -> int:
+    """Return the timestamp of a log entry without reading its records. Raises CorruptData."""
+    if command[:2] == _HEAD:
+        first = command[2] if len(command) > 2 else 0xFF
+        # A number of CBOR (RFC 8949 §3): itself below 24, else in the next 1, 2, 4 or 8 bytes.
+        size = 0 if first < 24 else 1 << (first - 24)
+        if first < 28 and len(command) >= 3 + size:
+            return first if first < 24 else int.from_bytes(command[3 : 3 + size], "big")
+    raise CorruptData(f"expected a metadata log entry as [format, timestamp, records], found {command[:20].hex()}…")
 
 
 def _array_head(count: int) -> bytes:

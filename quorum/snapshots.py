@@ -64,7 +64,39 @@ class Snapshots:
         An older one is no help: the journal behind it is gone.
         """
         names = self._names()
-        return self._read(names[-1]) if names else None
+        if not names:
+            return None
+        path = f"{self._directory}/{names[-1]}"
+        return self._read(path, path)
+
+    def path(self, end_offset: int, epoch: int) -> str:
+        return f"{self._directory}/{end_offset:020}-{epoch:010}.checkpoint"
+
+    def accept(self, path: str) -> Snapshot:
+        """Give a synced file `<path>.part` that came from elsewhere its name, if it is a whole snapshot.
+
+        Raises ConsensusFailed, and removes it, when it is not.
+        """
+        try:
+            snapshot = self._read(path + _PART, path)
+        except ConsensusFailed:
+            self._files.remove(path + _PART)
+            raise
+        self._files.rename(path + _PART, path)
+        self._files.sync_directory(self._directory)
+        return snapshot
+
+    def size_bytes(self, path: str) -> int | None:
+        """Return the size of a snapshot's file, None when it is not there."""
+        return self._files.size(path) if self._files.exists(path) else None
+
+    def read_bytes(self, path: str, position: int, size_bytes: int) -> bytes:
+        """Return part of a snapshot's file, as it is."""
+        file = self._files.open(path)
+        try:
+            return file.read_at(position, size_bytes)
+        finally:
+            file.close()
 
     def remove_below(self, end_offset: int) -> None:
         for name in self._names():
@@ -75,10 +107,9 @@ class Snapshots:
     def _names(self) -> list[str]:
         return [name for name in self._files.list_directory(self._directory) if _NAME.fullmatch(name)]
 
-    def _read(self, name: str) -> Snapshot:
-        path = f"{self._directory}/{name}"
+    def _read(self, path: str, final_path: str) -> Snapshot:
         data = self._files.read(path)
-        end_offset, epoch = _place(name)
+        end_offset, epoch = _place(final_path.rpartition("/")[2])
         try:
             scan = scan_frames(data, 0, path)
             if scan.end < len(data) or len(scan.frames) < 2:

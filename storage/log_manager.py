@@ -1,6 +1,6 @@
 """The logs of this node and the log directories that they are in.
 
-Order of use: `open_directories` (locks and formats), `load` (opens every log), then `get_or_create`, `delete` and so
+Order of use: `lock_directories`, `format_directories`, `load` (opens every log), then `get_or_create`, `delete` and so
 on, `close`. All on the loop's thread. An error of the disk takes its log directory offline, and the logs in it; the
 process goes on. Errors that say nothing about the disk as a whole, a full disk above all, only refuse what met them
 (`disk_errors.py`). What needs time and repetition is done by `log_housekeeping`.
@@ -91,26 +91,43 @@ class LogManager:
 
     # Starting
 
-    def open_directories(self, cluster_id: str | None = None) -> str:
-        """Lock every directory and format the empty ones; the cluster id, which is drawn when nobody knows one yet.
+    def lock_directories(self) -> str | None:
+        """Lock every directory; the cluster that they belong to, None when all are empty.
 
-        A directory whose disk fails is offline from the start. ConfigError when one is another cluster's or node's or
-        in use, or when all fail.
+        A directory whose disk fails is offline from the start. ConfigError when one is in use, or when all fail.
         """
-        everything = self.directories
-        if self._metadata_directory is not None:
-            everything = (*everything, self._metadata_directory)
         try:
-            self._attempt(everything, LogDirectory.lock)
-            known = [d.properties.cluster_id for d in everything if d.is_online and d.properties is not None]
-            cluster_id = cluster_id or (known[0] if known else uuid_text(draw_id(self._random)))
-            to_use = cluster_id
-            self._attempt(everything, lambda directory: directory.format(to_use, self._node_id, self._random))
+            self._attempt(self._all_directories, LogDirectory.lock)
+        except ConfigError:
+            self.unlock()
+            raise
+        known = [d.properties.cluster_id for d in self._all_directories if d.is_online and d.properties is not None]
+        return known[0] if known else None
+
+    def format_directories(self, cluster_id: str | None) -> str:
+        """Format the empty ones; the cluster id, which is drawn when there is none yet.
+
+        ConfigError when one is another cluster's or node's, or when all fail.
+        """
+        to_use = cluster_id or uuid_text(draw_id(self._random))
+        try:
+            self._attempt(
+                self._all_directories, lambda directory: directory.format(to_use, self._node_id, self._random)
+            )
             self._attempt(self.directories, lambda directory: directory.keep_room(self._reserve_bytes))
         except ConfigError:
             self.unlock()
             raise
-        return cluster_id
+        return to_use
+
+    @property
+    def metadata_directory_id(self) -> UUID:
+        """Of `metadata_log_dir`, else of the first log directory; zero before it is formatted."""
+        return (self._metadata_directory or self.directories[0]).id
+
+    @property
+    def _all_directories(self) -> tuple[LogDirectory, ...]:
+        return self.directories if self._metadata_directory is None else (*self.directories, self._metadata_directory)
 
     def previous_broker_epoch(self) -> int:
         """The broker epoch of the last registration when the stop after it was clean in all directories; else -1.

@@ -10,6 +10,7 @@ The epoch of the finalized features is the offset of the image: it only rises, a
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from kio.schema.api_versions.v4.request import ApiVersionsRequest
 from kio.schema.api_versions.v4.response import (
@@ -35,7 +36,9 @@ VERSION_OF_ZERO_LEVELS = 4
 SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
-def register(handlers: Handlers, metadata: MetadataView) -> None:
+def register(handlers: Handlers, metadata: MetadataView, *, is_controller: bool = False) -> None:
+    """`is_controller`: for the listener of controllers, which has a table of its own (KIP-919)."""
+
     def begin(request: Request) -> None:
         if not APIS[ApiKey.API_VERSIONS].has_version(request.api_version):
             request.respond(_encode(request, 0, unsupported_version()))
@@ -47,18 +50,20 @@ def register(handlers: Handlers, metadata: MetadataView) -> None:
             if not SOFTWARE.fullmatch(name) or not SOFTWARE.fullmatch(version):
                 request.respond(_encode(request, request.api_version, _refusal(ErrorCode.INVALID_REQUEST, ())))
                 return
-            request.set_client_software(f"{name}/{version}")
-        response = api_versions(handlers.built, metadata.image, request.api_version)
+            request.set_context(replace(request.context, client_software=f"{name}/{version}"))
+        response = api_versions(handlers.built, metadata.image, request.api_version, is_controller=is_controller)
         request.respond(_encode(request, request.api_version, response))
 
     handlers.add(ApiKey.API_VERSIONS, begin)
 
 
-def api_versions(built: tuple[Api, ...], image: MetadataImage, version: int) -> ApiVersionsResponse:
+def api_versions(
+    built: tuple[Api, ...], image: MetadataImage, version: int, *, is_controller: bool = False
+) -> ApiVersionsResponse:
     """What a client that asks in `version` is told."""
     return ApiVersionsResponse(
         error_code=kio_error(ErrorCode.NONE),
-        api_keys=tuple(_range(api) for api in built if api.on_broker),
+        api_keys=tuple(_range(api) for api in built if (api.on_controller if is_controller else api.on_broker)),
         throttle_time=NO_THROTTLE,
         supported_features=tuple(
             SupportedFeatureKey(name=name, min_version=i16(levels.min_level), max_version=i16(levels.max_level))

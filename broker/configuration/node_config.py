@@ -14,8 +14,9 @@ from typing import Final
 from ...protocol.errors import ConfigError
 from ...quorum.configs.definition import ConfigValue, parse
 from ...quorum.configs.table import KAFKA_RELEASE, broker_configs, topic_configs
+from ...quorum.voters import Voter, parse_voters
 from .listener_config import ListenerConfig, check_distinct_ports, parse_listeners, parse_protocol_map
-from .own_keys import LOG_DIR_RESERVE_BYTES, OWN_KEYS
+from .own_keys import CLUSTER_SECRET, LOG_DIR_RESERVE_BYTES, OWN_KEYS
 
 # What a node without any property is: all roles, seen from this machine only, its data beside where it was started.
 # Kafka has no default for the first three, binds to every interface, and keeps data where other programs clear up.
@@ -48,6 +49,10 @@ class NodeConfig:
 
     node_id: int
     process_roles: tuple[str, ...]
+    # `controller.quorum.voters`; this node alone when it is not set.
+    voters: Mapping[int, Voter]
+    # What nodes of one cluster prove to each other that they know. Empty: this node takes no other for one of its own.
+    cluster_secret: bytes
     broker_rack: str | None
 
     # `listeners` without those of the controller, which are `controller_listeners`; see `advertise`.
@@ -92,12 +97,21 @@ class NodeConfig:
 
     broker_heartbeat_interval_ms: int
     broker_session_timeout_ms: int
+    initial_broker_registration_timeout_ms: int
     metadata_log_max_record_bytes_between_snapshots: int
 
     # What was set, as text, before defaults: the source STATIC_BROKER_CONFIG of DescribeConfigs.
     properties: Mapping[str, str]
     # Sentences to log once at start.
     warnings: tuple[str, ...]
+
+    @property
+    def is_broker(self) -> bool:
+        return "broker" in self.process_roles
+
+    @property
+    def is_controller(self) -> bool:
+        return "controller" in self.process_roles
 
     def advertise(self, host_name: str, bound_ports: Mapping[str, int]) -> tuple[ListenerConfig, ...]:
         """The addresses to give to clients: an empty host is `host_name`, port 0 the listener's in `bound_ports`."""
@@ -125,6 +139,8 @@ def load(properties: Mapping[str, str]) -> NodeConfig:
     config = NodeConfig(
         node_id=_node_id(values),
         process_roles=values.strings("process.roles"),
+        voters=_voters(values),
+        cluster_secret=(values.text_or_none(CLUSTER_SECRET) or "").encode(),
         broker_rack=values.text_or_none("broker.rack"),
         listeners=listeners,
         controller_listeners=controller_listeners,
@@ -159,6 +175,7 @@ def load(properties: Mapping[str, str]) -> NodeConfig:
         max_connections_per_ip_overrides=_connection_overrides(values),
         broker_heartbeat_interval_ms=values.integer("broker.heartbeat.interval.ms"),
         broker_session_timeout_ms=values.integer("broker.session.timeout.ms"),
+        initial_broker_registration_timeout_ms=values.integer("initial.broker.registration.timeout.ms"),
         metadata_log_max_record_bytes_between_snapshots=values.integer(
             "metadata.log.max.record.bytes.between.snapshots"
         ),
@@ -249,6 +266,8 @@ def _advertised(
     values: _Values, protocols: Mapping[str, str], listeners: Sequence[ListenerConfig], controller_names: set[str]
 ) -> tuple[ListenerConfig, ...]:
     key = "advertised.listeners"
+    if "broker" not in values.strings("process.roles"):
+        return ()
     if not listeners:
         raise ConfigError("listeners must name at least one listener that is not in controller.listener.names.")
     check_distinct_ports("listeners", listeners)
@@ -274,6 +293,8 @@ def _reachable(listener: ListenerConfig) -> ListenerConfig:
 
 
 def _inter_broker_listener(values: _Values, advertised: Sequence[ListenerConfig]) -> str:
+    if "broker" not in values.strings("process.roles"):
+        return ""
     name = values.text_or_none("inter.broker.listener.name")
     if name is not None:
         if values.is_set("security.inter.broker.protocol"):
@@ -321,22 +342,32 @@ def _connection_overrides(values: _Values) -> Mapping[str, int]:
     return MappingProxyType(overrides)
 
 
+def _voters(values: _Values) -> Mapping[int, Voter]:
+    """Who votes. A controller that is told of nobody votes alone, and other nodes cannot find it."""
+    voters = parse_voters(values.strings("controller.quorum.voters"))
+    return voters or {_node_id(values): Voter(_node_id(values), "", 0)}
+
+
 def _check_roles(values: _Values, config: NodeConfig) -> None:
-    if set(config.process_roles) != {"broker", "controller"}:
+    named = ", ".join(map(str, config.voters.values()))
+    is_named = values.is_set("controller.quorum.voters")
+    if config.is_controller and config.node_id not in config.voters:
+        raise ConfigError(f"Node {config.node_id} is a controller, but controller.quorum.voters names only {named}.")
+    if config.is_controller and len(config.voters) > 1:
+        raise ConfigError(f"controller.quorum.voters names {named}, but the quorum of this version has one voter.")
+    if not config.is_controller and (not is_named or config.node_id in config.voters):
         raise ConfigError(
-            f"process.roles is {','.join(config.process_roles)}, but a node of this version is broker,controller."
+            f"Node {config.node_id} is no controller, so controller.quorum.voters must name others that are."
         )
-    voters = values.strings("controller.quorum.voters")
-    if voters and [voter.partition("@")[0] for voter in voters] != [str(config.node_id)]:
-        raise ConfigError(
-            f"controller.quorum.voters is {','.join(voters)}, but a node of this version is the only voter: "
-            f"{config.node_id}@host:port."
-        )
+    if not config.is_controller and not config.cluster_secret:
+        raise ConfigError("cluster.secret must be set: a broker proves with it to its controllers that it is of them.")
+    if not config.is_broker and not config.controller_listeners:
+        raise ConfigError("listeners must name one of controller.listener.names: a controller is reached there.")
     servers = values.strings("controller.quorum.bootstrap.servers")
     if len(servers) > 1:
         raise ConfigError(
-            f"controller.quorum.bootstrap.servers is {','.join(servers)}, but a node of this version is the only "
-            "controller."
+            f"controller.quorum.bootstrap.servers is {','.join(servers)}, but voters are named in "
+            "controller.quorum.voters here."
         )
 
 

@@ -1,5 +1,7 @@
 """The few configuration keys that Apache Kafka does not have. They are told at start only, and described nowhere else.
 
+cluster.secret          what nodes of one cluster prove to each other that they know (`quorum/peer_proof.py`). A node
+                        that has none takes no other for one of its cluster.
 log.dir.reserve.bytes   of the disk of each log directory this much is kept free of records, so that what must go on
                         (the metadata journal, checkpoints) has room when producers filled the rest. -1: 64 MiB, or
                         a tenth of the disk where that is less. 0: records may fill the disk.
@@ -18,4 +20,7 @@ class OwnKey(NamedTuple):
 
 
 LOG_DIR_RESERVE_BYTES: Final = "log.dir.reserve.bytes"
-OWN_KEYS: Final[Mapping[str, OwnKey]] = MappingProxyType({LOG_DIR_RESERVE_BYTES: OwnKey("-1", ConfigType.LONG)})
+CLUSTER_SECRET: Final = "cluster.secret"
+OWN_KEYS: Final[Mapping[str, OwnKey]] = MappingProxyType(
+    {CLUSTER_SECRET: OwnKey("", ConfigType.PASSWORD), LOG_DIR_RESERVE_BYTES: OwnKey("-1", ConfigType.LONG)}
+)

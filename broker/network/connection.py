@@ -269,8 +269,8 @@ class Connection(asyncio.BufferedProtocol):
         self._is_muted = True
         self._host.loop.call_later(throttle_time_ms / 1000, self._unmute)
 
-    def set_client_software(self, client_software: str) -> None:
-        self._context = replace(self._context, client_software=client_software)
+    def set_context(self, context: RequestContext) -> None:
+        self._context = context
 
     # What the node calls.
 

@@ -59,8 +59,9 @@ class Handlers:
         handle: Callable[[Q, RequestContext], A | Awaitable[A]],
         *,
         answer_error: Callable[[Q, KafkaError], A],
+        overlaps: bool = False,
     ) -> None:
-        """Serves an API by values of the latest version's classes.
+        """Serves an API by values of the latest version's classes; `overlaps` as for `add`.
 
         `answer_error` builds the response for a KafkaError that `handle` raised, in the shape that this API has for an
         error of the whole request: at the top, or repeated for every item asked for. Any other exception is logged and
@@ -68,6 +69,8 @@ class Handlers:
         """
         self._check_new(api_key)
         self._messages[api_key] = MessageHandler(handle=cast(Any, handle), answer_error=cast(Any, answer_error))
+        if overlaps:
+            self._overlapping.add(api_key)
 
     def _check_new(self, api_key: ApiKey) -> None:
         assert api_key not in self._begin, f"{api_key.name} has two handlers"

@@ -44,6 +44,10 @@ class RequestContext:
     client_software: str = "unknown"
     """Name and version as told in ApiVersions (KIP-511)."""
     principal: str = "User:ANONYMOUS"
+    node_id: int | None = None
+    """The node of this cluster that the peer has proved to be."""
+    exchange: object = None
+    """What an authentication that takes several requests has come to."""
 
 
 class RequestOwner(Protocol):
@@ -57,7 +61,7 @@ class RequestOwner(Protocol):
 
     def mute(self, throttle_time_ms: int) -> None: ...
 
-    def set_client_software(self, client_software: str) -> None: ...
+    def set_context(self, context: RequestContext) -> None: ...
 
 
 class Request:
@@ -135,6 +139,6 @@ class Request:
     def let_go(self) -> None:
         self._owner.let_go(self)
 
-    def set_client_software(self, client_software: str) -> None:
+    def set_context(self, context: RequestContext) -> None:
         """For later requests of this connection."""
-        self._owner.set_client_software(client_software)
+        self._owner.set_context(context)

@@ -64,6 +64,14 @@ def heartbeat(
     )
 
 
+def fence_expired(image: MetadataImage, broker_id: int, context: DecisionContext) -> ControllerResult[bool]:
+    """Shut out a broker whose session is over; the answer tells whether it was active."""
+    broker = image.brokers.get(broker_id)
+    if broker is None or broker.is_fenced or context.has_live_session(broker_id):
+        return ControllerResult(records=(), response=False)
+    return ControllerResult(records=tuple(fence(image, broker, context)), response=True)
+
+
 def fence(image: MetadataImage, broker: BrokerRegistration, context: DecisionContext) -> list[MetadataRecord]:
     """Return the records that shut a broker out: others lead in its place where they can."""
     change = BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, is_fenced=True)

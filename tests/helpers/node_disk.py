@@ -46,7 +46,7 @@ class NodeDisk:
 
     def start(self, is_stray: Callable[[str, int, UUID | None], bool] = lambda *_: False) -> None:
         self.manager = self.new_manager()
-        self.manager.open_directories("cluster")
+        open_directories(self.manager, "cluster")
         self.load(is_stray)
 
     def load(self, is_stray: Callable[[str, int, UUID | None], bool] = lambda *_: False) -> None:
@@ -61,6 +61,12 @@ class NodeDisk:
 
     def names(self, path: str = "/data") -> list[str]:
         return self.files.list_directory(path)
+
+
+def open_directories(manager: LogManager, cluster_id: str | None = None) -> str:
+    """Lock and format, as a node that finds or draws the cluster's id."""
+    known = manager.lock_directories()
+    return manager.format_directories(cluster_id or known)
 
 
 def append(log: Log, count: int = 1, timestamp_ms: int = NOW_MS) -> None:

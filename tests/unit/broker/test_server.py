@@ -165,7 +165,7 @@ def test_failed_log_directory_takes_its_partitions_and_not_the_node() -> None:
             assert await produce(connection, "t", b"x", lost) == ErrorCode.KAFKA_STORAGE_ERROR
             assert await produce(connection, "t", b"x", 1 - lost) == ErrorCode.NONE
             # The controller hears of it with a heartbeat.
-            while len(node.parts.controller.image.brokers[1].directories) > 1:
+            while len(node.metadata.image.brokers[1].directories) > 1:
                 await describe(connection)
             assert not node.failure.done()
 
@@ -227,6 +227,9 @@ def test_what_is_built_is_what_is_told() -> None:
                 ApiKey.DESCRIBE_LOG_DIRS,
                 ApiKey.CREATE_PARTITIONS,
                 ApiKey.INCREMENTAL_ALTER_CONFIGS,
+                ApiKey.DESCRIBE_QUORUM,
+                ApiKey.SASL_HANDSHAKE,
+                ApiKey.SASL_AUTHENTICATE,
                 ApiKey.DESCRIBE_CLUSTER,
                 ApiKey.DESCRIBE_PRODUCERS,
                 ApiKey.LIST_CONFIG_RESOURCES,

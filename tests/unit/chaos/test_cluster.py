@@ -13,9 +13,10 @@ from penstock.chaos.errors import ClusterError, PortInUseError, UnreadableRecord
 from penstock.chaos.ports import check_free, find_free
 
 
-def test_more_than_one_node_is_refused_with_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(ClusterError, match="needs the metadata quorum"):
-        LocalCluster(tmp_path, node_count=3)
+@pytest.mark.parametrize("key", ["process.roles", "controller.quorum.voters", "cluster.secret"])
+def test_how_several_nodes_are_tied_together_cannot_be_set(tmp_path: Path, key: str) -> None:
+    with pytest.raises(ClusterError, match=key):
+        LocalCluster(tmp_path, node_count=3, properties={key: "1"})
 
 
 @pytest.mark.parametrize("key", ["node.id", "listeners", "log.dir", "log.dirs"])

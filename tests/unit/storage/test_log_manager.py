@@ -5,7 +5,7 @@ from random import Random
 from uuid import UUID
 
 import pytest
-from node_disk import TOPIC_ID, append, node_disk
+from node_disk import TOPIC_ID, append, node_disk, open_directories
 
 from penstock.protocol.errors import ConfigError, ErrorCode, KafkaError
 from penstock.storage.log import Log
@@ -16,32 +16,32 @@ RECOVERY = "recovery-point-offset-checkpoint"
 
 def test_first_start_formats_each_directory_with_an_id_of_its_own() -> None:
     with node_disk("/a", "/b/c") as node:
-        assert node.manager.open_directories("cluster") == "cluster"
+        assert open_directories(node.manager, "cluster") == "cluster"
         ids = [directory.id for directory in node.manager.directories]
         assert len(set(ids)) == 2
         properties = node.files.read("/b/c/meta.properties").decode()
         assert properties.startswith("version=1\ncluster.id=cluster\nnode.id=1\ndirectory.id=")
         node.manager.unlock()
         again = node.new_manager()
-        assert again.open_directories() == "cluster", "the directories know the cluster"
+        assert open_directories(again) == "cluster", "the directories know the cluster"
         assert [directory.id for directory in again.directories] == ids
 
 
 def test_cluster_id_is_drawn_when_nobody_knows_one() -> None:
     with node_disk() as node:
-        assert len(node.manager.open_directories()) == 22
+        assert len(open_directories(node.manager)) == 22
 
 
 def test_metadata_directory_is_formatted_but_holds_no_logs() -> None:
     with node_disk() as node:
         manager = node.new_manager(metadata_log_dir="/metadata")
-        manager.open_directories("cluster")
+        open_directories(manager, "cluster")
         assert "meta.properties" in node.names("/metadata")
         assert [directory.path for directory in manager.directories] == ["/data"]
         node.files.fail("lock", under="/metadata")
         manager.unlock()
         with pytest.raises(ConfigError, match="Metadata log directory /metadata cannot be used"):
-            node.new_manager(metadata_log_dir="/metadata").open_directories("cluster")
+            open_directories(node.new_manager(metadata_log_dir="/metadata"), "cluster")
 
 
 def test_directory_of_another_cluster_or_node_is_refused_and_left_unlocked() -> None:
@@ -49,19 +49,19 @@ def test_directory_of_another_cluster_or_node_is_refused_and_left_unlocked() -> 
         node.start()
         node.stop()
         with pytest.raises(ConfigError, match="belongs to cluster cluster, not to other"):
-            node.new_manager().open_directories("other")
+            open_directories(node.new_manager(), "other")
         with pytest.raises(ConfigError, match="belongs to node 1, not to node 2"):
-            node.new_manager(node_id=2).open_directories("cluster")
+            open_directories(node.new_manager(node_id=2), "cluster")
         node.start()
         with pytest.raises(ConfigError, match="in use by another node"):
-            node.new_manager().open_directories("cluster")
+            open_directories(node.new_manager(), "cluster")
 
 
 def test_directory_with_something_else_in_it_is_refused() -> None:
     with node_disk() as node:
         node.files.make_directories("/data/holiday-photos")
         with pytest.raises(ConfigError, match="not empty"):
-            node.new_manager().open_directories("cluster")
+            open_directories(node.new_manager(), "cluster")
 
 
 def test_interrupted_first_start_is_completed_by_the_next() -> None:
@@ -69,7 +69,7 @@ def test_interrupted_first_start_is_completed_by_the_next() -> None:
         for operations in range(20):
             node.files.fail(skip=operations, count=None)
             with suppress(ConfigError):
-                node.new_manager().open_directories("cluster")
+                open_directories(node.new_manager(), "cluster")
             node.files.heal()
             node.files.crash(Random(operations))
         node.start()
@@ -83,13 +83,13 @@ def test_clean_stop_is_marked_with_the_broker_epoch_until_the_next_load() -> Non
         for path in ("/a", "/b"):
             assert node.files.read(f"{path}/.kafka_cleanshutdown") == b'{"version":0,"brokerEpoch":41}'
         node.manager = node.new_manager()
-        node.manager.open_directories("cluster")
+        open_directories(node.manager, "cluster")
         assert node.manager.previous_broker_epoch() == 41
         node.load()
         assert ".kafka_cleanshutdown" not in node.names("/a")
         node.files.kill()
         node.manager = node.new_manager()
-        node.manager.open_directories("cluster")
+        open_directories(node.manager, "cluster")
         assert node.manager.previous_broker_epoch() == -1
 
 
@@ -99,13 +99,13 @@ def test_one_directory_without_the_mark_makes_the_stop_unclean() -> None:
         node.stop(broker_epoch=41)
         node.files.remove("/b/.kafka_cleanshutdown")
         manager = node.new_manager()
-        manager.open_directories("cluster")
+        open_directories(manager, "cluster")
         assert manager.previous_broker_epoch() == -1
 
 
 def test_node_that_stops_before_its_logs_are_loaded_leaves_no_mark() -> None:
     with node_disk() as node:
-        node.manager.open_directories("cluster")
+        open_directories(node.manager, "cluster")
         node.stop()
         assert ".kafka_cleanshutdown" not in node.names()
 
@@ -154,7 +154,7 @@ def test_log_of_another_topic_id_is_not_given_out() -> None:
         node.log("flights")
         node.stop()
         node.manager = node.new_manager()
-        node.manager.open_directories("cluster")
+        open_directories(node.manager, "cluster")
         with pytest.raises(KafkaError) as raised:
             node.log("flights", topic_id=OTHER_ID)
         assert raised.value.code is ErrorCode.INCONSISTENT_TOPIC_ID
@@ -249,7 +249,7 @@ def test_partition_in_two_directories_stops_the_start() -> None:
         node.files.make_directories("/b/flights-0")
         node.stop()
         node.manager = node.new_manager()
-        node.manager.open_directories("cluster")
+        open_directories(node.manager, "cluster")
         with pytest.raises(ConfigError, match="flights-0 has two logs, /a/flights-0 and /b/flights-0"):
             node.load()
 
@@ -315,7 +315,7 @@ def test_directory_that_fails_while_its_logs_load_goes_offline(operations: int) 
             append(node.log(topic))
         node.files.kill()
         node.manager = node.new_manager()
-        node.manager.open_directories("cluster")
+        open_directories(node.manager, "cluster")
         node.files.fail(skip=operations, count=None)
         node.load()
         assert node.failures == ["/data"]
@@ -429,7 +429,7 @@ def test_mark_of_a_clean_stop_that_cannot_be_read_takes_its_directory_offline() 
         node.start()
         node.stop(broker_epoch=41)
         node.manager = node.new_manager()
-        node.manager.open_directories("cluster")
+        open_directories(node.manager, "cluster")
         node.files.fail("read", under="/a/.kafka_cleanshutdown")
         assert node.manager.previous_broker_epoch() == -1
         assert [directory.is_online for directory in node.manager.directories] == [False, True]

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from node_disk import open_directories
 
 from penstock.protocol.batches import HEADER_SIZE, iterate_headers, read_header
 from penstock.protocol.errors import ConfigError, ErrorCode, KafkaError
@@ -125,7 +126,7 @@ class LogLife(RuleBasedStateMachine):
         self.manager = LogManager(
             self.files, ["/data"], node_id=1, random=self.random, wall_clock_ms=lambda: self.now_ms
         )
-        self.manager.open_directories("cluster")
+        open_directories(self.manager, "cluster")
         self.loop.run_until_complete(
             self.manager.load(self.loop, config_of=lambda _: self.config, is_stray=lambda *_: False)
         )

@@ -36,8 +36,8 @@ class Connection:
     def on_answer(self, _request: Request, answer: Answer) -> None:
         self.answer = answer
 
-    def set_client_software(self, client_software: str) -> None:
-        self.client_software = client_software
+    def set_context(self, context: RequestContext) -> None:
+        self.client_software = context.client_software
 
     def hold_back(self, request: Request) -> None: ...
     def let_go(self, request: Request) -> None: ...

@@ -65,15 +65,31 @@ def test_a_listener_that_others_can_reach_is_warned_of(listeners: str, is_wide: 
         ({"node.id": "1", "broker.id": "2"}, "node.id is 1, but broker.id is 2: set them to the same value."),
         (
             {"process.roles": "broker"},
-            "process.roles is broker, but a node of this version is broker,controller.",
+            "Node 1 is no controller, so controller.quorum.voters must name others that are.",
+        ),
+        (
+            {"process.roles": "broker", "controller.quorum.voters": "2@a:1"},
+            "cluster.secret must be set: a broker proves with it to its controllers that it is of them.",
+        ),
+        (
+            {"process.roles": "controller"},
+            "listeners must name one of controller.listener.names: a controller is reached there.",
+        ),
+        (
+            {"process.roles": "brother"},
+            "Invalid value brother for configuration process.roles: String must be one of: broker, controller",
         ),
         (
             {"controller.quorum.voters": "1@a:1,2@b:1"},
-            "controller.quorum.voters is 1@a:1,2@b:1, but a node of this version is the only voter: 1@host:port.",
+            "controller.quorum.voters names 1@a:1, 2@b:1, but the quorum of this version has one voter.",
+        ),
+        (
+            {"controller.quorum.voters": "2@a:1"},
+            "Node 1 is a controller, but controller.quorum.voters names only 2@a:1.",
         ),
         (
             {"controller.quorum.bootstrap.servers": "a:1,b:1"},
-            "controller.quorum.bootstrap.servers is a:1,b:1, but a node of this version is the only controller.",
+            "controller.quorum.bootstrap.servers is a:1,b:1, but voters are named in controller.quorum.voters here.",
         ),
         (
             {"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"},

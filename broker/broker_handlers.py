@@ -1,4 +1,4 @@
-"""Every API that this node serves, with the parts of the node that each needs."""
+"""Every API that a broker serves its clients, with the parts of the node that each needs."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from kio.schema.types import BrokerId
 from kio.static.primitive import i64
 
 from ..quorum.controller_requests import ALLOCATE_PRODUCER_IDS
+from ..quorum.peer_proof import PeerHello
 from ..storage.files import Files
 from ..storage.log_directory import LogDirectory
 from .apis import (
@@ -22,6 +23,7 @@ from .apis import (
     describe_configs,
     describe_log_dirs,
     describe_producers,
+    describe_quorum,
     describe_topic_partitions,
     fetch,
     find_coordinator,
@@ -29,9 +31,11 @@ from .apis import (
     list_offsets,
     metadata,
     offset_for_leader_epoch,
+    peer_authentication,
     produce,
     topics,
 )
+from .apis.describe_quorum import DescribeQuorum
 from .configuration.node_config import NodeConfig
 from .configuration.topic_configs import ConfigResolver
 from .controller_channel import ControllerChannel
@@ -53,6 +57,8 @@ class HandlerParts:
 
     config: NodeConfig
     controller: ControllerChannel
+    describe_quorum: DescribeQuorum
+    hello: Callable[[], PeerHello]
     lifecycle: BrokerLifecycle
     metadata: MetadataView
     configs: ConfigResolver
@@ -79,6 +85,8 @@ def register_handlers(parts: HandlerParts) -> Handlers:
     api_versions.register(handlers, parts.metadata)
     metadata.register(handlers, parts.metadata, creation)
     describe_cluster.register(handlers, parts.metadata)
+    describe_quorum.register(handlers, parts.describe_quorum)
+    peer_authentication.register(handlers, secret=config.cluster_secret, hello=parts.hello)
     describe_topic_partitions.register(handlers, parts.metadata, config.max_request_partition_size_limit)
     find_coordinator.register(handlers)
     topics.register(handlers, controller, settled=settled, is_deletion_enabled=config.delete_topic_enable)

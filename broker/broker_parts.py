@@ -1,4 +1,4 @@
-"""The parts of a node, made and joined; nothing here touches a disk or a socket yet."""
+"""The parts of a node that serves clients, made and joined; nothing here touches a disk or a socket yet."""
 
 from __future__ import annotations
 
@@ -8,20 +8,18 @@ from dataclasses import dataclass
 from random import Random
 from uuid import UUID
 
-from ..quorum.controller import Controller
-from ..quorum.decisions.bootstrap import bootstrap_records
-from ..quorum.decisions.context import ControllerConfig
-from ..quorum.publishers import Publishers
-from ..quorum.single_voter import SingleVoter
+from ..quorum.peer_proof import PeerHello
 from ..storage.checkpoints import HIGH_WATERMARKS
 from ..storage.files import Files
 from ..storage.flusher import Flusher
 from ..storage.log import Log
 from ..storage.log_housekeeping import HousekeepingConfig, LogHousekeeping
 from ..storage.log_manager import LogManager
-from .configuration.node_config import DEFAULTS, NodeConfig
+from .apis.describe_quorum import DescribeQuorum
+from .broker_handlers import HandlerParts, register_handlers
+from .configuration.node_config import NodeConfig
 from .configuration.topic_configs import ConfigResolver
-from .controller_channel import LocalChannel
+from .controller_channel import ControllerChannel
 from .lifecycle import BrokerLifecycle
 from .metadata_view import MetadataView
 from .network.connection import ConnectionHost
@@ -31,23 +29,17 @@ from .network.handlers import Handlers
 from .network.listeners import Listeners
 from .network.peer_log import PeerLog
 from .network.request_memory import RequestMemory
-from .node_handlers import HandlerParts, register_handlers
 from .partitions.partition_manager import PartitionManager
 from .purgatory.purgatory import Purgatory
 
-METADATA_FOLDER = "__cluster_metadata-0"
-"""Below `metadata.log.dir`: where Apache Kafka has its metadata log, too, and nothing looks for a topic's."""
 NEVER_MS = 1 << 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeParts:
+class BrokerParts:
     """In the order in which they are started."""
 
-    controller: Controller
-    publishers: Publishers
     lifecycle: BrokerLifecycle
-    metadata: MetadataView
     configs: ConfigResolver
     produces: Purgatory
     fetches: Purgatory
@@ -59,50 +51,36 @@ class NodeParts:
     listeners: Listeners
 
 
-def join(
+def join_broker(
     config: NodeConfig,
     files: Files,
     logs: LogManager,
     configs: ConfigResolver,
+    metadata: MetadataView,
     *,
-    cluster_id: str,
+    controller: ControllerChannel,
+    heartbeats: ControllerChannel,
+    describe_quorum: DescribeQuorum,
+    hello: Callable[[], PeerHello],
     directory_ids: Sequence[UUID],
     loop: asyncio.AbstractEventLoop,
     wall_clock_ms: Callable[[], int],
     steady_clock_ms: Callable[[], int],
     random: Random,
     on_failure: Callable[[str], None],
-) -> NodeParts:
-    """`directory_ids` are those of the log directories in use; `steady_clock_ms` is the wall clock for decisions;
-    `on_failure` hears why the node cannot go on."""
-    publishers = Publishers()
-    voter = SingleVoter(
-        files,
-        f"{config.metadata_log_dir}/{METADATA_FOLDER}",
-        node_id=config.node_id,
-        directory_id=directory_ids[0],
-        loop=loop,
-    )
-    controller = Controller(
-        voter,
-        publishers,
-        config=_controller_config(config),
-        bootstrap=bootstrap_records(cluster_id, min_insync_replicas=config.min_insync_replicas),
-        random=random,
-        loop=loop,
-        wall_clock_ms=wall_clock_ms,
-        on_failure=on_failure,
-    )
-    channel = LocalChannel(controller)
-    metadata = MetadataView()
+) -> BrokerParts:
+    """`directory_ids` are those of the log directories in use; `heartbeats` is a channel of its own, which no client's
+    request holds up; `steady_clock_ms` is the wall clock for decisions; `on_failure` hears why the node cannot go on.
+    """
     lifecycle = BrokerLifecycle(
-        channel,
+        heartbeats,
         metadata,
         node_id=config.node_id,
         rack=config.broker_rack,
         incarnation_id=UUID(int=random.getrandbits(128), version=4),
         directories=directory_ids,
         heartbeat_interval_ms=config.broker_heartbeat_interval_ms,
+        session_timeout_ms=config.broker_session_timeout_ms,
     )
     produces, fetches = Purgatory(loop, "Produce"), Purgatory(loop, "Fetch")
     flusher = Flusher(loop)
@@ -136,7 +114,9 @@ def join(
     handlers = register_handlers(
         HandlerParts(
             config=config,
-            controller=channel,
+            controller=controller,
+            describe_quorum=describe_quorum,
+            hello=hello,
             lifecycle=lifecycle,
             metadata=metadata,
             configs=configs,
@@ -175,11 +155,8 @@ def join(
             idle_ms_max=config.connections_max_idle_ms if config.connections_max_idle_ms >= 0 else NEVER_MS,
         )
     )
-    return NodeParts(
-        controller=controller,
-        publishers=publishers,
+    return BrokerParts(
         lifecycle=lifecycle,
-        metadata=metadata,
         configs=configs,
         produces=produces,
         fetches=fetches,
@@ -189,20 +166,6 @@ def join(
         handlers=handlers,
         dispatcher=dispatcher,
         listeners=listeners,
-    )
-
-
-def _controller_config(config: NodeConfig) -> ControllerConfig:
-    return ControllerConfig(
-        node_id=config.node_id,
-        properties=config.properties,
-        own_defaults=DEFAULTS,
-        num_partitions=config.num_partitions,
-        default_replication_factor=config.default_replication_factor,
-        min_insync_replicas=config.min_insync_replicas,
-        unclean_leader_election_enable=config.unclean_leader_election_enable,
-        broker_session_timeout_ms=config.broker_session_timeout_ms,
-        snapshot_bytes=config.metadata_log_max_record_bytes_between_snapshots,
     )
 
 

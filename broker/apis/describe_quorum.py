@@ -1,0 +1,132 @@
+"""DescribeQuorum 0 to 2: the voters and observers of the metadata log, as its leader sees them (KIP-595, KIP-836)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final, TypeAlias
+
+from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest
+from kio.schema.describe_quorum.v2.response import (
+    DescribeQuorumResponse,
+    Listener,
+    Node,
+    PartitionData,
+    ReplicaState,
+    TopicData,
+)
+from kio.schema.types import BrokerId
+from kio.static.primitive import i32, i64, u16
+
+from ...protocol.apis import ApiKey
+from ...protocol.errors import ErrorCode, KafkaError, error_info
+from ...protocol.messages import kio_error
+from ...quorum.consensus import QuorumStatus, VoterStatus
+from ...quorum.metadata_log import METADATA_TOPIC
+from ...quorum.voters import Voter
+from ..network.handlers import Handlers
+from ..network.request import RequestContext
+
+DescribeQuorum: TypeAlias = Callable[
+    [DescribeQuorumRequest, RequestContext], DescribeQuorumResponse | Awaitable[DescribeQuorumResponse]
+]
+_NO_LEADER: Final = -1
+
+
+def register(handlers: Handlers, describe: DescribeQuorum) -> None:
+    """A controller describes by itself, a broker passes the question on."""
+    handlers.add_message(ApiKey.DESCRIBE_QUORUM, describe, answer_error=error_response)
+
+
+class QuorumDescriber:
+    """Answers for the leader; `status` is of this voter."""
+
+    def __init__(
+        self,
+        *,
+        node_id: int,
+        status: Callable[[], QuorumStatus],
+        voters: Mapping[int, Voter],
+        listener_name: str,
+        wall_clock_ms: Callable[[], int],
+    ) -> None:
+        self._node_id = node_id
+        self._status = status
+        self._voters = voters
+        self._listener_name = listener_name
+        self._wall_clock_ms = wall_clock_ms
+
+    def describe(self, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
+        status = self._status()
+        topics = tuple(
+            TopicData(
+                topic_name=topic.topic_name,
+                partitions=tuple(
+                    self._partition(topic.topic_name, int(partition.partition_index), status)
+                    for partition in topic.partitions
+                ),
+            )
+            for topic in request.topics
+        )
+        return DescribeQuorumResponse(
+            error_code=kio_error(ErrorCode.NONE),
+            error_message=None,
+            topics=topics,
+            nodes=tuple(
+                Node(
+                    node_id=BrokerId(voter.id),
+                    listeners=(Listener(name=self._listener_name, host=voter.host, port=u16(voter.port)),),
+                )
+                for voter in self._voters.values()
+            ),
+        )
+
+    def _partition(self, topic: str, index: int, status: QuorumStatus) -> PartitionData:
+        if topic != METADATA_TOPIC or index != 0:
+            return _refused(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if status.leader_id != self._node_id:
+            return _refused(index, ErrorCode.NOT_LEADER_OR_FOLLOWER, status)
+        return PartitionData(
+            partition_index=i32(0),
+            error_code=kio_error(ErrorCode.NONE),
+            error_message=None,
+            leader_id=BrokerId(self._node_id),
+            leader_epoch=i32(status.epoch),
+            high_watermark=i64(status.high_watermark),
+            current_voters=self._states(status.voters),
+            observers=self._states(status.observers),
+        )
+
+    def _states(self, replicas: Sequence[VoterStatus]) -> tuple[ReplicaState, ...]:
+        return tuple(
+            ReplicaState(
+                replica_id=BrokerId(replica.replica_id),
+                replica_directory_id=replica.directory_id,
+                log_end_offset=i64(replica.log_end_offset),
+                last_fetch_timestamp=i64(replica.last_fetch_timestamp_ms),
+                # Kafka's leader is caught up now.
+                last_caught_up_timestamp=i64(
+                    self._wall_clock_ms()
+                    if replica.replica_id == self._node_id
+                    else replica.last_caught_up_timestamp_ms
+                ),
+            )
+            for replica in replicas
+        )
+
+
+def _refused(index: int, code: ErrorCode, status: QuorumStatus | None = None) -> PartitionData:
+    leader_id = _NO_LEADER if status is None or status.leader_id is None else status.leader_id
+    return PartitionData(
+        partition_index=i32(index),
+        error_code=kio_error(code),
+        error_message=error_info(code).sentence,
+        leader_id=BrokerId(leader_id),
+        leader_epoch=i32(0 if status is None else status.epoch),
+        high_watermark=i64(-1),
+        current_voters=(),
+        observers=(),
+    )
+
+
+def error_response(_request: DescribeQuorumRequest, error: KafkaError) -> DescribeQuorumResponse:
+    return DescribeQuorumResponse(error_code=kio_error(error.code), error_message=error.message, topics=(), nodes=())

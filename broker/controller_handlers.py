@@ -1,0 +1,74 @@
+"""What a controller answers on its own listener: changes of the metadata, and the metadata log."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from kio.schema.allocate_producer_ids.v0.request import AllocateProducerIdsRequest
+from kio.schema.allocate_producer_ids.v0.response import AllocateProducerIdsResponse
+from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
+from kio.schema.broker_heartbeat.v2.response import BrokerHeartbeatResponse
+from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest
+from kio.schema.broker_registration.v4.response import BrokerRegistrationResponse
+from kio.schema.types import ProducerId
+from kio.static.primitive import i32
+
+from ..protocol.errors import ErrorCode, KafkaError
+from ..protocol.messages import kio_error
+from ..quorum import controller_requests as requests
+from ..quorum.controller import Controller
+from ..quorum.controller_requests import ControllerRequest
+from .apis import alter_configs, topics
+from .apis.values import NO_THROTTLE
+from .network.handlers import Handlers
+from .network.request import RequestContext
+
+RequestT = TypeVar("RequestT")
+ResponseT = TypeVar("ResponseT")
+
+
+def register(handlers: Handlers, controller: Controller) -> None:
+    """Every request that a controller decides."""
+
+    def add(
+        request: ControllerRequest[RequestT, ResponseT], answer_error: Callable[[RequestT, KafkaError], ResponseT]
+    ) -> None:
+        def handle(message: RequestT, context: RequestContext) -> Awaitable[ResponseT]:
+            if request.is_for_brokers and context.node_id is None:
+                raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+            return controller.submit(request.decision, message)
+
+        handlers.add_message(request.api_key, handle, answer_error=answer_error)
+
+    add(requests.CREATE_TOPICS, topics.create_topics_error)
+    add(requests.DELETE_TOPICS, topics.delete_topics_error)
+    add(requests.CREATE_PARTITIONS, topics.create_partitions_error)
+    add(requests.ALTER_CONFIGS, alter_configs.legacy_error)
+    add(requests.INCREMENTAL_ALTER_CONFIGS, alter_configs.incremental_error)
+    add(requests.BROKER_REGISTRATION, _registration_error)
+    add(requests.BROKER_HEARTBEAT, _heartbeat_error)
+    add(requests.ALLOCATE_PRODUCER_IDS, _producer_ids_error)
+
+
+def _registration_error(_request: BrokerRegistrationRequest, error: KafkaError) -> BrokerRegistrationResponse:
+    return BrokerRegistrationResponse(throttle_time=NO_THROTTLE, error_code=kio_error(error.code))
+
+
+def _heartbeat_error(_request: BrokerHeartbeatRequest, error: KafkaError) -> BrokerHeartbeatResponse:
+    return BrokerHeartbeatResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=kio_error(error.code),
+        is_fenced=True,
+        is_caught_up=False,
+        should_shut_down=False,
+    )
+
+
+def _producer_ids_error(_request: AllocateProducerIdsRequest, error: KafkaError) -> AllocateProducerIdsResponse:
+    return AllocateProducerIdsResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=kio_error(error.code),
+        producer_id_start=ProducerId(-1),
+        producer_id_len=i32(0),
+    )

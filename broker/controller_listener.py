@@ -1,0 +1,88 @@
+"""The listener of a controller: what other nodes, and Kafka's tools, ask of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+from ..quorum.consensus import Consensus
+from ..quorum.controller import Controller
+from ..quorum.peer_proof import PeerHello
+from ..quorum.snapshots import Snapshots
+from . import controller_handlers
+from .apis import api_versions, describe_quorum, metadata_fetch, peer_authentication
+from .apis.describe_quorum import QuorumDescriber
+from .configuration.node_config import NodeConfig
+from .metadata_view import MetadataView
+from .network.connection import ConnectionHost
+from .network.connection_limits import ConnectionLimits
+from .network.dispatch import Dispatcher
+from .network.handlers import Handlers
+from .network.listeners import Listeners
+from .network.peer_log import PeerLog
+from .network.request_memory import RequestMemory
+
+NEVER_MS = 1 << 60
+DRAIN_TIMEOUT_MS = 2_000
+"""For other nodes that do not read their answers while this one stops."""
+
+
+class ControllerListener:
+    """Bound first, then started; `stop` answers what has begun."""
+
+    def __init__(
+        self,
+        config: NodeConfig,
+        consensus: Consensus,
+        controller: Controller,
+        metadata: MetadataView,
+        snapshots: Snapshots,
+        describer: QuorumDescriber,
+        *,
+        hello: Callable[[], PeerHello],
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._controller = controller
+        self._config = config
+        handlers = Handlers()
+        api_versions.register(handlers, metadata, is_controller=True)
+        peer_authentication.register(handlers, secret=config.cluster_secret, hello=hello)
+        controller_handlers.register(handlers, controller)
+        metadata_fetch.register(
+            handlers,
+            metadata_fetch.MetadataFetchHandler(controller, snapshots, quorum_status=consensus.status, loop=loop),
+        )
+        describe_quorum.register(handlers, lambda request, _context: describer.describe(request))
+        peer_log = PeerLog(loop)
+        self._dispatcher = Dispatcher(handlers, loop, peer_log)
+        self._listeners = Listeners(
+            ConnectionHost(
+                loop=loop,
+                begin=self._dispatcher.begin,
+                overlapping=handlers.overlapping,
+                memory=RequestMemory(config.queued_max_request_bytes),
+                peer_log=peer_log,
+                limits=ConnectionLimits(
+                    total=config.max_connections,
+                    per_host=config.max_connections_per_ip,
+                    per_host_overrides=config.max_connections_per_ip_overrides,
+                ),
+                request_bytes_max=config.socket_request_max_bytes,
+                idle_ms_max=NEVER_MS,
+            )
+        )
+
+    async def bind(self) -> Mapping[str, int]:
+        """Returns the ports by listener name. Raises ConfigError."""
+        return await self._listeners.bind(
+            self._config.controller_listeners, backlog=self._config.socket_listen_backlog_size
+        )
+
+    async def start(self) -> None:
+        await self._listeners.start()
+
+    async def stop(self) -> None:
+        self._listeners.close()
+        self._controller.release_waiting()
+        await self._listeners.drain(DRAIN_TIMEOUT_MS)
+        await self._dispatcher.stop()

@@ -1,0 +1,213 @@
+"""Metadata for a node that does not vote: it fetches the committed log from any voter, and keeps it (KIP-595, KIP-630).
+
+The node follows one voter as long as that one answers. What it says of the leader is where requests for the controller
+go (`controller_channel.py`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Final
+
+from kio.schema.fetch.v18.request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
+from kio.schema.fetch.v18.response import FetchResponse, PartitionData
+from kio.schema.fetch_snapshot.v1.request import FetchSnapshotRequest, PartitionSnapshot, TopicSnapshot
+from kio.schema.fetch_snapshot.v1.request import SnapshotId as WireSnapshotId
+from kio.schema.fetch_snapshot.v1.response import FetchSnapshotResponse
+from kio.schema.types import BrokerId, TopicName
+from kio.static.primitive import i32, i32Timedelta, i64
+
+from ..client.connection import Connection
+from ..protocol.errors import CorruptData, ErrorCode, KafkaError
+from ..quorum.consensus import ConsensusFailed
+from ..quorum.image import MetadataImage
+from ..quorum.loader import MetadataLoader
+from ..quorum.metadata_log import METADATA_TOPIC, METADATA_TOPIC_ID, SnapshotId
+from ..quorum.observer_log import ObserverLog
+from ..quorum.peer_proof import PeerRefused
+from ..quorum.publishers import Publishers
+from ..quorum.snapshot_records import image_chunks
+from ..quorum.voters import Voter
+from .peers import PeerConnector
+
+logger = logging.getLogger(__name__)
+
+# How long a voter may keep a fetch waiting that has nothing to tell. An idle node costs a request in that time.
+FETCH_WAIT_MS: Final = 5_000
+FETCH_BYTES: Final = 4 * 1024 * 1024
+SNAPSHOT_FETCH_BYTES: Final = 1024 * 1024
+CONNECT_TIMEOUT_MS: Final = 2_000
+# For an answer that nothing holds up. A voter that is slower than this is left for another.
+ANSWER_TIMEOUT_MS: Final = 5_000
+# Between one voter and the next, when none is of use.
+RETRY_MS: Final = 50
+_NO_LEADER: Final = -1
+
+
+class MetadataObserver:
+    """Follows the quorum until it is cancelled. `on_failure` hears why the node cannot go on."""
+
+    def __init__(
+        self,
+        log: ObserverLog,
+        publishers: Publishers,
+        peers: PeerConnector,
+        *,
+        node_id: int,
+        voters: Mapping[int, Voter],
+        snapshot_bytes: int,
+        loop: asyncio.AbstractEventLoop,
+        wall_clock_ms: Callable[[], int],
+    ) -> None:
+        self._log = log
+        self._loader = MetadataLoader(publishers)
+        self._peers = peers
+        self._node_id = node_id
+        self._voters = dict(voters)
+        self._snapshot_bytes = snapshot_bytes
+        self._loop = loop
+        self._wall_clock_ms = wall_clock_ms
+        self.leader_id: int | None = None
+        self.epoch = 0
+
+    @property
+    def image(self) -> MetadataImage:
+        return self._loader.image
+
+    def load(self) -> None:
+        """Takes in what this node has on its disk. Raises ConsensusFailed, CorruptData, UnknownRecord, ReplayError."""
+        snapshot = self._log.latest_snapshot()
+        if snapshot is not None:
+            self._loader.load_snapshot(snapshot.chunks, end_offset=snapshot.end_offset, epoch=snapshot.epoch)
+        for entry in self._log.recover(self._wall_clock_ms()):
+            self._loader.load_entry(entry.offset, entry.epoch, entry.command)
+        self._loader.catch_up()
+
+    async def run(self) -> None:
+        """Raises only what the node cannot go on with: errors of its own disk, records that it does not know."""
+        while True:
+            for voter_id, voter in sorted(self._voters.items(), key=lambda item: item[0] != self.leader_id):
+                try:
+                    connection, _ = await self._peers.connect(voter.host, voter.port, timeout_ms=CONNECT_TIMEOUT_MS)
+                except (ConnectionError, TimeoutError, CorruptData) as error:
+                    logger.debug("voter not reached: voter=%d reason=%s", voter_id, error)
+                    continue
+                except PeerRefused as error:
+                    logger.warning("voter refused: voter=%d reason=%s", voter_id, error)
+                    continue
+                async with connection:
+                    await self._follow(voter_id, connection)
+            await asyncio.sleep(RETRY_MS / 1000)
+
+    def close(self) -> None:
+        self._log.close()
+
+    async def _follow(self, voter_id: int, connection: Connection) -> None:
+        """Until this voter is of no use any more."""
+        try:
+            while True:
+                response = await connection.call(self._question(), timeout_ms=FETCH_WAIT_MS + ANSWER_TIMEOUT_MS)
+                assert isinstance(response, FetchResponse)
+                partition = _only_partition(response)
+                if partition is None:
+                    return
+                if partition.current_leader.leader_epoch >= self.epoch:
+                    self.epoch = partition.current_leader.leader_epoch
+                    leader_id = partition.current_leader.leader_id
+                    self.leader_id = None if leader_id == _NO_LEADER else leader_id
+                if partition.error_code:
+                    logger.debug("metadata fetch refused: voter=%d error=%s", voter_id, partition.error_code.name)
+                    return
+                if partition.snapshot_id.end_offset >= 0:
+                    wanted = SnapshotId(partition.snapshot_id.end_offset, partition.snapshot_id.epoch)
+                    await self._fetch_snapshot(connection, wanted)
+                elif partition.diverging_epoch.end_offset >= 0:
+                    # Only committed entries are served, and those never change.
+                    raise ConsensusFailed(
+                        f"The metadata log of this node goes another way than that of voter {voter_id}, which does "
+                        f"not have its last entry, offset {self._log.end_offset - 1} of epoch {self._log.last_epoch}."
+                    )
+                elif partition.records:
+                    self._take_in(bytes(partition.records))
+        except (ConnectionError, TimeoutError, CorruptData, KafkaError) as error:
+            logger.info("voter left: voter=%d reason=%s", voter_id, error)
+
+    def _question(self) -> FetchRequest:
+        partition = FetchPartition(
+            partition=i32(0),
+            fetch_offset=i64(self._log.end_offset),
+            last_fetched_epoch=i32(self._log.last_epoch if self._log.end_offset else -1),
+            partition_max_bytes=i32(FETCH_BYTES),
+        )
+        return FetchRequest(
+            cluster_id=self.image.cluster_id,
+            replica_state=ReplicaState(replica_id=BrokerId(self._node_id)),
+            max_wait=i32Timedelta.parse(timedelta(milliseconds=FETCH_WAIT_MS)),
+            min_bytes=i32(1),
+            max_bytes=i32(FETCH_BYTES),
+            topics=(FetchTopic(topic_id=METADATA_TOPIC_ID, partitions=(partition,)),),
+            forgotten_topics_data=(),
+        )
+
+    def _take_in(self, records: bytes) -> None:
+        for entry in self._log.append(records, now_ms=self._wall_clock_ms()):
+            self._loader.load_entry(entry.offset, entry.epoch, entry.command)
+        if self._log.bytes_since_snapshot >= self._snapshot_bytes and not self._loader.is_in_transaction:
+            self._save_snapshot()
+
+    def _save_snapshot(self) -> None:
+        image = self._loader.image
+        snapshot_id = SnapshotId(image.offset + 1, image.epoch)
+        writer = self._log.snapshot_writer(snapshot_id)
+        for chunk in image_chunks(image):
+            writer.append([chunk])
+        writer.finish()
+        self._log.trim(snapshot_id, self._wall_clock_ms())
+
+    async def _fetch_snapshot(self, connection: Connection, snapshot_id: SnapshotId) -> None:
+        download = self._log.begin_snapshot(snapshot_id)
+        size_bytes = -1
+        while download.size_bytes != size_bytes:
+            response = await connection.call(
+                self._snapshot_question(snapshot_id, download.size_bytes), timeout_ms=ANSWER_TIMEOUT_MS
+            )
+            assert isinstance(response, FetchSnapshotResponse)
+            if response.error_code:
+                raise KafkaError(ErrorCode(int(response.error_code)))
+            partition = response.topics[0].partitions[0]
+            if partition.error_code:
+                raise KafkaError(ErrorCode(int(partition.error_code)))
+            if partition.position != download.size_bytes or not partition.unaligned_records:
+                raise CorruptData(f"{connection.peer} answered with bytes {partition.position} of a snapshot")
+            size_bytes = partition.size
+            await self._loop.run_in_executor(None, download.append, bytes(partition.unaligned_records))
+        try:
+            snapshot = await self._loop.run_in_executor(None, self._log.install_snapshot, download)
+        except ConsensusFailed as error:
+            raise CorruptData(f"{connection.peer} sent a snapshot that is not whole: {error}") from error
+        self._loader.load_snapshot(snapshot.chunks, end_offset=snapshot.end_offset, epoch=snapshot.epoch)
+        logger.info("metadata snapshot fetched: end_offset=%d bytes=%d", snapshot.end_offset, size_bytes)
+
+    def _snapshot_question(self, snapshot_id: SnapshotId, position: int) -> FetchSnapshotRequest:
+        partition = PartitionSnapshot(
+            partition=i32(0),
+            current_leader_epoch=i32(-1),
+            snapshot_id=WireSnapshotId(end_offset=i64(snapshot_id.end_offset), epoch=i32(snapshot_id.epoch)),
+            position=i64(position),
+        )
+        return FetchSnapshotRequest(
+            cluster_id=self.image.cluster_id,
+            replica_id=BrokerId(self._node_id),
+            max_bytes=i32(SNAPSHOT_FETCH_BYTES),
+            topics=(TopicSnapshot(name=TopicName(METADATA_TOPIC), partitions=(partition,)),),
+        )
+
+
+def _only_partition(response: FetchResponse) -> PartitionData | None:
+    if response.error_code:
+        logger.warning("metadata fetch refused: error=%s", response.error_code.name)
+        return None
+    return response.responses[0].partitions[0] if response.responses and response.responses[0].partitions else None

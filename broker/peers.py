@@ -1,0 +1,72 @@
+"""Connections from this node to others of its cluster, on which both have proved to be nodes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kio.schema.sasl_authenticate.v2.request import SaslAuthenticateRequest
+from kio.schema.sasl_authenticate.v2.response import SaslAuthenticateResponse
+from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
+from kio.schema.sasl_handshake.v1.response import SaslHandshakeResponse
+
+from ..client.connection import Connection, connect
+from ..protocol.errors import CorruptData, ErrorCode
+from ..quorum.peer_proof import (
+    PROOF_BYTES,
+    PeerHello,
+    PeerRefused,
+    check_cluster,
+    client_proof,
+    decode_hello,
+    encode_hello,
+    is_same_proof,
+    server_proof,
+)
+from .apis.peer_authentication import MECHANISM
+
+
+class PeerConnector:
+    """Opens them. `hello` says who this node is, with a new nonce each time."""
+
+    def __init__(self, *, secret: bytes, hello: Callable[[], PeerHello]) -> None:
+        self._secret = secret
+        self._hello = hello
+
+    async def connect(self, host: str, port: int, *, timeout_ms: int) -> tuple[Connection, PeerHello]:
+        """A connection, and who is at its other end.
+
+        Raises ConnectionError, TimeoutError or CorruptData when nobody of use is there, PeerRefused when it is a node
+        of another cluster or knows another secret.
+        """
+        connection = await connect(host, port, client_id=f"node-{self._hello().node_id}", timeout_ms=timeout_ms)
+        try:
+            return connection, await self._prove(connection)
+        except BaseException:
+            await connection.close()
+            raise
+
+    async def _prove(self, connection: Connection) -> PeerHello:
+        handshake = await connection.call(SaslHandshakeRequest(mechanism=MECHANISM))
+        assert isinstance(handshake, SaslHandshakeResponse)
+        if handshake.error_code:
+            raise PeerRefused(f"{connection.peer} is no node of a cluster with a secret")
+        own = self._hello()
+        own_bytes = encode_hello(own)
+        answer = await _exchange(connection, own_bytes)
+        proof, peer_bytes = answer[:PROOF_BYTES], answer[PROOF_BYTES:]
+        peer = decode_hello(peer_bytes)
+        check_cluster(own.cluster_id, peer)
+        if not is_same_proof(proof, server_proof(self._secret, own_bytes, peer_bytes)):
+            raise PeerRefused(f"node {peer.node_id} at {connection.peer} does not know the secret of this cluster")
+        await _exchange(connection, client_proof(self._secret, own_bytes, peer_bytes))
+        return peer
+
+
+async def _exchange(connection: Connection, auth_bytes: bytes) -> bytes:
+    answer = await connection.call(SaslAuthenticateRequest(auth_bytes=auth_bytes))
+    assert isinstance(answer, SaslAuthenticateResponse)
+    if answer.error_code == int(ErrorCode.SASL_AUTHENTICATION_FAILED):
+        raise PeerRefused(f"{connection.peer} refuses this node: {answer.error_message}")
+    if answer.error_code:
+        raise CorruptData(f"{connection.peer} answers the proof of this node with {answer.error_code.name}")
+    return answer.auth_bytes

@@ -1,0 +1,134 @@
+"""The way from a broker to the active controller, when that is another node."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Container, Mapping
+from typing import Any, Final, TypeVar, cast
+
+from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest, PartitionData, TopicData
+from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
+from kio.schema.types import TopicName
+from kio.static.primitive import i32
+
+from ..client.connection import Connection
+from ..protocol.errors import CorruptData, ErrorCode, KafkaError
+from ..protocol.messages import Request, Response
+from ..quorum.controller_requests import ControllerRequest
+from ..quorum.metadata_log import METADATA_TOPIC
+from ..quorum.peer_proof import PeerRefused
+from ..quorum.voters import Voter
+from .metadata_view import MetadataView
+from .peers import PeerConnector
+
+logger = logging.getLogger(__name__)
+
+RequestT = TypeVar("RequestT")
+ResponseT = TypeVar("ResponseT")
+
+CONNECT_TIMEOUT_MS: Final = 2_000
+# Between two voters that both said that they are not the controller.
+RETRY_MS: Final = 50
+_NOT_THERE: Final = frozenset({int(ErrorCode.NOT_CONTROLLER), int(ErrorCode.NOT_LEADER_OR_FOLLOWER)})
+
+
+class QuorumChannel:
+    """To whichever voter is the active controller: the one that `leader_id` tells of, else one after the other.
+
+    One request at a time; who must not wait behind others' requests has a channel of its own.
+    """
+
+    def __init__(
+        self,
+        peers: PeerConnector,
+        metadata: MetadataView,
+        *,
+        voters: Mapping[int, Voter],
+        leader_id: Callable[[], int | None],
+        timeout_ms: int,
+    ) -> None:
+        self._peers = peers
+        self._metadata = metadata
+        self._voters = dict(voters)
+        self._leader_id = leader_id
+        self._timeout_ms = timeout_ms
+        self._turn = asyncio.Lock()
+        self._connection: Connection | None = None
+        self._voter_id: int | None = None
+
+    async def submit(self, request: ControllerRequest[RequestT, ResponseT], message: RequestT) -> ResponseT:
+        response = await self._call(cast(Any, message), is_taken_in=not request.is_for_brokers)
+        if request.is_for_brokers and response.error_code:
+            raise KafkaError(ErrorCode(int(response.error_code)))
+        return cast(ResponseT, response)
+
+    async def ask(self, question: Request) -> Response:
+        """The answer to a question that changes nothing. Raises KafkaError as `submit` does."""
+        return cast(Response, await self._call(question, is_taken_in=False))
+
+    async def _call(self, message: Request, *, is_taken_in: bool) -> Any:
+        """As a client would, it asks again while there is no controller, until the time of a request is over."""
+        reason = "no controller could be reached"
+        try:
+            async with asyncio.timeout(self._timeout_ms / 1000), self._turn:
+                while True:
+                    try:
+                        connection = await self._connect()
+                        response = await connection.call(message, timeout_ms=self._timeout_ms)
+                        if not _says(response, _NOT_THERE):
+                            if is_taken_in:
+                                await self._wait_taken_in(connection)
+                            return response
+                        reason = f"node {self._voter_id} is not the active controller"
+                    except (ConnectionError, TimeoutError, CorruptData, PeerRefused) as error:
+                        reason = str(error)
+                    await self._leave()
+                    await asyncio.sleep(RETRY_MS / 1000)
+        except TimeoutError:
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"The controller did not answer: {reason}.") from None
+
+    async def close(self) -> None:
+        await self._leave()
+
+    async def _connect(self) -> Connection:
+        leader_id = self._leader_id()
+        if self._connection is not None and leader_id in (None, self._voter_id):
+            return self._connection
+        await self._leave()
+        if leader_id is None or leader_id not in self._voters:
+            ids = sorted(self._voters)
+            leader_id = next((one for one in ids if self._voter_id is not None and one > self._voter_id), ids[0])
+        self._voter_id = leader_id
+        voter = self._voters[leader_id]
+        self._connection, _ = await self._peers.connect(voter.host, voter.port, timeout_ms=CONNECT_TIMEOUT_MS)
+        return self._connection
+
+    async def _leave(self) -> None:
+        if self._connection is not None:
+            connection, self._connection = self._connection, None
+            await connection.close()
+
+    async def _wait_taken_in(self, connection: Connection) -> None:
+        """The answer tells of a commit; what comes after it here must see it."""
+        question = DescribeQuorumRequest(
+            topics=(
+                TopicData(topic_name=TopicName(METADATA_TOPIC), partitions=(PartitionData(partition_index=i32(0)),)),
+            )
+        )
+        answer = await connection.call(question, timeout_ms=self._timeout_ms)
+        assert isinstance(answer, DescribeQuorumResponse)
+        if not answer.error_code and not answer.topics[0].partitions[0].error_code:
+            await self._metadata.wait_for(answer.topics[0].partitions[0].high_watermark - 1)
+
+
+def _says(response: object, codes: Container[int]) -> bool:
+    """Whether a response refuses as a whole with one of these codes: at the top, or the same for every item."""
+    found = getattr(response, "error_code", None)
+    if found:
+        return int(found) in codes
+    for name in getattr(response, "__slots__", ()):
+        items = getattr(response, name)
+        if isinstance(items, tuple) and items:
+            return all(_says(item, codes) for item in items)
+    return False

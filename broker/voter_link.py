@@ -1,0 +1,166 @@
+"""A node that votes: the controller is in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from random import Random
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest
+from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
+
+from ..protocol.errors import ConfigError
+from ..quorum.controller import Controller
+from ..quorum.decisions.bootstrap import bootstrap_records
+from ..quorum.decisions.context import ControllerConfig
+from ..quorum.peer_proof import PeerHello
+from ..quorum.publishers import Publishers
+from ..quorum.single_voter import SingleVoter
+from ..quorum.snapshots import Snapshots
+from ..storage.files import Files
+from .apis.describe_quorum import QuorumDescriber
+from .configuration.node_config import DEFAULTS, NodeConfig
+from .controller_channel import ControllerChannel, LocalChannel
+from .metadata_view import MetadataView
+from .network.request import RequestContext
+
+if TYPE_CHECKING:
+    from .controller_listener import ControllerListener
+
+logger = logging.getLogger(__name__)
+
+
+class VoterLink:
+    """See `quorum_link.QuorumLink`."""
+
+    def __init__(
+        self,
+        config: NodeConfig,
+        files: Files,
+        publishers: Publishers,
+        metadata: MetadataView,
+        *,
+        folder: str,
+        directory_id: Callable[[], UUID],
+        hello: Callable[[], PeerHello],
+        loop: asyncio.AbstractEventLoop,
+        wall_clock_ms: Callable[[], int],
+        random: Random,
+        on_failure: Callable[[str], None],
+    ) -> None:
+        """`folder` is that of the metadata log, `directory_id` of the directory that it is in."""
+        self._config = config
+        self._files = files
+        self._publishers = publishers
+        self._metadata = metadata
+        self._folder = folder
+        self._directory_id = directory_id
+        self._hello = hello
+        self._loop = loop
+        self._wall_clock_ms = wall_clock_ms
+        self._random = random
+        self._on_failure = on_failure
+        self._controller: Controller | None = None
+        self._describer: QuorumDescriber | None = None
+        self._listener: ControllerListener | None = None
+        self._sessions: asyncio.Task[None] | None = None
+
+    @property
+    def controller(self) -> Controller:
+        assert self._controller is not None, "the controller has not been started"
+        return self._controller
+
+    async def find_cluster_id(self) -> str | None:
+        return None
+
+    async def start(self, cluster_id: str) -> Mapping[str, int]:
+        config = self._config
+        voter = SingleVoter(
+            self._files, self._folder, node_id=config.node_id, directory_id=self._directory_id(), loop=self._loop
+        )
+        controller = self._controller = Controller(
+            voter,
+            self._publishers,
+            config=_controller_config(config),
+            bootstrap=bootstrap_records(cluster_id, min_insync_replicas=config.min_insync_replicas),
+            random=self._random,
+            loop=self._loop,
+            wall_clock_ms=self._wall_clock_ms,
+            on_failure=self._on_failure,
+        )
+        self._describer = QuorumDescriber(
+            node_id=config.node_id,
+            status=voter.status,
+            voters=config.voters,
+            listener_name=config.controller_listeners[0].name if config.controller_listeners else "",
+            wall_clock_ms=self._wall_clock_ms,
+        )
+        ports: Mapping[str, int] = {}
+        if config.controller_listeners:
+            # A node that is reached by no other starts faster without all that.
+            from .controller_listener import ControllerListener
+
+            snapshots = Snapshots(self._files, self._folder)
+            self._listener = ControllerListener(
+                config,
+                voter,
+                controller,
+                self._metadata,
+                snapshots,
+                self._describer,
+                hello=self._hello,
+                loop=self._loop,
+            )
+            ports = await self._listener.bind()
+        await controller.start()
+        await controller.wait_active()
+        found = controller.image.cluster_id
+        if found != cluster_id:
+            raise ConfigError(
+                f"The metadata in {config.metadata_log_dir} is of cluster {found}, but the log directories belong to "
+                f"cluster {cluster_id}."
+            )
+        if self._listener is not None:
+            await self._listener.start()
+        self._sessions = self._loop.create_task(self._watch_sessions(controller))
+        return ports
+
+    def channel(self, timeout_ms: int) -> ControllerChannel:  # noqa: ARG002 - there is nobody to wait for
+        return LocalChannel(self.controller)
+
+    async def describe_quorum(self, request: DescribeQuorumRequest, _context: RequestContext) -> DescribeQuorumResponse:
+        assert self._describer is not None, "the controller has not been started"
+        return self._describer.describe(request)
+
+    async def stop(self) -> None:
+        if self._sessions is not None:
+            self._sessions.cancel()
+            await asyncio.wait([self._sessions])
+        if self._listener is not None:
+            await self._listener.stop()
+        if self._controller is not None:
+            await self._controller.stop()
+
+    async def _watch_sessions(self, controller: Controller) -> None:
+        try:
+            await controller.watch_sessions()
+        except Exception:
+            logger.exception("task failed: task=sessions of brokers")
+            self._on_failure("Watching the brokers ended by an unexpected error, see the log.")
+
+
+def _controller_config(config: NodeConfig) -> ControllerConfig:
+    return ControllerConfig(
+        node_id=config.node_id,
+        properties=config.properties,
+        own_defaults=DEFAULTS,
+        num_partitions=config.num_partitions,
+        default_replication_factor=config.default_replication_factor,
+        min_insync_replicas=config.min_insync_replicas,
+        unclean_leader_election_enable=config.unclean_leader_election_enable,
+        broker_session_timeout_ms=config.broker_session_timeout_ms,
+        snapshot_bytes=config.metadata_log_max_record_bytes_between_snapshots,
+    )

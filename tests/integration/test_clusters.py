@@ -1,0 +1,99 @@
+"""Clusters of several node processes, one of them the controller."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from penstock.chaos.cluster import LocalCluster
+from penstock.client import clock
+
+DEADLINE_S = 30.0
+TIMES = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "200"}
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[LocalCluster]:
+    with LocalCluster(tmp_path, node_count=3, properties=TIMES) as started:
+        yield started
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline_s = clock.monotonic_s() + DEADLINE_S
+    while not condition():
+        assert clock.monotonic_s() < deadline_s, f"not so within {DEADLINE_S:g} s"
+        clock.pause(0.05)
+
+
+def create(cluster: LocalCluster, topic: str, partition_count: int) -> AdminClient:
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    admin.create_topics([NewTopic(topic, partition_count, 1)])[topic].result(DEADLINE_S)
+    return admin
+
+
+def leaders(address: str, topic: str) -> list[int]:
+    """Leaders by partition, as the node at this address tells them."""
+    described = AdminClient({"bootstrap.servers": address}).list_topics(topic, timeout=DEADLINE_S)
+    partitions = described.topics[topic].partitions
+    return [partitions[index].leader for index in sorted(partitions)]
+
+
+def produce(bootstrap: str, topic: str, partition_count: int, count: int) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap, "acks": "all"})
+    for number in range(count):
+        producer.produce(topic, str(number).encode(), partition=number % partition_count)
+    assert producer.flush(DEADLINE_S) == 0
+
+
+def read(bootstrap: str, topic: str, partition_count: int, count: int) -> list[int]:
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False})
+    consumer.assign([TopicPartition(topic, index, 0) for index in range(partition_count)])
+    found: list[int] = []
+    deadline_s = clock.monotonic_s() + DEADLINE_S
+    while len(found) < count and clock.monotonic_s() < deadline_s:
+        found += [int(message.value() or b"") for message in consumer.consume(count, 0.5) if message.error() is None]
+    consumer.close()
+    return sorted(found)
+
+
+def test_partitions_are_spread_and_served_by_all_nodes(cluster: LocalCluster) -> None:
+    create(cluster, "flights", 6)
+    for node in cluster.nodes.values():
+        until(lambda node=node: sorted(leaders(node.address, "flights")) == [1, 1, 2, 2, 3, 3])  # type: ignore[misc]
+    produce(cluster.bootstrap, "flights", 6, 600)
+    assert read(cluster.bootstrap, "flights", 6, 600) == list(range(600))
+
+
+@pytest.mark.parametrize("node_id", [1, 2])
+def test_a_killed_node_comes_back_and_nothing_acknowledged_is_lost(cluster: LocalCluster, node_id: int) -> None:
+    create(cluster, "flights", 3)
+    produce(cluster.bootstrap, "flights", 3, 300)
+    cluster.kill_node(node_id)
+    cluster.start_node(node_id)
+    cluster.wait_ready()
+    for node in cluster.nodes.values():
+        until(lambda node=node: sorted(leaders(node.address, "flights")) == [1, 2, 3])  # type: ignore[misc]
+    create(cluster, "weather", 3)
+    assert read(cluster.bootstrap, "flights", 3, 300) == list(range(300))
+
+
+def test_a_node_that_is_silent_for_a_session_leads_nothing_until_it_speaks_again(cluster: LocalCluster) -> None:
+    create(cluster, "flights", 3)
+    first = cluster.nodes[1].address
+    cluster.pause_node(2)
+    until(lambda: sorted(leaders(first, "flights")) == [-1, 1, 3])
+    cluster.resume_node(2)
+    until(lambda: sorted(leaders(first, "flights")) == [1, 2, 3])
+
+
+def test_brokers_serve_while_the_controller_is_away(cluster: LocalCluster) -> None:
+    create(cluster, "flights", 3)
+    place = leaders(cluster.nodes[2].address, "flights").index(2)
+    cluster.kill_node(1)
+    producer = Producer({"bootstrap.servers": cluster.nodes[2].address, "acks": "all"})
+    producer.produce("flights", b"7", partition=place)
+    assert producer.flush(DEADLINE_S) == 0
+    cluster.start_node(1)
+    cluster.wait_ready()

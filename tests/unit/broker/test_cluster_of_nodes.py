@@ -1,0 +1,216 @@
+"""A controller and brokers that follow it, each on a disk of its own, over the loopback in one loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from random import Random
+
+import pytest
+from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
+from kio.schema.broker_heartbeat.v2.response import BrokerHeartbeatResponse
+from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequest
+from kio.schema.create_topics.v7.response import CreateTopicsResponse
+from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest, PartitionData, TopicData
+from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
+from kio.schema.metadata.v13.request import MetadataRequest
+from kio.schema.metadata.v13.response import MetadataResponse
+from kio.schema.types import BrokerId, TopicName
+from kio.static.primitive import i16, i32, i64
+
+from penstock.broker.configuration.node_config import load
+from penstock.broker.server import Node
+from penstock.client.connection import Connection, connect
+from penstock.protocol.errors import ConfigError, ErrorCode
+from penstock.storage.memory_files import MemoryFiles
+
+SECRET = "hush"
+
+
+class World:
+    """The disks of nodes 1 to 3. Node 1 is the controller; its port is known once it has started."""
+
+    def __init__(self) -> None:
+        self.random = Random(7)
+        self.disks = {node_id: MemoryFiles() for node_id in (1, 2, 3)}
+        self.controller_port = 0
+
+    def node(self, node_id: int, **changed: str) -> Node:
+        properties: Mapping[str, str] = {
+            "node.id": str(node_id),
+            "process.roles": "broker,controller" if node_id == 1 else "broker",
+            "listeners": "PLAINTEXT://127.0.0.1:0"
+            + (f",CONTROLLER://127.0.0.1:{self.controller_port}" if node_id == 1 else ""),
+            "controller.quorum.voters": f"1@127.0.0.1:{self.controller_port or 1}",
+            "cluster.secret": SECRET,
+            "log.dirs": "/data",
+            **{name.replace("_", "."): value for name, value in changed.items()},
+        }
+        return Node(
+            load(properties),
+            self.disks[node_id],
+            loop=asyncio.get_running_loop(),
+            wall_clock_ms=lambda: 1_700_000_000_000,
+            random=self.random,
+        )
+
+    async def start(self, node_id: int, **changed: str) -> Node:
+        node = self.node(node_id, **changed)
+        await node.start()
+        if node_id == 1:
+            self.controller_port = node.bound_ports["CONTROLLER"]
+        return node
+
+
+def run(scenario: Callable[[World], Awaitable[None]]) -> None:
+    async def main() -> None:
+        async with asyncio.timeout(60):
+            await scenario(World())
+
+    asyncio.run(main())
+
+
+@asynccontextmanager
+async def asking(node: Node, listener: str = "PLAINTEXT") -> AsyncIterator[Connection]:
+    async with await connect("127.0.0.1", node.bound_ports[listener]) as connection:
+        yield connection
+
+
+async def create(connection: Connection, name: str, partition_count: int) -> ErrorCode:
+    topic = CreatableTopic(
+        name=TopicName(name),
+        num_partitions=i32(partition_count),
+        replication_factor=i16(1),
+        assignments=(),
+        configs=(),
+    )
+    response = await connection.call(CreateTopicsRequest(topics=(topic,)))
+    assert isinstance(response, CreateTopicsResponse)
+    return ErrorCode(int(response.topics[0].error_code))
+
+
+async def leaders(connection: Connection, name: str) -> set[int]:
+    response = await connection.call(
+        MetadataRequest(topics=None, allow_auto_topic_creation=False, include_topic_authorized_operations=False)
+    )
+    assert isinstance(response, MetadataResponse)
+    return {
+        int(partition.leader_id) for topic in response.topics if topic.name == name for partition in topic.partitions
+    }
+
+
+def test_a_topic_made_through_any_broker_is_seen_there_at_once_and_everywhere_soon() -> None:
+    async def scenario(world: World) -> None:
+        nodes = [await world.start(node_id) for node_id in (1, 2, 3)]
+        async with asking(nodes[2]) as third:
+            assert await create(third, "flights", 6) == ErrorCode.NONE
+            assert await leaders(third, "flights") == {1, 2, 3}
+        for node in nodes:
+            await node.metadata.wait_for(nodes[2].metadata.image.offset)
+            async with asking(node) as connection:
+                assert await leaders(connection, "flights") == {1, 2, 3}
+        assert len({node.metadata.image.cluster_id for node in nodes}) == 1
+        for node in reversed(nodes):
+            await node.stop()
+
+    run(scenario)
+
+
+def test_a_broker_comes_back_with_what_it_knew_and_learns_the_rest() -> None:
+    async def scenario(world: World) -> None:
+        first, second = await world.start(1), await world.start(2)
+        async with asking(first) as connection:
+            assert await create(connection, "before", 2) == ErrorCode.NONE
+            await second.metadata.wait_for(first.metadata.image.offset)
+            await second.stop()
+            assert await create(connection, "meanwhile", 1) == ErrorCode.NONE
+        second = await world.start(2)
+        assert {"before", "meanwhile"} <= set(second.metadata.image.topics.by_name)
+        async with asking(second) as connection:
+            assert await leaders(connection, "before") == {1, 2}
+        await second.stop()
+        await first.stop()
+
+    run(scenario)
+
+
+def test_a_broker_far_behind_begins_with_a_snapshot() -> None:
+    async def scenario(world: World) -> None:
+        first = await world.start(1, metadata_log_max_record_bytes_between_snapshots="1000")
+        async with asking(first) as connection:
+            for number in range(30):
+                assert await create(connection, f"topic-{number}", 2) == ErrorCode.NONE
+        names = world.disks[1].list_directory("/data/__cluster_metadata-0")
+        assert any(name.endswith(".checkpoint") for name in names), names
+        second = await world.start(2)
+        assert len(second.metadata.image.topics.by_name) == 30
+        names = world.disks[2].list_directory("/data/__cluster_metadata-0")
+        assert any(name.endswith(".checkpoint") for name in names), names
+        await second.stop()
+        second = await world.start(2)
+        assert len(second.metadata.image.topics.by_name) == 30
+        await second.stop()
+        await first.stop()
+
+    run(scenario)
+
+
+def test_a_broker_of_another_cluster_or_secret_stays_outside() -> None:
+    async def scenario(world: World) -> None:
+        first, second = await world.start(1), await world.start(2)
+        await second.stop()
+        await first.stop()
+        world.disks[1] = MemoryFiles()
+        first = await world.start(1)
+        for changed in ({}, {"cluster_secret": "other"}):
+            stranger = world.node(2, initial_broker_registration_timeout_ms="300", **changed)
+            with pytest.raises(ConfigError, match="cannot start"):
+                await stranger.start()
+        assert set(first.metadata.image.brokers) == {1}
+        await first.stop()
+
+    run(scenario)
+
+
+def test_who_has_proved_nothing_is_no_broker() -> None:
+    async def scenario(world: World) -> None:
+        first = await world.start(1)
+        heartbeat = BrokerHeartbeatRequest(
+            broker_id=BrokerId(1),
+            broker_epoch=i64(first.parts.lifecycle.broker_epoch),
+            current_metadata_offset=i64(100),
+            want_fence=True,
+            want_shut_down=False,
+        )
+        async with asking(first, "CONTROLLER") as connection:
+            response = await connection.call(heartbeat)
+            assert isinstance(response, BrokerHeartbeatResponse)
+            assert response.error_code == int(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        assert not first.metadata.image.brokers[1].is_fenced
+        await first.stop()
+
+    run(scenario)
+
+
+def test_the_quorum_is_described_through_any_node() -> None:
+    async def scenario(world: World) -> None:
+        first, second = await world.start(1), await world.start(2)
+        question = DescribeQuorumRequest(
+            topics=(
+                TopicData(
+                    topic_name=TopicName("__cluster_metadata"), partitions=(PartitionData(partition_index=i32(0)),)
+                ),
+            )
+        )
+        for node, listener in ((first, "PLAINTEXT"), (first, "CONTROLLER"), (second, "PLAINTEXT")):
+            async with asking(node, listener) as connection:
+                response = await connection.call(question)
+                assert isinstance(response, DescribeQuorumResponse)
+                (partition,) = response.topics[0].partitions
+                assert (partition.error_code, partition.leader_id) == (0, 1)
+                assert [voter.replica_id for voter in partition.current_voters] == [1]
+        await second.stop()
+        await first.stop()
+
+    run(scenario)
