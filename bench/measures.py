@@ -16,6 +16,8 @@ class Measure:
     title: str
     unit: str
     is_more_better: bool = False
+    is_compared: bool = True
+    """No ratio is made of what only tells who was the bottleneck."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +50,7 @@ def _throughput(verb: str) -> tuple[Measure, ...]:
     return (
         Measure(name=f"{verb}_records_per_s", title=f"{verb}: records", unit="1/s", is_more_better=True),
         Measure(name=f"{verb}_broker_cpu_s_per_gb", title=f"{verb}: broker CPU", unit="s/GB"),
+        Measure(name=f"{verb}_client_cpu_s_per_gb", title=f"{verb}: client CPU", unit="s/GB", is_compared=False),
     )
 
 
@@ -63,6 +66,7 @@ MEASURES: Final[Sequence[Measure]] = (
     Measure(name="broker_cpu_us_per_record", title="broker CPU a record", unit="µs"),
     Measure(name="requests_per_s", title="requests", unit="1/s", is_more_better=True),
     Measure(name="broker_cpu_us_per_request", title="broker CPU a request", unit="µs"),
+    Measure(name="client_cpu_us_per_request", title="client CPU a request", unit="µs", is_compared=False),
     *_quantiles("request", "request"),
     *_quantiles("crowd_acknowledged", "acknowledged"),
     *_quantiles("crowd_delivered", "delivered"),

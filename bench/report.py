@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .measures import MEASURES, Goal, goals_of
+from .measures import GOALS, MEASURES, Goal, goals_of
 from .results import Results, Spread
 
 
@@ -30,9 +30,9 @@ def rows(results: Results) -> Iterator[Row]:
             spreads = [results.spread(cell, target, measure.name) for target in results.targets]
             if not any(spreads):
                 continue
-            ratio = results.ratio(cell, measure.name)
+            ratio = results.ratio(cell, measure.name) if measure.is_compared else None
             goals = goals_of(cell, measure.name) if len(results.targets) > 1 else ()
-            judged = [(goal, value) for goal in goals if (value := _judged(goal, ratio, spreads[0])) is not None]
+            judged = [(goal, value) for goal in goals if (value := _value(results, cell, goal)) is not None]
             yield Row(
                 cell=cell,
                 title=title,
@@ -54,9 +54,57 @@ def fields(results: Results, row: Row) -> tuple[str, ...]:
     return (*row.values, row.ratio, row.goal, row.holds) if len(results.targets) > 1 else row.values
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """How one goal fared over all cells that it is for."""
+
+    title: str
+    goal: str
+    values: tuple[float, ...]
+    """Ratios, or the first target's medians, from least to most."""
+    holding: int
+
+
+def verdicts(results: Results) -> Iterator[Verdict]:
+    """Of each goal that something was measured for; goals with one title and bound are one."""
+    found: dict[tuple[str, str], list[tuple[float, bool]]] = {}
+    titles = {measure.name: measure.title for measure in MEASURES}
+    for goal in GOALS if len(results.targets) > 1 else ():
+        kind, _, rest = goal.cells.partition("/")
+        load = f"{kind} {rest.partition('/')[0]}".rstrip("* ")
+        for cell in results.cells:
+            value = _value(results, cell, goal)
+            if value is not None and goal in goals_of(cell, goal.measure):
+                found.setdefault((f"{load}: {titles[goal.measure]}", str(goal)), []).append((value, goal.holds(value)))
+    for (title, bound), judged in found.items():
+        yield Verdict(
+            title=title,
+            goal=bound,
+            values=tuple(sorted(value for value, _ in judged)),
+            holding=sum(holds for _, holds in judged),
+        )
+
+
+def goals_table(results: Results) -> Iterator[str]:
+    """Lines of Markdown."""
+    yield "| goal | | measured | holds |"
+    yield "|---|---|---|---|"
+    for verdict in verdicts(results):
+        unit = "×" if verdict.goal.endswith("×") else ""
+        least, most = (
+            f"{value:.2f}×" if unit else f"{value:,.0f}" for value in (verdict.values[0], verdict.values[-1])
+        )
+        measured = least if len(verdict.values) == 1 else f"{least}–{most}"
+        count = len(verdict.values)
+        holds = "yes" if verdict.holding == count else "no" if not verdict.holding else f"{verdict.holding} of {count}"
+        yield f"| {verdict.title} | {verdict.goal} | {measured} | {holds} |"
+
+
 def markdown(results: Results) -> str:
     """The whole report."""
     parts = [f"{line}\n" for line in preamble(results)]
+    if len(results.targets) > 1:
+        parts.extend(("\n", *(f"{line}\n" for line in goals_table(results))))
     heads = ("", *columns(results))
     last = None
     parts.append(f"\n| {' | '.join(heads)} |\n|{'---|' * len(heads)}\n")
@@ -90,9 +138,11 @@ def preamble(results: Results) -> Iterator[str]:
         yield f"Other programs had {middle:.2f} cores meanwhile (median; {spread})."
 
 
-def _judged(goal: Goal, ratio: float | None, own: Spread | None) -> float | None:
+def _value(results: Results, cell: str, goal: Goal) -> float | None:
+    """What a goal is held against."""
     if goal.is_ratio:
-        return ratio
+        return results.ratio(cell, goal.measure)
+    own = results.spread(cell, next(iter(results.targets)), goal.measure)
     return None if own is None else own.median
 
 

@@ -15,7 +15,8 @@ from ..client.client_log import SILENT_LOGGER
 from .target import Target
 
 TIMEOUT_S: Final = 120.0
-_POLL_S: Final = 0.01
+# Asking is work for the broker too, and it is busy with what is asked about.
+_POLL_S: Final = 0.05
 
 _made = 0
 

@@ -42,8 +42,12 @@ def stream(
         stored = stored_records(target, topic, partitions)
         if stored != records:
             raise click.ClickException(f"{target.name}: of {records} acknowledged records {stored} are there.")
-        with measured(target.pids) as reading:
-            _consume(target, topic, partitions, records)
+        consumer = _consumer(target)
+        try:
+            with measured(target.pids) as reading:
+                _consume(target, consumer, topic, partitions, records)
+        finally:
+            consumer.close()
     return {
         **throughput("produce", sending, records, size_bytes),
         **throughput("consume", reading, records, size_bytes),
@@ -97,8 +101,8 @@ def _produce(
         raise click.ClickException(f"{target.name}: records were not acknowledged: {failures[:1] or 'time is over'}.")
 
 
-def _consume(target: Target, topic: str, partitions: int, records: int) -> None:
-    consumer = Consumer(
+def _consumer(target: Target) -> Consumer:
+    return Consumer(
         {
             "bootstrap.servers": target.bootstrap,
             "group.id": "penstock-bench",
@@ -108,16 +112,16 @@ def _consume(target: Target, topic: str, partitions: int, records: int) -> None:
         },
         logger=SILENT_LOGGER,
     )
-    try:
-        consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in range(partitions)])
-        received = 0
-        while received < records:
-            messages = consumer.consume(_CHUNK, _READ_TIMEOUT_S)
-            if not messages:
-                raise click.ClickException(f"{target.name}: reading stopped at {received} of {records} records.")
-            # An error instead of a record is rare enough to be looked for in the first one only.
-            if messages[0].error() is not None:
-                raise click.ClickException(f"{target.name}: reading failed: {messages[0].error()}.")
-            received += len(messages)
-    finally:
-        consumer.close()
+
+
+def _consume(target: Target, consumer: Consumer, topic: str, partitions: int, records: int) -> None:
+    consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in range(partitions)])
+    received = 0
+    while received < records:
+        messages = consumer.consume(_CHUNK, _READ_TIMEOUT_S)
+        if not messages:
+            raise click.ClickException(f"{target.name}: reading stopped at {received} of {records} records.")
+        # An error instead of a record is rare enough to be looked for in the first one only.
+        if messages[0].error() is not None:
+            raise click.ClickException(f"{target.name}: reading failed: {messages[0].error()}.")
+        received += len(messages)

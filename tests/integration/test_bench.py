@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 from click.testing import Result
@@ -12,12 +13,14 @@ from penstock.bench.cells import Values
 from penstock.bench.local_targets import penstock as local_penstock
 from penstock.bench.target import Target
 from penstock.bench.workloads.crowd import crowd
+from penstock.bench.workloads.partitions import partitions
 from penstock.bench.workloads.prepared import prepared
 from penstock.bench.workloads.single import single
 from penstock.bench.workloads.startup import startup
 from penstock.bench.workloads.stream import BATCHING, stream
 from penstock.bench.workloads.tiny import tiny
 from penstock.bench.workloads.topic import topic
+from penstock.chaos.local_node import LocalNode
 
 LOADS: dict[str, Callable[[Target], Values]] = {
     "prepared": lambda target: prepared(target, size_bytes=100, partitions=3, records=5_000),
@@ -44,11 +47,26 @@ def test_load_is_carried_and_measured(bootstrap: str, load: str) -> None:
     assert all(value is not None and value > 0 for value in times), found
 
 
-def test_a_fresh_node_is_started_and_its_memory_read() -> None:
-    with local_penstock().fresh_node() as node:
-        assert not node.is_running
-    found = startup(Target(name="it", bootstrap="", fresh_node=local_penstock().fresh_node))
+FRESH_LOADS: dict[str, Callable[[Target], Values]] = {
+    "startup": startup,
+    "partitions": lambda target: partitions(target, count=20),
+}
+
+
+@pytest.mark.parametrize("load", FRESH_LOADS)
+def test_load_of_a_fresh_node_is_measured_and_the_node_ended(load: str) -> None:
+    nodes: list[LocalNode] = []
+
+    @contextmanager
+    def fresh_node() -> Iterator[LocalNode]:
+        with local_penstock().fresh_node() as node:
+            assert not node.is_running
+            nodes.append(node)
+            yield node
+
+    found = FRESH_LOADS[load](Target(name="it", bootstrap="", fresh_node=fresh_node))
     assert all(value is not None and value > 0 for value in found.values()), found
+    assert [node.is_running for node in nodes] == [False]
 
 
 def test_command_measures_any_cluster(bootstrap: str, penstock: Callable[..., Result]) -> None:
