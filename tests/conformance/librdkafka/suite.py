@@ -1,12 +1,11 @@
 """librdkafka's own regression tests, in C and C++, in its quick mode: those that talk to a broker.
 
 Each number is a process of its own; several tests may share a number. The tests of its mock cluster and those that its
-authors run by hand are left out.
+authors run by hand are left out. A long test of which only a part cannot pass yet is also run part by part.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
@@ -18,7 +17,8 @@ from penstock.client.clock import monotonic_s
 
 from ..programs import run_program
 from ..server_properties import PROPERTIES
-from ..suite import Result, Run, Status, SuiteUnavailableError
+from ..suite import Result, Run, SuiteUnavailableError
+from .output import listed_tests, read_result
 from .source import built_sources
 
 # What the tests are told of the broker's version, so that they leave out what newer brokers do not do.
@@ -27,15 +27,10 @@ TIMEOUT_MULTIPLIER: Final = 2
 TEST_TIMEOUT_S: Final = 420.0
 # Tests that are expected to fail wait, and hardly compute.
 NOT_YET_JOBS_FACTOR: Final = 4
-_ENTRY = re.compile(r"_TEST\((\w+),\s*([^,)]*)")
-_NOT_OF_A_BROKER = ("TEST_F_LOCAL", "TEST_F_MANUAL")
-_ROW = re.compile(r"\|\s+(\w+)\s+\|\s+(PASSED|FAILED|SKIPPED)\s+\|\s+([\d.]+)s")
-_END = re.compile(r"=+ Test (\w+) (PASSED|FAILED|SKIPPED) =+")
-_COLOR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class LibrdkafkaSuite:
-    """Test names are librdkafka's: `0011_produce_batch`."""
+    """Test names are librdkafka's: `0011_produce_batch`, and `0081_admin.do_test_CreateTopics` for a part."""
 
     name = "librdkafka"
 
@@ -45,7 +40,7 @@ class LibrdkafkaSuite:
             scripts = write_scripts(install(), run.work / "kafka")
         except JarsUnavailableError as missing:
             raise SuiteUnavailableError(f"some of librdkafka's tests call Apache Kafka's tools: {missing}") from missing
-        wanted = [test for test in _listed(tests / "test.c") if run.wants(test)]
+        wanted = [test for test in listed_tests((tests / "test.c").read_text()) if run.wants(test)]
         not_yet = [test for test in wanted if test in run.expectations.not_yet]
         with run.broker(PROPERTIES) as bootstrap:
             process = _Process(tests, run, bootstrap, scripts)
@@ -74,13 +69,15 @@ class _Process:
     def run_all(self, tests: Sequence[str], jobs: int) -> Iterator[Result]:
         numbers: dict[str, list[str]] = {}
         for test in tests:
-            numbers.setdefault(_number(test), []).append(test)
+            number, part = test.partition("_")[0], test.partition(".")[2]
+            numbers.setdefault(f"{number}.{part}" if part else number, []).append(test)
         with ThreadPoolExecutor(jobs) as pool:
-            for future in as_completed(pool.submit(self._run_number, number, numbers[number]) for number in numbers):
+            for future in as_completed(pool.submit(self._run_one, key, numbers[key]) for key in numbers):
                 yield from future.result()
 
-    def _run_number(self, number: str, tests: Sequence[str]) -> list[Result]:
-        log = self._run.work / f"{number}.log"
+    def _run_one(self, key: str, tests: Sequence[str]) -> list[Result]:
+        number, _, part = key.partition(".")
+        log = self._run.work / f"{key}.log"
         limit_s = max(self._run.expectations.limit_s(test, TEST_TIMEOUT_S) for test in tests)
         started_s = monotonic_s()
         status = run_program(
@@ -89,45 +86,14 @@ class _Process:
             log=log,
             timeout_s=limit_s,
             folder=self._tests,
-            environment={**self._environment, "TESTS": number},
+            # A part is found by its name and the line number behind it.
+            environment={**self._environment, "TESTS": number, **({"SUBTESTS": f"{part}:"} if part else {})},
         )
         seconds = monotonic_s() - started_s
         # The statistics that it leaves beside itself would heap up in the cache.
         for test in tests:
-            for file in self._tests.glob(f"stats_{test}_*.json"):
-                file.unlink()
+            for file in self._tests.glob(f"stats_{test.partition('.')[0]}_*.json"):
+                file.unlink(missing_ok=True)
         how = f"no end within {limit_s:.0f} s" if status is None else f"exit status {status}"
-        text = _COLOR.sub("", log.read_text(errors="replace"))
-        return [_result(test, text, how, seconds) for test in tests]
-
-
-def _listed(table: Path) -> list[str]:
-    """The tests in the table of test.c that need a broker, in its order."""
-    text = table.read_text()
-    names: dict[str, None] = {}
-    for match in _ENTRY.finditer(text, text.index("struct test tests[]")):
-        name, flags = match.groups()
-        if name != "main" and "_mock" not in name and not any(flag in flags for flag in _NOT_OF_A_BROKER):
-            names[name] = None
-    return list(names)
-
-
-def _result(test: str, text: str, how: str, seconds: float) -> Result:
-    """What the program's output says of one test; a test of which it does not say how it ended has failed."""
-    ends = {name: (status, float(taken_s)) for name, status, taken_s in _ROW.findall(text)}
-    for name, status in _END.findall(text):
-        ends.setdefault(name, (status, seconds))
-    status, taken_s = ends.get(test, ("FAILED", seconds))
-    detail = ""
-    if status == "SKIPPED":
-        detail = next(iter(re.findall(r"SKIP[^\n]*", text)), "")
-    elif status == "FAILED":
-        first = re.search(rf'### Test "{test}[^\n]*\n[^\n]*', text)
-        said = first.group().replace("\n", " ") if first else ""
-        at = text.find("TEST FAILURE")
-        detail = f"{how}: {said}\n{text[at : at + 2000] if at >= 0 else text[-2000:]}"
-    return Result(test=test, status=Status(status.lower()), seconds=taken_s, detail=detail)
-
-
-def _number(test: str) -> str:
-    return test.partition("_")[0]
+        text = log.read_text(errors="replace")
+        return [read_result(test, text, how, seconds) for test in tests]
