@@ -200,3 +200,12 @@ def _difference(expected: object, answered: object) -> str:
 
 def _has_own_default(row: object) -> bool:
     return isinstance(row, list) and bool(row) and isinstance(row[0], str) and row[0] in DEFAULTS
+
+
+def test_a_request_cannot_name_the_same_resources_again_and_again() -> None:
+    node = OneNode({"node.id": "1"})
+    names = [(4, "1", None), (4, "01", []), (2, "t1", None), (2, "t1", ["retention.ms"])]
+    rows: Any = answers_of(node, {"call": "describe", "resources": names * 25})
+    assert [code for code, *_ in rows] == [0] * 100
+    rows = answers_of(node, {"call": "describe", "resources": names * 26})
+    assert {code for code, *_ in rows} == {42}
