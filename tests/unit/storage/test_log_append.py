@@ -1,9 +1,11 @@
 """What an append stores, answers and refuses."""
 
+import struct
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from crc32c import crc32c
 
 from penstock.protocol.batches import iterate_headers, read_header
 from penstock.protocol.errors import ErrorCode, KafkaError
@@ -164,6 +166,26 @@ def test_keyless_records_are_named_on_a_compacted_topic(tmp_path: Path) -> None:
     assert error.code == ErrorCode.INVALID_RECORD
     assert [index for index, _ in error.record_errors] == [1, 2]
     log.append_as_leader(batch(), leader_epoch=0, now_ms=NOW)
+
+
+def test_no_more_than_a_thousand_bad_records_are_named(tmp_path: Path) -> None:
+    log = open_log(tmp_path, LogConfig(cleanup_policy=frozenset({"compact"})))
+    error = refusal(log, batch(1500, key=None))
+    assert "1500 record errors in total" in str(error)
+    assert [index for index, _ in error.record_errors] == list(range(1000))
+
+
+def test_a_batch_that_is_too_much_to_open_is_refused_where_it_must_be_opened(tmp_path: Path) -> None:
+    compacted = open_log(tmp_path / "compacted", LogConfig(cleanup_policy=frozenset({"compact"})))
+    large = write_batch([Record(0, NOW, b"k", bytes(101 << 20))], compression=4)
+    assert len(large) < 100_000
+    many = bytearray(batch(1))
+    struct.pack_into(">i", many, 23, 1_000_000)
+    struct.pack_into(">i", many, 57, 1_000_001)
+    struct.pack_into(">I", many, 17, crc32c(memoryview(many)[21:]))
+    for records in (large, bytes(many)):
+        assert refusal(compacted, records).code == ErrorCode.INVALID_RECORD
+    open_log(tmp_path).append_as_leader(large, leader_epoch=0, now_ms=NOW)
 
 
 def test_timestamps_too_far_ahead_are_named(tmp_path: Path) -> None:
