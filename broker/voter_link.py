@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+REPLICATION_FACTOR_MAX = 1
+"""Nothing copies records to followers yet, and what is promised of replicas must be true."""
+
 
 class VoterLink:
     """See `quorum_link.QuorumLink`."""
@@ -159,6 +162,7 @@ def _controller_config(config: NodeConfig) -> ControllerConfig:
         own_defaults=DEFAULTS,
         num_partitions=config.num_partitions,
         default_replication_factor=config.default_replication_factor,
+        replication_factor_max=REPLICATION_FACTOR_MAX,
         min_insync_replicas=config.min_insync_replicas,
         unclean_leader_election_enable=config.unclean_leader_election_enable,
         broker_session_timeout_ms=config.broker_session_timeout_ms,

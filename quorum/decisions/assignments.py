@@ -37,6 +37,7 @@ def automatic_assignment(
         num_partitions = context.config.num_partitions
     if replication_factor == -1:
         replication_factor = context.config.default_replication_factor
+    check_replication_factor(replication_factor, context)
     try:
         return place(
             image,
@@ -49,7 +50,7 @@ def automatic_assignment(
         raise KafkaError(error.code, message) from error
 
 
-def manual_assignment(image: MetadataImage, topic: CreatableTopic) -> list[tuple[int, ...]]:
+def manual_assignment(image: MetadataImage, topic: CreatableTopic, context: DecisionContext) -> list[tuple[int, ...]]:
     """Return the replicas that the request gives a new topic. Raises KafkaError."""
     prefix = "A manual partition assignment was specified, but "
     if topic.replication_factor != -1:
@@ -64,12 +65,21 @@ def manual_assignment(image: MetadataImage, topic: CreatableTopic) -> list[tuple
             raise _refused(f"Found multiple manual partition assignments for partition {index}")
         replicas = tuple([int(replica) for replica in assignment.broker_ids])
         check_replicas(image, replicas, replication_factor)
+        check_replication_factor(len(replicas), context)
         check_active(image, replicas, index)
         replication_factor = len(replicas)
         placed[index] = replicas
     if placed.keys() != set(range(len(placed))):
         raise _refused("partitions should be a consecutive 0-based integer sequence")
     return [placed[index] for index in range(len(placed))]
+
+
+def check_replication_factor(replication_factor: int, context: DecisionContext) -> None:
+    """Raise KafkaError(INVALID_REPLICATION_FACTOR) when the cluster cannot keep that many replicas."""
+    largest = context.config.replication_factor_max
+    if largest is not None and replication_factor > largest:
+        message = f"Replication factor {replication_factor} is larger than {largest}, the largest of this version."
+        raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, message)
 
 
 def check_replicas(image: MetadataImage, replicas: Sequence[int], replication_factor: int | None) -> None:

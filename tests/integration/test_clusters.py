@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from penstock.chaos.cluster import LocalCluster
@@ -97,3 +97,9 @@ def test_brokers_serve_while_the_controller_is_away(cluster: LocalCluster) -> No
     assert producer.flush(DEADLINE_S) == 0
     cluster.start_node(1)
     cluster.wait_ready()
+
+
+def test_more_replicas_than_can_be_kept_are_refused(cluster: LocalCluster) -> None:
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    with pytest.raises(KafkaException, match="INVALID_REPLICATION_FACTOR"):
+        admin.create_topics([NewTopic("flights", 1, 3)])["flights"].result(DEADLINE_S)

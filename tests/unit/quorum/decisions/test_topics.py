@@ -1,5 +1,6 @@
 """Creating and deleting topics: what is refused, with which sentence, and what is written."""
 
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -249,6 +250,16 @@ def test_fenced_brokers_cannot_lead_a_new_partition(cluster: Cluster) -> None:
     (result,) = create(cluster, topic("t", assignments={0: (2, 1)}))
     assert result.error_code == wire_code(ErrorCode.NONE)
     assert (cluster.partition("t").isr, cluster.partition("t").leader) == ((1,), 1)
+
+
+@pytest.mark.parametrize("creatable", [topic("t", replication_factor=2), topic("t", assignments={0: (1, 2)})])
+def test_more_replicas_than_the_cluster_can_keep_are_refused(cluster: Cluster, creatable: CreatableTopic) -> None:
+    cluster.add_brokers(2)
+    cluster.config = replace(cluster.config, replication_factor_max=1)
+    assert refused(cluster, creatable) == (
+        ErrorCode.INVALID_REPLICATION_FACTOR,
+        "Replication factor 2 is larger than 1, the largest of this version.",
+    )
 
 
 def test_without_a_live_broker_nothing_is_created() -> None:
