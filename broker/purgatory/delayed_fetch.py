@@ -127,6 +127,11 @@ class DelayedFetch(DelayedOperation):
         partition.hosted = None
         if partition.topic is None:
             if partition.topic_id is not None:
+                hosted = self._partitions.find_by_id(partition.topic_id.bytes, partition.index)
+                if hosted is not None:
+                    partition.topic = hosted.topic
+                    partition.hosted = hosted
+                    return ErrorCode.NONE
                 partition.topic = self._partitions.topic_name(partition.topic_id)
             if partition.topic is None:
                 return ErrorCode.UNKNOWN_TOPIC_ID
@@ -168,14 +173,8 @@ class DelayedFetch(DelayedOperation):
                 )
         if not log_start_offset <= offset <= log.log_end_offset:
             return failed(wanted.index, ErrorCode.OFFSET_OUT_OF_RANGE), 0
-        limit = self._limits.end
-        if limit is FetchEnd.HIGH_WATERMARK:
-            end_offset = high_watermark
-        elif limit is FetchEnd.LAST_STABLE_OFFSET:
-            end_offset = last_stable_offset
-        else:
-            end_offset = log.log_end_offset
-        aborted: Sequence[tuple[int, int]] | None = () if limit is FetchEnd.LAST_STABLE_OFFSET else None
+        end_offset = self._end_offset(hosted)
+        aborted: Sequence[tuple[int, int]] | None = () if self._limits.end is FetchEnd.LAST_STABLE_OFFSET else None
         slices: Sequence[FileSlice] = ()
         size = 0
         if offset < end_offset and (max_bytes > 0 or min_one_batch):
@@ -233,7 +232,6 @@ class DelayedFetch(DelayedOperation):
     def _has_changed(self) -> bool:
         """Whether `read` could find enough now: cheap, because every append to a partition asks."""
         limits = self._limits
-        has_more = False
         appended_bytes = 0
         for partition in self._context.partitions:
             hosted = partition.hosted
@@ -251,16 +249,19 @@ class DelayedFetch(DelayedOperation):
                 return True
             if limits.min_bytes > 1:
                 appended_bytes += hosted.appended_bytes
-            elif not has_more:
-                high_watermark = hosted.partition.high_watermark
-                if limits.end is FetchEnd.LOG_END:
-                    has_more = offset < log.log_end_offset
-                elif limits.end is FetchEnd.HIGH_WATERMARK:
-                    has_more = offset < high_watermark
-                else:
-                    has_more = offset < log.last_stable_offset(high_watermark)
+            elif offset < self._end_offset(hosted):
+                return True
         # What was appended since is an upper bound of what there is to read now.
-        return has_more if limits.min_bytes <= 1 else appended_bytes - self._appended_bytes >= limits.min_bytes
+        return limits.min_bytes > 1 and appended_bytes - self._appended_bytes >= limits.min_bytes
+
+    def _end_offset(self, hosted: HostedPartition) -> int:
+        """Up to where this fetch may read the partition."""
+        end = self._limits.end
+        if end is FetchEnd.HIGH_WATERMARK:
+            return hosted.partition.high_watermark
+        if end is FetchEnd.LAST_STABLE_OFFSET:
+            return hosted.log.last_stable_offset(hosted.partition.high_watermark)
+        return hosted.log.log_end_offset
 
 
 def is_idle(hosted: HostedPartition, partition: FetchablePartition) -> bool:
