@@ -219,8 +219,15 @@ class Journal:
 
     def _begin_segment(self) -> None:
         head = _SegmentHead(_FORMAT, self.end_offset, self.last_epoch, self.term.term, self.term.voted_for)
-        file = self._files.open(f"{self._directory}/{_name(self.end_offset)}", create=True)
-        file.append([encode_frame(self._next_sequence, cbor2.dumps([[_SEGMENT, *head]]))])
+        path = f"{self._directory}/{_name(self.end_offset)}"
+        file = self._files.open(path, create=True)
+        try:
+            file.append([encode_frame(self._next_sequence, cbor2.dumps([[_SEGMENT, *head]]))])
+        except OSError:
+            # On a full disk entries go on in the segment before, and an empty one must not stand among later ones.
+            self._files.remove(path)
+            self._files.sync_directory(self._directory)
+            raise
         file.sync()
         self._files.sync_directory(self._directory)
         if self._file is not None:

@@ -43,6 +43,7 @@ class Segment:
         "_file",
         "_files",
         "_first_timestamp",
+        "_has_undone_append",
         "_index_interval_bytes",
         "_is_index_full",
         "_is_index_write_due",
@@ -83,6 +84,8 @@ class Segment:
         self._bytes_since_index_entry = 0
         self._is_index_full = False
         self._is_index_write_due = False
+        # Bytes of an append that failed were cut off again, and a loss of power could take that back.
+        self._has_undone_append = False
         # Of the first batch; None while not read, or empty.
         self._first_timestamp: int | None = None
         # None while not read from the time index.
@@ -167,7 +170,11 @@ class Segment:
         file = self._file
         if file is None:
             file = self.file
-        file.append(parts)
+        try:
+            file.append(parts)
+        except OSError:
+            self._has_undone_append = True
+            raise
         self.note_batch(size_bytes, last_offset, max_timestamp)
 
     def note_batch(self, size_bytes: int, last_offset: int, max_timestamp: int) -> None:
@@ -220,6 +227,10 @@ class Segment:
 
     def become_inactive(self) -> None:
         """No batch follows: the time index gets its last entry, the indexes are written in full."""
+        if self._has_undone_append:
+            # Recovery need not look at this segment once the next is synced.
+            self.file.sync()
+            self._has_undone_append = False
         self.write_indexes()
         del self._recent_offsets[:]
         del self._recent_positions[:]

@@ -1,4 +1,4 @@
-"""Random lives of a whole node on a disk in memory: clients at work, the power or the process goes, another start.
+"""Random lives of a whole node on a disk in memory: clients at work, the disk full, the power or the process gone.
 
 What is held after each start: whatever was acknowledged or shown to a consumer is there, at its offset, once; offsets
 have no gap; what a topic of the same name had before is gone; every topic, partition count and configuration is one
@@ -57,6 +57,7 @@ PROPERTIES = {
     "log.dirs": "/data",
     "log.flush.interval.messages": "1",
     "log.retention.ms": "-1",
+    "log.dir.reserve.bytes": "0",
     # Everything that is done now and then is done all the time.
     "log.roll.ms": "40",
     "log.initial.task.delay.ms": "0",
@@ -156,6 +157,7 @@ class Life:
         """Whatever the process was doing, it does no more."""
         self.files.is_dead = True
         self.disk.heal()
+        self.disk.capacity_bytes = None
         if is_power_lost:
             self.disk.crash(self.random)
         else:
@@ -186,13 +188,20 @@ class Life:
         """Clients at work, and then the end of the process in one of the ways that there are."""
         workers = [self.produce(producer) for producer in self.producers]
         tasks = [asyncio.ensure_future(self.serve(worker)) for worker in (*workers, self.administer, self.consume)]
-        way = self.random.choice(["power", "power", "kill", "disk", "disk", "stop"])
+        way = self.random.choice(["power", "power", "kill", "disk", "disk", "full", "full", "stop"])
         if way == "disk":
             self.disk.fail(skip=self.random.randrange(150), count=None)
             await asyncio.wait([self.node.failure], timeout=0.1)
         else:
-            for _ in range(self.random.randrange(400)):
-                await asyncio.sleep(0)
+            await self.pass_turns()
+        if way == "full":
+            used_bytes = self.disk.total_bytes("/data") - self.disk.free_bytes("/data")
+            self.disk.capacity_bytes = used_bytes + self.random.randrange(5_000)
+            await self.pass_turns()
+            assert not self.node.failure.done()
+            if self.random.random() < 0.5:
+                self.disk.capacity_bytes = None
+                await self.pass_turns()
         if way == "stop":
             await self.node.stop()
         for task in tasks:
@@ -202,6 +211,10 @@ class Life:
         for task in tasks:
             if not task.cancelled():
                 task.result()
+
+    async def pass_turns(self) -> None:
+        for _ in range(self.random.randrange(400)):
+            await asyncio.sleep(0)
 
     async def serve(self, work: Callable[[Connection], Coroutine[Any, Any, None]]) -> None:
         with suppress(*GONE):

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from penstock.quorum.consensus import ConsensusFailed
 from penstock.quorum.journal import RESERVE_BYTES, Entry, Journal, Term
 from penstock.storage.memory_files import MemoryFiles
+from penstock.storage.memory_nodes import Operation
 
 FOLDER = "/quorum"
 
@@ -213,6 +214,20 @@ def test_journal_goes_on_with_its_reserve_on_a_full_disk_and_takes_it_back_with_
     files.capacity_bytes += 2 * RESERVE_BYTES
     promised += append(journal, 1)
     assert files.exists(f"{FOLDER}/reserve")
+    assert opened(files)[1] == promised
+
+
+@pytest.mark.parametrize("operation", ["create", "write"])
+def test_roll_without_room_leaves_no_segment_behind(operation: Operation) -> None:
+    files, journal = fresh()
+    promised = append(journal, 3)
+    files.fail(operation, under=FOLDER, error=ENOSPC)
+    journal.roll()
+    assert len(files.list_directory(FOLDER)) == 1
+    promised += append(journal, 2)
+    journal.roll()
+    promised += append(journal, 2)
+    assert len(files.list_directory(FOLDER)) == 2
     assert opened(files)[1] == promised
 
 

@@ -1,11 +1,15 @@
 """What the random lives of `test_log_properties.py` found, each as the shortest life that shows it."""
 
+from dataclasses import replace
+from errno import ENOSPC
 from random import Random
 from uuid import UUID
 
 import pytest
 from node_disk import NOW_MS, NodeDisk, append, node_disk
 
+from penstock.protocol.batches import iterate_headers
+from penstock.storage.checkpoints import RECOVERY_POINTS
 from penstock.storage.config import LogConfig
 from penstock.storage.log import Log
 
@@ -118,3 +122,25 @@ def test_append_that_fails_left_nothing_behind_it() -> None:
             append(log)
             assert offsets(log) == list(range(log.log_end_offset))
             node.stop()
+
+
+@SEEDS
+def test_append_undone_on_a_full_disk_does_not_come_back_once_the_log_has_rolled(seed: int) -> None:
+    with node_disk() as node:
+        node.start()
+        node.config = SMALL
+        log = node.log("flights")
+        append(log)
+        log.flush()
+        node.files.fail("write", under="/data/flights-0", error=ENOSPC)
+        with pytest.raises(OSError, match="ENOSPC"):
+            append(log)
+        node.config = replace(SMALL, segment_ms=0)
+        node.manager.update_config("flights", node.config)
+        append(log, timestamp_ms=NOW_MS + 1)
+        log.flush()
+        assert log.segment_count == 2
+        node.manager.directories[0].write_offsets(RECOVERY_POINTS, {("flights", 0): log.recovery_point})
+        log = restarted_without_power(node, seed)
+        data = log.read(0, max_bytes=1000, end_offset=log.log_end_offset, min_one_batch=True)
+        assert [header.base_offset for _, header in iterate_headers(memoryview(data.slices[0].read(0, 1000)))] == [0]
