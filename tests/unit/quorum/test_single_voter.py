@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
+from errno import ENOSPC
 from random import Random
 from uuid import UUID
 
@@ -154,6 +155,21 @@ async def test_after_a_snapshot_a_start_replays_only_what_follows() -> None:
     await save(voter, heard)
     assert sum(name.endswith(".checkpoint") for name in files.list_directory(FOLDER)) == 1
     await voter.stop()
+
+
+@on_a_loop
+async def test_a_snapshot_without_room_is_given_up_and_the_voter_goes_on() -> None:
+    files = MemoryFiles()
+    voter, heard = await started(files)
+    await voter.propose(b"before", epoch=1)
+    files.fail("write", under=f"{FOLDER}/", error=ENOSPC, skip=1, count=1)
+    await save(voter, heard)
+    assert not any(name.endswith((".checkpoint", ".part")) for name in files.list_directory(FOLDER))
+    await voter.propose(b"after", epoch=1)
+    await save(voter, heard)
+    await voter.stop()
+    _, heard = await started(files)
+    assert heard.commands == [b"before", b"after"]
 
 
 @on_a_loop
