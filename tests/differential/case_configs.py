@@ -51,8 +51,9 @@ def describe_broker_configs(run: Run) -> None:
     describe(run, "some keys of the default", resource(BROKER, "", configuration_keys=keys))
     for name in ("2", "-1", "x", "1.5", "99999999999"):
         describe(run, f"broker {name}", resource(BROKER, name))
+    # Of all loggers there are as many as were needed yet.
     for name in ("", "1", "2", "x"):
-        describe(run, f"loggers of {name}", resource(BROKER_LOGGER, name))
+        describe(run, f"loggers of {name}", resource(BROKER_LOGGER, name, configuration_keys=["root"]))
 
 
 @case(ApiKey.DESCRIBE_CONFIGS)

@@ -120,7 +120,11 @@ def produce_refused(run: Run) -> None:
     }.items():
         produce(run, word, name, bad)
     read_back(run, "stored", name)
-    produce(run, "gzip that is none", run.create("none"), patched(good, 21, "h", 1))
+    unopened = run.create("unopened")
+    produce(run, "gzip that is none", unopened, patched(good, 21, "h", 1))
+    produce(run, "records that are none", unopened, patched(good, 61, "bb", -1, -1))
+    produce(run, "offset delta of a record", unopened, patched(good, 64, "b", 8))
+    produce(run, "attributes of a record", unopened, patched(good, 62, "b", 1))
 
 
 @case(ApiKey.PRODUCE)

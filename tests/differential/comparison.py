@@ -42,11 +42,11 @@ class Difference:
 class KnownDifference:
     """A pattern of differences with its reason.
 
-    `divergence` begins a row of docs/divergences.md; it is empty when no client can tell the difference. `paths` (any
-    of them), `kafka` and `penstock` are patterns with `*`.
+    `divergence` begins a row of docs/divergences.md; it is empty when no client can tell the difference. The other
+    fields are patterns with `*`, but for the reason.
     """
 
-    paths: tuple[str, ...]
+    path: str
     kafka: str
     penstock: str
     divergence: str
@@ -54,23 +54,24 @@ class KnownDifference:
 
     def matches(self, difference: Difference) -> bool:
         return (
-            any(_like(difference.path, path) for path in self.paths)
+            _like(difference.path, self.path)
             and _like(difference.kafka, self.kafka)
             and _like(difference.penstock, self.penstock)
         )
 
 
 def known_differences(file: Path = KNOWN) -> tuple[KnownDifference, ...]:
-    entries = tomllib.loads(file.read_text())["difference"]
+    """One for each path of each entry, so that a path that explains nothing is found beside others that do."""
     return tuple(
         KnownDifference(
-            paths=tuple([entry["path"]] if isinstance(entry["path"], str) else entry["path"]),
+            path=path,
             kafka=entry.get("kafka", "*"),
             penstock=entry.get("penstock", "*"),
             divergence=entry["divergence"],
             reason=entry["reason"],
         )
-        for entry in entries
+        for entry in tomllib.loads(file.read_text())["difference"]
+        for path in ([entry["path"]] if isinstance(entry["path"], str) else entry["path"])
     )
 
 

@@ -41,7 +41,7 @@ def test_answers_are_apache_kafkas(case: Case, golden: Transcript, penstock: Pla
 
 def test_every_known_difference_is_there(golden: Transcript, penstock: Player) -> None:
     found = [one for case in CASES.values() for one in found_in(case, golden, penstock)]
-    unused = [pattern.paths for pattern in stale(found, known_differences())]
+    unused = [pattern.path for pattern in stale(found, known_differences())]
     assert not unused, f"nothing differs there any more, take these out of known_differences.toml: {unused}"
 
 
