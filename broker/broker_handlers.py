@@ -25,12 +25,14 @@ from .apis import (
     describe_producers,
     describe_quorum,
     describe_topic_partitions,
+    elect_leaders,
     fetch,
     find_coordinator,
     init_producer_id,
     list_offsets,
     metadata,
     offset_for_leader_epoch,
+    partition_reassignments,
     peer_authentication,
     produce,
     topics,
@@ -89,6 +91,8 @@ def register_handlers(parts: HandlerParts) -> Handlers:
     peer_authentication.register(handlers, secret=config.cluster_secret, hello=parts.hello)
     describe_topic_partitions.register(handlers, parts.metadata, config.max_request_partition_size_limit)
     find_coordinator.register(handlers)
+    elect_leaders.register(handlers, controller, settled=settled)
+    partition_reassignments.register(handlers, parts.metadata)
     topics.register(handlers, controller, settled=settled, is_deletion_enabled=config.delete_topic_enable)
 
     describe_configs.register(handlers, parts.metadata, parts.configs)

@@ -19,7 +19,7 @@ from ..protocol.messages import kio_error
 from ..quorum import controller_requests as requests
 from ..quorum.controller import Controller
 from ..quorum.controller_requests import ControllerRequest
-from .apis import alter_configs, topics
+from .apis import alter_configs, elect_leaders, topics
 from .apis.values import NO_THROTTLE
 from .network.handlers import Handlers
 from .network.request import RequestContext
@@ -44,6 +44,7 @@ def register(handlers: Handlers, controller: Controller) -> None:
     add(requests.CREATE_TOPICS, topics.create_topics_error)
     add(requests.DELETE_TOPICS, topics.delete_topics_error)
     add(requests.CREATE_PARTITIONS, topics.create_partitions_error)
+    add(requests.ELECT_LEADERS, elect_leaders.error_response)
     add(requests.ALTER_CONFIGS, alter_configs.legacy_error)
     add(requests.INCREMENTAL_ALTER_CONFIGS, alter_configs.incremental_error)
     add(requests.BROKER_REGISTRATION, _registration_error)

@@ -7,6 +7,7 @@ from ..protocol.apis import ApiKey
 from .decisions.brokers import register_broker
 from .decisions.configs import alter_configs, incremental_alter_configs
 from .decisions.context import Decision
+from .decisions.elections import elect_leaders
 from .decisions.heartbeats import heartbeat
 from .decisions.partitions import create_partitions
 from .decisions.producer_ids import allocate_producer_ids
@@ -28,6 +29,7 @@ class ControllerRequest(Generic[RequestT, ResponseT]):
 CREATE_TOPICS: Final = ControllerRequest(ApiKey.CREATE_TOPICS, create_topics)
 DELETE_TOPICS: Final = ControllerRequest(ApiKey.DELETE_TOPICS, delete_topics)
 CREATE_PARTITIONS: Final = ControllerRequest(ApiKey.CREATE_PARTITIONS, create_partitions)
+ELECT_LEADERS: Final = ControllerRequest(ApiKey.ELECT_LEADERS, elect_leaders)
 ALTER_CONFIGS: Final = ControllerRequest(ApiKey.ALTER_CONFIGS, alter_configs)
 INCREMENTAL_ALTER_CONFIGS: Final = ControllerRequest(ApiKey.INCREMENTAL_ALTER_CONFIGS, incremental_alter_configs)
 BROKER_REGISTRATION: Final = ControllerRequest(ApiKey.BROKER_REGISTRATION, register_broker, is_for_brokers=True)

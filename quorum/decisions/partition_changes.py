@@ -2,7 +2,7 @@
 
 The leader is chosen in this order (KIP-966 §Unclean leader election, "balanced" recovery):
 
-1. the present one, while it may lead;
+1. the present one, while it may lead (after the preferred one, when an election of that is asked for);
 2. the first replica, in the order of the assignment, that is in the ISR and may lead;
 3. the same from the ELR, when the ISR is empty: the chosen one alone becomes the ISR;
 4. the last known leader, when ISR and ELR are both empty: that is how a single replica survives being killed;
@@ -11,7 +11,7 @@ The leader is chosen in this order (KIP-966 §Unclean leader election, "balanced
 """
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from ..image import ConfigResource, ConfigResourceType, MetadataImage, PartitionRegistration, TopicImage
@@ -64,11 +64,13 @@ def partition_change(
     may_lead: Callable[[int], bool],
     without: Collection[int] = (),
     unclean: Collection[int] = (),
+    prefers: int = NO_LEADER,
     directories: tuple[UUID, ...],
 ) -> PartitionChangeRecord | None:
     """Return the record that takes brokers out of the ISR and elects, None when nothing changes.
 
     `without` leave the ISR and may stay eligible; `unclean` leave ISR and ELR, having lost what was not synced.
+    `prefers` leads before the present leader, if it may.
     """
     isr = tuple([replica for replica in partition.isr if replica not in without and replica not in unclean])
     elr: tuple[int, ...] = ()
@@ -76,7 +78,7 @@ def partition_change(
     if rules.uses_elr and len(isr) < min_insync_replicas:
         candidates = dict.fromkeys(partition.elr + partition.isr)
         elr = tuple([replica for replica in candidates if replica not in isr and replica not in unclean])
-    leader, is_unclean = _elect(partition, isr, elr, rules, may_lead)
+    leader, is_unclean = _elect(partition, isr, elr, rules, may_lead, prefers)
     if leader in elr:
         isr, elr = (leader,), tuple([replica for replica in elr if replica != leader])
     elif is_unclean:
@@ -105,6 +107,27 @@ def partition_change(
         directories=None if directories == partition.directories else directories,
     )
     return None if record == PartitionChangeRecord(topic_id=topic_id, partition_id=index) else record
+
+
+def requested_election(
+    image: MetadataImage, config: ControllerConfig, topic: TopicImage, index: int, *, is_unclean: bool
+) -> PartitionChangeRecord | None:
+    """Return the record that gives a partition another leader, None when nobody else can be.
+
+    Asked for is the first of the replicas, or with `is_unclean` whoever is alive, whatever that loses.
+    """
+    partition = topic.partitions[index]
+    rules = election_rules(image, topic, config)
+    record = partition_change(
+        topic.topic_id,
+        index,
+        partition,
+        rules=replace(rules, allows_unclean=rules.allows_unclean or is_unclean),
+        may_lead=_may_lead(image, partition, None, None),
+        prefers=partition.replicas[0],
+        directories=partition.directories,
+    )
+    return None if record is None or record.leader in (NO_LEADER, NO_LEADER_CHANGE) else record
 
 
 def broker_changes(
@@ -187,11 +210,10 @@ def _elect(
     elr: tuple[int, ...],
     rules: ElectionRules,
     may_lead: Callable[[int], bool],
+    prefers: int,
 ) -> tuple[int, bool]:
     eligible = isr or elr
-    if partition.leader in eligible and may_lead(partition.leader):
-        return partition.leader, False
-    for replica in partition.replicas:
+    for replica in (prefers, partition.leader, *partition.replicas):
         if replica in eligible and may_lead(replica):
             return replica, False
     if rules.uses_elr and not eligible and len(partition.last_known_elr) == 1 and may_lead(partition.last_known_elr[0]):

@@ -36,7 +36,8 @@ SERVED = [
     *(ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.DELETE_RECORDS, ApiKey.INIT_PRODUCER_ID),
     *(ApiKey.OFFSET_FOR_LEADER_EPOCH, ApiKey.DESCRIBE_CONFIGS, ApiKey.ALTER_CONFIGS, ApiKey.DESCRIBE_LOG_DIRS),
     *(ApiKey.CREATE_PARTITIONS, ApiKey.INCREMENTAL_ALTER_CONFIGS, ApiKey.DESCRIBE_CLUSTER),
-    *(ApiKey.DESCRIBE_PRODUCERS, ApiKey.DESCRIBE_TOPIC_PARTITIONS),
+    *(ApiKey.DESCRIBE_PRODUCERS, ApiKey.DESCRIBE_TOPIC_PARTITIONS, ApiKey.ELECT_LEADERS, ApiKey.DESCRIBE_QUORUM),
+    *(ApiKey.LIST_PARTITION_REASSIGNMENTS,),
 ]
 DEADLINE_S = 30.0
 TIMEOUT = timedelta(seconds=10)
@@ -44,6 +45,7 @@ COORDINATOR_NOT_AVAILABLE = 15
 UNSUPPORTED_VERSION = 35
 UNKNOWN_TOPIC_OR_PARTITION = 3
 NOT_LEADER_OR_FOLLOWER = 6
+ELECTION_NOT_NEEDED = 84
 TOPIC_RESOURCE = 2
 TIME_MS = 1_700_000_000_000
 
@@ -493,6 +495,42 @@ def test_describe_cluster(ask: Ask, version: int) -> None:
     assert (answer.error_code, bool(answer.cluster_id)) == (0, True)
     (broker,) = answer.brokers
     assert answer.controller_id == broker.broker_id
+
+
+@versions(ApiKey.ELECT_LEADERS)
+def test_elect_leaders(ask: Ask, topic: str, version: int) -> None:
+    create(ask, topic, partitions=1)
+    classes = request_classes(ApiKey.ELECT_LEADERS)
+    asked = (classes.TopicPartitions(topic=topic, partitions=(0, 7)),)
+    request = classes.ElectLeadersRequest(election_type=0, topic_partitions=asked, timeout=TIMEOUT)
+    (result,) = ask(ApiKey.ELECT_LEADERS, version, request).replica_election_results
+    assert {one.partition_id: one.error_code for one in result.partition_result} == {
+        0: ELECTION_NOT_NEEDED,
+        7: UNKNOWN_TOPIC_OR_PARTITION,
+    }
+
+
+@versions(ApiKey.DESCRIBE_QUORUM)
+def test_describe_quorum(ask: Ask, version: int) -> None:
+    classes = request_classes(ApiKey.DESCRIBE_QUORUM)
+    asked = classes.TopicData(topic_name="__cluster_metadata", partitions=(classes.PartitionData(partition_index=0),))
+    answer = ask(ApiKey.DESCRIBE_QUORUM, version, classes.DescribeQuorumRequest(topics=(asked,)))
+    (partition,) = answer.topics[0].partitions
+    assert (answer.error_code, partition.error_code) == (0, 0)
+    assert partition.leader_id in [voter.replica_id for voter in partition.current_voters]
+    (leader,) = [voter for voter in partition.current_voters if voter.replica_id == partition.leader_id]
+    assert leader.log_end_offset >= partition.high_watermark > 0
+    assert (leader.last_fetch_timestamp > 0) is (leader.last_caught_up_timestamp > 0) is (version > 0)
+
+
+def test_list_partition_reassignments(ask: Ask, topic: str) -> None:
+    create(ask, topic)
+    classes = request_classes(ApiKey.LIST_PARTITION_REASSIGNMENTS)
+    asked = classes.ListPartitionReassignmentsTopics(name=topic, partition_indexes=(0, 1, 7))
+    for topics in (None, (asked,)):
+        request = classes.ListPartitionReassignmentsRequest(topics=topics, timeout=TIMEOUT)
+        answer = ask(ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, request)
+        assert (answer.error_code, answer.topics) == (0, ())
 
 
 def test_describe_producers(ask: Ask, topic: str) -> None:

@@ -36,8 +36,8 @@ from penstock.chaos.readiness import wait_ready
 LISTENER: Final = "EXTERNAL"
 # Tests that set properties of the controllers number them from here.
 FIRST_CONTROLLER: Final = 3000
-REPLICATION_FACTORS: Final = (
-    "default.replication.factor",
+DEFAULT_REPLICATION_FACTOR: Final = "default.replication.factor"
+INTERNAL_REPLICATION_FACTORS: Final = (
     "offsets.topic.replication.factor",
     "share.coordinator.state.topic.replication.factor",
     "transaction.state.log.replication.factor",
@@ -119,7 +119,12 @@ class FreshClusters:
         }
         # One class of tests takes the documentation of a key for its name.
         asked = {key: value for key, value in given.items() if " " not in key and key not in UNKNOWN_KEYS}
-        factors = {key: str(min(int(asked.get(key, "3")), len(nodes))) for key in REPLICATION_FACTORS}
+        wanted: dict[str, str] = {**dict.fromkeys(INTERNAL_REPLICATION_FACTORS, "3"), **asked}
+        factors: dict[str, str] = {
+            key: str(min(int(wanted[key]), len(nodes)))
+            for key in (*INTERNAL_REPLICATION_FACTORS, DEFAULT_REPLICATION_FACTOR)
+            if key in wanted
+        }
         return {
             "listeners": f"{LISTENER}://{HOST}:{node.port}",
             "listener.security.protocol.map": f"{LISTENER}:{request['protocol']},CONTROLLER:PLAINTEXT",

@@ -231,6 +231,8 @@ def test_what_is_built_is_what_is_told() -> None:
                 ApiKey.SASL_HANDSHAKE,
                 ApiKey.SASL_AUTHENTICATE,
                 ApiKey.DESCRIBE_CLUSTER,
+                ApiKey.ELECT_LEADERS,
+                ApiKey.LIST_PARTITION_REASSIGNMENTS,
                 ApiKey.DESCRIBE_PRODUCERS,
                 ApiKey.LIST_CONFIG_RESOURCES,
                 ApiKey.DESCRIBE_TOPIC_PARTITIONS,

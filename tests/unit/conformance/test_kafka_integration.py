@@ -36,7 +36,8 @@ def test_a_name_tells_class_and_method() -> None:
     ("asked", "given"),
     [
         ({"offsets.topic.replication.factor": "3"}, {"offsets.topic.replication.factor": "1"}),
-        ({"num.partitions": "4"}, {"num.partitions": "4", "default.replication.factor": "1"}),
+        ({"num.partitions": "4"}, {"num.partitions": "4", "offsets.topic.replication.factor": "1"}),
+        ({"default.replication.factor": "2"}, {"default.replication.factor": "1"}),
         ({"Maximum bytes of a fetch": "4", "log.unclean.leader.election.enable": "true"}, {}),
     ],
 )

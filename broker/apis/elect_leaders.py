@@ -1,0 +1,51 @@
+"""ElectLeaders 0 to 2: passed to the controller.
+
+1: the kind of election, preferred or unclean (KIP-460). The rules are the controller's
+(`quorum/decisions/elections.py`); an answer follows when the new leaders serve here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from kio.schema.elect_leaders.v2.request import ElectLeadersRequest
+from kio.schema.elect_leaders.v2.response import ElectLeadersResponse, PartitionResult, ReplicaElectionResult
+
+from ...protocol.apis import ApiKey
+from ...protocol.errors import KafkaError
+from ...protocol.messages import kio_error
+from ...quorum.controller_requests import ELECT_LEADERS
+from ..controller_channel import ControllerChannel
+from ..network.handlers import Handlers
+from ..network.request import RequestContext
+from .values import NO_THROTTLE
+
+
+def register(handlers: Handlers, controller: ControllerChannel, *, settled: Callable[[], Awaitable[None]]) -> None:
+    """`settled` waits until this node serves what the metadata says."""
+
+    async def elect(request: ElectLeadersRequest, _context: RequestContext) -> ElectLeadersResponse:
+        response = await controller.submit(ELECT_LEADERS, request)
+        await settled()
+        return response
+
+    handlers.add_message(ApiKey.ELECT_LEADERS, elect, answer_error=error_response)
+
+
+def error_response(request: ElectLeadersRequest, error: KafkaError) -> ElectLeadersResponse:
+    return ElectLeadersResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=kio_error(error.code),
+        replica_election_results=tuple(
+            ReplicaElectionResult(
+                topic=topic.topic,
+                partition_result=tuple(
+                    PartitionResult(
+                        partition_id=partition, error_code=kio_error(error.code), error_message=error.message
+                    )
+                    for partition in topic.partitions
+                ),
+            )
+            for topic in request.topic_partitions or ()
+        ),
+    )

@@ -1,0 +1,86 @@
+"""ListPartitionReassignments 0: the partitions whose replicas are on the move (KIP-455).
+
+Partitions that are not, and those that nobody knows, are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kio.schema.list_partition_reassignments.v0.request import ListPartitionReassignmentsRequest
+from kio.schema.list_partition_reassignments.v0.response import (
+    ListPartitionReassignmentsResponse,
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
+)
+from kio.schema.types import BrokerId, TopicName
+from kio.static.primitive import i32
+
+from ...protocol.apis import ApiKey
+from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.messages import kio_error
+from ...quorum.image import MetadataImage, PartitionRegistration, TopicImage
+from ..metadata_view import MetadataView
+from ..network.handlers import Handlers
+from ..network.request import RequestContext
+from .values import NO_THROTTLE
+
+
+def register(handlers: Handlers, metadata: MetadataView) -> None:
+    def handle(
+        request: ListPartitionReassignmentsRequest, _context: RequestContext
+    ) -> ListPartitionReassignmentsResponse:
+        return list_reassignments(metadata.image, request)
+
+    handlers.add_message(ApiKey.LIST_PARTITION_REASSIGNMENTS, handle, answer_error=error_response)
+
+
+def list_reassignments(
+    image: MetadataImage, request: ListPartitionReassignmentsRequest
+) -> ListPartitionReassignmentsResponse:
+    topics = []
+    for topic, indexes in _asked(image, request):
+        ongoing = tuple(
+            _ongoing(index, topic.partitions[index])
+            for index in indexes
+            if 0 <= index < len(topic.partitions) and _is_moving(topic.partitions[index])
+        )
+        if ongoing:
+            topics.append(OngoingTopicReassignment(name=TopicName(topic.name), partitions=ongoing))
+    return ListPartitionReassignmentsResponse(
+        throttle_time=NO_THROTTLE, error_code=kio_error(ErrorCode.NONE), error_message=None, topics=tuple(topics)
+    )
+
+
+def error_response(
+    _request: ListPartitionReassignmentsRequest, error: KafkaError
+) -> ListPartitionReassignmentsResponse:
+    return ListPartitionReassignmentsResponse(
+        throttle_time=NO_THROTTLE, error_code=kio_error(error.code), error_message=error.message, topics=()
+    )
+
+
+def _asked(
+    image: MetadataImage, request: ListPartitionReassignmentsRequest
+) -> Iterator[tuple[TopicImage, range | tuple[i32, ...]]]:
+    if request.topics is None:
+        for topic in image.topics.by_id.values():
+            yield topic, range(len(topic.partitions))
+        return
+    for asked in request.topics:
+        known = image.topics.by_name.get(asked.name)
+        if known is not None:
+            yield known, asked.partition_indexes
+
+
+def _is_moving(partition: PartitionRegistration) -> bool:
+    return bool(partition.adding_replicas or partition.removing_replicas)
+
+
+def _ongoing(index: int, partition: PartitionRegistration) -> OngoingPartitionReassignment:
+    return OngoingPartitionReassignment(
+        partition_index=i32(index),
+        replicas=tuple(map(BrokerId, partition.replicas)),
+        adding_replicas=tuple(map(BrokerId, partition.adding_replicas)),
+        removing_replicas=tuple(map(BrokerId, partition.removing_replicas)),
+    )

@@ -1,0 +1,60 @@
+"""ListPartitionReassignments: which partitions of an image are on the move."""
+
+from uuid import UUID
+
+from kio.schema.list_partition_reassignments.v0.request import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsTopics,
+)
+from kio.schema.types import TopicName
+from kio.static.primitive import i32
+
+from penstock.broker.apis.partition_reassignments import list_reassignments
+from penstock.quorum.delta import MetadataDelta
+from penstock.quorum.image import EMPTY_IMAGE, MetadataImage
+from penstock.quorum.records import PartitionRecord, TopicRecord
+
+
+def an_image() -> MetadataImage:
+    """Of a topic 't' whose partition 1 moves from broker 1 to broker 2."""
+    delta = MetadataDelta(EMPTY_IMAGE)
+    topic_id = UUID(int=7)
+    delta.replay(TopicRecord(name="t", topic_id=topic_id))
+    for index, moves in enumerate((False, True)):
+        replicas = (1, 2) if moves else (1,)
+        delta.replay(
+            PartitionRecord(
+                topic_id=topic_id,
+                partition_id=index,
+                replicas=replicas,
+                isr=(1,),
+                directories=tuple(UUID(int=100 + replica) for replica in replicas),
+                leader=1,
+                leader_epoch=0,
+                partition_epoch=0,
+                adding_replicas=(2,) if moves else (),
+                removing_replicas=(1,) if moves else (),
+            )
+        )
+    return delta.apply(offset=0, epoch=1, timestamp_ms=0)
+
+
+def moving(*asked: tuple[str, tuple[int, ...]]) -> list[tuple[str, int, tuple[int, ...], tuple[int, ...]]]:
+    topics = tuple(
+        ListPartitionReassignmentsTopics(name=TopicName(name), partition_indexes=tuple(map(i32, indexes)))
+        for name, indexes in asked
+    )
+    answer = list_reassignments(an_image(), ListPartitionReassignmentsRequest(topics=topics or None))
+    return [
+        (topic.name, partition.partition_index, partition.adding_replicas, partition.removing_replicas)
+        for topic in answer.topics
+        for partition in topic.partitions
+    ]
+
+
+def test_partitions_on_the_move_are_listed() -> None:
+    assert moving() == moving(("t", (0, 1))) == [("t", 1, (2,), (1,))]
+
+
+def test_those_that_stay_and_those_that_nobody_knows_are_left_out() -> None:
+    assert moving(("t", (0, 5)), ("x", (0,))) == []
