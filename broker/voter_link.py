@@ -18,7 +18,7 @@ from ..quorum.decisions.bootstrap import bootstrap_records
 from ..quorum.decisions.context import ControllerConfig
 from ..quorum.peer_proof import PeerHello
 from ..quorum.publishers import Publishers
-from ..quorum.single_voter import SingleVoter
+from ..quorum.raft_voter import RaftVoter
 from ..quorum.snapshots import Snapshots
 from ..storage.files import Files
 from .apis.describe_quorum import QuorumDescriber
@@ -81,8 +81,14 @@ class VoterLink:
 
     async def start(self, cluster_id: str) -> Mapping[str, int]:
         config = self._config
-        voter = SingleVoter(
-            self._files, self._folder, node_id=config.node_id, directory_id=self._directory_id(), loop=self._loop
+        voter = RaftVoter(
+            self._files,
+            self._folder,
+            node_id=config.node_id,
+            directory_id=self._directory_id(),
+            random=self._random,
+            loop=self._loop,
+            wall_clock_ms=self._wall_clock_ms,
         )
         controller = self._controller = Controller(
             voter,

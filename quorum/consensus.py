@@ -1,13 +1,14 @@
 """The port between the metadata and whatever makes several nodes agree on one log.
 
 An engine keeps one log of commands. Every entry has an offset and an epoch (the term of the leader that proposed it);
-no offset is left out. Engines: `single_voter.py` now; an engine with several voters implements the same protocol.
+no offset is left out. The engine is `raft_voter.py`, alone or with other voters.
 
 What every engine promises:
 
 - A future of `propose` gives its position only after the entry is committed, so: on the disks of a majority, synced.
 - Commits are heard in offset order, each once, first the ones kept from earlier runs. `on_commit` of an entry returns
-  before the entry's future is done. An empty command is the engine's own no-op entry, the first of each epoch.
+  before the entry's future is done. An empty command is the engine's own no-op entry: the first of each
+  epoch is one, and others may follow.
 - `on_leadership` for an epoch is heard before any commit of that epoch.
 - A command is bytes to the engine; it never looks inside.
 - After an error of its disk the engine does nothing more: it calls `on_failure` once and fails all futures.

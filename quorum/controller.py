@@ -196,7 +196,7 @@ class Controller:
         if epoch == self._claimed_epoch:
             if not self._activated.done():
                 self._activate()
-            elif self._pending_count:
+            elif self._pending_count and command:
                 self._pending_count -= 1
                 if self._pending_count == 0:
                     self._last_proposal = None

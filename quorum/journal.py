@@ -1,94 +1,94 @@
-"""The journal: the quorum's log and this voter's term and vote, durably.
+"""The journal: the quorum's log and this voter's term, vote and membership, durably.
 
 A folder of segments, `<offset of the first entry, 20 digits>.journal`, each a file of frames (`frames.py`). A frame is
-one write and one sync; its payload is the CBOR array of what it adds, in order:
-
-    [0, format, first offset, epoch before it, term, voted for]   the first item of every segment
-    [1, term, voted for]                                          term and vote from here on
-    [2, offset, epoch, command]                                   an entry
+one write and one sync; its payload is a CBOR array of what it adds, in order (`journal_items.py`). The form knows
+nothing of any consensus library. Segments begin when a snapshot is made and go when one covers them.
 
 Beside them lies `reserve`, a file that only takes room. When the disk is full it goes, and the write is tried again: a
-node goes on leading, and can be told to delete what fills the disk. It is made anew by the first write that finds room.
+node goes on voting, and can be told to delete what fills the disk. It is made anew by the first write that finds room.
 
-The form knows nothing of any consensus library. Segments begin when a snapshot is made and go when one covers them.
 Synchronous: whoever writes runs it in the executor, one call at a time.
 """
 
 import logging
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple, TypeAlias
-
-import cbor2
+from collections.abc import Callable, Sequence
 
 from ..protocol.errors import CorruptData
 from ..storage.disk_errors import is_no_room
 from ..storage.files import File, Files
 from .consensus import ConsensusFailed
 from .frames import encode_frame, scan_frames
+from .journal_items import (
+    FORMAT,
+    CommitMark,
+    Entry,
+    JournalItem,
+    LogEnd,
+    Membership,
+    SegmentHead,
+    Term,
+    decode_items,
+    encode_items,
+)
 
 logger = logging.getLogger(__name__)
 
-# As much as one write may have, or thousands of ordinary ones.
-RESERVE_BYTES = 4 * 1024 * 1024
-_RESERVE = "reserve"
-_FORMAT = 1
 _SUFFIX = ".journal"
-_SEGMENT, _TERM, _ENTRY = 0, 1, 2
+_RESERVE = "reserve"
 
-
-class Term(NamedTuple):
-    """The highest term this voter has seen, and whom it voted for in it."""
-
-    term: int
-    voted_for: int | None
-
-
-class Entry(NamedTuple):
-    """An entry of the log; `epoch` is the term of the leader that proposed it."""
-
-    offset: int
-    epoch: int
-    command: bytes
-
-
-JournalItem: TypeAlias = Term | Entry
+# Metadata changes write some kilobytes a second at most: this lasts until someone has made room, and the largest group
+# of entries fits in.
+RESERVE_BYTES = 8 * 1024 * 1024
 
 
 class Journal:
-    """One folder. Make it, exhaust `recover`, then write."""
+    """One folder. Make it, call `recover` once, then write."""
 
-    def __init__(self, files: Files, directory: str) -> None:
+    def __init__(self, files: Files, directory: str, *, reserve_bytes: int = RESERVE_BYTES) -> None:
         self._files = files
         self._directory = directory
+        self._reserve_bytes = reserve_bytes
         self._segments: list[int] = []
         self._file: File | None = None
         self._next_sequence = 0
-        self._reserve = f"{directory}/{_RESERVE}"
         self._lacks_reserve = False
         self.term = Term(0, None)
+        self.is_member = False
+        self.commit_end = 0
+        self.start_offset = 0
+        """Offset of the first entry that is kept."""
         self.end_offset = 0
         self.last_epoch = 0
 
     @property
-    def start_offset(self) -> int:
-        """Offset of the first entry that is kept."""
-        return self._segments[0] if self._segments else self.end_offset
+    def is_empty(self) -> bool:
+        """Nothing was ever written here."""
+        return not self._segments
 
-    def recover(self) -> Iterator[Entry]:
-        """Yield all entries, then be ready to write. A torn write at the very end is cut.
+    def recover(self) -> "RecoveredLog":
+        """Return the log, synced, and be ready to write. A torn write at the very end is cut.
 
-        Raises ConsensusFailed, with one sentence for the operator, when anything else is wrong. What is yielded may not
-        be synced yet: it is, after the next write.
+        Raises ConsensusFailed, with one sentence for the operator, when anything else is wrong.
         """
         names = [name for name in self._files.list_directory(self._directory) if name.endswith(_SUFFIX)]
-        for number, name in enumerate(names):
-            path = f"{self._directory}/{name}"
-            try:
-                yield from self._recover_segment(name, path, is_last=number == len(names) - 1)
-            except CorruptData as error:
-                raise ConsensusFailed(f"The metadata journal cannot be used: {error}.") from error
+        log = RecoveredLog()
+        try:
+            for number, name in enumerate(names):
+                path = f"{self._directory}/{name}"
+                self._recover_segment(name, path, log, is_last=number == len(names) - 1)
+            if log.commit_end > log.end_offset:
+                raise CorruptData(
+                    f"{self._directory} has the offsets below {log.commit_end} for committed but ends at "
+                    f"{log.end_offset}"
+                )
+        except CorruptData as error:
+            raise ConsensusFailed(f"The metadata journal cannot be used: {error}.") from error
+        self.term, self.is_member, self.commit_end = log.term, log.is_member, log.commit_end
+        self.start_offset, self.end_offset, self.last_epoch = log.start_offset, log.end_offset, log.last_epoch
+        self._keep_reserve()
+        return log
 
-    def _recover_segment(self, name: str, path: str, *, is_last: bool) -> Iterator[Entry]:
+    def _recover_segment(self, name: str, path: str, log: "RecoveredLog", *, is_last: bool) -> None:
         data = self._files.read(path)
         scan = scan_frames(data, self._next_sequence if self._segments else None, path)
         if scan.end < len(data) and not is_last:
@@ -102,35 +102,28 @@ class Journal:
             self._open_last()
             return
         for frame in scan.frames:
-            for item in _decode(frame.payload, path):
-                match item:
-                    case _SegmentHead():
-                        self._check_segment(item, name, path)
-                        self._segments.append(item.first_offset)
-                        self.end_offset, self.last_epoch = item.first_offset, item.previous_epoch
-                        self.term = Term(item.term, item.voted_for)
-                    case Term():
-                        self.term = item
-                    case Entry():
-                        if not self._segments or item.offset != self.end_offset:
-                            raise CorruptData(f"{path} has offset {item.offset} where {self.end_offset} was expected")
-                        self.end_offset, self.last_epoch = item.offset + 1, item.epoch
-                        yield item
+            for item in decode_items(frame.payload, path):
+                if isinstance(item, SegmentHead):
+                    if _name(item.first_offset) != name:
+                        raise CorruptData(f"{path} says that it begins at offset {item.first_offset}")
+                    log.begin_segment(item, path, is_first=not self._segments)
+                    self._segments.append(item.first_offset)
+                elif not self._segments:
+                    raise CorruptData(f"{path} does not begin with the head of a segment")
+                else:
+                    log.replay(item, path)
         self._next_sequence = scan.frames[-1].sequence + 1
         if is_last:
             self._open_last()
+            assert self._file is not None
             if scan.end < len(data):
-                assert self._file is not None
                 self._file.truncate(scan.end)
-                self._file.sync()
-
-    def _check_segment(self, head: "_SegmentHead", name: str, path: str) -> None:
-        if head.format != _FORMAT:
-            raise CorruptData(f"{path} has format {head.format}, this version of penstock knows format {_FORMAT}")
-        if _name(head.first_offset) != name:
-            raise CorruptData(f"{path} says that it begins at offset {head.first_offset}")
-        if self._segments and head.first_offset != self.end_offset:
-            raise CorruptData(f"{path} begins at offset {head.first_offset} where {self.end_offset} was expected")
+            # The process before this one may have ended, or met an error, before the last frame was synced. What a
+            # failed sync leaves in memory looks written, and only writing it once more makes it so.
+            start = scan.frames[-2].end if len(scan.frames) > 1 else 0
+            self._file.write_at(start, data[start : scan.end])
+            self._file.sync()
+            self._files.sync_directory(self._directory)
 
     def _open_last(self) -> None:
         if self._segments:
@@ -142,57 +135,45 @@ class Journal:
         After an error nothing may be written any more: what a failed sync left behind is unknown.
         """
         try:
-            try:
-                written = self._write(items)
-            except OSError as error:
-                if not is_no_room(error) or not self._files.exists(self._reserve):
-                    raise
-                logger.error("metadata journal uses its reserve: path=%s error=%s", self._reserve, error)
-                self._files.remove(self._reserve)
-                self._lacks_reserve = True
-                return self._write(items)
-            if self._lacks_reserve:
-                self.keep_reserve()
-            return written
+            return self._write(items)
         except OSError as error:
             raise ConsensusFailed(f"The metadata journal in {self._directory} cannot be written: {error}.") from error
 
     def _write(self, items: Sequence[JournalItem]) -> int:
         if self._file is None:
-            self._begin_segment()
-            assert self._file is not None
-        frame = encode_frame(self._next_sequence, cbor2.dumps([_encode(item) for item in items]))
-        self._file.append([frame])
-        self._file.sync()
+            self._with_reserve(self._begin_segment)
+        file = self._file
+        assert file is not None
+        frame = encode_frame(self._next_sequence, encode_items(items))
+        # A failed append left the file as it was, so it may be tried again.
+        self._with_reserve(lambda: file.append([frame]))
+        file.sync()
+        if self._lacks_reserve:
+            self._keep_reserve()
         self._next_sequence += 1
         for item in items:
-            if isinstance(item, Entry):
-                assert item.offset == self.end_offset, f"offset {item.offset} after {self.end_offset}"
-                self.end_offset, self.last_epoch = item.offset + 1, item.epoch
-            else:
-                assert item.term >= self.term.term, "the term went backwards"
-                self.term = item
+            match item:
+                case Entry():
+                    assert item.offset == self.end_offset, f"offset {item.offset} after {self.end_offset}"
+                    self.end_offset, self.last_epoch = item.offset + 1, item.epoch
+                case Term():
+                    assert item.term >= self.term.term, "the term went backwards"
+                    assert item.term > self.term.term or self.term.voted_for in (None, item.voted_for), "a second vote"
+                    self.term = item
+                case LogEnd():
+                    if not self.start_offset <= item.offset <= self.end_offset:
+                        self.start_offset = item.offset
+                    self.end_offset, self.last_epoch = item
+                case Membership():
+                    self.is_member = item.is_member
+                case CommitMark():
+                    self.commit_end = item.end_offset
         return len(frame)
-
-    def keep_reserve(self) -> None:
-        """Make the reserve when it is not there and there is room for twice as much; else a later write does."""
-        files = self._files
-        if files.exists(self._reserve):
-            return
-        self._lacks_reserve = True
-        if files.free_bytes(self._directory) < 2 * RESERVE_BYTES:
-            return
-        try:
-            files.allocate(self._reserve, RESERVE_BYTES)
-        except OSError as error:
-            if not is_no_room(error):
-                raise
-        else:
-            self._lacks_reserve = False
 
     def roll(self) -> None:
         """Let the next entry begin a new segment, if there is room for one. Raises ConsensusFailed."""
-        if self._file is None or self._segments[-1] == self.end_offset:
+        # The names of segments rise, also where a conflict took entries away.
+        if self._file is None or self._segments[-1] >= self.end_offset:
             return
         try:
             self._begin_segment()
@@ -209,6 +190,8 @@ class Journal:
                 self._files.remove(f"{self._directory}/{_name(self._segments[0])}")
                 self._files.sync_directory(self._directory)
                 del self._segments[0]
+                self.start_offset = max(self.start_offset, self._segments[0])
+            self._keep_reserve()
         except OSError as error:
             raise ConsensusFailed(f"The metadata journal in {self._directory} cannot be trimmed: {error}.") from error
 
@@ -218,11 +201,11 @@ class Journal:
             self._file = None
 
     def _begin_segment(self) -> None:
-        head = _SegmentHead(_FORMAT, self.end_offset, self.last_epoch, self.term.term, self.term.voted_for)
+        head = SegmentHead(FORMAT, self.end_offset, self.last_epoch, *self.term, self.is_member)
         path = f"{self._directory}/{_name(self.end_offset)}"
         file = self._files.open(path, create=True)
         try:
-            file.append([encode_frame(self._next_sequence, cbor2.dumps([[_SEGMENT, *head]]))])
+            file.append([encode_frame(self._next_sequence, encode_items([head]))])
         except OSError:
             # On a full disk entries go on in the segment before, and an empty one must not stand among later ones.
             self._files.remove(path)
@@ -236,37 +219,95 @@ class Journal:
         self._segments.append(self.end_offset)
         self._next_sequence += 1
 
+    def _with_reserve(self, call: Callable[[], None]) -> None:
+        try:
+            call()
+        except OSError as error:
+            if not is_no_room(error) or not self._give_up_reserve():
+                raise
+            call()
 
-class _SegmentHead(NamedTuple):
-    format: int
-    first_offset: int
-    previous_epoch: int
-    term: int
-    voted_for: int | None
+    def _keep_reserve(self) -> None:
+        """Make the reserve when it is not there and there is room for twice as much; else a later write does."""
+        path = f"{self._directory}/{_RESERVE}"
+        if self._files.exists(path):
+            self._lacks_reserve = False
+            return
+        self._lacks_reserve = True
+        if self._files.free_bytes(self._directory) < 2 * self._reserve_bytes:
+            return
+        try:
+            self._files.allocate(path, self._reserve_bytes)
+        except OSError as error:
+            if not is_no_room(error):
+                raise
+        else:
+            self._lacks_reserve = False
+
+    def _give_up_reserve(self) -> bool:
+        path = f"{self._directory}/{_RESERVE}"
+        if not self._files.exists(path):
+            return False
+        logger.error("metadata journal uses its reserve: path=%s", path)
+        self._files.remove(path)
+        self._lacks_reserve = True
+        return True
+
+
+class RecoveredLog:
+    """What the items of a journal come to."""
+
+    def __init__(self) -> None:
+        self.term = Term(0, None)
+        self.is_member = False
+        self.commit_end = 0
+        self.start_offset = 0
+        self.previous_epoch = 0
+        """Epoch of the entry before `start_offset`."""
+        self.entries: list[Entry] = []
+
+    @property
+    def end_offset(self) -> int:
+        return self.start_offset + len(self.entries)
+
+    @property
+    def last_epoch(self) -> int:
+        return self.entries[-1].epoch if self.entries else self.previous_epoch
+
+    def begin_segment(self, head: SegmentHead, path: str, *, is_first: bool) -> None:
+        if is_first:
+            self.start_offset, self.previous_epoch = head.first_offset, head.previous_epoch
+            # A segment before this one was trimmed because a snapshot has its entries: they are committed.
+            self.commit_end = head.first_offset
+        elif head.first_offset != self.end_offset:
+            raise CorruptData(f"{path} begins at offset {head.first_offset} where {self.end_offset} was expected")
+        self.term, self.is_member = Term(head.term, head.voted_for), head.is_member
+
+    def replay(self, item: JournalItem, path: str) -> None:
+        match item:
+            case Term():
+                self.term = item
+            case Entry():
+                if item.offset != self.end_offset:
+                    raise CorruptData(f"{path} has offset {item.offset} where {self.end_offset} was expected")
+                self.entries.append(item)
+            case Membership():
+                self.is_member = item.is_member
+            case LogEnd():
+                self._end_at(item)
+            case CommitMark():
+                self.commit_end = item.end_offset
+
+    def _end_at(self, end: LogEnd) -> None:
+        kept = end.offset - self.start_offset
+        if 0 <= kept <= len(self.entries):
+            epoch = self.entries[kept - 1].epoch if kept else self.previous_epoch
+            if epoch == end.epoch:
+                del self.entries[kept:]
+                return
+        self.start_offset, self.previous_epoch = end
+        self.entries.clear()
 
 
 def _name(first_offset: int) -> str:
     return f"{first_offset:020}{_SUFFIX}"
-
-
-def _encode(item: JournalItem) -> list[object]:
-    return [_ENTRY if isinstance(item, Entry) else _TERM, *item]
-
-
-def _decode(payload: bytes, path: str) -> Iterator[_SegmentHead | JournalItem]:
-    try:
-        items = cbor2.loads(payload)
-    except (cbor2.CBORDecodeError, ValueError, TypeError) as error:
-        raise CorruptData(f"{path} has a frame that is no CBOR: {error}") from error
-    if not isinstance(items, list):
-        raise CorruptData(f"{path} has a frame that is no array")
-    for item in items:
-        match item:
-            case [0, int() as segment_format, int() as first, int() as epoch, int() as term, int() | None as voted_for]:
-                yield _SegmentHead(segment_format, first, epoch, term, voted_for)
-            case [1, int() as term, int() | None as voted_for]:
-                yield Term(term, voted_for)
-            case [2, int() as offset, int() as epoch, bytes() as command]:
-                yield Entry(offset, epoch, command)
-            case _:
-                raise CorruptData(f"{path} has an item that this version of penstock does not know: {item!r:.100}")

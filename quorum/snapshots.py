@@ -14,21 +14,25 @@ from ..protocol.errors import CorruptData
 from ..storage.files import File, Files
 from .consensus import ConsensusFailed, Snapshot
 from .frames import encode_frame, scan_frames
+from .snapshot_transfer import FinishSnapshot, KeepPart, SnapshotWork
 
 _FORMAT = 1
 _PART = ".part"
+# One that comes from another voter, while this one may be writing its own.
+_INCOMING = ".incoming"
 _NAME = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
 
 
 class SnapshotWriter:
     """A snapshot in the making. Synchronous: run it in the executor, one call at a time."""
 
-    def __init__(self, files: Files, directory: str, *, end_offset: int, epoch: int) -> None:
+    def __init__(self, files: Files, directory: str, *, end_offset: int, epoch: int, is_incoming: bool = False) -> None:
         self._files = files
         self._directory = directory
         self._path = f"{directory}/{end_offset:020}-{epoch:010}.checkpoint"
+        self._unfinished_path = self._path + (_INCOMING if is_incoming else _PART)
         self._chunk_count = 0
-        self._file: File = files.open(self._path + _PART, create=True)
+        self._file: File = files.open(self._unfinished_path, create=True)
         self._file.truncate(0)
         self._file.append([encode_frame(0, cbor2.dumps([_FORMAT, end_offset, epoch]))])
 
@@ -42,7 +46,7 @@ class SnapshotWriter:
         self._file.append([encode_frame(self._chunk_count + 1, cbor2.dumps([self._chunk_count]))])
         self._file.sync()
         self._file.close()
-        self._files.rename(self._path + _PART, self._path)
+        self._files.rename(self._unfinished_path, self._path)
         self._files.sync_directory(self._directory)
 
 
@@ -55,7 +59,7 @@ class Snapshots:
 
     def remove_unfinished(self) -> None:
         for name in self._files.list_directory(self._directory):
-            if name.endswith(_PART):
+            if name.endswith((_PART, _INCOMING)):
                 self._files.remove(f"{self._directory}/{name}")
 
     def latest(self) -> Snapshot | None:
@@ -98,6 +102,11 @@ class Snapshots:
         finally:
             file.close()
 
+    def load(self, end_offset: int, epoch: int) -> Snapshot:
+        """Return one snapshot, checked as a whole. Raises ConsensusFailed when it is damaged."""
+        path = self.path(end_offset, epoch)
+        return self._read(path, path)
+
     def remove_below(self, end_offset: int) -> None:
         for name in self._names():
             if _place(name)[0] < end_offset:
@@ -130,3 +139,29 @@ def _place(name: str) -> tuple[int, int]:
     match = _NAME.fullmatch(name)
     assert match is not None
     return int(match[1]), int(match[2])
+
+
+class SnapshotIntake:
+    """Does on the disk what a snapshot from another voter asks for. Synchronous, like the writer."""
+
+    def __init__(self, files: Files, directory: str) -> None:
+        self._files = files
+        self._directory = directory
+        self._writer: SnapshotWriter | None = None
+
+    def carry_out(self, work: SnapshotWork) -> Snapshot | None:
+        """Return the snapshot when it is whole, named and read back. Raises OSError, ConsensusFailed."""
+        match work:
+            case KeepPart(part):
+                if part.first_chunk == 0:
+                    self._writer = SnapshotWriter(
+                        self._files, self._directory, end_offset=part.end_offset, epoch=part.epoch, is_incoming=True
+                    )
+                assert self._writer is not None
+                self._writer.append(part.chunks)
+                return None
+            case FinishSnapshot(end_offset, epoch):
+                assert self._writer is not None
+                self._writer.finish()
+                self._writer = None
+                return Snapshots(self._files, self._directory).load(end_offset, epoch)

@@ -12,7 +12,8 @@ from penstock.protocol.errors import ConfigError, CorruptData
 from penstock.quorum import records
 from penstock.quorum.consensus import ConsensusFailed
 from penstock.quorum.frames import encode_frame, scan_frames
-from penstock.quorum.journal import Entry, Journal, Term
+from penstock.quorum.journal import Journal
+from penstock.quorum.journal_items import Entry, Term
 from penstock.quorum.record_codec import Entry as MetadataEntry
 from penstock.quorum.record_codec import UnknownRecord, decode_entry, encode_entry, encode_record
 from penstock.quorum.snapshots import Snapshots, SnapshotWriter
@@ -49,15 +50,15 @@ def read_journal(data: bytes) -> None:
     files.make_directories(_DIRECTORY)
     content = _framed(data[1:]) if data[:1] == b"\1" else data[1:]
     files.write(_JOURNAL, content)
-    journal = Journal(files, _DIRECTORY)
+    journal = Journal(files, _DIRECTORY, reserve_bytes=0)
     try:
-        entries = list(journal.recover())
+        entries = journal.recover().entries
     except ConsensusFailed:
         return
     assert [entry.offset for entry in entries] == list(range(journal.start_offset, journal.end_offset))
     journal.write([Entry(journal.end_offset, journal.last_epoch, b"next")])
-    again = Journal(files, _DIRECTORY)
-    assert list(again.recover())[:-1] == entries
+    again = Journal(files, _DIRECTORY, reserve_bytes=0)
+    assert again.recover().entries[:-1] == entries
     assert again.term == journal.term
 
 
@@ -125,8 +126,8 @@ def entry_seeds() -> list[bytes]:
 def journal_seeds() -> list[bytes]:
     files = MemoryFiles()
     files.make_directories(_DIRECTORY)
-    journal = Journal(files, _DIRECTORY)
-    assert list(journal.recover()) == []
+    journal = Journal(files, _DIRECTORY, reserve_bytes=0)
+    assert journal.recover().entries == []
     journal.write([Term(3, 1)])
     for offset, command in enumerate(entry_seeds()):
         journal.write([Entry(offset, 3, command)])

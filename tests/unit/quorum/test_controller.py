@@ -21,6 +21,7 @@ from penstock.quorum.decisions.topics import create_topics
 from penstock.quorum.delta import MetadataDelta
 from penstock.quorum.image import ConfigResource, MetadataImage
 from penstock.quorum.publishers import Publishers
+from penstock.quorum.raft_voter import RaftVoter
 from penstock.quorum.record_codec import decode_entry
 from penstock.quorum.records import (
     BeginTransactionRecord,
@@ -31,7 +32,6 @@ from penstock.quorum.records import (
     RegisterBrokerRecord,
     TopicRecord,
 )
-from penstock.quorum.single_voter import SingleVoter
 from penstock.storage.memory_files import MemoryFiles
 
 FOLDER = "/data/quorum"
@@ -49,7 +49,16 @@ class Node:
         loop = asyncio.get_running_loop()
         publishers = Publishers()
         publishers.add(self)
-        self.voter = SingleVoter(files, FOLDER, node_id=1, directory_id=UUID(int=500), loop=loop)
+        self.voter = RaftVoter(
+            files,
+            FOLDER,
+            node_id=1,
+            directory_id=UUID(int=500),
+            random=Random(5),
+            loop=loop,
+            wall_clock_ms=lambda: 0,
+            reserve_bytes=4096,
+        )
         self.controller = Controller(
             self.voter,
             publishers,

@@ -3,12 +3,15 @@
 from errno import ENOSPC
 from random import Random
 
+import cbor2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.quorum.consensus import ConsensusFailed
-from penstock.quorum.journal import RESERVE_BYTES, Entry, Journal, Term
+from penstock.quorum.frames import encode_frame
+from penstock.quorum.journal import Journal
+from penstock.quorum.journal_items import CommitMark, Entry, LogEnd, Membership, Term
 from penstock.storage.memory_files import MemoryFiles
 from penstock.storage.memory_nodes import Operation
 
@@ -16,8 +19,8 @@ FOLDER = "/quorum"
 
 
 def opened(files: MemoryFiles) -> tuple[Journal, list[Entry]]:
-    journal = Journal(files, FOLDER)
-    return journal, list(journal.recover())
+    journal = Journal(files, FOLDER, reserve_bytes=4096)
+    return journal, journal.recover().entries
 
 
 def fresh() -> tuple[MemoryFiles, Journal]:
@@ -36,7 +39,7 @@ def append(journal: Journal, count: int = 1, *, size: int = 10) -> list[Entry]:
 
 
 def path_of(files: MemoryFiles) -> str:
-    (name,) = files.list_directory(FOLDER)
+    (name,) = (name for name in files.list_directory(FOLDER) if name.endswith(".journal"))
     return f"{FOLDER}/{name}"
 
 
@@ -149,8 +152,8 @@ def test_an_unknown_item_is_refused() -> None:
     append(journal)
     journal.write([Term(2, None)])
     path = path_of(files)
-    from_the_future = Journal(files, FOLDER)
-    list(from_the_future.recover())
+    from_the_future = Journal(files, FOLDER, reserve_bytes=4096)
+    from_the_future.recover()
     from_the_future.write([Term(3, "voter")])  # type: ignore[arg-type]  # as a later version might write it
     assert files.size(path) > 0
     with pytest.raises(ConsensusFailed, match="does not know"):
@@ -203,18 +206,8 @@ def test_power_lost_inside_a_call_keeps_what_was_promised(seed: int, skip: int) 
     assert entries in (promised, promised + attempted)
 
 
-def test_journal_goes_on_with_its_reserve_on_a_full_disk_and_takes_it_back_with_room() -> None:
-    files, journal = fresh()
-    promised = append(journal, 1)
-    journal.keep_reserve()
-    assert files.size(f"{FOLDER}/reserve") == RESERVE_BYTES
-    files.capacity_bytes = files.total_bytes(FOLDER) - files.free_bytes(FOLDER)
-    promised += append(journal, 5)
-    assert not files.exists(f"{FOLDER}/reserve")
-    files.capacity_bytes += 2 * RESERVE_BYTES
-    promised += append(journal, 1)
-    assert files.exists(f"{FOLDER}/reserve")
-    assert opened(files)[1] == promised
+def names(files: MemoryFiles) -> list[str]:
+    return [name for name in files.list_directory(FOLDER) if name.endswith(".journal")]
 
 
 @pytest.mark.parametrize("operation", ["create", "write"])
@@ -223,18 +216,81 @@ def test_roll_without_room_leaves_no_segment_behind(operation: Operation) -> Non
     promised = append(journal, 3)
     files.fail(operation, under=FOLDER, error=ENOSPC)
     journal.roll()
-    assert len(files.list_directory(FOLDER)) == 1
+    assert len(names(files)) == 1
     promised += append(journal, 2)
     journal.roll()
     promised += append(journal, 2)
-    assert len(files.list_directory(FOLDER)) == 2
+    assert len(names(files)) == 2
     assert opened(files)[1] == promised
 
 
-def test_a_full_disk_promises_nothing_and_loses_nothing() -> None:
+def test_on_a_full_disk_the_reserve_is_used_and_then_nothing_is_promised_or_lost() -> None:
     files, journal = fresh()
     promised = append(journal, 3)
-    files.fail("write", under=FOLDER, error=ENOSPC)
+    files.capacity_bytes = sum(files.size(f"{FOLDER}/{name}") for name in files.list_directory(FOLDER))
+    while files.free_bytes("/") > 100 or "reserve" in files.list_directory(FOLDER):
+        promised += append(journal)
     with pytest.raises(ConsensusFailed, match="The metadata journal in /quorum cannot be written"):
-        append(journal)
+        append(journal, size=5_000)
+    assert len(promised) > 50
     assert opened(files)[1] == promised
+
+
+def test_the_reserve_is_made_again_when_there_is_room() -> None:
+    files, journal = fresh()
+    append(journal, 3)
+    files.capacity_bytes = sum(files.size(f"{FOLDER}/{name}") for name in files.list_directory(FOLDER))
+    append(journal)
+    assert "reserve" not in files.list_directory(FOLDER)
+    files.capacity_bytes = None
+    journal.roll()
+    append(journal)
+    journal.trim_to(4)
+    assert files.size(f"{FOLDER}/reserve") == 4096
+
+
+def test_a_conflict_replaces_the_tail() -> None:
+    files, journal = fresh()
+    entries = append(journal, 5)
+    journal.roll()
+    append(journal, 2)
+    replacement = Entry(3, 2, b"new")
+    journal.write([LogEnd(3, 1), replacement])
+    reopened, found = opened(files)
+    assert found == [*entries[:3], replacement]
+    assert (reopened.end_offset, reopened.last_epoch) == (4, 2)
+    # The segment that began at offset 5 goes on; a new one cannot begin below it.
+    reopened.roll()
+    reopened.write([Entry(4, 2, b"more")])
+    assert [entry.offset for entry in opened(files)[1]] == [0, 1, 2, 3, 4]
+    reopened.trim_to(5)
+    assert [entry.offset for entry in opened(files)[1]] == [3, 4]
+
+
+def test_a_log_begins_anew_behind_a_snapshot() -> None:
+    files, journal = fresh()
+    append(journal, 5)
+    journal.write([LogEnd(40, 3), CommitMark(40)])
+    journal.write([Entry(40, 3, b"x")])
+    reopened = Journal(files, FOLDER, reserve_bytes=4096)
+    log = reopened.recover()
+    assert (log.start_offset, log.previous_epoch, log.commit_end) == (40, 3, 40)
+    assert log.entries == [Entry(40, 3, b"x")]
+
+
+def test_the_journal_of_the_first_format_is_read_as_a_member_s() -> None:
+    frames = [[[0, 1, 0, 0, 0, None]], [[1, 1, 4], [2, 0, 1, b""]], [[2, 1, 1, b"x"]]]
+    files = with_bytes(b"".join(encode_frame(number, cbor2.dumps(items)) for number, items in enumerate(frames)))
+    journal, entries = opened(files)
+    assert entries == [Entry(0, 1, b""), Entry(1, 1, b"x")]
+    assert (journal.term, journal.is_member, journal.commit_end) == (Term(1, 4), True, 0)
+    journal.write([Entry(2, 1, b"y"), CommitMark(3), Membership(True)])
+    assert opened(files)[1][-1] == Entry(2, 1, b"y")
+
+
+def test_a_commit_mark_beyond_the_log_is_refused() -> None:
+    files, journal = fresh()
+    append(journal, 2)
+    journal.write([CommitMark(3)])
+    with pytest.raises(ConsensusFailed, match="has the offsets below 3 for committed but ends at 2"):
+        opened(files)

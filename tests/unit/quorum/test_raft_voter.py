@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from penstock.quorum.consensus import CommitPosition, ConsensusFailed, NotLeader, Snapshot
-from penstock.quorum.single_voter import SingleVoter
+from penstock.quorum.raft_voter import RaftVoter
 from penstock.storage.memory_files import MemoryFiles
 
 FOLDER = "/data/quorum"
@@ -42,10 +42,19 @@ class Heard:
         self.events.append(("failure", str(error)))
 
 
-async def started(files: MemoryFiles) -> tuple[SingleVoter, Heard]:
+async def started(files: MemoryFiles) -> tuple[RaftVoter, Heard]:
     heard = Heard()
     loop = asyncio.get_running_loop()
-    voter = SingleVoter(files, FOLDER, node_id=4, directory_id=UUID(int=500), loop=loop)
+    voter = RaftVoter(
+        files,
+        FOLDER,
+        node_id=4,
+        directory_id=UUID(int=500),
+        random=Random(5),
+        loop=loop,
+        wall_clock_ms=lambda: 0,
+        reserve_bytes=4096,
+    )
     await voter.start(heard)
     return voter, heard
 
@@ -132,7 +141,7 @@ async def test_kafka_s_own_metadata_log_is_left_alone() -> None:
     assert [name for name in files.list_directory(FOLDER) if name != ".lock"] == before
 
 
-async def save(voter: SingleVoter, heard: Heard) -> None:
+async def save(voter: RaftVoter, heard: Heard) -> None:
     chunks: Iterator[bytes] = iter(list(heard.commands))
     await voter.save_snapshot(end_offset=heard.end_offset, epoch=voter.epoch, chunks=chunks)
 

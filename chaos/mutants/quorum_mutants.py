@@ -1,0 +1,174 @@
+"""Bugs of the quorum, each as one patch. No product module knows of them; whoever wants one applies it around a run."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ...quorum.barriers import BarrierResult, Barriers
+from ...quorum.elections import Elections
+from ...quorum.journal_items import LogEnd, Term
+from ...quorum.pysyncobj_engine import Decisions
+from ...quorum.raft_core import RaftCore, Step
+from ...quorum.raft_log import RaftLog
+from ...quorum.raft_messages import AppendAck
+from ...quorum.standing import Census
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mutant:
+    """`make` takes the attribute that is there and returns what takes its place."""
+
+    name: str
+    bug: str
+    owner: type
+    attribute: str
+    make: Callable[[Any], Any]
+
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        original = self.owner.__dict__[self.attribute]
+        setattr(self.owner, self.attribute, self.make(original))
+        try:
+            yield
+        finally:
+            setattr(self.owner, self.attribute, original)
+
+
+def _truncate_always(_: Any) -> Any:
+    def settle(log: RaftLog) -> None:
+        if log._cut:
+            log._items.append(LogEnd(log.end_offset, log.last_epoch))
+            log._cut.clear()
+
+    return settle
+
+
+def _send_before_sync(original: Any) -> Any:
+    def step(core: RaftCore, *arguments: Any) -> Step:
+        done: Step = original(core, *arguments)
+        done.early, done.messages = done.early + done.messages, []
+        return done
+
+    return step
+
+
+def _vote_not_on_disk(_: Any) -> Any:
+    def set_term(log: RaftLog, term: Term) -> None:
+        log.term = term
+
+    return set_term
+
+
+def _local_reads(_: Any) -> Any:
+    def finished(barriers: Barriers) -> list[BarrierResult]:
+        done = [BarrierResult(barrier.token, barriers._ends[barrier.sequence]) for barrier in barriers._waiting]
+        barriers._waiting.clear()
+        return done
+
+    return finished
+
+
+def _duplicate_votes(_: Any) -> Any:
+    def on_vote(elections: Elections, peer_id: int) -> bool:
+        elections._votes.add(peer_id)
+        return True
+
+    return on_vote
+
+
+def _older_term_acknowledges(original: Any) -> Any:
+    def on_append_ack(core: RaftCore, peer_id: int, message: AppendAck, now_s: float) -> None:
+        original(core, peer_id, message._replace(term=max(message.term, core.term)), now_s)
+
+    return on_append_ack
+
+
+def _snapshot_without_log_match(_: Any) -> Any:
+    def on_snapshot_notice(decisions: Decisions, peer_id: int, *, term: int) -> None:
+        decisions._receive(peer_id, type="append_entries", term=term, commit_index=2**60, serialized=None)
+
+    return on_snapshot_notice
+
+
+def _new_disk_votes(_: Any) -> Any:
+    return property(lambda _: True)
+
+
+def _new_disk_counts(original: Any) -> Any:
+    def append_ack(core: RaftCore, *arguments: Any, **keywords: Any) -> AppendAck:
+        acknowledgement: AppendAck = original(core, *arguments, **keywords)
+        return acknowledgement._replace(is_member=True)
+
+    return append_ack
+
+
+MUTANTS: Final = (
+    Mutant(
+        name="truncate-always",
+        bug="an append cuts the log behind its first entry, also where nothing conflicts (B1)",
+        owner=RaftLog,
+        attribute="settle",
+        make=_truncate_always,
+    ),
+    Mutant(
+        name="send-before-sync",
+        bug="messages leave before what they promise is on the disk (D1)",
+        owner=RaftCore,
+        attribute="step",
+        make=_send_before_sync,
+    ),
+    Mutant(
+        name="vote-not-on-disk",
+        bug="terms and votes are kept in memory only (D2)",
+        owner=RaftLog,
+        attribute="set_term",
+        make=_vote_not_on_disk,
+    ),
+    Mutant(
+        name="local-reads",
+        bug="a leader answers barriers without asking whether it still leads (B12)",
+        owner=Barriers,
+        attribute="finished",
+        make=_local_reads,
+    ),
+    Mutant(
+        name="duplicate-votes",
+        bug="votes are counted, not voters (B2)",
+        owner=Elections,
+        attribute="on_vote",
+        make=_duplicate_votes,
+    ),
+    Mutant(
+        name="older-term-acknowledges",
+        bug="an acknowledgement of an earlier leadership counts in this one (B3)",
+        owner=RaftCore,
+        attribute="_on_append_ack",
+        make=_older_term_acknowledges,
+    ),
+    Mutant(
+        name="snapshot-without-log-match",
+        bug="a snapshot's message commits whatever the log has (B4)",
+        owner=Decisions,
+        attribute="on_snapshot_notice",
+        make=_snapshot_without_log_match,
+    ),
+    Mutant(
+        name="new-disk-votes",
+        bug="a voter that lost its disk takes itself for one of a new cluster",
+        owner=Census,
+        attribute="is_new_cluster",
+        make=_new_disk_votes,
+    ),
+    Mutant(
+        name="new-disk-counts",
+        bug="copies on a disk that has not caught up count for commits",
+        owner=RaftCore,
+        attribute="_append_ack",
+        make=_new_disk_counts,
+    ),
+)
+
+
+def mutant_named(name: str) -> Mutant:
+    return next(mutant for mutant in MUTANTS if mutant.name == name)

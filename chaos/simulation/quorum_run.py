@@ -1,0 +1,362 @@
+"""One run of the quorum from one seed: faults, load, then a healed network in which everything must come together.
+
+    python -m penstock.chaos.simulation.quorum_run --seeds 100
+
+prints runs, what was acknowledged, and each violation with the seed that replays it.
+"""
+
+import sys
+from argparse import ArgumentParser
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from hashlib import sha256
+from random import Random
+
+from .network import HOSTILE, STREAMS, Network
+from .quorum_judge import QuorumJudge
+from .simulated_voter import SimulatedVoter
+from .virtual_loop import VirtualLoop
+
+# In seconds of the simulation.
+_FAULTS_S = 20.0
+_HEALED_S = 25.0
+_TURN_S = 0.02
+
+
+@dataclass(slots=True, kw_only=True)
+class QuorumRun:
+    """What a run came to."""
+
+    seed: int
+    violations: list[str]
+    is_live: bool
+    acknowledged_count: int
+    barrier_count: int
+    term_count: int
+    counts: Counter[str]
+    trace_hash: str
+    trace: list[str] = field(default_factory=list)
+
+
+def run_quorum(
+    seed: int, *, voter_count: int = 3, is_hostile: bool = True, keeps_trace: bool = False, faults_s: float = _FAULTS_S
+) -> QuorumRun:
+    """Run and judge. The same arguments give the same run, message by message."""
+    with VirtualLoop() as loop:
+        return _Simulation(loop, seed, voter_count, is_hostile, keeps_trace).run(faults_s)
+
+
+class _Simulation:
+    def __init__(self, loop: VirtualLoop, seed: int, voter_count: int, is_hostile: bool, keeps_trace: bool) -> None:
+        self._loop = loop
+        self._seed = seed
+        self._random = random = Random(seed)
+        self._hash = sha256()
+        self._trace_lines: list[str] | None = [] if keeps_trace else None
+        self._judge = QuorumJudge()
+        self._counts: Counter[str] = Counter()
+        self._network = Network(loop, random, HOSTILE if is_hostile else STREAMS, self._trace)
+        self._is_hostile = is_hostile
+        ids = tuple(range(1, voter_count + 1))
+        self._voters = {
+            node_id: SimulatedVoter(
+                node_id, ids, loop=loop, network=self._network, judge=self._judge,
+                random=Random(random.getrandbits(64)), trace=self._trace,
+            )
+            for node_id in ids
+        }  # fmt: skip
+        self._paused: set[int] = set()
+        self._command_count = 0
+        self._actions: tuple[tuple[float, Callable[[], None]], ...] = (
+            (0.010, self._kill),
+            (0.012, self._lose_power),
+            (0.004, self._black_out),
+            (0.050, self._start),
+            (0.014, self._cut),
+            (0.004, self._partition),
+            (0.010, self._isolate_leader),
+            (0.030, self._heal),
+            (0.010, self._break_link),
+            (0.010, self._pause),
+            (0.040, self._resume),
+            (0.060, self._save_snapshot),
+            (0.300, self._read),
+            (0.006, self._transfer),
+            (0.006, self._fail_disk),
+            (0.004, self._fill_disk),
+            (0.010, self._swap_disk),
+        )
+
+    def _trace(self, line: str) -> None:
+        line = f"{self._loop.time():.6f} {line}"
+        self._hash.update(line.encode() + b"\n")
+        if self._trace_lines is not None:
+            self._trace_lines.append(line)
+
+    def run(self, faults_s: float) -> QuorumRun:
+        for voter in self._voters.values():
+            voter.start()
+        end_s = self._loop.time() + faults_s
+        while self._loop.time() < end_s and not self._judge.violations:
+            self._pass(self._random.uniform(0, 2 * _TURN_S))
+            self._load()
+            for chance, action in self._actions:
+                if self._random.random() < chance:
+                    action()
+        is_live = not self._judge.violations and self._come_together()
+        if is_live:
+            for node_id, voter in self._voters.items():
+                self._judge.on_state(node_id, voter.commands)
+        for voter in self._voters.values():
+            if voter.is_up:
+                voter.kill(has_power=True)
+        self._pass(0)
+        return QuorumRun(
+            seed=self._seed,
+            violations=self._judge.violations,
+            is_live=is_live,
+            acknowledged_count=len(self._judge.acknowledged),
+            barrier_count=self._judge.barrier_count,
+            term_count=len(self._judge.leaders),
+            counts=self._counts,
+            trace_hash=self._hash.hexdigest(),
+            trace=self._trace_lines or [],
+        )
+
+    def _pass(self, duration_s: float) -> None:
+        """Let time pass."""
+        stopped = self._loop.create_future()
+        self._loop.call_later(duration_s, stopped.set_result, None)
+        self._loop.run_until_complete(stopped)
+
+    def _load(self) -> None:
+        if self._random.random() < 0.5:
+            for voter in self._voters.values():
+                if voter.is_leader and voter.node_id not in self._paused:
+                    for _ in range(self._random.choice((1, 1, 1, 3, 8))):
+                        self._command_count += 1
+                        padding = b"." * (self._random.randrange(3_000) if self._random.random() < 0.02 else 0)
+                        voter.propose(b"%d.%d" % (self._seed, self._command_count) + padding)
+
+    def _come_together(self) -> bool:
+        """Heal everything; return whether all voters follow one leader that commits."""
+        self._trace("heal")
+        self._network.mode = STREAMS
+        for voter in self._voters.values():
+            voter.files.heal()
+            voter.files.capacity_bytes = None
+        for node_id in sorted(self._paused):
+            self._resume_node(node_id)
+        for source_id, target_id in self._network.cuts:
+            self._network.heal(source_id, target_id)
+        end_s = self._loop.time() + _HEALED_S
+        last: bytes | None = None
+        while self._loop.time() < end_s and not self._judge.violations:
+            for voter in self._voters.values():
+                if voter.has_failed and voter.is_up:
+                    self._end(voter, has_power=True)
+                if not voter.is_up:
+                    voter.start()
+            self._pass(0.2)
+            leaders = [voter for voter in self._voters.values() if voter.is_leader]
+            if last in self._judge.acknowledged and leaders and self._is_one(leaders[0]):
+                return True
+            if leaders and (last is None or last not in self._judge.acknowledged):
+                self._command_count += 1
+                last = b"%d.last%d" % (self._seed, self._command_count)
+                leaders[-1].propose(last)
+        return False
+
+    def _is_one(self, leader: SimulatedVoter) -> bool:
+        """Every voter's disk counts, and every voter is in the leader's state."""
+        return all(
+            voter.voter is not None
+            and voter.voter.is_member
+            and voter.heard_end == leader.heard_end
+            and voter.commands == leader.commands
+            for voter in self._voters.values()
+        )
+
+    # Faults.
+
+    def _choose(self, voters: list[SimulatedVoter]) -> SimulatedVoter | None:
+        return self._random.choice(voters) if voters else None
+
+    def _end(self, voter: SimulatedVoter, *, has_power: bool) -> None:
+        self._paused.discard(voter.node_id)
+        voter.kill(has_power=has_power)
+        voter.files.heal()
+        voter.files.capacity_bytes = None
+        voter.is_failure_expected = False
+
+    def _may_go_down(self) -> list[SimulatedVoter]:
+        """Mostly a majority stays."""
+        up = [voter for voter in self._voters.values() if voter.is_up]
+        may_lose_majority = self._random.random() < 0.2
+        return up if may_lose_majority or len(up) * 2 - 2 > len(self._voters) else []
+
+    def _kill(self) -> None:
+        voter = self._choose(self._may_go_down())
+        if voter is not None:
+            self._note("kill", voter.node_id)
+            self._end(voter, has_power=True)
+
+    def _lose_power(self) -> None:
+        voter = self._choose(self._may_go_down())
+        if voter is not None:
+            self._note("power loss", voter.node_id)
+            self._end(voter, has_power=False)
+
+    def _black_out(self) -> None:
+        """Everyone loses power at once; the leader, who knows the most, comes back last, perhaps."""
+        self._note("blackout")
+        leaders = [voter.node_id for voter in self._voters.values() if voter.is_leader]
+        for voter in self._voters.values():
+            if voter.is_up:
+                self._end(voter, has_power=False)
+        for voter in self._voters.values():
+            if voter.node_id not in leaders:
+                voter.start()
+
+    def _isolate_leader(self) -> None:
+        leader = self._choose([voter for voter in self._voters.values() if voter.is_leader])
+        if leader is not None:
+            self._note("isolate", leader.node_id)
+            for peer_id in self._voters:
+                if peer_id != leader.node_id:
+                    self._network.cut(leader.node_id, peer_id)
+                    self._network.cut(peer_id, leader.node_id)
+
+    def _start(self) -> None:
+        for voter in self._voters.values():
+            if voter.has_failed and voter.is_up:
+                self._end(voter, has_power=True)
+        chosen = self._choose([voter for voter in self._voters.values() if not voter.is_up])
+        if chosen is not None:
+            self._note("start", chosen.node_id)
+            chosen.start()
+
+    def _pair(self) -> tuple[int, int]:
+        source_id, target_id = self._random.sample(sorted(self._voters), 2)
+        return source_id, target_id
+
+    def _cut(self) -> None:
+        source_id, target_id = self._pair()
+        self._note("cut", source_id, target_id)
+        self._network.cut(source_id, target_id)
+        if self._random.random() < 0.6:
+            self._network.cut(target_id, source_id)
+
+    def _partition(self) -> None:
+        side = set(self._random.sample(sorted(self._voters), self._random.randrange(1, len(self._voters))))
+        self._note("partition", *sorted(side))
+        for source_id in self._voters:
+            for target_id in self._voters:
+                if (source_id in side) != (target_id in side):
+                    self._network.cut(source_id, target_id)
+
+    def _heal(self) -> None:
+        cuts = self._network.cuts
+        if cuts:
+            chosen = cuts if self._random.random() < 0.3 else [self._random.choice(cuts)]
+            self._note("heal", len(chosen))
+            for source_id, target_id in chosen:
+                self._network.heal(source_id, target_id)
+
+    def _break_link(self) -> None:
+        self._network.break_link(*self._pair())
+
+    def _pause(self) -> None:
+        voter = self._choose([voter for voter in self._voters.values() if voter.is_up])
+        if voter is not None and voter.loop is not None and voter.node_id not in self._paused:
+            self._note("pause", voter.node_id)
+            self._paused.add(voter.node_id)
+            voter.loop.pause()
+
+    def _resume(self) -> None:
+        if self._paused:
+            self._resume_node(self._random.choice(sorted(self._paused)))
+
+    def _resume_node(self, node_id: int) -> None:
+        self._paused.discard(node_id)
+        loop = self._voters[node_id].loop
+        if loop is not None:
+            loop.resume()
+
+    def _save_snapshot(self) -> None:
+        voter = self._choose([voter for voter in self._voters.values() if voter.is_up])
+        if voter is not None and voter.save_snapshot():
+            self._note("save", voter.node_id)
+
+    def _read(self) -> None:
+        for voter in self._voters.values():
+            if voter.is_leader and voter.node_id not in self._paused:
+                voter.read()
+
+    def _transfer(self) -> None:
+        for voter in self._voters.values():
+            if voter.is_leader and voter.voter is not None:
+                self._counts["transfer"] += 1
+                voter.voter.transfer_leadership(self._pair()[0])
+
+    def _fail_disk(self) -> None:
+        voter = self._choose(self._may_go_down())
+        if voter is not None:
+            self._note("disk error", voter.node_id)
+            voter.is_failure_expected = True
+            voter.files.fail(self._random.choice(("write", "sync", "rename", "create")), count=None)
+
+    def _fill_disk(self) -> None:
+        voter = self._choose(self._may_go_down())
+        if voter is not None:
+            self._note("disk full", voter.node_id)
+            voter.is_failure_expected = True
+            voter.files.capacity_bytes = voter.files.total_bytes("/") - voter.files.free_bytes("/")
+
+    def _swap_disk(self) -> None:
+        """Only while every other voter has the data: what is gone from a majority of disks is gone."""
+        down = [voter for voter in self._voters.values() if not voter.is_up]
+        others = [voter for voter in self._voters.values() if voter.is_up]
+        if len(down) == 1 and all(
+            voter.voter is not None and voter.voter.is_member and voter.heard_end and not voter.is_busy
+            for voter in others
+        ):
+            self._note("swap", down[0].node_id)
+            down[0].swap_disk()
+            down[0].start()
+            if self._random.random() < 0.5:
+                # Whoever has the most would now be missed.
+                self._isolate_leader()
+
+    def _note(self, what: str, *details: int) -> None:
+        self._counts[what] += 1
+        self._trace(f"{what} {' '.join(map(str, details))}")
+
+
+def main() -> None:
+    parser = ArgumentParser(prog="penstock.chaos.simulation.quorum_run", description=__doc__.split("\n")[0])
+    parser.add_argument("--seeds", type=int, default=100, help="how many runs")
+    parser.add_argument("--first", type=int, default=0, help="seed of the first")
+    parser.add_argument("--voters", type=int, default=3)
+    parser.add_argument("--streams", action="store_true", help="a network that keeps the order, as real links do")
+    parser.add_argument("--trace", action="store_true", help="print everything that happens")
+    options = parser.parse_args()
+    total: Counter[str] = Counter()
+    is_clean = True
+    for seed in range(options.first, options.first + options.seeds):
+        run = run_quorum(seed, voter_count=options.voters, is_hostile=not options.streams, keeps_trace=options.trace)
+        for line in run.trace:
+            sys.stdout.write(line + "\n")
+        total.update(run.counts)
+        total.update(acknowledged=run.acknowledged_count, barriers=run.barrier_count, terms=run.term_count)
+        if run.violations or not run.is_live:
+            is_clean = False
+            sys.stdout.write(f"seed {seed}: {'; '.join(run.violations) or 'not live after healing'}\n")
+    counts = ", ".join(f"{count} {what}" for what, count in total.items())
+    sys.stdout.write(f"{options.seeds} runs of {options.voters} voters: {counts}\n")
+    sys.exit(not is_clean)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""The port between a voter and the network: messages to and from the other voters.
+
+Each link is ordered and delivers at most once; what was sent before it went down may be lost. The far side of a link
+was authenticated: it has the cluster's id and proved that it belongs there, as the node that the link is named by.
+Forms: `stream_links.py` for real streams, `chaos/simulation` for a network in memory.
+"""
+
+from typing import Protocol
+from uuid import UUID
+
+
+class LinkListener(Protocol):
+    """Who hears the links; called on the loop."""
+
+    def on_link_up(self, peer_id: int, directory_id: UUID) -> None:
+        """Messages to the peer can get through from now on; its journal is in that directory."""
+
+    def on_link_down(self, peer_id: int) -> None:
+        """Messages to the peer cannot get through any more; those on the way may be lost."""
+
+    def on_peer_gone(self, peer_id: int) -> None:
+        """The peer closed its links and everything that was tried at its address since was refused: nobody is there."""
+
+    def on_message(self, peer_id: int, data: bytes) -> None:
+        """Take one message. Raises CorruptData: then the link it came by is closed."""
+
+
+class PeerLinks(Protocol):
+    """All links of one voter."""
+
+    def start(self, listener: LinkListener) -> None:
+        """Begin to dial, and to let peers in."""
+
+    def send(self, peer_id: int, data: bytes) -> None:
+        """Send a message, or drop it when the link is down."""
+
+    async def stop(self) -> None:
+        """Close all links."""
+
+
+class NoLinks:
+    """Of the only voter there is."""
+
+    def start(self, _: LinkListener) -> None:
+        """Nobody comes."""
+
+    def send(self, peer_id: int, _: bytes) -> None:
+        raise AssertionError(f"there is no node {peer_id}")
+
+    async def stop(self) -> None:
+        """Nobody goes."""

@@ -1,0 +1,583 @@
+"""A voter of the quorum, one of several or the only one: the shell around `raft_core.py` and what the node talks to.
+
+One step at a time: what came is delivered, proposals are appended, what must last is written and synced in the
+executor, then messages leave and those who wait are told. Proposals and messages that come while a sync runs share the
+next one. Commits are told in slices between steps, so that catching up does not hold heartbeats up.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from uuid import UUID
+
+from ..protocol.errors import CorruptData
+from ..storage.disk_errors import is_no_room
+from ..storage.files import Files
+from .consensus import (
+    MAX_COMMAND_BYTES,
+    CommitPosition,
+    ConsensusFailed,
+    ConsensusListener,
+    NotLeader,
+    OutcomeUnknown,
+    QuorumStatus,
+    Snapshot,
+)
+from .elections import RaftTiming
+from .journal import RESERVE_BYTES
+from .peer_links import NoLinks, PeerLinks
+from .raft_core import Addressed, RaftCore, Step
+from .raft_log import RaftLog
+from .raft_messages import decode_message, encode_message
+from .snapshot_transfer import FinishSnapshot, OutgoingSnapshot
+from .snapshots import SnapshotWriter
+from .voter_disk import RecoveredState, VoterDisk, WriteResult
+from .voter_status import quorum_status
+
+if TYPE_CHECKING:
+    from random import Random
+
+# One write holds up the ones behind it; this many bytes go to a disk in some tens of milliseconds.
+_MAX_WRITE_BYTES = 4 * 1024 * 1024
+
+# Snapshot chunks are gathered up to this size before a write of them goes to the executor.
+_SNAPSHOT_WRITE_BYTES = 256 * 1024
+
+# What may wait for a step: a sync that takes longer than this many bytes take to come is a broken disk.
+_MAX_INBOX_BYTES = 64 * 1024 * 1024
+
+# Replaying one entry takes some tens of microseconds.
+_COMMITS_PER_TURN = 32
+
+# No honest peer is so far ahead, and a leap to the last term there is would leave no term to elect anyone in.
+_MAX_TERM_LEAP = 1_000_000_000
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+
+class _Proposal(NamedTuple):
+    command: bytes
+    epoch: int
+    outcome: "asyncio.Future[CommitPosition] | None"
+
+
+class _DiskJob(NamedTuple):
+    call: Callable[[], object]
+    done: "asyncio.Future[None]"
+
+
+class RaftVoter:
+    """The engine (see `consensus.Consensus`). One folder of one disk belongs to it."""
+
+    def __init__(
+        self,
+        files: Files,
+        directory: str,
+        *,
+        node_id: int,
+        directory_id: UUID,
+        random: "Random",
+        loop: asyncio.AbstractEventLoop,
+        wall_clock_ms: Callable[[], int],
+        voter_ids: tuple[int, ...] | None = None,
+        links: PeerLinks | None = None,
+        timing: RaftTiming | None = None,
+        reserve_bytes: int = RESERVE_BYTES,
+    ) -> None:
+        """Without `voter_ids` this is the only voter; else `voter_ids` names all of them and `links` leads to them."""
+        self._disk = VoterDisk(files, directory, reserve_bytes=reserve_bytes)
+        self._directory_ids = {node_id: directory_id}
+        self._random = random
+        self._loop = loop
+        self._wall_clock_ms = wall_clock_ms
+        self._voter_ids = (node_id,) if voter_ids is None else voter_ids
+        self._links: PeerLinks = NoLinks() if links is None else links
+        self._timing = timing or RaftTiming()
+        self._listener: ConsensusListener | None = None
+        self._log: RaftLog | None = None
+        self._core: RaftCore | None = None
+        self._failure: ConsensusFailed | None = None
+        self._is_stopping = False
+        self._inbox: list[Addressed] = []
+        self._inbox_bytes = 0
+        self._waiting: deque[_Proposal] = deque()
+        self._pending: dict[int, _Proposal] = {}
+        self._barriers: deque[tuple[int, asyncio.Future[CommitPosition]]] = deque()
+        self._disk_jobs: list[_DiskJob] = []
+        self._is_stepping = False
+        self._idle: list[asyncio.Future[None]] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._wake_handle: asyncio.Handle | None = None
+        self._tell_handle: asyncio.Handle | None = None
+        self._told_end = 0
+        self._commit_end = 0
+        self._trim_to = 0
+        self._arrived: Snapshot | None = None
+        self._is_loading_snapshot = False
+        self.node_id = node_id
+        self.epoch = 0
+        self.leader_id: int | None = None
+        self.bytes_since_snapshot = 0
+
+    @property
+    def next_offset(self) -> int:
+        return 0 if self._log is None else self._log.end_offset + len(self._waiting)
+
+    @property
+    def is_member(self) -> bool:
+        """Whether this voter's disk counts (see `standing.py`)."""
+        return self._core is not None and self._core.is_member
+
+    @property
+    def high_watermark(self) -> int:
+        """End of the entries that the listener has heard, exclusive."""
+        return self._told_end
+
+    # Start and stop.
+
+    async def start(self, listener: ConsensusListener) -> None:
+        """Replay what is known to be committed, then take part. Alone, lead before this returns.
+
+        Raises ConsensusFailed.
+        """
+        self._listener = listener
+        self._disk.open()
+        try:
+            recovered = await self._in_executor(self._disk.recover)
+            self._log = log = recovered.log
+            self._replay(recovered)
+            self._core = RaftCore(
+                log,
+                node_id=self.node_id,
+                voter_ids=self._voter_ids,
+                commit_end=self._told_end,
+                timing=self._timing,
+                random=self._random,
+                clock=self._loop.time,
+            )
+            self._links.start(self)
+            self._wake()
+            if len(self._voter_ids) == 1:
+                while self.leader_id is None and self._failure is None:
+                    await self._until_idle()
+                if self._failure is not None:
+                    raise self._failure
+        except Exception as error:
+            self._let_go()
+            if isinstance(error, ConsensusFailed):
+                raise
+            raise ConsensusFailed(f"The metadata of this node cannot be loaded: {error}") from error
+
+    def _replay(self, recovered: RecoveredState) -> None:
+        assert self._listener is not None
+        log, snapshot = recovered.log, recovered.snapshot
+        if not log.is_member and log.end_offset and len(self._voter_ids) == 1:
+            raise ConsensusFailed(
+                "The metadata of this node was being copied from other voters when those left "
+                "controller.quorum.voters; it may lack changes that were made."
+            )
+        if snapshot is not None:
+            self._listener.on_snapshot(snapshot)
+            self._told_end = snapshot.end_offset
+        for offset in range(self._told_end, log.end_offset):
+            self.bytes_since_snapshot += len(log.entry(offset).command)
+        self._commit_end = recovered.commit_end
+        while self._told_end < self._commit_end:
+            self._tell_one()
+
+    async def stop(self) -> None:
+        """Write what was proposed, then let go of the disk. A snapshot in the making is given up."""
+        self._is_stopping = True
+        if self._core is None:
+            return
+        while (self._waiting or self._disk_jobs or self._is_stepping) and self._failure is None:
+            self._wake()
+            await self._until_idle()
+        while self._told_end < self._commit_end and self._failure is None:
+            self._tell_commits()
+        self._give_up_all("This node stopped.")
+        self.leader_id = None
+        await self._links.stop()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Do nothing more, and let go of the disk."""
+        self._is_stopping = True
+        for handle in (self._timer, self._wake_handle, self._tell_handle):
+            if handle is not None:
+                handle.cancel()
+        self._disk.close()
+
+    # What the node asks for.
+
+    def propose(self, command: bytes, *, epoch: int) -> "asyncio.Future[CommitPosition]":
+        assert 0 < len(command) <= MAX_COMMAND_BYTES, (
+            f"a command has 1 to {MAX_COMMAND_BYTES} bytes, not {len(command)}"
+        )
+        if self.leader_id != self.node_id or epoch != self.epoch or self._is_stopping:
+            raise NotLeader(None if self._is_stopping else self.leader_id, self.epoch)
+        outcome: asyncio.Future[CommitPosition] = self._loop.create_future()
+        self._waiting.append(_Proposal(command, epoch, outcome))
+        self._wake()
+        return outcome
+
+    async def read_barrier(self) -> CommitPosition:
+        if self.leader_id != self.node_id or self._core is None:
+            raise NotLeader(self.leader_id, self.epoch)
+        done: asyncio.Future[CommitPosition] = self._loop.create_future()
+        self._core.begin_barrier(done)
+        self._wake()
+        return await done
+
+    def transfer_leadership(self, peer_id: int) -> None:
+        """Ask a voter to take over. Whether it did is heard as a change of leadership, or not at all."""
+        if self._core is not None and peer_id in self._voter_ids and peer_id != self.node_id:
+            self._core.transfer_leadership(peer_id)
+            self._wake()
+
+    async def save_snapshot(self, *, end_offset: int, epoch: int, chunks: Iterator[bytes]) -> None:
+        assert end_offset <= self._told_end, "a snapshot holds committed entries only"
+        self.bytes_since_snapshot = 0
+        try:
+            # Entries from here on go to a new segment, so that the ones before can be removed.
+            await self._on_disk(self._disk.journal.roll)
+            writer = await self._in_executor(lambda: self._disk.begin_snapshot(end_offset=end_offset, epoch=epoch))
+            await self._write_chunks(writer, chunks)
+            if self._is_stopping:
+                return
+            await self._in_executor(writer.finish)
+            if not self._is_stopping:
+                # Peers that are a little behind get entries from memory; those go with the next snapshot.
+                self._trim_to = self._disk.journal.start_offset
+                await self._on_disk(lambda: self._disk.journal.trim_to(end_offset))
+                await self._in_executor(lambda: self._disk.snapshots.remove_below(end_offset))
+        except OSError as error:
+            if is_no_room(error):
+                # Nothing depends on it: the journal has it all, and the next one is tried when that has grown as much.
+                logger.error("metadata snapshot given up: end_offset=%d error=%s", end_offset, error)
+                await self._in_executor(self._disk.snapshots.remove_unfinished)
+            else:
+                self._fail(ConsensusFailed(f"The metadata snapshot at offset {end_offset} cannot be written: {error}."))
+        except ConsensusFailed as error:
+            self._fail(error)
+
+    async def _write_chunks(self, writer: SnapshotWriter, chunks: Iterator[bytes]) -> None:
+        gathered: list[bytes] = []
+        size_bytes = 0
+        for chunk in chunks:
+            gathered.append(chunk)
+            size_bytes += len(chunk)
+            if size_bytes >= _SNAPSHOT_WRITE_BYTES:
+                await self._in_executor(partial(writer.append, gathered))
+                gathered, size_bytes = [], 0
+            else:
+                await asyncio.sleep(0)
+            if self._is_stopping:
+                return
+        await self._in_executor(partial(writer.append, gathered))
+
+    def status(self) -> QuorumStatus:
+        return quorum_status(
+            node_id=self.node_id,
+            voter_ids=self._voter_ids,
+            directory_ids=self._directory_ids,
+            leader_id=self.leader_id,
+            epoch=self.epoch,
+            high_watermark=self._told_end,
+            log_end_offset=0 if self._log is None else self._log.end_offset,
+            progress={} if self._core is None else self._core.progress,
+            loop_s=self._loop.time(),
+            wall_ms=self._wall_clock_ms(),
+        )
+
+    # What the links tell.
+
+    def on_message(self, peer_id: int, data: bytes) -> None:
+        message = decode_message(data)
+        assert self._core is not None
+        if message.term > self._core.term + _MAX_TERM_LEAP:
+            raise CorruptData(f"a message of term {message.term} while this node is in term {self._core.term}")
+        if self._inbox_bytes > _MAX_INBOX_BYTES:
+            raise CorruptData(f"more than {_MAX_INBOX_BYTES} bytes while the disk was busy")
+        self._inbox.append((peer_id, message))
+        self._inbox_bytes += len(data)
+        self._wake()
+
+    def on_link_up(self, peer_id: int, directory_id: UUID) -> None:
+        assert self._core is not None
+        self._directory_ids[peer_id] = directory_id
+        self._core.set_link(peer_id, is_up=True)
+        self._wake()
+
+    def on_link_down(self, peer_id: int) -> None:
+        assert self._core is not None
+        self._core.set_link(peer_id, is_up=False)
+
+    def on_peer_gone(self, peer_id: int) -> None:
+        assert self._core is not None
+        self._core.on_peer_gone(peer_id)
+        self._wake()
+
+    # Steps.
+
+    def _wake(self) -> None:
+        if self._wake_handle is None and not self._is_stepping and self._core is not None:
+            self._wake_handle = self._loop.call_soon(self._run_step)
+
+    def _run_step(self) -> None:
+        self._wake_handle = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._failure is not None:
+            self._become_idle()
+            return
+        assert self._core is not None
+        self._is_stepping = True
+        proposals = self._take_proposals()
+        inbox, self._inbox, self._inbox_bytes = self._inbox, [], 0
+        try:
+            step = self._core.step(inbox, [proposal.command for proposal in proposals])
+        except Exception as error:
+            _give_up(proposals, str(error))
+            self._fail(_as_failure(error))
+            return
+        self._note_proposed(step, proposals)
+        self._send(step.early)
+        jobs, self._disk_jobs = self._disk_jobs, []
+        if step.items or step.snapshot_work or jobs:
+            calls = [job.call for job in jobs]
+            future = self._loop.run_in_executor(None, self._disk.write, step.snapshot_work, calls, step.items)
+            future.add_done_callback(partial(self._after_disk, step, jobs))
+        else:
+            self._finish_step(step, None)
+
+    def _take_proposals(self) -> list[_Proposal]:
+        taken: list[_Proposal] = []
+        size_bytes = 0
+        while self._waiting:
+            size_bytes += len(self._waiting[0].command)
+            if taken and size_bytes > _MAX_WRITE_BYTES:
+                break
+            taken.append(self._waiting.popleft())
+        assert self._core is not None
+        if taken and (not self._core.is_leader or self._core.term != taken[0].epoch):
+            _give_up(taken, "Leadership was lost before the proposal was made.")
+            taken.clear()
+        return taken
+
+    def _note_proposed(self, step: Step, proposals: Sequence[_Proposal]) -> None:
+        if step.proposed is None:
+            _give_up(proposals, "Leadership was lost before the proposal was made.")
+            return
+        for entry, proposal in zip(step.proposed, proposals, strict=True):
+            self._pending[entry.offset] = proposal
+
+    def _after_disk(self, step: Step, jobs: "Sequence[_DiskJob]", future: "asyncio.Future[WriteResult]") -> None:
+        try:
+            result = future.result()
+        except (Exception, asyncio.CancelledError) as error:
+            failure = _as_failure(error)
+            for job in jobs:
+                _set_exception(job.done, failure)
+            self._fail(failure)
+            return
+        for job in jobs:
+            if not job.done.done():
+                job.done.set_result(None)
+        self.bytes_since_snapshot += result.byte_count
+        self._finish_step(step, result.snapshot)
+
+    def _finish_step(self, step: Step, arrived: Snapshot | None) -> None:
+        try:
+            self._carry_out(step, arrived)
+        except Exception as error:
+            self._fail(_as_failure(error))
+            return
+        self._become_idle()
+        assert self._core is not None
+        if self._inbox or self._waiting or self._disk_jobs or arrived is not None:
+            self._wake()
+        elif self._wake_handle is None:
+            self._timer = self._loop.call_at(self._core.next_step_at_s(), self._on_timer)
+
+    def _carry_out(self, step: Step, arrived: Snapshot | None) -> None:
+        assert self._core is not None
+        self._send(step.messages)
+        self._note_leadership(step)
+        for token in step.dropped_barriers:
+            _set_exception(_as_future(token), OutcomeUnknown("Leadership was lost."))
+        if step.installed is not None:
+            self._on_installed(step.installed)
+        if arrived is not None:
+            self._arrived = arrived
+            self._core.on_snapshot_finished(FinishSnapshot(arrived.end_offset, arrived.epoch))
+        self._commit_end = max(self._commit_end, step.commit_end)
+        self._barriers += [(end_offset, _as_future(token)) for token, end_offset in step.barriers]
+        self._core.trim_to(min(self._trim_to, self._told_end))
+        if step.wants_entry and all(proposal.outcome is not None for proposal in self._waiting):
+            # Behind those that wait, whose offsets may have been foretold.
+            self._waiting.append(_Proposal(b"", self.epoch, None))
+        if step.wants_snapshot and not self._is_loading_snapshot:
+            self._load_snapshot()
+        self._tell_commits()
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self._wake()
+
+    def _become_idle(self) -> None:
+        self._is_stepping = False
+        idle, self._idle = self._idle, []
+        for waiter in idle:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    async def _until_idle(self) -> None:
+        """Wait for the end of a step."""
+        waiter: asyncio.Future[None] = self._loop.create_future()
+        self._idle.append(waiter)
+        await waiter
+
+    def _send(self, messages: Sequence[Addressed]) -> None:
+        for peer_id, message in messages:
+            self._links.send(peer_id, encode_message(message))
+
+    def _note_leadership(self, step: Step) -> None:
+        if (step.leader_id, step.epoch) == (self.leader_id, self.epoch):
+            return
+        was_leader = self.leader_id == self.node_id
+        self.leader_id, self.epoch = step.leader_id, step.epoch
+        if was_leader:
+            self._give_up_pending("Leadership was lost.")
+        assert self._listener is not None
+        self._listener.on_leadership(self.leader_id, self.epoch)
+
+    def _on_installed(self, installed: FinishSnapshot) -> None:
+        snapshot, self._arrived = self._arrived, None
+        assert snapshot is not None
+        assert snapshot.end_offset == installed.end_offset
+        assert self._listener is not None
+        self._listener.on_snapshot(snapshot)
+        self._told_end = snapshot.end_offset
+        self.bytes_since_snapshot = 0
+        self._give_up_pending("The entry was replaced by a snapshot.")
+
+    def _load_snapshot(self) -> None:
+        """Read the newest snapshot for a peer."""
+
+        def loaded(future: "asyncio.Future[Snapshot | None]") -> None:
+            self._is_loading_snapshot = False
+            try:
+                snapshot = future.result()
+            except (Exception, asyncio.CancelledError) as error:
+                self._fail(_as_failure(error))
+                return
+            if snapshot is not None and self._core is not None:
+                self._core.offer_snapshot(OutgoingSnapshot(snapshot.end_offset, snapshot.epoch, tuple(snapshot.chunks)))
+
+        self._is_loading_snapshot = True
+        self._loop.run_in_executor(None, self._disk.snapshots.latest).add_done_callback(loaded)
+
+    # Telling.
+
+    def _tell_commits(self) -> None:
+        """Tell a slice now, the rest in later turns."""
+        self._tell_handle = None
+        for _ in range(_COMMITS_PER_TURN):
+            if self._told_end >= self._commit_end:
+                break
+            self._tell_one()
+        while self._barriers and self._barriers[0][0] <= self._told_end:
+            end_offset, done = self._barriers.popleft()
+            assert self._log is not None
+            if not done.done():
+                done.set_result(CommitPosition(end_offset - 1, self._log.epoch_at(end_offset - 1) or 0))
+        if self._told_end < self._commit_end and self._tell_handle is None:
+            self._tell_handle = self._loop.call_soon(self._tell_later)
+
+    def _tell_later(self) -> None:
+        if self._failure is None:
+            try:
+                self._tell_commits()
+            except Exception as error:
+                self._fail(_as_failure(error))
+
+    def _tell_one(self) -> None:
+        assert self._log is not None
+        assert self._listener is not None
+        entry = self._log.entry(self._told_end)
+        self._told_end += 1
+        try:
+            self._listener.on_commit(entry.offset, entry.epoch, entry.command)
+        except Exception as error:
+            # What was committed cannot be taken in: this software does not understand its own log.
+            raise ConsensusFailed(f"The metadata entry at offset {entry.offset} cannot be applied: {error}") from error
+        proposal = self._pending.pop(entry.offset, None)
+        if proposal is not None and proposal.outcome is not None and not proposal.outcome.done():
+            proposal.outcome.set_result(CommitPosition(entry.offset, entry.epoch))
+
+    # The end.
+
+    def _give_up_pending(self, reason: str) -> None:
+        _give_up(self._pending.values(), reason)
+        self._pending.clear()
+
+    def _give_up_all(self, reason: str) -> None:
+        self._give_up_pending(reason)
+        _give_up(self._waiting, reason)
+        self._waiting.clear()
+        for _, done in self._barriers:
+            _set_exception(done, OutcomeUnknown(reason))
+        self._barriers.clear()
+
+    def _fail(self, failure: ConsensusFailed) -> None:
+        if self._failure is None:
+            self._failure = failure
+            self.leader_id = None
+            self._give_up_all(str(failure))
+            for job in self._disk_jobs:
+                _set_exception(job.done, failure)
+            self._disk_jobs.clear()
+            assert self._listener is not None
+            self._listener.on_failure(failure)
+        self._become_idle()
+
+    async def _on_disk(self, call: Callable[[], object]) -> None:
+        """Run a call on the journal in the turn of the disk, and none after a failure."""
+        if self._failure is not None:
+            raise self._failure
+        done: asyncio.Future[None] = self._loop.create_future()
+        self._disk_jobs.append(_DiskJob(call, done))
+        self._wake()
+        await done
+
+    async def _in_executor(self, call: Callable[[], T]) -> T:
+        return await self._loop.run_in_executor(None, call)
+
+
+def _give_up(proposals: Iterable[_Proposal], reason: str) -> None:
+    for proposal in proposals:
+        if proposal.outcome is not None:
+            _set_exception(proposal.outcome, OutcomeUnknown(reason))
+
+
+def _set_exception(future: "asyncio.Future[T]", error: Exception) -> None:
+    if not future.done():
+        future.set_exception(error)
+
+
+def _as_future(token: object) -> "asyncio.Future[CommitPosition]":
+    assert isinstance(token, asyncio.Future)
+    return token
+
+
+def _as_failure(error: BaseException) -> ConsensusFailed:
+    if isinstance(error, ConsensusFailed):
+        return error
+    return ConsensusFailed(f"The quorum of this node met a defect of this software and stopped: {error!r}")

@@ -1,0 +1,321 @@
+"""Links between voters over real streams: this node dials every peer, and takes in what dials it.
+
+A node sends on the link that it dialed and hears on the one that it accepted. Whoever owns the listener looks at the
+first bytes of a connection and gives those that `starts_link` to `accept`.
+
+| an outgoing link | leaves by                                                                          | to      |
+|------------------|------------------------------------------------------------------------------------|---------|
+| dialing          | connected, and both sides proved who they are                                      | up      |
+| dialing          | refused, timed out or turned away: after a pause                                   | dialing |
+| up               | closed, reset, silent or too slow                                                  | dialing |
+
+When the other side closed an `up` link, it is dialed again at once and a moment later; if all of these are refused by
+the machine, its process is gone, and the listener is told so.
+"""
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from ..protocol.errors import CorruptData
+from .link_frames import MAX_FRAME_BYTES, FrameReader, encode_frame
+from .link_hello import PREFACE, DialerHello, LinkIdentity, LinkRefused, ListenerHello, PeerIdentity
+from .peer_links import LinkListener
+
+logger = logging.getLogger(__name__)
+
+# A peer that takes nothing for so long is cut off, and gets what it missed from the log later.
+MAX_BUFFERED_BYTES: Final = 64 * 1024 * 1024
+
+_NONCE_BYTES: Final = 16
+_DIAL_TIMEOUT_S: Final = 3.0
+_HELLO_TIMEOUT_S: Final = 5.0
+_REDIAL_S: Final = 0.1
+_REFUSED_REDIAL_S: Final = 1.0
+# When a peer closed its link, it is looked for at these times.
+_LOSS_REDIALS_S: Final = (0.0, 0.02)
+
+
+class StreamLinks:
+    """All links of one voter (see `peer_links.PeerLinks`)."""
+
+    def __init__(
+        self,
+        identity: LinkIdentity,
+        addresses: Mapping[int, tuple[str, int]],
+        *,
+        loop: asyncio.AbstractEventLoop,
+        random_bytes: Callable[[int], bytes],
+        ssl_context: ssl.SSLContext | None = None,
+        proxied_ids: frozenset[int] = frozenset(),
+    ) -> None:
+        """`addresses` are those of the other voters. `random_bytes` must be fit for secrets.
+
+        With `ssl_context` peers are dialed by TLS; the proof of the secret is asked for all the same. Peers in
+        `proxied_ids` are reached through a proxy, which refuses for the living too: of those no refusal means anything.
+        """
+        self._identity = identity
+        self._addresses = dict(addresses)
+        self._loop = loop
+        self._random_bytes = random_bytes
+        self._ssl_context = ssl_context
+        self._proxied_ids = proxied_ids
+        self._listener: LinkListener | None = None
+        self._outgoing: dict[int, _Outgoing] = {}
+        self._incoming: dict[int, _Incoming] = {}
+        self._greeting: set[_Incoming] = set()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._last_refusals: dict[object, str] = {}
+
+    def start(self, listener: LinkListener) -> None:
+        self._listener = listener
+        self._tasks = [self._loop.create_task(self._keep_dialing(peer_id)) for peer_id in sorted(self._addresses)]
+
+    def send(self, peer_id: int, data: bytes) -> None:
+        link = self._outgoing.get(peer_id)
+        if link is not None:
+            link.send(data)
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for link in (*self._outgoing.values(), *self._incoming.values(), *self._greeting):
+            link.abort()
+        self._listener = None
+
+    @staticmethod
+    def starts_link(first_bytes: bytes) -> bool | None:
+        """Whether a connection that begins so is a peer's link; None while more bytes are needed to say."""
+        if len(first_bytes) >= len(PREFACE):
+            return first_bytes.startswith(PREFACE)
+        return None if PREFACE.startswith(first_bytes) else False
+
+    def accept(self, transport: asyncio.Transport, first_bytes: bytes) -> None:
+        """Take over a connection that `starts_link`; its protocol is replaced. Ours to close from now on."""
+        assert first_bytes.startswith(PREFACE)
+        if self._listener is None:
+            transport.abort()
+            return
+        link = _Incoming(self, ListenerHello(self._identity, frozenset(self._addresses), self._nonce()))
+        self._greeting.add(link)
+        transport.set_protocol(link)
+        link.connection_made(transport)
+        link.data_received(first_bytes[len(PREFACE) :])
+
+    async def _keep_dialing(self, peer_id: int) -> None:
+        while True:
+            link = await self._dial(peer_id)
+            if not isinstance(link, _Outgoing):
+                await asyncio.sleep(_REDIAL_S)
+                continue
+            was_up, closed_by_peer = await link.closed
+            if not was_up:
+                await asyncio.sleep(_REFUSED_REDIAL_S)
+            elif closed_by_peer and peer_id not in self._proxied_ids and await self._is_gone(peer_id):
+                assert self._listener is not None
+                self._listener.on_peer_gone(peer_id)
+
+    async def _is_gone(self, peer_id: int) -> bool:
+        for delay_s in _LOSS_REDIALS_S:
+            await asyncio.sleep(delay_s)
+            host, port = self._addresses[peer_id]
+            try:
+                async with asyncio.timeout(_DIAL_TIMEOUT_S):
+                    transport, _ = await self._loop.create_connection(asyncio.Protocol, host, port)
+            except ConnectionRefusedError:
+                continue
+            except (OSError, TimeoutError):
+                return False
+            transport.abort()
+            return False
+        return True
+
+    async def _dial(self, peer_id: int) -> "_Outgoing | None":
+        host, port = self._addresses[peer_id]
+        hello = DialerHello(self._identity, peer_id, self._nonce())
+        try:
+            async with asyncio.timeout(_DIAL_TIMEOUT_S):
+                _, link = await self._loop.create_connection(
+                    lambda: _Outgoing(self, peer_id, hello), host, port, ssl=self._ssl_context
+                )
+        except (OSError, TimeoutError) as error:
+            self.note_refusal(("dial", peer_id), f"node {peer_id} at {host}:{port} cannot be reached: {error}")
+            return None
+        return link
+
+    def _nonce(self) -> bytes:
+        return self._random_bytes(_NONCE_BYTES)
+
+    # What the links tell.
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        return self._loop
+
+    def on_outgoing_up(self, link: "_Outgoing", peer: PeerIdentity) -> None:
+        self._outgoing[peer.node_id] = link
+        self._last_refusals.pop(("dial", peer.node_id), None)
+        if self._listener is not None:
+            self._listener.on_link_up(peer.node_id, peer.directory_id)
+
+    def on_outgoing_down(self, link: "_Outgoing", peer_id: int) -> None:
+        if self._outgoing.get(peer_id) is link:
+            del self._outgoing[peer_id]
+            if self._listener is not None:
+                self._listener.on_link_down(peer_id)
+
+    def on_incoming_up(self, link: "_Incoming", peer: PeerIdentity) -> None:
+        self._greeting.discard(link)
+        older = self._incoming.get(peer.node_id)
+        if older is not None:
+            # The peer dialed again: what was on the way on the older connection is lost, as on any link that breaks.
+            older.abort()
+        self._incoming[peer.node_id] = link
+
+    def on_incoming_down(self, link: "_Incoming", peer_id: int | None) -> None:
+        self._greeting.discard(link)
+        if peer_id is not None and self._incoming.get(peer_id) is link:
+            del self._incoming[peer_id]
+
+    def on_message(self, link: "_Incoming", peer_id: int, data: bytes) -> None:
+        if self._listener is not None and self._incoming.get(peer_id) is link:
+            self._listener.on_message(peer_id, data)
+
+    def note_refusal(self, about: object, sentence: str) -> None:
+        """Log a sentence, unless it is what was logged last about this."""
+        if self._last_refusals.get(about) != sentence:
+            self._last_refusals[about] = sentence
+            logger.warning("quorum: %s", sentence)
+
+
+class _Link(asyncio.Protocol):
+    """What both directions have in common."""
+
+    def __init__(self, links: StreamLinks) -> None:
+        self._links = links
+        self._reader = FrameReader()
+        self._transport: asyncio.Transport | None = None
+        self._hello_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._hello_timer = self._links.loop.call_later(_HELLO_TIMEOUT_S, self.abort)
+
+    def data_received(self, data: bytes) -> None:
+        self._reader.feed(data)
+        try:
+            for frame in self._reader.frames():
+                self.on_frame(frame)
+                if self._transport is None:
+                    return
+        except (CorruptData, LinkRefused) as error:
+            self._links.note_refusal(self.about(), f"the link of {self.about()} is closed: {error}")
+            self.abort()
+
+    def on_frame(self, frame: bytes) -> None:
+        raise NotImplementedError
+
+    def about(self) -> str:
+        """Who is on the other side, as far as is known."""
+        raise NotImplementedError
+
+    def write(self, payload: bytes) -> None:
+        if self._transport is not None:
+            self._transport.write(encode_frame(payload))
+
+    def end_hello(self) -> None:
+        if self._hello_timer is not None:
+            self._hello_timer.cancel()
+            self._hello_timer = None
+        self._reader.max_bytes = MAX_FRAME_BYTES
+
+    def abort(self) -> None:
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            transport.abort()
+
+    @property
+    def _address(self) -> str:
+        name = None if self._transport is None else self._transport.get_extra_info("peername")
+        return f"{name[0]}" if isinstance(name, tuple) else "an unknown address"
+
+
+class _Outgoing(_Link):
+    """A link that this node dialed: it sends here."""
+
+    def __init__(self, links: StreamLinks, peer_id: int, hello: DialerHello) -> None:
+        super().__init__(links)
+        self._peer_id = peer_id
+        self._hello = hello
+        self._is_up = False
+        self.closed: asyncio.Future[tuple[bool, bool]] = links.loop.create_future()
+        """At the end: whether it was up, and whether the other side closed it."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        assert self._transport is not None
+        self._transport.write(PREFACE + encode_frame(self._hello.first))
+
+    def on_frame(self, frame: bytes) -> None:
+        if self._is_up:
+            raise CorruptData("bytes from the side that only hears")
+        peer, last = self._hello.on_answer(frame)
+        self.write(last)
+        self.end_hello()
+        self._is_up = True
+        self._links.on_outgoing_up(self, peer)
+
+    def send(self, data: bytes) -> None:
+        transport = self._transport
+        if transport is None:
+            return
+        if transport.get_write_buffer_size() > MAX_BUFFERED_BYTES:
+            self._links.note_refusal(self.about(), f"the link of {self.about()} is cut: it does not take what is sent")
+            self.abort()
+            return
+        self.write(data)
+
+    def connection_lost(self, _: Exception | None) -> None:
+        closed_by_peer = self._transport is not None
+        self._transport = None
+        self.end_hello()
+        if not self.closed.done():
+            self.closed.set_result((self._is_up, closed_by_peer))
+        self._links.on_outgoing_down(self, self._peer_id)
+
+    def about(self) -> str:
+        return f"node {self._peer_id}"
+
+
+class _Incoming(_Link):
+    """A link that a peer dialed: this node hears here."""
+
+    def __init__(self, links: StreamLinks, hello: ListenerHello) -> None:
+        super().__init__(links)
+        self._hello = hello
+        self._has_answered = False
+        self._peer_id: int | None = None
+
+    def on_frame(self, frame: bytes) -> None:
+        if self._peer_id is not None:
+            self._links.on_message(self, self._peer_id, frame)
+        elif self._has_answered:
+            peer = self._hello.on_proof(frame)
+            self.end_hello()
+            self._peer_id = peer.node_id
+            self._links.on_incoming_up(self, peer)
+        else:
+            self.write(self._hello.on_first(frame))
+            self._has_answered = True
+
+    def connection_lost(self, _: Exception | None) -> None:
+        self._transport = None
+        self.end_hello()
+        self._links.on_incoming_down(self, self._peer_id)
+
+    def about(self) -> str:
+        return self._address if self._peer_id is None else f"node {self._peer_id}"
