@@ -24,7 +24,7 @@ class CorruptIndex(CorruptData):
 class IndexFile:
     """Entries are pairs of integers; both rise with the entry number, the first one strictly."""
 
-    __slots__ = ("_block", "_block_start", "_entry", "_file", "_files", "_path", "_pending", "_written")
+    __slots__ = ("_block", "_block_start", "_entry", "_file", "_files", "_path", "_pending", "_written", "count")
 
     def __init__(self, files: Files, path: str, entry: Struct) -> None:
         self._files = files
@@ -42,10 +42,8 @@ class IndexFile:
             if size % entry.size:
                 raise CorruptIndex(f"{path} has {size} bytes, which is no multiple of {entry.size}")
             self._written = size // entry.size
-
-    @property
-    def count(self) -> int:
-        return self._written + len(self._pending) // self._entry.size
+        self.count = self._written
+        """Of all entries, those in memory included."""
 
     def entry(self, slot: int) -> tuple[int, int]:
         """The entry number `slot`, counted from 0."""
@@ -63,10 +61,11 @@ class IndexFile:
     def append(self, first: int, second: int) -> None:
         """Never touches the file, so what is in the log cannot fail to be indexed."""
         self._pending += self._entry.pack(first, second)
+        self.count += 1
 
     @property
     def is_write_due(self) -> bool:
-        return len(self._pending) >= _MAX_PENDING_ENTRIES * self._entry.size
+        return self.count - self._written >= _MAX_PENDING_ENTRIES
 
     def find(self, target: int, column: int) -> int:
         """The last slot whose value in `column` is at most `target`, or -1."""
@@ -91,16 +90,18 @@ class IndexFile:
         """Keep the first `count` entries."""
         if count >= self._written:
             del self._pending[(count - self._written) * self._entry.size :]
+            self.count = min(count, self.count)
             return
         self._pending.clear()
+        self.count = self._written
         self._block = b""
         self.file.truncate(count * self._entry.size)
-        self._written = count
+        self._written = self.count = count
 
     def write_pending(self) -> None:
         if self._pending:
             self.file.append((bytes(self._pending),))
-            self._written += len(self._pending) // self._entry.size
+            self._written = self.count
             self._pending.clear()
 
     @property

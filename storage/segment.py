@@ -357,7 +357,9 @@ class Segment:
         return None
 
     def _add_index_entries(self, last_offset: int, position: int) -> None:
-        offset_index, time_index = self.offset_index, self.time_index
+        offset_index, time_index = self._offset_index, self._time_index
+        if offset_index is None or time_index is None:
+            offset_index, time_index = self.offset_index, self.time_index
         offset_index.append_entry(last_offset, position)
         time_index.append_entry(self.max_timestamp, self._max_timestamp_offset)
         self._is_index_full = offset_index.is_full(self.max_index_bytes) or time_index.is_full(self.max_index_bytes)
