@@ -67,11 +67,19 @@ class QuorumDescriber:
             )
             for topic in request.topics
         )
+        is_known = any(
+            partition.error_code != kio_error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            for topic in topics
+            for partition in topic.partitions
+        )
         return DescribeQuorumResponse(
             error_code=kio_error(ErrorCode.NONE),
-            error_message=None,
+            error_message="",
             topics=topics,
-            nodes=tuple(
+            # As in Kafka, only beside an answer about the log.
+            nodes=()
+            if not is_known
+            else tuple(
                 Node(
                     node_id=BrokerId(voter.id),
                     listeners=(Listener(name=self._listener_name, host=voter.host, port=u16(voter.port)),),
@@ -82,7 +90,7 @@ class QuorumDescriber:
 
     def _partition(self, topic: str, index: int, status: QuorumStatus) -> PartitionData:
         if topic != METADATA_TOPIC or index != 0:
-            return _refused(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            return _unknown(index)
         if status.leader_id != self._node_id:
             return _refused(index, ErrorCode.NOT_LEADER_OR_FOLLOWER, status)
         return PartitionData(
@@ -112,6 +120,20 @@ class QuorumDescriber:
             )
             for replica in replicas
         )
+
+
+def _unknown(index: int) -> PartitionData:
+    """As Kafka fills it: zero where nothing is said."""
+    return PartitionData(
+        partition_index=i32(index),
+        error_code=kio_error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        error_message=error_info(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION).sentence,
+        leader_id=BrokerId(0),
+        leader_epoch=i32(0),
+        high_watermark=i64(0),
+        current_voters=(),
+        observers=(),
+    )
 
 
 def _refused(index: int, code: ErrorCode, status: QuorumStatus | None = None) -> PartitionData:

@@ -66,7 +66,7 @@ def register(handlers: Handlers, *, secret: bytes, hello: Callable[[], PeerHello
                 SaslAuthenticateResponse(
                     error_code=kio_error(ErrorCode.ILLEGAL_SASL_STATE),
                     error_message="SaslAuthenticate request received after successful authentication"
-                    if request.context.node_id is not None
+                    if request.context.node_id is not None or not secret
                     else "SaslAuthenticate request received before SaslHandshake",
                     auth_bytes=b"",
                 ),

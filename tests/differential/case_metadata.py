@@ -147,3 +147,26 @@ def find_coordinator(run: Run) -> None:
         find(f"kind {kind}", kind, "x")
     if run.version >= 4:
         find("nobody", 0)
+
+
+@case(ApiKey.DESCRIBE_QUORUM)
+def describe_quorum(run: Run) -> None:
+    def describe(step: str, topic: str, *partitions: int) -> None:
+        run.ask(step, topics=[{"topic_name": topic, "partitions": [{"partition_index": one} for one in partitions]}])
+
+    describe("unknown partition", "__cluster_metadata", 7)
+    describe("unknown topic", run.name("unknown"), 0)
+    describe("no partitions", "__cluster_metadata")
+    run.ask("nothing", topics=[])
+
+
+@case(ApiKey.SASL_HANDSHAKE)
+def sasl_handshake(run: Run) -> None:
+    for mechanism in ("PLAIN", "SCRAM-SHA-256", ""):
+        run.ask(f"mechanism {mechanism}", mechanism=mechanism)
+
+
+@case(ApiKey.SASL_AUTHENTICATE)
+def sasl_authenticate(run: Run) -> None:
+    run.ask("bytes", auth_bytes=b"\0me\0secret")
+    run.ask("no bytes", auth_bytes=b"")

@@ -256,3 +256,34 @@ def delete_topics(run: Run) -> None:
         run.ask("by name and by id", topics=once_each, timeout=TIMEOUT_MS)
         same_id = {"name": None, "topic_id": run.ids[name_and_id]}
         run.ask("same id twice", topics=[same_id, same_id], timeout=TIMEOUT_MS)
+
+
+@case(ApiKey.ELECT_LEADERS)
+def elect_leaders(run: Run) -> None:
+    name = run.create("t", 2)
+    for kind in (0, 1):
+
+        def elect(step: str, topic: str, *partitions: int, kind: int = kind) -> None:
+            wanted = [{"topic": topic, "partitions": list(partitions)}]
+            run.ask(f"{step}, {kind}", election_type=kind, topic_partitions=wanted, timeout=TIMEOUT_MS)
+
+        elect("both partitions", name, 0, 1)
+        elect("unknown partition", name, 0, 7)
+        elect("unknown topic", run.name("unknown"), 0)
+        elect("no partitions", name)
+        run.ask(f"nothing, {kind}", election_type=kind, topic_partitions=[], timeout=TIMEOUT_MS)
+
+
+@case(ApiKey.LIST_PARTITION_REASSIGNMENTS)
+def list_partition_reassignments(run: Run) -> None:
+    name = run.create("t", 2)
+
+    def ask(step: str, topic: str, *partitions: int) -> None:
+        run.ask(step, topics=[{"name": topic, "partition_indexes": list(partitions)}], timeout=TIMEOUT_MS)
+
+    ask("both partitions", name, 0, 1)
+    ask("unknown partition", name, 7)
+    ask("unknown topic", run.name("unknown"), 0)
+    ask("no partitions", name)
+    run.ask("nothing", topics=[], timeout=TIMEOUT_MS)
+    run.ask("everything", topics=None, timeout=TIMEOUT_MS)
