@@ -123,7 +123,7 @@ def _prepared(size: str, records: int) -> Cell:
     def run(target: Target) -> Values:
         return prepared(target, size_bytes=SIZES[size], partitions=6, records=records)
 
-    return Cell(name=f"prepared/{size}", title=f"{_spaced(size)}, prepared requests, 6 partitions", run=run)
+    return Cell(name=f"prepared/{size}", title=f"{_spaced(size)}, prepared, 6 partitions", run=run)
 
 
 def _crowd(readers: int, seconds: int) -> Cell:

@@ -80,7 +80,7 @@ MEASURES: Final[Sequence[Measure]] = (
     Measure(name="kib_per_partition", title="memory an idle partition", unit="KiB"),
     Measure(name="create_slowest_ms", title="slowest answer to others while they are made", unit="ms"),
     Measure(name="clean_stop_s", title="clean stop", unit="s"),
-    Measure(name="restart_s", title="started again to first acknowledged record", unit="s"),
+    Measure(name="restart_s", title="started again to first record", unit="s"),
     Measure(name="kill_restart_s", title="the same after SIGKILL", unit="s"),
     Measure(name="loaded_mib", title="resident memory, loaded", unit="MiB"),
 )
