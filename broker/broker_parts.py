@@ -80,7 +80,6 @@ def join_broker(
         incarnation_id=UUID(int=random.getrandbits(128), version=4),
         directories=directory_ids,
         heartbeat_interval_ms=config.broker_heartbeat_interval_ms,
-        session_timeout_ms=config.broker_session_timeout_ms,
     )
     produces, fetches = Purgatory(loop, "Produce"), Purgatory(loop, "Fetch")
     flusher = Flusher(loop)

@@ -40,8 +40,10 @@ class PartitionView(NamedTuple):
 class ClusterView:
     """An image as it looks through one listener."""
 
-    def __init__(self, image: MetadataImage, listener_name: str) -> None:
+    def __init__(self, image: MetadataImage, listener_name: str, own_id: int = NO_LEADER) -> None:
+        """`own_id` is that of the broker that answers, if it is one."""
         self.image = image
+        self._own_id = own_id
         self._addresses = {address.id: address for address in _addresses(image, listener_name)}
 
     @property
@@ -56,8 +58,12 @@ class ClusterView:
 
     @property
     def controller_id(self) -> int:
-        """A broker to send controller requests to, which passes them on: any live one will do; -1 when there is
-        none."""
+        """A broker to send controller requests to, which passes them on; -1 when there is none.
+
+        Any will do, so it is the one that the client has reached already: another may have just gone.
+        """
+        if self._is_alive(self._own_id):
+            return self._own_id
         return min((broker.id for broker in self.brokers), default=-1)
 
     def partition(self, partition: PartitionRegistration, *, is_version_0: bool = False) -> PartitionView:

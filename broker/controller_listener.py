@@ -17,6 +17,7 @@ from .metadata_view import MetadataView
 from .network.connection import ConnectionHost
 from .network.connection_limits import ConnectionLimits
 from .network.dispatch import Dispatcher
+from .network.first_bytes import OtherProtocol
 from .network.handlers import Handlers
 from .network.listeners import Listeners
 from .network.peer_log import PeerLog
@@ -40,6 +41,7 @@ class ControllerListener:
         describer: QuorumDescriber,
         *,
         hello: Callable[[], PeerHello],
+        links: OtherProtocol | None,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         self._controller = controller
@@ -69,7 +71,8 @@ class ControllerListener:
                 ),
                 request_bytes_max=config.socket_request_max_bytes,
                 idle_ms_max=NEVER_MS,
-            )
+            ),
+            links,
         )
 
     async def bind(self) -> Mapping[str, int]:

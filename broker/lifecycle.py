@@ -35,6 +35,8 @@ logger = logging.getLogger(__name__)
 
 SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 """Kafka's numbers."""
+SHUTDOWN_TIMEOUT_MS = 3_000
+"""The last nodes of a cluster that stops as a whole have no controller any more."""
 SHUTDOWN_HEARTBEATS_MAX = 10
 """A controller that has nobody to hand leaderships to lets the broker go at the second."""
 
@@ -52,7 +54,6 @@ class BrokerLifecycle:
         incarnation_id: UUID,
         directories: Sequence[UUID],
         heartbeat_interval_ms: int,
-        session_timeout_ms: int,
     ) -> None:
         self._controller = controller
         self._metadata = metadata
@@ -62,7 +63,6 @@ class BrokerLifecycle:
         self._directories = tuple(directories)
         self._offline_directories: set[UUID] = set()
         self._heartbeat_interval_ms = heartbeat_interval_ms
-        self._session_timeout_ms = session_timeout_ms
         self._wake = asyncio.Event()
         self.broker_epoch = -1
 
@@ -122,13 +122,13 @@ class BrokerLifecycle:
     async def shut_down(self) -> None:
         """Hands leaderships over and leaves; goes ahead without the controller's blessing when that cannot be had."""
         try:
-            async with asyncio.timeout(self._session_timeout_ms / 1000):
+            async with asyncio.timeout(SHUTDOWN_TIMEOUT_MS / 1000):
                 for _ in range(SHUTDOWN_HEARTBEATS_MAX):
                     if (await self._heartbeat(wants_shutdown=True)).should_shut_down:
                         return
         except TimeoutError:
-            # By now whoever is the controller has fenced this broker, or nobody is.
-            logger.warning("controlled shutdown given up: reason=no controller answered in a whole session")
+            # Its session ends as if it had been killed.
+            logger.warning("controlled shutdown given up: reason=no answer from a controller")
         except KafkaError as error:
             logger.warning("controlled shutdown refused: reason=%s", error)
 

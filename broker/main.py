@@ -12,7 +12,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from random import Random
+from random import Random, SystemRandom
 
 from ..protocol.errors import ConfigError
 from ..storage.files import DiskFiles, Files
@@ -80,6 +80,7 @@ async def _run(
         loop=loop,
         wall_clock_ms=wall_clock_ms,
         random=Random(),
+        random_bytes=SystemRandom().randbytes,
         followers=(garbage.FreezeLargeChanges(),),
     )
     try:

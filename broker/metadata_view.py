@@ -11,7 +11,9 @@ from ..quorum.image import EMPTY_IMAGE, MetadataImage
 class MetadataView:
     """Holds the newest image. A handler reads `image` once and keeps to it, so that its answer is of one moment."""
 
-    def __init__(self) -> None:
+    def __init__(self, node_id: int = -1) -> None:
+        """`node_id` is this node's."""
+        self.node_id = node_id
         self.image: MetadataImage = EMPTY_IMAGE
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
 

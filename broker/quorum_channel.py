@@ -15,6 +15,7 @@ from kio.static.primitive import i32
 from ..client.connection import Connection
 from ..protocol.errors import CorruptData, ErrorCode, KafkaError
 from ..protocol.messages import Request, Response
+from ..quorum.controller import Controller
 from ..quorum.controller_requests import ControllerRequest
 from ..quorum.metadata_log import METADATA_TOPIC
 from ..quorum.peer_proof import PeerRefused
@@ -34,7 +35,8 @@ _NOT_THERE: Final = frozenset({int(ErrorCode.NOT_CONTROLLER), int(ErrorCode.NOT_
 
 
 class QuorumChannel:
-    """To whichever voter is the active controller: the one that `leader_id` tells of, else one after the other.
+    """To whichever voter is the active controller: this node's own when it is, else the one that `leader_id` tells of,
+    else one after the other.
 
     One request at a time; who must not wait behind others' requests has a channel of its own.
     """
@@ -46,18 +48,27 @@ class QuorumChannel:
         *,
         voters: Mapping[int, Voter],
         leader_id: Callable[[], int | None],
+        own_controller: Controller | None = None,
         timeout_ms: int,
     ) -> None:
         self._peers = peers
         self._metadata = metadata
         self._voters = dict(voters)
         self._leader_id = leader_id
+        self._own_controller = own_controller
         self._timeout_ms = timeout_ms
         self._turn = asyncio.Lock()
         self._connection: Connection | None = None
         self._voter_id: int | None = None
 
     async def submit(self, request: ControllerRequest[RequestT, ResponseT], message: RequestT) -> ResponseT:
+        controller = self._own_controller
+        if controller is not None and controller.is_active:
+            try:
+                return await controller.submit(request.decision, message)
+            except KafkaError as error:
+                if error.code is not ErrorCode.NOT_CONTROLLER:
+                    raise
         response = await self._call(cast(Any, message), is_taken_in=not request.is_for_brokers)
         if request.is_for_brokers and response.error_code:
             raise KafkaError(ErrorCode(int(response.error_code)))

@@ -53,9 +53,11 @@ class Node:
         loop: asyncio.AbstractEventLoop,
         wall_clock_ms: Callable[[], int],
         random: Random,
+        random_bytes: Callable[[int], bytes] | None = None,
         followers: Sequence[MetadataPublisher] = (),
     ) -> None:
-        """`followers` hear of the metadata behind the node's own parts."""
+        """`random_bytes` is for secrets; without it `random` is. `followers` hear of the metadata behind the node's own
+        parts."""
         self.failure: asyncio.Future[str] = loop.create_future()
         self.bound_ports: Mapping[str, int] = {}
         """By listener name, once it has started."""
@@ -65,6 +67,7 @@ class Node:
         self._wall_clock_ms = wall_clock_ms
         self._steady_clock = SteadyClock(wall_clock_ms(), _milliseconds(loop.time()))
         self._random = random
+        self._random_bytes = random.randbytes if random_bytes is None else random_bytes
         self._configs = ConfigResolver(config)
         self._logs = LogManager(
             files,
@@ -79,7 +82,7 @@ class Node:
             reserve_bytes=config.log_dir_reserve_bytes,
         )
         self._followers = followers
-        self._metadata = MetadataView()
+        self._metadata = MetadataView(config.node_id)
         self._publishers = Publishers()
         self._publishers.add(self._metadata)
         self._cluster_id: str | None = None
@@ -102,7 +105,9 @@ class Node:
         try:
             known = self._logs.lock_directories()
             quorum = self._quorum = self._join_quorum()
-            self._cluster_id = self._logs.format_directories(known or await quorum.find_cluster_id())
+            self._cluster_id = self._logs.format_directories(
+                self._config.cluster_id or known or await quorum.find_cluster_id()
+            )
             self.bound_ports = await quorum.start(self._cluster_id)
             if self._config.is_broker:
                 await self._start_broker(quorum, self._cluster_id)
@@ -144,6 +149,7 @@ class Node:
                 loop=self._loop,
                 wall_clock_ms=self._wall_clock_ms,
                 random=self._random,
+                random_bytes=self._random_bytes,
                 on_failure=self._fail,
             )
         from .observer_link import ObserverLink
@@ -165,7 +171,7 @@ class Node:
             node_id=self._config.node_id,
             directory_id=self._logs.metadata_directory_id,
             cluster_id=self._cluster_id,
-            nonce=self._random.randbytes(NONCE_BYTES),
+            nonce=self._random_bytes(NONCE_BYTES),
         )
 
     async def _start_broker(self, quorum: QuorumLink, cluster_id: str) -> None:

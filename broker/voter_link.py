@@ -28,7 +28,9 @@ from .metadata_view import MetadataView
 from .network.request import RequestContext
 
 if TYPE_CHECKING:
+    from ..quorum.stream_links import StreamLinks
     from .controller_listener import ControllerListener
+    from .quorum_channel import QuorumChannel
 
 logger = logging.getLogger(__name__)
 
@@ -52,6 +54,7 @@ class VoterLink:
         loop: asyncio.AbstractEventLoop,
         wall_clock_ms: Callable[[], int],
         random: Random,
+        random_bytes: Callable[[int], bytes],
         on_failure: Callable[[str], None],
     ) -> None:
         """`folder` is that of the metadata log, `directory_id` of the directory that it is in."""
@@ -65,8 +68,11 @@ class VoterLink:
         self._loop = loop
         self._wall_clock_ms = wall_clock_ms
         self._random = random
+        self._random_bytes = random_bytes
         self._on_failure = on_failure
+        self._voter: RaftVoter | None = None
         self._controller: Controller | None = None
+        self._channels: list[QuorumChannel] = []
         self._describer: QuorumDescriber | None = None
         self._listener: ControllerListener | None = None
         self._sessions: asyncio.Task[None] | None = None
@@ -77,11 +83,17 @@ class VoterLink:
         return self._controller
 
     async def find_cluster_id(self) -> str | None:
-        return None
+        if self._is_alone:
+            return None
+        raise ConfigError(
+            "cluster.id must be set to start a new cluster of several controllers: to the same for all of them, 22 "
+            "letters as Apache Kafka's tools draw them."
+        )
 
     async def start(self, cluster_id: str) -> Mapping[str, int]:
         config = self._config
-        voter = RaftVoter(
+        links = None if self._is_alone else self._stream_links(cluster_id)
+        voter = self._voter = RaftVoter(
             self._files,
             self._folder,
             node_id=config.node_id,
@@ -89,6 +101,8 @@ class VoterLink:
             random=self._random,
             loop=self._loop,
             wall_clock_ms=self._wall_clock_ms,
+            voter_ids=tuple(sorted(config.voters)),
+            links=links,
         )
         controller = self._controller = Controller(
             voter,
@@ -112,42 +126,84 @@ class VoterLink:
             # A node that is reached by no other starts faster without all that.
             from .controller_listener import ControllerListener
 
-            snapshots = Snapshots(self._files, self._folder)
             self._listener = ControllerListener(
                 config,
                 voter,
                 controller,
                 self._metadata,
-                snapshots,
+                Snapshots(self._files, self._folder),
                 self._describer,
                 hello=self._hello,
+                links=links,
                 loop=self._loop,
             )
             ports = await self._listener.bind()
+            await self._listener.start()
         await controller.start()
-        await controller.wait_active()
+        if self._is_alone:
+            await controller.wait_active()
         found = controller.image.cluster_id
-        if found != cluster_id:
+        if found not in (None, cluster_id):
             raise ConfigError(
                 f"The metadata in {config.metadata_log_dir} is of cluster {found}, but the log directories belong to "
                 f"cluster {cluster_id}."
             )
-        if self._listener is not None:
-            await self._listener.start()
         self._sessions = self._loop.create_task(self._watch_sessions(controller))
         return ports
 
-    def channel(self, timeout_ms: int) -> ControllerChannel:  # noqa: ARG002 - there is nobody to wait for
-        return LocalChannel(self.controller)
+    @property
+    def _is_alone(self) -> bool:
+        return len(self._config.voters) == 1
+
+    def _stream_links(self, cluster_id: str) -> StreamLinks:
+        from ..quorum.link_hello import LinkIdentity
+        from ..quorum.stream_links import StreamLinks
+
+        config = self._config
+        identity = LinkIdentity(
+            cluster_id=cluster_id,
+            node_id=config.node_id,
+            directory_id=self._directory_id(),
+            secret=config.cluster_secret,
+        )
+        addresses = {
+            voter.id: (voter.host, voter.port) for voter in config.voters.values() if voter.id != config.node_id
+        }
+        return StreamLinks(identity, addresses, loop=self._loop, random_bytes=self._random_bytes)
+
+    def channel(self, timeout_ms: int) -> ControllerChannel:
+        if self._is_alone:
+            return LocalChannel(self.controller)
+        from .peers import PeerConnector
+        from .quorum_channel import QuorumChannel
+
+        assert self._voter is not None, "the controller has not been started"
+        voter = self._voter
+        channel = QuorumChannel(
+            PeerConnector(secret=self._config.cluster_secret, hello=self._hello),
+            self._metadata,
+            voters=self._config.voters,
+            leader_id=lambda: voter.leader_id,
+            own_controller=self.controller,
+            timeout_ms=timeout_ms,
+        )
+        self._channels.append(channel)
+        return channel
 
     async def describe_quorum(self, request: DescribeQuorumRequest, _context: RequestContext) -> DescribeQuorumResponse:
         assert self._describer is not None, "the controller has not been started"
-        return self._describer.describe(request)
+        if self.controller.is_active or not self._channels:
+            return self._describer.describe(request)
+        response = await self._channels[0].ask(request)
+        assert isinstance(response, DescribeQuorumResponse)
+        return response
 
     async def stop(self) -> None:
         if self._sessions is not None:
             self._sessions.cancel()
             await asyncio.wait([self._sessions])
+        for channel in self._channels:
+            await channel.close()
         if self._listener is not None:
             await self._listener.stop()
         if self._controller is not None:

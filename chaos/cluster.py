@@ -120,10 +120,12 @@ class LocalCluster:
     def stop(self, *, timeout_s: float = STOP_TIMEOUT_S) -> None:
         """Stops all nodes gracefully. Raises the first NodeFailedError after all have been told and waited for."""
         failures = []
-        # The controller last: the others tell it that they go.
+        # All at once: a controller answers those that tell it that they go only as long as a majority is there.
         for node in reversed(self.nodes.values()):
+            node.begin_stop()
+        for node in self.nodes.values():
             try:
-                node.stop(timeout_s=timeout_s)
+                node.finish_stop(timeout_s=timeout_s)
             except NodeFailedError as failure:
                 failures.append(failure)
         self._record()

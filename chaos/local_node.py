@@ -94,12 +94,18 @@ class LocalNode:
 
     def stop(self, *, timeout_s: float) -> None:
         """Lets the node stop in its own order (SIGTERM). After that time it is killed; raises NodeFailedError then."""
-        if self.process is None:
-            return
-        send_signal(self.process, signal.SIGTERM)
-        # A paused process would never see it.
-        send_signal(self.process, signal.SIGCONT)
-        if not self._wait_ended(timeout_s):
+        self.begin_stop()
+        self.finish_stop(timeout_s=timeout_s)
+
+    def begin_stop(self) -> None:
+        """Tells it to stop, and returns at once; `finish_stop` waits as `stop` does."""
+        if self.process is not None:
+            send_signal(self.process, signal.SIGTERM)
+            # A paused process would never see it.
+            send_signal(self.process, signal.SIGCONT)
+
+    def finish_stop(self, *, timeout_s: float) -> None:
+        if self.process is not None and not self._wait_ended(timeout_s):
             self.kill()
             raise self.failure(f"did not stop within {timeout_s:g} s and was killed")
 

@@ -1,5 +1,6 @@
 """The properties that make one cluster of several local nodes."""
 
+import base64
 import random
 import secrets
 from collections.abc import Mapping, Sequence
@@ -9,29 +10,46 @@ from .local_node import HOST, LocalNode
 from .ports import find_free
 
 CONTROLLER: Final = "CONTROLLER"
+# As many as survive the loss of one; more only make every change of metadata slower.
+_VOTERS_MAX: Final = 3
 # What is decided here, and so cannot be set for a cluster of several nodes.
 QUORUM_KEYS: Final = frozenset(
-    {"process.roles", "controller.listener.names", "controller.quorum.voters", "cluster.secret"}
+    {"process.roles", "controller.listener.names", "controller.quorum.voters", "cluster.id", "cluster.secret"}
 )
 
 
 def quorum_settings(nodes: Sequence[LocalNode], generator: random.Random) -> Mapping[int, Mapping[str, str]]:
-    """What each node is told of the others, by its id: the first is the controller, the others follow it.
+    """What each node is told of the others, by its id: the first three are controllers too, the others follow them.
 
-    Nothing for a node alone. Raises PortInUseError when there is no port for the controller.
+    Nothing for a node alone. Raises PortInUseError when there is no port for a controller.
     """
     if len(nodes) == 1:
         return {}
-    controller, *_ = nodes
-    port = find_free(generator)
+    voters = {node.id: (node, find_free(generator)) for node in nodes[:_VOTERS_MAX]}
     shared = {
-        "controller.quorum.voters": f"{controller.id}@{HOST}:{port}",
+        "controller.quorum.voters": ",".join(f"{voter_id}@{HOST}:{port}" for voter_id, (_, port) in voters.items()),
         "controller.listener.names": CONTROLLER,
+        "cluster.id": _cluster_id(nodes),
         "cluster.secret": secrets.token_hex(),
     }
     settings = {node.id: {**shared, "process.roles": "broker"} for node in nodes}
-    settings[controller.id] |= {
-        "process.roles": "broker,controller",
-        "listeners": f"PLAINTEXT://{HOST}:{controller.port},{CONTROLLER}://{HOST}:{port}",
-    }
+    for voter_id, (node, port) in voters.items():
+        settings[voter_id] |= {
+            "process.roles": "broker,controller",
+            "listeners": f"PLAINTEXT://{HOST}:{node.port},{CONTROLLER}://{HOST}:{port}",
+        }
     return settings
+
+
+def _cluster_id(nodes: Sequence[LocalNode]) -> str:
+    """The one on the disks, or a new one in Kafka's form."""
+    for node in nodes:
+        try:
+            lines = (node.data / "meta.properties").read_text().splitlines()
+        except FileNotFoundError:
+            continue
+        for line in lines:
+            if line.startswith("cluster.id="):
+                return line.partition("=")[2]
+    # No first letter that a command line would take for an option.
+    return "c" + base64.urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")[1:]

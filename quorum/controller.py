@@ -204,6 +204,7 @@ class Controller:
         self._snapshot_if_due()
 
     def on_leadership(self, leader_id: int | None, epoch: int) -> None:
+        logger.info("quorum leader: leader=%s epoch=%d", leader_id, epoch)
         self._sessions.clear()
         self._pending_count = 0
         self._last_proposal = None
@@ -225,6 +226,7 @@ class Controller:
             if broker_id != self._consensus.node_id:
                 self._sessions.touch(broker_id, now_ms)
         self._activated.set_result(None)
+        logger.info("controller active: node_id=%d epoch=%d", self._consensus.node_id, self._consensus.epoch)
         if self._loader.is_in_transaction:
             reason = "the controller that began it stopped before its end"
             command = encode_entry(self._wall_clock_ms(), [encode_record(AbortTransactionRecord(reason=reason))])

@@ -17,7 +17,7 @@ import asyncio
 import logging
 import ssl
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, cast
 
 from ..protocol.errors import CorruptData
 from .link_frames import MAX_FRAME_BYTES, FrameReader, encode_frame
@@ -201,8 +201,8 @@ class _Link(asyncio.Protocol):
         self._hello_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # uvloop's transports are none of asyncio's by class.
+        self._transport = cast(asyncio.Transport, transport)
         self._hello_timer = self._links.loop.call_later(_HELLO_TIMEOUT_S, self.abort)
 
     def data_received(self, data: bytes) -> None:

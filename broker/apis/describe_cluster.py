@@ -26,13 +26,13 @@ BROKERS, CONTROLLERS = 1, 2
 
 def register(handlers: Handlers, metadata: MetadataView) -> None:
     def handle(request: DescribeClusterRequest, context: RequestContext) -> DescribeClusterResponse:
-        return describe_cluster(metadata.image, request, context.listener_name)
+        return describe_cluster(metadata.image, request, context.listener_name, metadata.node_id)
 
     handlers.add_message(ApiKey.DESCRIBE_CLUSTER, handle, answer_error=error_response)
 
 
 def describe_cluster(
-    image: MetadataImage, request: DescribeClusterRequest, listener_name: str
+    image: MetadataImage, request: DescribeClusterRequest, listener_name: str, own_id: int
 ) -> DescribeClusterResponse:
     """Raises KafkaError when the request asks for another kind of endpoint."""
     if request.endpoint_type == CONTROLLERS:
@@ -41,7 +41,7 @@ def describe_cluster(
     if request.endpoint_type != BROKERS:
         message = f"Unsupported endpoint type {request.endpoint_type}"
         raise KafkaError(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, message)
-    view = ClusterView(image, listener_name)
+    view = ClusterView(image, listener_name, own_id)
     operations = (
         CLUSTER_AUTHORIZED_OPERATIONS if request.include_cluster_authorized_operations else OPERATIONS_NOT_ASKED_FOR
     )

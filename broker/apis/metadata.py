@@ -93,7 +93,9 @@ class MetadataHandler:
             creatable = _creatable_topics(message, image)
             if creatable:
                 return self._create_and_answer(request, message, creatable, self._create_topics)
-        frame = _encode(request, metadata_response(image, message, version, request.context.listener_name))
+        frame = _encode(
+            request, metadata_response(image, message, version, request.context.listener_name, self._metadata.node_id)
+        )
         self._remember(key, frame)
         request.respond(frame)
         return None
@@ -104,7 +106,11 @@ class MetadataHandler:
         await create_topics(names, request.context.peer_host)
         image = self._metadata.image
         listener_name = request.context.listener_name
-        request.respond(_encode(request, metadata_response(image, message, request.api_version, listener_name)))
+        request.respond(
+            _encode(
+                request, metadata_response(image, message, request.api_version, listener_name, self._metadata.node_id)
+            )
+        )
 
     def _remember(self, key: tuple[int, str, bytes], frame: bytes) -> None:
         self._cached_bytes += len(frame) + len(key[2])
@@ -120,10 +126,10 @@ class MetadataHandler:
 
 
 def metadata_response(
-    image: MetadataImage, request: MetadataRequest, version: int, listener_name: str
+    image: MetadataImage, request: MetadataRequest, version: int, listener_name: str, own_id: int = -1
 ) -> MetadataResponse:
-    """The answer to a request that came in `version` through that listener."""
-    view = ClusterView(image, listener_name)
+    """The answer of the broker `own_id` to a request that came in `version` through that listener."""
+    view = ClusterView(image, listener_name, own_id)
     operations = TOPIC_AUTHORIZED_OPERATIONS if request.include_topic_authorized_operations else None
     by_name = image.topics.by_name
     topics: list[MetadataResponseTopic] = []

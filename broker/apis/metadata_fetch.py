@@ -64,7 +64,12 @@ class MetadataFetchHandler:
         if topic.topic_id != METADATA_TOPIC_ID or asked.partition != 0:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
         answer = self._answer(asked, request.max_bytes)
-        has_news = answer.records or answer.snapshot_id.end_offset >= 0 or answer.diverging_epoch.end_offset >= 0
+        has_news = (
+            answer.error_code
+            or answer.records
+            or answer.snapshot_id.end_offset >= 0
+            or answer.diverging_epoch.end_offset >= 0
+        )
         if not has_news and await self._wait(request.max_wait.total_seconds()):
             answer = self._answer(asked, request.max_bytes)
         return FetchResponse(
@@ -118,6 +123,9 @@ class MetadataFetchHandler:
         return True
 
     def _answer(self, asked: FetchPartition, max_bytes: int) -> PartitionData:
+        if self._quorum_status().leader_id is None:
+            # Cut off from the others, this voter may be far behind: another one may know more.
+            return self._partition(error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
         log = self._controller.log
         offset = int(asked.fetch_offset)
         if offset < log.start_offset or (offset == log.start_offset and offset and asked.last_fetched_epoch < 0):
@@ -139,11 +147,12 @@ class MetadataFetchHandler:
         records: Records = _NOTHING,
         snapshot_id: SnapshotId | None = None,
         diverging_epoch: EpochEndOffset | None = None,
+        error: ErrorCode = ErrorCode.NONE,
     ) -> PartitionData:
         log = self._controller.log
         return PartitionData(
             partition_index=i32(0),
-            error_code=kio_error(ErrorCode.NONE),
+            error_code=kio_error(error),
             high_watermark=i64(log.end_offset),
             last_stable_offset=i64(log.end_offset),
             log_start_offset=i64(log.start_offset),

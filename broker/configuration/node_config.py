@@ -16,7 +16,7 @@ from ...quorum.configs.definition import ConfigValue, parse
 from ...quorum.configs.table import KAFKA_RELEASE, broker_configs, topic_configs
 from ...quorum.voters import Voter, parse_voters
 from .listener_config import ListenerConfig, check_distinct_ports, parse_listeners, parse_protocol_map
-from .own_keys import CLUSTER_SECRET, LOG_DIR_RESERVE_BYTES, OWN_KEYS
+from .own_keys import CLUSTER_ID, CLUSTER_SECRET, LOG_DIR_RESERVE_BYTES, OWN_KEYS
 
 # What a node without any property is: all roles, seen from this machine only, its data beside where it was started.
 # Kafka has no default for the first three, binds to every interface, and keeps data where other programs clear up.
@@ -53,6 +53,8 @@ class NodeConfig:
     voters: Mapping[int, Voter]
     # What nodes of one cluster prove to each other that they know. Empty: this node takes no other for one of its own.
     cluster_secret: bytes
+    # Of a new cluster; None when it is to be drawn, or asked of others.
+    cluster_id: str | None
     broker_rack: str | None
 
     # `listeners` without those of the controller, which are `controller_listeners`; see `advertise`.
@@ -140,6 +142,7 @@ def load(properties: Mapping[str, str]) -> NodeConfig:
         node_id=_node_id(values),
         process_roles=values.strings("process.roles"),
         voters=_voters(values),
+        cluster_id=values.text_or_none(CLUSTER_ID) or None,
         cluster_secret=(values.text_or_none(CLUSTER_SECRET) or "").encode(),
         broker_rack=values.text_or_none("broker.rack"),
         listeners=listeners,
@@ -353,14 +356,14 @@ def _check_roles(values: _Values, config: NodeConfig) -> None:
     is_named = values.is_set("controller.quorum.voters")
     if config.is_controller and config.node_id not in config.voters:
         raise ConfigError(f"Node {config.node_id} is a controller, but controller.quorum.voters names only {named}.")
-    if config.is_controller and len(config.voters) > 1:
-        raise ConfigError(f"controller.quorum.voters names {named}, but the quorum of this version has one voter.")
+    if config.is_controller and len(config.voters) > 1 and not config.controller_listeners:
+        raise ConfigError("listeners must name one of controller.listener.names: other voters reach this one there.")
     if not config.is_controller and (not is_named or config.node_id in config.voters):
         raise ConfigError(
             f"Node {config.node_id} is no controller, so controller.quorum.voters must name others that are."
         )
-    if not config.is_controller and not config.cluster_secret:
-        raise ConfigError("cluster.secret must be set: a broker proves with it to its controllers that it is of them.")
+    if not config.cluster_secret and (not config.is_controller or len(config.voters) > 1):
+        raise ConfigError("cluster.secret must be set: nodes prove with it to each other that they are of one cluster.")
     if not config.is_broker and not config.controller_listeners:
         raise ConfigError("listeners must name one of controller.listener.names: a controller is reached there.")
     servers = values.strings("controller.quorum.bootstrap.servers")

@@ -1,5 +1,7 @@
 """The few configuration keys that Apache Kafka does not have. They are told at start only, and described nowhere else.
 
+cluster.id              the id of a new cluster. Several controllers that start with empty disks must all be told the
+                        same, as Apache Kafka's are when their disks are formatted; a controller alone draws one.
 cluster.secret          what nodes of one cluster prove to each other that they know (`quorum/peer_proof.py`). A node
                         that has none takes no other for one of its cluster.
 log.dir.reserve.bytes   of the disk of each log directory this much is kept free of records, so that what must go on
@@ -20,7 +22,12 @@ class OwnKey(NamedTuple):
 
 
 LOG_DIR_RESERVE_BYTES: Final = "log.dir.reserve.bytes"
+CLUSTER_ID: Final = "cluster.id"
 CLUSTER_SECRET: Final = "cluster.secret"
 OWN_KEYS: Final[Mapping[str, OwnKey]] = MappingProxyType(
-    {CLUSTER_SECRET: OwnKey("", ConfigType.PASSWORD), LOG_DIR_RESERVE_BYTES: OwnKey("-1", ConfigType.LONG)}
+    {
+        CLUSTER_ID: OwnKey("", ConfigType.STRING),
+        CLUSTER_SECRET: OwnKey("", ConfigType.PASSWORD),
+        LOG_DIR_RESERVE_BYTES: OwnKey("-1", ConfigType.LONG),
+    }
 )

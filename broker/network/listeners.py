@@ -11,6 +11,7 @@ from functools import partial
 from ...protocol.errors import ConfigError
 from ..configuration.listener_config import ListenerConfig
 from .connection import Connection, ConnectionHost
+from .first_bytes import FirstBytes, OtherProtocol
 
 logger = logging.getLogger(__name__)
 
@@ -34,8 +35,10 @@ class NetworkStatistics:
 class Listeners:
     """Binds first, accepts later, so that a node can tell its ports before it is ready for clients."""
 
-    def __init__(self, host: ConnectionHost) -> None:
+    def __init__(self, host: ConnectionHost, other: OtherProtocol | None = None) -> None:
+        """`other` shares the ports."""
         self._host = host
+        self._other = other
         self._servers: dict[str, asyncio.Server] = {}
 
     async def bind(self, configs: Sequence[ListenerConfig], *, backlog: int) -> Mapping[str, int]:
@@ -47,7 +50,7 @@ class Listeners:
         for config in configs:
             try:
                 server = await self._host.loop.create_server(
-                    partial(Connection, self._host, config.name),
+                    partial(self._protocol, config.name),
                     config.host or None,
                     config.port,
                     backlog=backlog,
@@ -58,6 +61,10 @@ class Listeners:
             self._servers[config.name] = server
             ports[config.name] = server.sockets[0].getsockname()[1]
         return ports
+
+    def _protocol(self, listener_name: str) -> asyncio.BaseProtocol:
+        make = partial(Connection, self._host, listener_name)
+        return make() if self._other is None else FirstBytes(self._other, make)
 
     async def start(self) -> None:
         """From now on connections are accepted."""

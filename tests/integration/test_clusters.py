@@ -1,4 +1,4 @@
-"""Clusters of several node processes, one of them the controller."""
+"""Clusters of three node processes, each of them a controller and a broker."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -88,15 +88,47 @@ def test_a_node_that_is_silent_for_a_session_leads_nothing_until_it_speaks_again
     until(lambda: sorted(leaders(first, "flights")) == [1, 2, 3])
 
 
-def test_brokers_serve_while_the_controller_is_away(cluster: LocalCluster) -> None:
+def test_metadata_changes_while_any_one_node_is_away(cluster: LocalCluster) -> None:
+    for node_id in cluster.nodes:
+        cluster.kill_node(node_id)
+        remaining = ",".join(node.address for node in cluster.nodes.values() if node.id != node_id)
+        admin = AdminClient({"bootstrap.servers": remaining})
+        admin.create_topics([NewTopic(f"without-{node_id}", 1, 1)])[f"without-{node_id}"].result(DEADLINE_S)
+        cluster.start_node(node_id)
+    for node in cluster.nodes.values():
+        for node_id in cluster.nodes:
+            until(lambda node=node, node_id=node_id: leaders(node.address, f"without-{node_id}") != [-1])  # type: ignore[misc]
+
+
+def test_brokers_serve_while_there_is_no_quorum_and_it_comes_back(cluster: LocalCluster) -> None:
     create(cluster, "flights", 3)
-    place = leaders(cluster.nodes[2].address, "flights").index(2)
+    address = cluster.nodes[2].address
+    place = leaders(address, "flights").index(2)
     cluster.kill_node(1)
-    producer = Producer({"bootstrap.servers": cluster.nodes[2].address, "acks": "all"})
+    cluster.kill_node(3)
+    producer = Producer({"bootstrap.servers": address, "acks": "all"})
     producer.produce("flights", b"7", partition=place)
     assert producer.flush(DEADLINE_S) == 0
     cluster.start_node(1)
+    cluster.start_node(3)
     cluster.wait_ready()
+    create(cluster, "weather", 3)
+
+
+def test_all_nodes_killed_at_once_come_back_with_everything(cluster: LocalCluster) -> None:
+    create(cluster, "flights", 3)
+    produce(cluster.bootstrap, "flights", 3, 300)
+    cluster.kill()
+    cluster.start()
+    assert read(cluster.bootstrap, "flights", 3, 300) == list(range(300))
+
+
+def test_a_cluster_that_stops_and_starts_has_everything(cluster: LocalCluster) -> None:
+    create(cluster, "flights", 3)
+    produce(cluster.bootstrap, "flights", 3, 300)
+    cluster.stop()
+    cluster.start()
+    assert read(cluster.bootstrap, "flights", 3, 300) == list(range(300))
 
 
 def test_more_replicas_than_can_be_kept_are_refused(cluster: LocalCluster) -> None:

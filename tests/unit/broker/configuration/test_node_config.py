@@ -69,7 +69,7 @@ def test_a_listener_that_others_can_reach_is_warned_of(listeners: str, is_wide: 
         ),
         (
             {"process.roles": "broker", "controller.quorum.voters": "2@a:1"},
-            "cluster.secret must be set: a broker proves with it to its controllers that it is of them.",
+            "cluster.secret must be set: nodes prove with it to each other that they are of one cluster.",
         ),
         (
             {"process.roles": "controller"},
@@ -81,7 +81,7 @@ def test_a_listener_that_others_can_reach_is_warned_of(listeners: str, is_wide: 
         ),
         (
             {"controller.quorum.voters": "1@a:1,2@b:1"},
-            "controller.quorum.voters names 1@a:1, 2@b:1, but the quorum of this version has one voter.",
+            "listeners must name one of controller.listener.names: other voters reach this one there.",
         ),
         (
             {"controller.quorum.voters": "2@a:1"},

@@ -1,0 +1,51 @@
+"""Connections of two protocols on one listener, told apart by how they begin."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol, cast
+
+
+class OtherProtocol(Protocol):
+    """What is not Kafka's."""
+
+    def starts_link(self, first_bytes: bytes) -> bool | None:
+        """Whether a connection that begins so is its; None while more bytes are needed to say."""
+
+    def accept(self, transport: asyncio.Transport, first_bytes: bytes) -> None:
+        """Take the connection over, with what has come."""
+
+
+class FirstBytes(asyncio.Protocol):
+    """Holds a new connection until it is known whose it is."""
+
+    def __init__(self, other: OtherProtocol, make_connection: Callable[[], asyncio.BufferedProtocol]) -> None:
+        self._other = other
+        self._make_connection = make_connection
+        self._held = b""
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        assert self._transport is not None
+        self._held += data
+        match self._other.starts_link(self._held):
+            case True:
+                self._other.accept(self._transport, self._held)
+            case False:
+                self._hand_over(self._transport)
+
+    def _hand_over(self, transport: asyncio.Transport) -> None:
+        connection = self._make_connection()
+        transport.set_protocol(connection)
+        connection.connection_made(transport)
+        rest = memoryview(self._held)
+        while rest and not transport.is_closing():
+            buffer = memoryview(cast(bytearray, connection.get_buffer(len(rest))))
+            size = min(len(buffer), len(rest))
+            buffer[:size] = rest[:size]
+            connection.buffer_updated(size)
+            rest = rest[size:]
