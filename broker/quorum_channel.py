@@ -31,6 +31,8 @@ ResponseT = TypeVar("ResponseT")
 CONNECT_TIMEOUT_MS: Final = 2_000
 # Between two voters that both said that they are not the controller.
 RETRY_MS: Final = 50
+# How soon a waiting request notices that another voter leads.
+LEADER_CHECK_S: Final = 0.1
 _NOT_THERE: Final = frozenset({int(ErrorCode.NOT_CONTROLLER), int(ErrorCode.NOT_LEADER_OR_FOLLOWER)})
 
 
@@ -86,7 +88,7 @@ class QuorumChannel:
                 while True:
                     try:
                         connection = await self._connect()
-                        response = await connection.call(message, timeout_ms=self._timeout_ms)
+                        response = await self._answer(connection, message)
                         if not _says(response, _NOT_THERE):
                             if is_taken_in:
                                 await self._wait_taken_in(connection)
@@ -98,6 +100,21 @@ class QuorumChannel:
                     await asyncio.sleep(RETRY_MS / 1000)
         except TimeoutError:
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"The controller did not answer: {reason}.") from None
+
+    async def _answer(self, connection: Connection, message: Request) -> Response:
+        """The answer of the voter that is asked, given up for lost when another one leads meanwhile.
+
+        A process that stands still keeps its connections, and answers nothing.
+        """
+        call = asyncio.ensure_future(connection.call(message, timeout_ms=self._timeout_ms))
+        try:
+            while not call.done():
+                await asyncio.wait({call}, timeout=LEADER_CHECK_S)
+                if not call.done() and self._leader_id() not in (None, self._voter_id):
+                    raise ConnectionError(f"node {self._voter_id} is not the active controller any more")
+        finally:
+            call.cancel()
+        return await call
 
     async def close(self) -> None:
         await self._leave()

@@ -149,7 +149,6 @@ class Node:
                 loop=self._loop,
                 wall_clock_ms=self._wall_clock_ms,
                 random=self._random,
-                random_bytes=self._random_bytes,
                 on_failure=self._fail,
             )
         from .observer_link import ObserverLink

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -54,7 +55,6 @@ class VoterLink:
         loop: asyncio.AbstractEventLoop,
         wall_clock_ms: Callable[[], int],
         random: Random,
-        random_bytes: Callable[[int], bytes],
         on_failure: Callable[[str], None],
     ) -> None:
         """`folder` is that of the metadata log, `directory_id` of the directory that it is in."""
@@ -68,7 +68,6 @@ class VoterLink:
         self._loop = loop
         self._wall_clock_ms = wall_clock_ms
         self._random = random
-        self._random_bytes = random_bytes
         self._on_failure = on_failure
         self._voter: RaftVoter | None = None
         self._controller: Controller | None = None
@@ -156,20 +155,18 @@ class VoterLink:
         return len(self._config.voters) == 1
 
     def _stream_links(self, cluster_id: str) -> StreamLinks:
-        from ..quorum.link_hello import LinkIdentity
         from ..quorum.stream_links import StreamLinks
 
         config = self._config
-        identity = LinkIdentity(
-            cluster_id=cluster_id,
-            node_id=config.node_id,
-            directory_id=self._directory_id(),
-            secret=config.cluster_secret,
-        )
         addresses = {
             voter.id: (voter.host, voter.port) for voter in config.voters.values() if voter.id != config.node_id
         }
-        return StreamLinks(identity, addresses, loop=self._loop, random_bytes=self._random_bytes)
+        return StreamLinks(
+            addresses,
+            hello=lambda: replace(self._hello(), cluster_id=cluster_id),
+            secret=config.cluster_secret,
+            loop=self._loop,
+        )
 
     def channel(self, timeout_ms: int) -> ControllerChannel:
         if self._is_alone:

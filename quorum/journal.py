@@ -5,13 +5,13 @@ one write and one sync; its payload is a CBOR array of what it adds, in order (`
 nothing of any consensus library. Segments begin when a snapshot is made and go when one covers them.
 
 Beside them lies `reserve`, a file that only takes room. When the disk is full it goes, and the write is tried again: a
-node goes on voting, and can be told to delete what fills the disk. It is made anew by the first write that finds room.
+node goes on leading, and can be told to delete what fills the disk. It is made anew by the first write that finds room.
 
 Synchronous: whoever writes runs it in the executor, one call at a time.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from ..protocol.errors import CorruptData
 from ..storage.disk_errors import is_no_room
@@ -36,9 +36,8 @@ logger = logging.getLogger(__name__)
 _SUFFIX = ".journal"
 _RESERVE = "reserve"
 
-# Metadata changes write some kilobytes a second at most: this lasts until someone has made room, and the largest group
-# of entries fits in.
-RESERVE_BYTES = 8 * 1024 * 1024
+# As much as one write may have, or thousands of ordinary ones.
+RESERVE_BYTES = 4 * 1024 * 1024
 
 
 class Journal:
@@ -47,11 +46,12 @@ class Journal:
     def __init__(self, files: Files, directory: str, *, reserve_bytes: int = RESERVE_BYTES) -> None:
         self._files = files
         self._directory = directory
+        self._reserve = f"{directory}/{_RESERVE}"
         self._reserve_bytes = reserve_bytes
+        self._lacks_reserve = False
         self._segments: list[int] = []
         self._file: File | None = None
         self._next_sequence = 0
-        self._lacks_reserve = False
         self.term = Term(0, None)
         self.is_member = False
         self.commit_end = 0
@@ -85,7 +85,6 @@ class Journal:
             raise ConsensusFailed(f"The metadata journal cannot be used: {error}.") from error
         self.term, self.is_member, self.commit_end = log.term, log.is_member, log.commit_end
         self.start_offset, self.end_offset, self.last_epoch = log.start_offset, log.end_offset, log.last_epoch
-        self._keep_reserve()
         return log
 
     def _recover_segment(self, name: str, path: str, log: "RecoveredLog", *, is_last: bool) -> None:
@@ -135,21 +134,28 @@ class Journal:
         After an error nothing may be written any more: what a failed sync left behind is unknown.
         """
         try:
-            return self._write(items)
+            try:
+                written = self._write(items)
+            except OSError as error:
+                if not is_no_room(error) or not self._files.exists(self._reserve):
+                    raise
+                logger.error("metadata journal uses its reserve: path=%s error=%s", self._reserve, error)
+                self._files.remove(self._reserve)
+                self._lacks_reserve = True
+                return self._write(items)
+            if self._lacks_reserve:
+                self.keep_reserve()
+            return written
         except OSError as error:
             raise ConsensusFailed(f"The metadata journal in {self._directory} cannot be written: {error}.") from error
 
     def _write(self, items: Sequence[JournalItem]) -> int:
         if self._file is None:
-            self._with_reserve(self._begin_segment)
-        file = self._file
-        assert file is not None
+            self._begin_segment()
+        assert self._file is not None
         frame = encode_frame(self._next_sequence, encode_items(items))
-        # A failed append left the file as it was, so it may be tried again.
-        self._with_reserve(lambda: file.append([frame]))
-        file.sync()
-        if self._lacks_reserve:
-            self._keep_reserve()
+        self._file.append([frame])
+        self._file.sync()
         self._next_sequence += 1
         for item in items:
             match item:
@@ -169,6 +175,22 @@ class Journal:
                 case CommitMark():
                     self.commit_end = item.end_offset
         return len(frame)
+
+    def keep_reserve(self) -> None:
+        """Make the reserve when it is not there and there is room for twice as much; else a later write does."""
+        files = self._files
+        if files.exists(self._reserve):
+            return
+        self._lacks_reserve = True
+        if files.free_bytes(self._directory) < 2 * self._reserve_bytes:
+            return
+        try:
+            files.allocate(self._reserve, self._reserve_bytes)
+        except OSError as error:
+            if not is_no_room(error):
+                raise
+        else:
+            self._lacks_reserve = False
 
     def roll(self) -> None:
         """Let the next entry begin a new segment, if there is room for one. Raises ConsensusFailed."""
@@ -191,7 +213,6 @@ class Journal:
                 self._files.sync_directory(self._directory)
                 del self._segments[0]
                 self.start_offset = max(self.start_offset, self._segments[0])
-            self._keep_reserve()
         except OSError as error:
             raise ConsensusFailed(f"The metadata journal in {self._directory} cannot be trimmed: {error}.") from error
 
@@ -218,40 +239,6 @@ class Journal:
         self._file = file
         self._segments.append(self.end_offset)
         self._next_sequence += 1
-
-    def _with_reserve(self, call: Callable[[], None]) -> None:
-        try:
-            call()
-        except OSError as error:
-            if not is_no_room(error) or not self._give_up_reserve():
-                raise
-            call()
-
-    def _keep_reserve(self) -> None:
-        """Make the reserve when it is not there and there is room for twice as much; else a later write does."""
-        path = f"{self._directory}/{_RESERVE}"
-        if self._files.exists(path):
-            self._lacks_reserve = False
-            return
-        self._lacks_reserve = True
-        if self._files.free_bytes(self._directory) < 2 * self._reserve_bytes:
-            return
-        try:
-            self._files.allocate(path, self._reserve_bytes)
-        except OSError as error:
-            if not is_no_room(error):
-                raise
-        else:
-            self._lacks_reserve = False
-
-    def _give_up_reserve(self) -> bool:
-        path = f"{self._directory}/{_RESERVE}"
-        if not self._files.exists(path):
-            return False
-        logger.error("metadata journal uses its reserve: path=%s", path)
-        self._files.remove(path)
-        self._lacks_reserve = True
-        return True
 
 
 class RecoveredLog:

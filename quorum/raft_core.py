@@ -17,7 +17,7 @@ from .barriers import BarrierResult, Barriers
 from .consensus import ConsensusFailed
 from .elections import Elections, RaftTiming
 from .journal_items import Entry, JournalItem, Term
-from .progress import PART_BYTES, Progress
+from .progress import Progress
 from .pysyncobj_engine import (
     AckIntent,
     Decisions,
@@ -36,7 +36,6 @@ from .raft_messages import (
     BarrierProbe,
     CensusReply,
     CensusRequest,
-    EntryBody,
     PreVote,
     PreVoteRequest,
     RaftMessage,
@@ -47,11 +46,11 @@ from .raft_messages import (
     Vote,
     VoteRequest,
 )
+from .replicator import Replicator
 from .snapshot_transfer import (
     FinishSnapshot,
     OutgoingSnapshot,
     SnapshotReceive,
-    SnapshotSend,
     SnapshotWork,
 )
 from .standing import Admissions, Census
@@ -115,14 +114,9 @@ class RaftCore:
         self._census_at_s = clock()
         self._admissions = Admissions()
         self._barriers = Barriers(len(voter_ids))
-        self._linked: frozenset[int] = frozenset()
-        self._progress: dict[int, Progress] = {}
-        self._snapshot_sends: dict[int, SnapshotSend] = {}
-        self._outgoing: OutgoingSnapshot | None = None
-        self._wants_snapshot = False
+        self._replicator = Replicator(log, self._peer_ids)
         self._snapshot_receive = SnapshotReceive()
         self._finished_snapshot: FinishSnapshot | None = None
-        self._peers_to_serve: set[int] = set()
         self._is_transfer = False
         self._step = Step()
         self._next_step_at_s = clock()
@@ -166,7 +160,7 @@ class RaftCore:
     @property
     def progress(self) -> dict[int, Progress]:
         """What the leader knows of each peer; empty elsewhere."""
-        return self._progress
+        return self._replicator.progress
 
     def next_step_at_s(self) -> float:
         """Return when a step is due although nothing came."""
@@ -184,11 +178,8 @@ class RaftCore:
 
     def set_link(self, peer_id: int, *, is_up: bool) -> None:
         """Learn that messages to a peer can get through, or cannot any more; what was on the way may be lost."""
-        self._linked = self._linked | {peer_id} if is_up else self._linked - {peer_id}
-        self._snapshot_sends.pop(peer_id, None)
-        if peer_id in self._progress:
-            self._progress[peer_id].on_link()
-        self._decisions.set_links(self._linked)
+        self._replicator.set_link(peer_id, is_up=is_up)
+        self._decisions.set_links(self._replicator.linked)
         if is_up and not self._log.is_member:
             self._census_at_s = self._clock()
 
@@ -206,8 +197,8 @@ class RaftCore:
             self._decisions.transfer_leadership(peer_id)
 
     def offer_snapshot(self, snapshot: OutgoingSnapshot) -> None:
-        self._outgoing = snapshot
-        self._wants_snapshot = False
+        """Give what `Step.wants_snapshot` asked for."""
+        self._replicator.offer_snapshot(snapshot)
 
     def on_snapshot_finished(self, finished: FinishSnapshot) -> None:
         """Learn that a snapshot which came from the leader is whole and durable."""
@@ -237,7 +228,7 @@ class RaftCore:
         self._serve_peers(now_s)
         self._probe_barriers()
         step.wants_entry = self.is_leader and self._admissions.wants_entry
-        step.wants_snapshot = self._wants_snapshot
+        step.wants_snapshot = self._replicator.wants_snapshot
         step.barriers = self._barriers.finished()
         step.leader_id, step.epoch = self.leader_id, self.term
         step.commit_end = self._decisions.commit_end
@@ -353,28 +344,14 @@ class RaftCore:
         self._observe_term(peer_id, message.term)
         if message.term != self.term or not self.is_leader:
             return
-        progress = self._progress[peer_id]
-        progress.last_ack_s = now_s
-        progress.is_member = message.is_member
-        next_offset = min(message.next_offset, self._log.end_offset)
-        if message.is_match:
-            progress.on_match(next_offset)
-            self._snapshot_sends.pop(peer_id, None)
-            if next_offset == self._log.end_offset:
-                progress.last_caught_up_s = now_s
-            elif progress.may_send_entries and progress.next_offset < self._log.end_offset:
-                self._peers_to_serve.add(peer_id)
-        else:
-            progress.on_mismatch(next_offset)
-            # Each heartbeat to one that is waiting for a snapshot is answered so; that answer needs no answer.
-            if self._log.epoch_at(next_offset - 1) is not None:
-                self._peers_to_serve.add(peer_id)
+        next_offset = self._replicator.on_ack(peer_id, message, now_s)
         if message.is_member:
             self._admissions.on_member(peer_id)
             self._decisions.on_ack(peer_id, next_offset=next_offset, is_match=message.is_match)
         else:
             self._admissions.on_ack(peer_id, message.return_id)
-            if self._admissions.ready(peer_id, match_end=progress.match_end, commit_end=self._decisions.commit_end):
+            match_end = self._replicator.progress[peer_id].match_end
+            if self._admissions.ready(peer_id, match_end=match_end, commit_end=self._decisions.commit_end):
                 self._send(peer_id, Admission(self.term, message.return_id))
 
     def _on_pre_vote_request(self, peer_id: int, message: PreVoteRequest, now_s: float) -> None:
@@ -426,55 +403,22 @@ class RaftCore:
             if sequence is not None:
                 self._step.early += [(peer_id, BarrierProbe(self.term, sequence)) for peer_id in self._peer_ids]
 
-    # What the leader sends.
-
     def _serve_peers(self, now_s: float) -> None:
-        peers, self._peers_to_serve = self._peers_to_serve, set()
         if not self.is_leader:
             return
+        served = self._replicator.serve(term=self.term, commit_end=self._decisions.commit_end, now_s=now_s)
+        self._step.early += served
         sequence = self._barriers.open_sequence
-        for peer_id in sorted(peers):
-            if peer_id in self._linked:
-                self._serve(peer_id, now_s)
-                if sequence is not None:
-                    # The probe may have been lost.
-                    self._step.early.append((peer_id, BarrierProbe(self.term, sequence)))
-
-    def _serve(self, peer_id: int, now_s: float) -> None:
-        progress = self._progress[peer_id]
-        previous_epoch = self._log.epoch_at(progress.next_offset - 1)
-        if previous_epoch is None:
-            self._serve_snapshot(peer_id, now_s)
-            return
-        entries: Sequence[Entry] = ()
-        if progress.next_offset < self._log.end_offset and progress.may_send_entries:
-            entries = self._log.entries(progress.next_offset, self._log.end_offset, max_bytes=PART_BYTES)
-        bodies = tuple(EntryBody(entry.epoch, entry.command) for entry in entries)
-        append = Append(self.term, progress.next_offset - 1, previous_epoch, self._decisions.commit_end, bodies)
-        self._step.early.append((peer_id, append))
-        if entries:
-            progress.on_sent(entries[-1].offset + 1)
-            if progress.next_offset < self._log.end_offset and progress.may_send_entries:
-                self._serve(peer_id, now_s)
-
-    def _serve_snapshot(self, peer_id: int, now_s: float) -> None:
-        # The receiver's log is too short for this heartbeat, and it says so: that keeps the two in touch.
-        heartbeat = Append(self.term, self._log.start_offset - 1, self._log.previous_epoch, 0, ())
-        self._step.early.append((peer_id, heartbeat))
-        send = self._snapshot_sends.get(peer_id)
-        if send is None:
-            if self._outgoing is None or self._outgoing.end_offset < self._log.start_offset:
-                self._wants_snapshot = True
-                return
-            send = self._snapshot_sends[peer_id] = SnapshotSend(self._outgoing)
-        self._step.early += [(peer_id, part) for part in send.parts(self.term, now_s)]
+        if sequence is not None:
+            # The probe may have been lost.
+            self._step.early += [
+                (peer_id, BarrierProbe(self.term, sequence)) for peer_id in sorted({to for to, _ in served})
+            ]
 
     def _on_snapshot_ack(self, peer_id: int, message: SnapshotAck, now_s: float) -> None:
         self._observe_term(peer_id, message.term)
-        send = self._snapshot_sends.get(peer_id)
-        if message.term == self.term and self.is_leader and send is not None:
-            send.on_ack(message, now_s)
-            self._peers_to_serve.add(peer_id)
+        if message.term == self.term and self.is_leader:
+            self._replicator.on_snapshot_ack(peer_id, message, now_s)
 
     # What a follower takes.
 
@@ -511,7 +455,7 @@ class RaftCore:
     def on_intent(self, peer_id: int, intent: Intent) -> None:
         match intent:
             case SendIntent():
-                self._peers_to_serve.add(peer_id)
+                self._replicator.note_due(peer_id)
             case AckIntent():
                 next_offset = intent.next_offset
                 if intent.is_match and self._step.installed is not None:
@@ -533,12 +477,10 @@ class RaftCore:
                 assert_never(intent)
 
     def on_role_change(self, *, is_leader: bool) -> None:
-        self._progress.clear()
-        self._snapshot_sends.clear()
-        self._outgoing = None
         self._admissions.clear()
         if is_leader:
-            self._progress = {peer_id: Progress(self._log.end_offset) for peer_id in self._peer_ids}
+            self._replicator.begin()
         else:
+            self._replicator.end()
             self._step.dropped_barriers = [*self._step.dropped_barriers, *self._barriers.drop()]
             self._elections.on_step_down(self._clock())

@@ -6,15 +6,12 @@ next one. Commits are told in slices between steps, so that catching up does not
 """
 
 import asyncio
-import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from uuid import UUID
 
-from ..protocol.errors import CorruptData
-from ..storage.disk_errors import is_no_room
 from ..storage.files import Files
 from .consensus import (
     MAX_COMMAND_BYTES,
@@ -27,43 +24,25 @@ from .consensus import (
     Snapshot,
 )
 from .elections import RaftTiming
+from .inbox import Inbox
 from .journal import RESERVE_BYTES
 from .peer_links import NoLinks, PeerLinks
+from .proposals import Proposal, Proposals, give_up, set_exception
 from .raft_core import Addressed, RaftCore, Step
 from .raft_log import RaftLog
-from .raft_messages import decode_message, encode_message
+from .raft_messages import encode_message
+from .snapshot_saver import SnapshotSaver
 from .snapshot_transfer import FinishSnapshot, OutgoingSnapshot
-from .snapshots import SnapshotWriter
 from .voter_disk import RecoveredState, VoterDisk, WriteResult
 from .voter_status import quorum_status
 
 if TYPE_CHECKING:
     from random import Random
 
-# One write holds up the ones behind it; this many bytes go to a disk in some tens of milliseconds.
-_MAX_WRITE_BYTES = 4 * 1024 * 1024
-
-# Snapshot chunks are gathered up to this size before a write of them goes to the executor.
-_SNAPSHOT_WRITE_BYTES = 256 * 1024
-
-# What may wait for a step: a sync that takes longer than this many bytes take to come is a broken disk.
-_MAX_INBOX_BYTES = 64 * 1024 * 1024
-
 # Replaying one entry takes some tens of microseconds.
 _COMMITS_PER_TURN = 32
 
-# No honest peer is so far ahead, and a leap to the last term there is would leave no term to elect anyone in.
-_MAX_TERM_LEAP = 1_000_000_000
-
 T = TypeVar("T")
-
-logger = logging.getLogger(__name__)
-
-
-class _Proposal(NamedTuple):
-    command: bytes
-    epoch: int
-    outcome: "asyncio.Future[CommitPosition] | None"
 
 
 class _DiskJob(NamedTuple):
@@ -103,10 +82,8 @@ class RaftVoter:
         self._core: RaftCore | None = None
         self._failure: ConsensusFailed | None = None
         self._is_stopping = False
-        self._inbox: list[Addressed] = []
-        self._inbox_bytes = 0
-        self._waiting: deque[_Proposal] = deque()
-        self._pending: dict[int, _Proposal] = {}
+        self._inbox = Inbox()
+        self._proposals = Proposals()
         self._barriers: deque[tuple[int, asyncio.Future[CommitPosition]]] = deque()
         self._disk_jobs: list[_DiskJob] = []
         self._is_stepping = False
@@ -116,9 +93,14 @@ class RaftVoter:
         self._tell_handle: asyncio.Handle | None = None
         self._told_end = 0
         self._commit_end = 0
-        self._trim_to = 0
         self._arrived: Snapshot | None = None
         self._is_loading_snapshot = False
+        self._saver = SnapshotSaver(
+            self._disk,
+            in_journal_s_turn=self._on_disk,
+            in_executor=self._in_executor,
+            is_stopping=lambda: self._is_stopping,
+        )
         self.node_id = node_id
         self.epoch = 0
         self.leader_id: int | None = None
@@ -126,7 +108,7 @@ class RaftVoter:
 
     @property
     def next_offset(self) -> int:
-        return 0 if self._log is None else self._log.end_offset + len(self._waiting)
+        return 0 if self._log is None else self._log.end_offset + self._proposals.waiting_count
 
     @property
     def is_member(self) -> bool:
@@ -161,7 +143,7 @@ class RaftVoter:
                 clock=self._loop.time,
             )
             self._links.start(self)
-            self._wake()
+            await self._on_disk(self._disk.journal.keep_reserve)
             if len(self._voter_ids) == 1:
                 while self.leader_id is None and self._failure is None:
                     await self._until_idle()
@@ -195,7 +177,7 @@ class RaftVoter:
         self._is_stopping = True
         if self._core is None:
             return
-        while (self._waiting or self._disk_jobs or self._is_stepping) and self._failure is None:
+        while (self._proposals.waiting_count or self._disk_jobs or self._is_stepping) and self._failure is None:
             self._wake()
             await self._until_idle()
         while self._told_end < self._commit_end and self._failure is None:
@@ -222,7 +204,7 @@ class RaftVoter:
         if self.leader_id != self.node_id or epoch != self.epoch or self._is_stopping:
             raise NotLeader(None if self._is_stopping else self.leader_id, self.epoch)
         outcome: asyncio.Future[CommitPosition] = self._loop.create_future()
-        self._waiting.append(_Proposal(command, epoch, outcome))
+        self._proposals.add(Proposal(command, epoch, outcome))
         self._wake()
         return outcome
 
@@ -244,42 +226,9 @@ class RaftVoter:
         assert end_offset <= self._told_end, "a snapshot holds committed entries only"
         self.bytes_since_snapshot = 0
         try:
-            # Entries from here on go to a new segment, so that the ones before can be removed.
-            await self._on_disk(self._disk.journal.roll)
-            writer = await self._in_executor(lambda: self._disk.begin_snapshot(end_offset=end_offset, epoch=epoch))
-            await self._write_chunks(writer, chunks)
-            if self._is_stopping:
-                return
-            await self._in_executor(writer.finish)
-            if not self._is_stopping:
-                # Peers that are a little behind get entries from memory; those go with the next snapshot.
-                self._trim_to = self._disk.journal.start_offset
-                await self._on_disk(lambda: self._disk.journal.trim_to(end_offset))
-                await self._in_executor(lambda: self._disk.snapshots.remove_below(end_offset))
-        except OSError as error:
-            if is_no_room(error):
-                # Nothing depends on it: the journal has it all, and the next one is tried when that has grown as much.
-                logger.error("metadata snapshot given up: end_offset=%d error=%s", end_offset, error)
-                await self._in_executor(self._disk.snapshots.remove_unfinished)
-            else:
-                self._fail(ConsensusFailed(f"The metadata snapshot at offset {end_offset} cannot be written: {error}."))
+            await self._saver.save(end_offset=end_offset, epoch=epoch, chunks=chunks)
         except ConsensusFailed as error:
             self._fail(error)
-
-    async def _write_chunks(self, writer: SnapshotWriter, chunks: Iterator[bytes]) -> None:
-        gathered: list[bytes] = []
-        size_bytes = 0
-        for chunk in chunks:
-            gathered.append(chunk)
-            size_bytes += len(chunk)
-            if size_bytes >= _SNAPSHOT_WRITE_BYTES:
-                await self._in_executor(partial(writer.append, gathered))
-                gathered, size_bytes = [], 0
-            else:
-                await asyncio.sleep(0)
-            if self._is_stopping:
-                return
-        await self._in_executor(partial(writer.append, gathered))
 
     def status(self) -> QuorumStatus:
         return quorum_status(
@@ -298,15 +247,10 @@ class RaftVoter:
     # What the links tell.
 
     def on_message(self, peer_id: int, data: bytes) -> None:
-        message = decode_message(data)
         assert self._core is not None
-        if message.term > self._core.term + _MAX_TERM_LEAP:
-            raise CorruptData(f"a message of term {message.term} while this node is in term {self._core.term}")
-        if self._inbox_bytes > _MAX_INBOX_BYTES:
-            raise CorruptData(f"more than {_MAX_INBOX_BYTES} bytes while the disk was busy")
-        self._inbox.append((peer_id, message))
-        self._inbox_bytes += len(data)
-        self._wake()
+        if self._failure is None:
+            self._inbox.add(peer_id, data, term=self._core.term)
+            self._wake()
 
     def on_link_up(self, peer_id: int, directory_id: UUID) -> None:
         assert self._core is not None
@@ -340,14 +284,16 @@ class RaftVoter:
         assert self._core is not None
         self._is_stepping = True
         proposals = self._take_proposals()
-        inbox, self._inbox, self._inbox_bytes = self._inbox, [], 0
         try:
-            step = self._core.step(inbox, [proposal.command for proposal in proposals])
+            step = self._core.step(self._inbox.take(), [proposal.command for proposal in proposals])
         except Exception as error:
-            _give_up(proposals, str(error))
+            give_up(proposals, str(error))
             self._fail(_as_failure(error))
             return
-        self._note_proposed(step, proposals)
+        if step.proposed is None:
+            give_up(proposals, "Leadership was lost before the proposal was made.")
+        else:
+            self._proposals.on_appended(step.proposed, proposals)
         self._send(step.early)
         jobs, self._disk_jobs = self._disk_jobs, []
         if step.items or step.snapshot_work or jobs:
@@ -357,26 +303,13 @@ class RaftVoter:
         else:
             self._finish_step(step, None)
 
-    def _take_proposals(self) -> list[_Proposal]:
-        taken: list[_Proposal] = []
-        size_bytes = 0
-        while self._waiting:
-            size_bytes += len(self._waiting[0].command)
-            if taken and size_bytes > _MAX_WRITE_BYTES:
-                break
-            taken.append(self._waiting.popleft())
+    def _take_proposals(self) -> list[Proposal]:
         assert self._core is not None
+        taken = self._proposals.take_group()
         if taken and (not self._core.is_leader or self._core.term != taken[0].epoch):
-            _give_up(taken, "Leadership was lost before the proposal was made.")
+            give_up(taken, "Leadership was lost before the proposal was made.")
             taken.clear()
         return taken
-
-    def _note_proposed(self, step: Step, proposals: Sequence[_Proposal]) -> None:
-        if step.proposed is None:
-            _give_up(proposals, "Leadership was lost before the proposal was made.")
-            return
-        for entry, proposal in zip(step.proposed, proposals, strict=True):
-            self._pending[entry.offset] = proposal
 
     def _after_disk(self, step: Step, jobs: "Sequence[_DiskJob]", future: "asyncio.Future[WriteResult]") -> None:
         try:
@@ -384,7 +317,7 @@ class RaftVoter:
         except (Exception, asyncio.CancelledError) as error:
             failure = _as_failure(error)
             for job in jobs:
-                _set_exception(job.done, failure)
+                set_exception(job.done, failure)
             self._fail(failure)
             return
         for job in jobs:
@@ -401,7 +334,7 @@ class RaftVoter:
             return
         self._become_idle()
         assert self._core is not None
-        if self._inbox or self._waiting or self._disk_jobs or arrived is not None:
+        if not self._inbox.is_empty or self._proposals.waiting_count or self._disk_jobs or arrived is not None:
             self._wake()
         elif self._wake_handle is None:
             self._timer = self._loop.call_at(self._core.next_step_at_s(), self._on_timer)
@@ -411,7 +344,7 @@ class RaftVoter:
         self._send(step.messages)
         self._note_leadership(step)
         for token in step.dropped_barriers:
-            _set_exception(_as_future(token), OutcomeUnknown("Leadership was lost."))
+            set_exception(_as_future(token), OutcomeUnknown("Leadership was lost."))
         if step.installed is not None:
             self._on_installed(step.installed)
         if arrived is not None:
@@ -419,10 +352,10 @@ class RaftVoter:
             self._core.on_snapshot_finished(FinishSnapshot(arrived.end_offset, arrived.epoch))
         self._commit_end = max(self._commit_end, step.commit_end)
         self._barriers += [(end_offset, _as_future(token)) for token, end_offset in step.barriers]
-        self._core.trim_to(min(self._trim_to, self._told_end))
-        if step.wants_entry and all(proposal.outcome is not None for proposal in self._waiting):
+        self._core.trim_to(min(self._saver.memory_start, self._told_end))
+        if step.wants_entry and not self._proposals.has_own:
             # Behind those that wait, whose offsets may have been foretold.
-            self._waiting.append(_Proposal(b"", self.epoch, None))
+            self._proposals.add(Proposal(b"", self.epoch, None))
         if step.wants_snapshot and not self._is_loading_snapshot:
             self._load_snapshot()
         self._tell_commits()
@@ -454,7 +387,7 @@ class RaftVoter:
         was_leader = self.leader_id == self.node_id
         self.leader_id, self.epoch = step.leader_id, step.epoch
         if was_leader:
-            self._give_up_pending("Leadership was lost.")
+            self._proposals.give_up_appended("Leadership was lost.")
         assert self._listener is not None
         self._listener.on_leadership(self.leader_id, self.epoch)
 
@@ -466,7 +399,7 @@ class RaftVoter:
         self._listener.on_snapshot(snapshot)
         self._told_end = snapshot.end_offset
         self.bytes_since_snapshot = 0
-        self._give_up_pending("The entry was replaced by a snapshot.")
+        self._proposals.give_up_appended("The entry was replaced by a snapshot.")
 
     def _load_snapshot(self) -> None:
         """Read the newest snapshot for a peer."""
@@ -518,22 +451,14 @@ class RaftVoter:
         except Exception as error:
             # What was committed cannot be taken in: this software does not understand its own log.
             raise ConsensusFailed(f"The metadata entry at offset {entry.offset} cannot be applied: {error}") from error
-        proposal = self._pending.pop(entry.offset, None)
-        if proposal is not None and proposal.outcome is not None and not proposal.outcome.done():
-            proposal.outcome.set_result(CommitPosition(entry.offset, entry.epoch))
+        self._proposals.on_commit(entry)
 
     # The end.
 
-    def _give_up_pending(self, reason: str) -> None:
-        _give_up(self._pending.values(), reason)
-        self._pending.clear()
-
     def _give_up_all(self, reason: str) -> None:
-        self._give_up_pending(reason)
-        _give_up(self._waiting, reason)
-        self._waiting.clear()
+        self._proposals.give_up_all(reason)
         for _, done in self._barriers:
-            _set_exception(done, OutcomeUnknown(reason))
+            set_exception(done, OutcomeUnknown(reason))
         self._barriers.clear()
 
     def _fail(self, failure: ConsensusFailed) -> None:
@@ -542,7 +467,7 @@ class RaftVoter:
             self.leader_id = None
             self._give_up_all(str(failure))
             for job in self._disk_jobs:
-                _set_exception(job.done, failure)
+                set_exception(job.done, failure)
             self._disk_jobs.clear()
             assert self._listener is not None
             self._listener.on_failure(failure)
@@ -559,17 +484,6 @@ class RaftVoter:
 
     async def _in_executor(self, call: Callable[[], T]) -> T:
         return await self._loop.run_in_executor(None, call)
-
-
-def _give_up(proposals: Iterable[_Proposal], reason: str) -> None:
-    for proposal in proposals:
-        if proposal.outcome is not None:
-            _set_exception(proposal.outcome, OutcomeUnknown(reason))
-
-
-def _set_exception(future: "asyncio.Future[T]", error: Exception) -> None:
-    if not future.done():
-        future.set_exception(error)
 
 
 def _as_future(token: object) -> "asyncio.Future[CommitPosition]":

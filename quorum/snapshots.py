@@ -62,6 +62,12 @@ class Snapshots:
             if name.endswith((_PART, _INCOMING)):
                 self._files.remove(f"{self._directory}/{name}")
 
+    def give_up(self, end_offset: int, epoch: int) -> None:
+        """Remove what a `SnapshotWriter` of this voter's own state has written."""
+        path = self.path(end_offset, epoch) + _PART
+        if self._files.exists(path):
+            self._files.remove(path)
+
     def latest(self) -> Snapshot | None:
         """Return the newest snapshot, checked as a whole. Raises ConsensusFailed when it is damaged.
 

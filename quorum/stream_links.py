@@ -9,8 +9,8 @@ first bytes of a connection and gives those that `starts_link` to `accept`.
 | dialing          | refused, timed out or turned away: after a pause                                   | dialing |
 | up               | closed, reset, silent or too slow                                                  | dialing |
 
-When the other side closed an `up` link, it is dialed again at once and a moment later; if all of these are refused by
-the machine, its process is gone, and the listener is told so.
+When the other side closed an `up` link, it is dialed again at once and a moment later; if the machine refuses these,
+its process is gone, and the listener is told so.
 """
 
 import asyncio
@@ -21,21 +21,25 @@ from typing import Final, cast
 
 from ..protocol.errors import CorruptData
 from .link_frames import MAX_FRAME_BYTES, FrameReader, encode_frame
-from .link_hello import PREFACE, DialerHello, LinkIdentity, LinkRefused, ListenerHello, PeerIdentity
+from .link_hello import PREFACE, DialerHello, ListenerHello
 from .peer_links import LinkListener
+from .peer_proof import PeerHello, PeerRefused
 
 logger = logging.getLogger(__name__)
 
 # A peer that takes nothing for so long is cut off, and gets what it missed from the log later.
 MAX_BUFFERED_BYTES: Final = 64 * 1024 * 1024
 
-_NONCE_BYTES: Final = 16
 _DIAL_TIMEOUT_S: Final = 3.0
 _HELLO_TIMEOUT_S: Final = 5.0
 _REDIAL_S: Final = 0.1
-_REFUSED_REDIAL_S: Final = 1.0
-# When a peer closed its link, it is looked for at these times.
-_LOSS_REDIALS_S: Final = (0.0, 0.02)
+# A peer that closes a greeting is starting, perhaps, or does not want us: pauses double.
+_FIRST_PAUSE_S: Final = 0.05
+_LONGEST_PAUSE_S: Final = 1.0
+# When a peer closed its link, it is looked for at once and after each of these, until it was refused twice in a row: a
+# process that is ending may still accept for a moment.
+_LOSS_REDIALS_S: Final = (0.0, 0.02, 0.04)
+_REFUSALS_OF_THE_GONE: Final = 2
 
 
 class StreamLinks:
@@ -43,23 +47,23 @@ class StreamLinks:
 
     def __init__(
         self,
-        identity: LinkIdentity,
         addresses: Mapping[int, tuple[str, int]],
         *,
+        hello: Callable[[], PeerHello],
+        secret: bytes,
         loop: asyncio.AbstractEventLoop,
-        random_bytes: Callable[[int], bytes],
         ssl_context: ssl.SSLContext | None = None,
         proxied_ids: frozenset[int] = frozenset(),
     ) -> None:
-        """`addresses` are those of the other voters. `random_bytes` must be fit for secrets.
+        """`addresses` are those of the other voters; `hello` says who this one is, with a nonce that is new each time.
 
         With `ssl_context` peers are dialed by TLS; the proof of the secret is asked for all the same. Peers in
         `proxied_ids` are reached through a proxy, which refuses for the living too: of those no refusal means anything.
         """
-        self._identity = identity
         self._addresses = dict(addresses)
+        self._hello = hello
+        self._secret = secret
         self._loop = loop
-        self._random_bytes = random_bytes
         self._ssl_context = ssl_context
         self._proxied_ids = proxied_ids
         self._listener: LinkListener | None = None
@@ -99,55 +103,64 @@ class StreamLinks:
         if self._listener is None:
             transport.abort()
             return
-        link = _Incoming(self, ListenerHello(self._identity, frozenset(self._addresses), self._nonce()))
+        link = _Incoming(self, ListenerHello(self._hello(), self._secret, frozenset(self._addresses)))
         self._greeting.add(link)
         transport.set_protocol(link)
         link.connection_made(transport)
         link.data_received(first_bytes[len(PREFACE) :])
 
     async def _keep_dialing(self, peer_id: int) -> None:
+        pause_s = _FIRST_PAUSE_S
         while True:
             link = await self._dial(peer_id)
-            if not isinstance(link, _Outgoing):
+            if link is None:
                 await asyncio.sleep(_REDIAL_S)
                 continue
             was_up, closed_by_peer = await link.closed
             if not was_up:
-                await asyncio.sleep(_REFUSED_REDIAL_S)
-            elif closed_by_peer and peer_id not in self._proxied_ids and await self._is_gone(peer_id):
+                await asyncio.sleep(pause_s)
+                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+                continue
+            pause_s = _FIRST_PAUSE_S
+            if closed_by_peer and peer_id not in self._proxied_ids and await self._is_gone(peer_id):
                 assert self._listener is not None
                 self._listener.on_peer_gone(peer_id)
 
     async def _is_gone(self, peer_id: int) -> bool:
+        host, port = self._addresses[peer_id]
+        refusals = 0
         for delay_s in _LOSS_REDIALS_S:
             await asyncio.sleep(delay_s)
-            host, port = self._addresses[peer_id]
             try:
                 async with asyncio.timeout(_DIAL_TIMEOUT_S):
                     transport, _ = await self._loop.create_connection(asyncio.Protocol, host, port)
             except ConnectionRefusedError:
-                continue
+                refusals += 1
+                if refusals == _REFUSALS_OF_THE_GONE:
+                    return True
+            except (ConnectionResetError, BrokenPipeError):
+                refusals = 0
             except (OSError, TimeoutError):
                 return False
-            transport.abort()
-            return False
-        return True
+            else:
+                transport.abort()
+                refusals = 0
+        return False
 
     async def _dial(self, peer_id: int) -> "_Outgoing | None":
         host, port = self._addresses[peer_id]
-        hello = DialerHello(self._identity, peer_id, self._nonce())
+        hello = DialerHello(self._hello(), self._secret, peer_id)
         try:
             async with asyncio.timeout(_DIAL_TIMEOUT_S):
                 _, link = await self._loop.create_connection(
                     lambda: _Outgoing(self, peer_id, hello), host, port, ssl=self._ssl_context
                 )
         except (OSError, TimeoutError) as error:
-            self.note_refusal(("dial", peer_id), f"node {peer_id} at {host}:{port} cannot be reached: {error}")
+            if ("dial", peer_id) not in self._last_refusals:
+                self._last_refusals["dial", peer_id] = str(error)
+                logger.info("quorum: node %d at %s:%d cannot be reached: %s", peer_id, host, port, error)
             return None
         return link
-
-    def _nonce(self) -> bytes:
-        return self._random_bytes(_NONCE_BYTES)
 
     # What the links tell.
 
@@ -155,7 +168,7 @@ class StreamLinks:
     def loop(self) -> asyncio.AbstractEventLoop:
         return self._loop
 
-    def on_outgoing_up(self, link: "_Outgoing", peer: PeerIdentity) -> None:
+    def on_outgoing_up(self, link: "_Outgoing", peer: PeerHello) -> None:
         self._outgoing[peer.node_id] = link
         self._last_refusals.pop(("dial", peer.node_id), None)
         if self._listener is not None:
@@ -167,7 +180,7 @@ class StreamLinks:
             if self._listener is not None:
                 self._listener.on_link_down(peer_id)
 
-    def on_incoming_up(self, link: "_Incoming", peer: PeerIdentity) -> None:
+    def on_incoming_up(self, link: "_Incoming", peer: PeerHello) -> None:
         self._greeting.discard(link)
         older = self._incoming.get(peer.node_id)
         if older is not None:
@@ -212,7 +225,7 @@ class _Link(asyncio.Protocol):
                 self.on_frame(frame)
                 if self._transport is None:
                     return
-        except (CorruptData, LinkRefused) as error:
+        except (CorruptData, PeerRefused) as error:
             self._links.note_refusal(self.about(), f"the link of {self.about()} is closed: {error}")
             self.abort()
 

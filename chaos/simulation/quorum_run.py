@@ -76,7 +76,7 @@ class _Simulation:
             (0.014, self._cut),
             (0.004, self._partition),
             (0.010, self._isolate_leader),
-            (0.030, self._heal),
+            (0.018, self._heal),
             (0.010, self._break_link),
             (0.010, self._pause),
             (0.040, self._resume),
@@ -131,6 +131,9 @@ class _Simulation:
         self._loop.run_until_complete(stopped)
 
     def _load(self) -> None:
+        if sum(voter.is_leader for voter in self._voters.values()) > 1:
+            # One of them has been replaced and does not know it yet: what does it answer?
+            self._read()
         if self._random.random() < 0.5:
             for voter in self._voters.values():
                 if voter.is_leader and voter.node_id not in self._paused:

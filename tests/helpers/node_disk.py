@@ -5,8 +5,7 @@ from contextlib import contextmanager
 from random import Random
 from uuid import UUID
 
-from virtual_loop import VirtualLoop
-
+from penstock.chaos.simulation.virtual_loop import VirtualLoop
 from penstock.protocol.records import Record, write_batch
 from penstock.storage.config import LogConfig
 from penstock.storage.log import Log

@@ -14,12 +14,13 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
+from typing import cast
 from uuid import UUID
 
 import cbor2
 
 from penstock.quorum.consensus import ConsensusFailed, NotLeader, OutcomeUnknown, Snapshot
-from penstock.quorum.link_hello import LinkIdentity
+from penstock.quorum.peer_proof import NONCE_BYTES, PeerHello
 from penstock.quorum.raft_voter import RaftVoter
 from penstock.quorum.stream_links import StreamLinks
 from penstock.storage.files import DiskFiles
@@ -40,8 +41,7 @@ class FirstBytes(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
         assert self._transport is not None
@@ -71,9 +71,13 @@ class Node:
         if not identity_file.exists():
             identity_file.write_text(secrets.token_hex(16))
         directory_id = UUID(identity_file.read_text())
-        identity = LinkIdentity(cluster_id=CLUSTER_ID, node_id=node_id, directory_id=directory_id, secret=SECRET)
+
+        def hello() -> PeerHello:
+            nonce = secrets.token_bytes(NONCE_BYTES)
+            return PeerHello(node_id=node_id, directory_id=directory_id, cluster_id=CLUSTER_ID, nonce=nonce)
+
         addresses = {peer_id: ("127.0.0.1", port) for peer_id, port in enumerate(ports, start=1) if peer_id != node_id}
-        self.links = StreamLinks(identity, addresses, loop=self.loop, random_bytes=secrets.token_bytes)
+        self.links = StreamLinks(addresses, hello=hello, secret=SECRET, loop=self.loop)
         self.voter = RaftVoter(
             DiskFiles(),
             str(disk / "metadata"),

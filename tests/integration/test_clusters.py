@@ -79,13 +79,18 @@ def test_a_killed_node_comes_back_and_nothing_acknowledged_is_lost(cluster: Loca
     assert read(cluster.bootstrap, "flights", 3, 300) == list(range(300))
 
 
-def test_a_node_that_is_silent_for_a_session_leads_nothing_until_it_speaks_again(cluster: LocalCluster) -> None:
+@pytest.mark.parametrize("node_id", [1, 2, 3])
+def test_a_node_that_is_silent_for_a_session_leads_nothing_until_it_speaks_again(
+    cluster: LocalCluster, node_id: int
+) -> None:
+    """One of them is the active controller."""
     create(cluster, "flights", 3)
-    first = cluster.nodes[1].address
-    cluster.pause_node(2)
-    until(lambda: sorted(leaders(first, "flights")) == [-1, 1, 3])
-    cluster.resume_node(2)
-    until(lambda: sorted(leaders(first, "flights")) == [1, 2, 3])
+    others = sorted(cluster.nodes.keys() - {node_id})
+    asked = cluster.nodes[others[0]].address
+    cluster.pause_node(node_id)
+    until(lambda: sorted(leaders(asked, "flights")) == [-1, *others])
+    cluster.resume_node(node_id)
+    until(lambda: sorted(leaders(asked, "flights")) == [1, 2, 3])
 
 
 def test_metadata_changes_while_any_one_node_is_away(cluster: LocalCluster) -> None:

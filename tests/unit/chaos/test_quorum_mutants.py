@@ -26,12 +26,12 @@ DIRECTED = {
 
 # Those that random runs find within some tens of seeds, with one that does.
 SEEDS = {
-    "truncate-always": 26,
-    "send-before-sync": 27,
-    "vote-not-on-disk": 6,
-    "local-reads": 2,
-    "snapshot-without-log-match": 7,
-    "new-disk-votes": 3,
+    "truncate-always": 4,
+    "send-before-sync": 26,
+    "vote-not-on-disk": 14,
+    "local-reads": 44,
+    "snapshot-without-log-match": 3,
+    "new-disk-votes": 0,
 }
 
 
@@ -55,7 +55,7 @@ def test_the_test_that_is_about_a_bug_catches_it(name: str) -> None:
 @pytest.mark.parametrize("name", SEEDS)
 def test_random_runs_catch_a_bug(name: str) -> None:
     with mutant_named(name).applied():
-        for seed in range(SEEDS[name], SEEDS[name] + 40):
+        for seed in range(SEEDS[name], SEEDS[name] + 60):
             run = run_quorum(seed, faults_s=12)
             if run.violations or not run.is_live:
                 return

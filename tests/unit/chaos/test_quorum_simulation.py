@@ -60,4 +60,4 @@ def test_a_seed_gives_the_same_run_in_every_process() -> None:
         for garbage, hash_seed in (("1", "0"), ("100000", "1"), ("777", "2"))
     }
     assert len(traces) == 1
-    assert traces.pop().count(b"message") > 500
+    assert traces.pop().count(b"message") > 200

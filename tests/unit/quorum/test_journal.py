@@ -16,10 +16,11 @@ from penstock.storage.memory_files import MemoryFiles
 from penstock.storage.memory_nodes import Operation
 
 FOLDER = "/quorum"
+RESERVE = 4096
 
 
 def opened(files: MemoryFiles) -> tuple[Journal, list[Entry]]:
-    journal = Journal(files, FOLDER, reserve_bytes=4096)
+    journal = Journal(files, FOLDER, reserve_bytes=RESERVE)
     return journal, journal.recover().entries
 
 
@@ -152,7 +153,7 @@ def test_an_unknown_item_is_refused() -> None:
     append(journal)
     journal.write([Term(2, None)])
     path = path_of(files)
-    from_the_future = Journal(files, FOLDER, reserve_bytes=4096)
+    from_the_future = Journal(files, FOLDER, reserve_bytes=RESERVE)
     from_the_future.recover()
     from_the_future.write([Term(3, "voter")])  # type: ignore[arg-type]  # as a later version might write it
     assert files.size(path) > 0
@@ -206,8 +207,18 @@ def test_power_lost_inside_a_call_keeps_what_was_promised(seed: int, skip: int) 
     assert entries in (promised, promised + attempted)
 
 
-def names(files: MemoryFiles) -> list[str]:
-    return [name for name in files.list_directory(FOLDER) if name.endswith(".journal")]
+def test_journal_goes_on_with_its_reserve_on_a_full_disk_and_takes_it_back_with_room() -> None:
+    files, journal = fresh()
+    promised = append(journal, 1)
+    journal.keep_reserve()
+    assert files.size(f"{FOLDER}/reserve") == RESERVE
+    files.capacity_bytes = files.total_bytes(FOLDER) - files.free_bytes(FOLDER)
+    promised += append(journal, 5)
+    assert not files.exists(f"{FOLDER}/reserve")
+    files.capacity_bytes += 2 * RESERVE
+    promised += append(journal, 1)
+    assert files.exists(f"{FOLDER}/reserve")
+    assert opened(files)[1] == promised
 
 
 @pytest.mark.parametrize("operation", ["create", "write"])
@@ -216,37 +227,21 @@ def test_roll_without_room_leaves_no_segment_behind(operation: Operation) -> Non
     promised = append(journal, 3)
     files.fail(operation, under=FOLDER, error=ENOSPC)
     journal.roll()
-    assert len(names(files)) == 1
+    assert len(files.list_directory(FOLDER)) == 1
     promised += append(journal, 2)
     journal.roll()
     promised += append(journal, 2)
-    assert len(names(files)) == 2
+    assert len(files.list_directory(FOLDER)) == 2
     assert opened(files)[1] == promised
 
 
-def test_on_a_full_disk_the_reserve_is_used_and_then_nothing_is_promised_or_lost() -> None:
+def test_a_full_disk_promises_nothing_and_loses_nothing() -> None:
     files, journal = fresh()
     promised = append(journal, 3)
-    files.capacity_bytes = sum(files.size(f"{FOLDER}/{name}") for name in files.list_directory(FOLDER))
-    while files.free_bytes("/") > 100 or "reserve" in files.list_directory(FOLDER):
-        promised += append(journal)
+    files.fail("write", under=FOLDER, error=ENOSPC)
     with pytest.raises(ConsensusFailed, match="The metadata journal in /quorum cannot be written"):
-        append(journal, size=5_000)
-    assert len(promised) > 50
+        append(journal)
     assert opened(files)[1] == promised
-
-
-def test_the_reserve_is_made_again_when_there_is_room() -> None:
-    files, journal = fresh()
-    append(journal, 3)
-    files.capacity_bytes = sum(files.size(f"{FOLDER}/{name}") for name in files.list_directory(FOLDER))
-    append(journal)
-    assert "reserve" not in files.list_directory(FOLDER)
-    files.capacity_bytes = None
-    journal.roll()
-    append(journal)
-    journal.trim_to(4)
-    assert files.size(f"{FOLDER}/reserve") == 4096
 
 
 def test_a_conflict_replaces_the_tail() -> None:
@@ -272,7 +267,7 @@ def test_a_log_begins_anew_behind_a_snapshot() -> None:
     append(journal, 5)
     journal.write([LogEnd(40, 3), CommitMark(40)])
     journal.write([Entry(40, 3, b"x")])
-    reopened = Journal(files, FOLDER, reserve_bytes=4096)
+    reopened = Journal(files, FOLDER, reserve_bytes=RESERVE)
     log = reopened.recover()
     assert (log.start_offset, log.previous_epoch, log.commit_end) == (40, 3, 40)
     assert log.entries == [Entry(40, 3, b"x")]

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from virtual_loop import VirtualLoop
 
 from penstock.broker.network.peer_log import PEERS_MAX, PeerLog
+from penstock.chaos.simulation.virtual_loop import VirtualLoop
 
 
 @pytest.fixture

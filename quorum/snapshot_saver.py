@@ -1,0 +1,77 @@
+"""Writes a snapshot of this voter's own state beside its running journal."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
+from typing import Any
+
+from ..storage.disk_errors import is_no_room
+from .consensus import ConsensusFailed
+from .voter_disk import VoterDisk
+
+logger = logging.getLogger(__name__)
+
+# Snapshot chunks are gathered up to this size before a write of them goes to the executor.
+_WRITE_BYTES = 256 * 1024
+
+
+class SnapshotSaver:
+    """`in_journal_s_turn` runs a call between two writes of the journal, `in_executor` runs one at any time."""
+
+    def __init__(
+        self,
+        disk: VoterDisk,
+        *,
+        in_journal_s_turn: Callable[[Callable[[], object]], Awaitable[None]],
+        in_executor: Callable[[Callable[[], Any]], Awaitable[Any]],
+        is_stopping: Callable[[], bool],
+    ) -> None:
+        self._disk = disk
+        self._in_journal_s_turn = in_journal_s_turn
+        self._in_executor = in_executor
+        self._is_stopping = is_stopping
+        self.memory_start = 0
+        """Entries from here on are kept in memory, for peers that are a little behind: those since the last but one."""
+
+    async def save(self, *, end_offset: int, epoch: int, chunks: Iterator[bytes]) -> None:
+        """Keep the snapshot durably, then drop the segments that it covers. Raises ConsensusFailed.
+
+        Given up when the voter stops, or when the disk is full.
+        """
+        try:
+            # Entries from here on go to a new segment, so that the ones before can be removed.
+            await self._in_journal_s_turn(self._disk.journal.roll)
+            if not await self._write(end_offset, epoch, chunks) or self._is_stopping():
+                return
+            self.memory_start = self._disk.journal.start_offset
+            await self._in_journal_s_turn(partial(self._disk.journal.trim_to, end_offset))
+            await self._in_executor(partial(self._disk.snapshots.remove_below, end_offset))
+        except OSError as error:
+            if is_no_room(error):
+                # Nothing depends on it: the journal has it all, and the next one is tried when that has grown as much.
+                logger.error("metadata snapshot given up: end_offset=%d error=%s", end_offset, error)
+                await self._in_executor(partial(self._disk.snapshots.give_up, end_offset, epoch))
+                return
+            raise ConsensusFailed(
+                f"The metadata snapshot at offset {end_offset} cannot be written: {error}."
+            ) from error
+
+    async def _write(self, end_offset: int, epoch: int, chunks: Iterator[bytes]) -> bool:
+        """Return whether it was finished. Takes one chunk per turn of the loop: the state is large, others wait."""
+        writer = await self._in_executor(partial(self._disk.begin_snapshot, end_offset=end_offset, epoch=epoch))
+        gathered: list[bytes] = []
+        size_bytes = 0
+        for chunk in chunks:
+            gathered.append(chunk)
+            size_bytes += len(chunk)
+            if size_bytes >= _WRITE_BYTES:
+                await self._in_executor(partial(writer.append, gathered))
+                gathered, size_bytes = [], 0
+            else:
+                await asyncio.sleep(0)
+            if self._is_stopping():
+                return False
+        await self._in_executor(partial(writer.append, gathered))
+        await self._in_executor(writer.finish)
+        return True
