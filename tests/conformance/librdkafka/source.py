@@ -25,7 +25,7 @@ BUILD_TIMEOUT_S: Final = 1800.0
 
 def built_sources() -> Path:
     """The folder of librdkafka with `tests/test-runner` in it. Raises SuiteUnavailableError."""
-    stamp = hashlib.sha256((FOLDER / "Cargo.lock").read_bytes()).hexdigest()[:16]
+    stamp = hashlib.sha256((FOLDER / "Cargo.toml").read_bytes()).hexdigest()[:16]
     folder = cache_folder() / f"librdkafka-{stamp}"
     if folder.is_dir():
         return folder
@@ -44,12 +44,11 @@ def built_sources() -> Path:
 
 
 def _fetch(work: Path) -> Path:
-    for name in ("Cargo.toml", "Cargo.lock"):
-        shutil.copy(FOLDER / name, work)
+    shutil.copy(FOLDER / "Cargo.toml", work)
     (work / "src").mkdir()
     (work / "src" / "lib.rs").touch()
     log = work / "fetch.log"
-    command = ["cargo", "vendor", "--locked", "--quiet", "vendor"]
+    command = ["cargo", "vendor", "--quiet", "vendor"]
     if run_program(command, log=log, timeout_s=FETCH_TIMEOUT_S, folder=work) != 0:
         raise SuiteUnavailableError(f"cargo could not fetch librdkafka's sources: {tail(log, 600)}")
     source = work / "vendor" / "rdkafka-sys" / "librdkafka"
