@@ -6,6 +6,7 @@ own start script.
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from typing import Final
 from .. import __version__
 from ..chaos.cluster import LocalCluster
 from ..chaos.errors import NodeFailedError
-from ..chaos.local_node import LocalNode
+from ..chaos.local_node import LocalNode, environment_without_properties
 from ..chaos.readiness import wait_ready
 from .anchor.broker import AnchorCluster
 from .anchor.jars import SERVER_OPTIONS, KafkaJars
@@ -72,8 +73,12 @@ class LocalBroker:
 def penstock() -> LocalBroker:
     """The code that runs here."""
 
+    # Where Python is told to keep no compiled modules, each start compiles all; what pip installs is compiled.
+    environment = environment_without_properties(os.environ)
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+
     def prepare(folder: Path) -> LocalNode:
-        node = LocalCluster(folder).nodes[1]
+        node = LocalCluster(folder, environment=environment).nodes[1]
         node.write_properties(PROPERTIES)
         return node
 
