@@ -25,6 +25,7 @@ _SUBCOMMANDS: Final = {
     "topic": _Subcommand(".client.topic_commands", "topic", "Create, list, describe, alter and delete topics."),
     "produce": _Subcommand(".client.produce_command", "produce", "Send lines as records."),
     "consume": _Subcommand(".client.consume_command", "consume", "Print records."),
+    "quorum": _Subcommand(".client.quorum_commands", "quorum", "Look at the quorum that agrees on the metadata."),
     "demo": _Subcommand(".chaos.demo.command", "demo", "Stream real records through a cluster and read them back."),
     "bench": _Subcommand(".bench.command", "bench", "Measure a cluster, or Penstock and Apache Kafka side by side."),
     "completion": _Subcommand(

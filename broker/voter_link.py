@@ -116,6 +116,7 @@ class VoterLink:
         self._describer = QuorumDescriber(
             node_id=config.node_id,
             status=voter.status,
+            observers=lambda: controller.observers(config.voters),
             voters=config.voters,
             listener_name=config.controller_listeners[0].name if config.controller_listeners else "",
             wall_clock_ms=self._wall_clock_ms,

@@ -3,6 +3,16 @@
 Not replicated: a new active controller gives everyone a whole session.
 """
 
+from typing import NamedTuple
+
+
+class MetadataPosition(NamedTuple):
+    """The last entry that a broker has replayed, when it said so, and when it had all; wall clock, -1: never."""
+
+    offset: int
+    told_ms: int
+    caught_up_ms: int
+
 
 class BrokerSessions:
     """The last contact of each broker, in loop time."""
@@ -10,13 +20,25 @@ class BrokerSessions:
     def __init__(self, session_timeout_ms: int) -> None:
         self._session_timeout_ms = session_timeout_ms
         self._last_contact_ms: dict[int, int] = {}
+        self._positions: dict[int, MetadataPosition] = {}
 
     def touch(self, broker_id: int, now_ms: int) -> None:
         self._last_contact_ms[broker_id] = now_ms
 
+    def note_offset(self, broker_id: int, offset: int, *, is_caught_up: bool, wall_ms: int) -> None:
+        """Keep how far a broker has replayed the metadata."""
+        before = self._positions.get(broker_id)
+        caught_up_ms = wall_ms if is_caught_up else -1 if before is None else before.caught_up_ms
+        self._positions[broker_id] = MetadataPosition(offset, wall_ms, caught_up_ms)
+
+    def positions(self) -> dict[int, "MetadataPosition"]:
+        """Return what the brokers said last, by their ids."""
+        return dict(self._positions)
+
     def clear(self) -> None:
         """Forget everyone: leadership is lost."""
         self._last_contact_ms.clear()
+        self._positions.clear()
 
     def expired(self, now_ms: int) -> list[int]:
         """Return the brokers that were heard once, and not for a whole session."""

@@ -80,7 +80,6 @@ class QuorumStatus:
     epoch: int
     high_watermark: int
     voters: tuple[VoterStatus, ...]
-    observers: tuple[VoterStatus, ...] = ()
 
 
 class ConsensusListener(Protocol):

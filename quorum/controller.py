@@ -17,7 +17,7 @@ earlier epochs may still be missing from the image.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from ..protocol.errors import ErrorCode, KafkaError
@@ -30,6 +30,7 @@ from .consensus import (
     NotLeader,
     OutcomeUnknown,
     Snapshot,
+    VoterStatus,
 )
 from .decisions.context import ControllerConfig, ControllerResult, Decision, DecisionContext
 from .decisions.heartbeats import fence_expired
@@ -131,6 +132,13 @@ class Controller:
         result = self.decide(decision, request)
         if result.heard_broker is not None:
             self._sessions.touch(result.heard_broker, self._now_ms())
+            if result.heard_offset is not None:
+                self._sessions.note_offset(
+                    result.heard_broker,
+                    result.heard_offset,
+                    is_caught_up=result.heard_offset >= self._loader.image.offset,
+                    wall_ms=self._wall_clock_ms(),
+                )
         # An answer without records may rest on records that are not committed yet, so it waits for them too.
         last = self._append(result.records) if result.records else self._last_proposal
         if last is not None:
@@ -284,6 +292,20 @@ class Controller:
 
     def _now_ms(self) -> int:
         return int(self._loop.time() * 1000)
+
+    def observers(self, voter_ids: Collection[int]) -> tuple[VoterStatus, ...]:
+        """Return the brokers that do not vote, as their heartbeats tell. Times are wall-clock milliseconds."""
+        return tuple(
+            VoterStatus(
+                replica_id=broker_id,
+                directory_id=self._loader.image.brokers[broker_id].directories[0],
+                log_end_offset=position.offset + 1,
+                last_fetch_timestamp_ms=position.told_ms,
+                last_caught_up_timestamp_ms=position.caught_up_ms,
+            )
+            for broker_id, position in sorted(self._sessions.positions().items())
+            if broker_id not in voter_ids and broker_id in self._loader.image.brokers
+        )
 
     async def wait_growth(self) -> None:
         """Wait until the log has more entries, or someone else leads."""

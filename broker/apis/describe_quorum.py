@@ -45,12 +45,14 @@ class QuorumDescriber:
         *,
         node_id: int,
         status: Callable[[], QuorumStatus],
+        observers: Callable[[], tuple[VoterStatus, ...]],
         voters: Mapping[int, Voter],
         listener_name: str,
         wall_clock_ms: Callable[[], int],
     ) -> None:
         self._node_id = node_id
         self._status = status
+        self._observers = observers
         self._voters = voters
         self._listener_name = listener_name
         self._wall_clock_ms = wall_clock_ms
@@ -101,7 +103,7 @@ class QuorumDescriber:
             leader_epoch=i32(status.epoch),
             high_watermark=i64(status.high_watermark),
             current_voters=self._states(status.voters),
-            observers=self._states(status.observers),
+            observers=self._states(self._observers()),
         )
 
     def _states(self, replicas: Sequence[VoterStatus]) -> tuple[ReplicaState, ...]:

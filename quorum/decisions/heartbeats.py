@@ -61,6 +61,7 @@ def heartbeat(
             should_shut_down=should_shut_down,
         ),
         heard_broker=broker.id,
+        heard_offset=int(request.current_metadata_offset),
     )
 
 

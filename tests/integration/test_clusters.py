@@ -1,7 +1,11 @@
 """Clusters of three node processes, each of them a controller and a broker."""
 
+import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
@@ -140,3 +144,20 @@ def test_more_replicas_than_can_be_kept_are_refused(cluster: LocalCluster) -> No
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
     with pytest.raises(KafkaException, match="INVALID_REPLICATION_FACTOR"):
         admin.create_topics([NewTopic("flights", 1, 3)])["flights"].result(DEADLINE_S)
+
+
+def test_the_quorum_is_told_with_voters_and_observers(tmp_path: Path) -> None:
+    with LocalCluster(tmp_path, node_count=4, properties=TIMES) as started:
+        last = started.nodes[4].address
+
+        def told() -> dict[str, Any]:
+            command = [sys.executable, "-P", "-m", "penstock", "quorum", "status", "--json", "--bootstrap", last]
+            state: dict[str, Any] = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+            return state
+
+        until(lambda: [one["id"] for one in told()["observers"]] == [4])
+        state = told()
+        assert [voter["id"] for voter in state["voters"]] == [1, 2, 3]
+        assert state["leader_id"] in (1, 2, 3)
+        assert 0 < state["high_watermark"] <= max(voter["log_end_offset"] for voter in state["voters"])
+        until(lambda: all(one["lag"] == 0 for one in told()["voters"] + told()["observers"]))

@@ -15,7 +15,7 @@ from metadata_cluster import CLUSTER_ID, Cluster, directory_id
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.quorum.decisions.bootstrap import FEATURE_LEVELS
 from penstock.quorum.decisions.brokers import register_broker
-from penstock.quorum.decisions.heartbeats import heartbeat
+from penstock.quorum.decisions.heartbeats import fence_expired, heartbeat
 from penstock.quorum.decisions.topics import create_topics
 from penstock.quorum.image import BrokerRegistration, PartitionRegistration
 from penstock.quorum.records import (
@@ -385,3 +385,20 @@ def test_the_record_of_a_new_process_comes_after_the_end_of_the_old(cluster: Clu
     add_topic(cluster, 1)
     register(cluster, registration(incarnation=2))
     assert [type(record) for record in cluster.records] == [PartitionChangeRecord, RegisterBrokerRecord]
+
+
+def test_a_broker_whose_session_is_over_is_fenced_once_and_leads_nothing(cluster: Cluster) -> None:
+    start(cluster, 1)
+    start(cluster, 2)
+    add_topic(cluster, 1, 2)
+    cluster.live_brokers = {1, 2}
+    assert cluster.submit(fence_expired, 1) is False
+    assert cluster.records == ()
+    cluster.live_brokers = {2}
+    assert cluster.submit(fence_expired, 1) is True
+    assert cluster.image.brokers[1].is_fenced
+    assert cluster.partition("t").leader == 2
+    assert cluster.submit(fence_expired, 1) is False
+    assert cluster.submit(fence_expired, 9) is False
+    assert cluster.records == ()
+    assert not beat(cluster, 1).is_fenced
