@@ -84,7 +84,10 @@ class QuorumDescriber:
             else tuple(
                 Node(
                     node_id=BrokerId(voter.id),
-                    listeners=(Listener(name=self._listener_name, host=voter.host, port=u16(voter.port)),),
+                    # A voter alone is reached by nobody.
+                    listeners=(Listener(name=self._listener_name, host=voter.host, port=u16(voter.port)),)
+                    if voter.host
+                    else (),
                 )
                 for voter in self._voters.values()
             ),
