@@ -398,7 +398,7 @@ def _with_warnings(config: NodeConfig, values: _Values) -> NodeConfig:
     warnings = []
     if without_effect:
         warnings.append(f"These properties have no effect here: {', '.join(without_effect)}.")
-    wide = [str(listener) for listener in config.listeners if not listener.is_loopback]
+    wide = [str(listener) for listener in (*config.listeners, *config.controller_listeners) if not listener.is_loopback]
     if wide:
         warnings.append(
             f"Anyone who reaches {', '.join(wide)} can read and write everything: there is no security yet."

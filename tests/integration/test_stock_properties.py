@@ -20,7 +20,7 @@ from penstock.chaos.ports import find_free
 
 pytestmark = pytest.mark.integration
 
-STOCK = Path(__file__).parents[1] / "unit" / "broker" / "server.properties"
+STOCK = Path(__file__).parents[1] / "unit" / "broker" / "configuration" / "server.properties"
 STOCK_PORTS = (9092, 9093)
 DEADLINE_S = 60.0
 TOPIC = "from-stock"
