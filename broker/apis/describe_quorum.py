@@ -110,17 +110,18 @@ class QuorumDescriber:
         )
 
     def _states(self, replicas: Sequence[VoterStatus]) -> tuple[ReplicaState, ...]:
+        now_ms = self._wall_clock_ms()
         return tuple(
             ReplicaState(
                 replica_id=BrokerId(replica.replica_id),
                 replica_directory_id=replica.directory_id,
                 log_end_offset=i64(replica.log_end_offset),
-                last_fetch_timestamp=i64(replica.last_fetch_timestamp_ms),
-                # Kafka's leader is caught up now.
+                # Kafka's leader has all of it now.
+                last_fetch_timestamp=i64(
+                    now_ms if replica.replica_id == self._node_id else replica.last_fetch_timestamp_ms
+                ),
                 last_caught_up_timestamp=i64(
-                    self._wall_clock_ms()
-                    if replica.replica_id == self._node_id
-                    else replica.last_caught_up_timestamp_ms
+                    now_ms if replica.replica_id == self._node_id else replica.last_caught_up_timestamp_ms
                 ),
             )
             for replica in replicas

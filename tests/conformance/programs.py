@@ -19,8 +19,10 @@ def run_program(
 ) -> int | None:
     """The exit status of a program whose output is appended to `log`; None when it was killed because it did not end.
 
-    `environment` is added to this program's own. Raises OSError when the program cannot be started.
+    `environment` is added to this program's own, without `CI`: what a suite leaves out on build machines is wanted here.
+    Raises OSError when the program cannot be started.
     """
+    own = {name: value for name, value in os.environ.items() if name != "CI"}
     with log.open("ab") as output:
         # A session of its own: what the program starts goes with it.
         process = subprocess.Popen(
@@ -29,7 +31,7 @@ def run_program(
             stdout=output,
             stderr=subprocess.STDOUT,
             cwd=folder,
-            env={**os.environ, **(environment or {})},
+            env={**own, **(environment or {})},
             start_new_session=True,
         )
         try:

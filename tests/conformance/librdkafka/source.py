@@ -54,7 +54,7 @@ def _fetch(work: Path) -> Path:
     source = work / "vendor" / "rdkafka-sys" / "librdkafka"
     # A crate does not keep who may be executed.
     for file in source.rglob("*"):
-        if file.is_file() and file.open("rb").read(2) == b"#!":
+        if file.is_file() and file.read_bytes().startswith(b"#!"):
             file.chmod(0o755)
     return source
 
