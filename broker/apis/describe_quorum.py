@@ -110,21 +110,19 @@ class QuorumDescriber:
         )
 
     def _states(self, replicas: Sequence[VoterStatus]) -> tuple[ReplicaState, ...]:
-        now_ms = self._wall_clock_ms()
-        return tuple(
-            ReplicaState(
-                replica_id=BrokerId(replica.replica_id),
-                replica_directory_id=replica.directory_id,
-                log_end_offset=i64(replica.log_end_offset),
-                # Kafka's leader has all of it now.
-                last_fetch_timestamp=i64(
-                    now_ms if replica.replica_id == self._node_id else replica.last_fetch_timestamp_ms
-                ),
-                last_caught_up_timestamp=i64(
-                    now_ms if replica.replica_id == self._node_id else replica.last_caught_up_timestamp_ms
-                ),
-            )
-            for replica in replicas
+        return tuple(map(self._state, replicas))
+
+    def _state(self, replica: VoterStatus) -> ReplicaState:
+        fetched_ms, caught_up_ms = replica.last_fetch_timestamp_ms, replica.last_caught_up_timestamp_ms
+        if replica.replica_id == self._node_id:
+            # Kafka's leader has all of it now.
+            fetched_ms = caught_up_ms = self._wall_clock_ms()
+        return ReplicaState(
+            replica_id=BrokerId(replica.replica_id),
+            replica_directory_id=replica.directory_id,
+            log_end_offset=i64(replica.log_end_offset),
+            last_fetch_timestamp=i64(fetched_ms),
+            last_caught_up_timestamp=i64(caught_up_ms),
         )
 
 
