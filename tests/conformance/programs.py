@@ -19,7 +19,7 @@ def run_program(
 ) -> int | None:
     """The exit status of a program whose output is appended to `log`; None when it was killed because it did not end.
 
-    `environment` is added to this program's own, without `CI`: what a suite leaves out on build machines is wanted here.
+    `environment` is added to this program's own, without `CI`: what suites leave out on build machines is wanted here.
     Raises OSError when the program cannot be started.
     """
     own = {name: value for name, value in os.environ.items() if name != "CI"}
