@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 from random import Random, SystemRandom
+from typing import Any
 
 from ..protocol.errors import ConfigError
 from ..storage.files import DiskFiles, Files
@@ -83,8 +84,17 @@ async def _run(
         random_bytes=SystemRandom().randbytes,
         followers=(garbage.FreezeLargeChanges(),),
     )
+    # A node may have to wait for its cluster before it can start.
+    starting = loop.create_task(node.start())
+    either: set[asyncio.Future[Any]] = {starting, told_to_stop}
+    await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+    if not starting.done():
+        starting.cancel()
+        await asyncio.wait({starting})
+        logger.info("node stops before it has started: reason=%s", told_to_stop.result())
+        return 0
     try:
-        await node.start()
+        starting.result()
     except ConfigError as error:
         sys.stderr.write(f"penstock: {error}\n")
         return 2

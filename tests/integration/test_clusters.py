@@ -1,6 +1,8 @@
 """Clusters of three node processes, each of them a controller and a broker."""
 
 import json
+import os
+import random
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -12,6 +14,8 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from penstock.chaos.cluster import LocalCluster
+from penstock.chaos.local_node import LocalNode
+from penstock.chaos.ports import find_free
 from penstock.client import clock
 
 DEADLINE_S = 30.0
@@ -161,3 +165,18 @@ def test_the_quorum_is_told_with_voters_and_observers(tmp_path: Path) -> None:
         assert state["leader_id"] in (1, 2, 3)
         assert 0 < state["high_watermark"] <= max(voter["log_end_offset"] for voter in state["voters"])
         until(lambda: all(one["lag"] == 0 for one in told()["voters"] + told()["observers"]))
+
+
+def test_a_node_that_waits_for_its_cluster_can_be_told_to_stop(tmp_path: Path) -> None:
+    waiting = LocalNode(id=9, port=find_free(random.Random()), data=tmp_path / "node-9", environment=os.environ)
+    waiting.write_properties(
+        {
+            "process.roles": "broker",
+            "controller.quorum.voters": f"1@127.0.0.1:{find_free(random.Random())}",
+            "cluster.secret": "nobody else knows it",
+        }
+    )
+    waiting.start()
+    until(lambda: "waiting for the quorum" in waiting.log.read_text())
+    waiting.stop(timeout_s=DEADLINE_S)
+    assert waiting.exit_status == 0
