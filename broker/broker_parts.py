@@ -22,7 +22,7 @@ from .configuration.topic_configs import ConfigResolver
 from .controller_channel import ControllerChannel
 from .lifecycle import BrokerLifecycle
 from .metadata_view import MetadataView
-from .network.connection import ConnectionHost
+from .network.connection import NEVER_MS, ConnectionHost
 from .network.connection_limits import ConnectionLimits
 from .network.dispatch import Dispatcher
 from .network.handlers import Handlers
@@ -31,8 +31,6 @@ from .network.peer_log import PeerLog
 from .network.request_memory import RequestMemory
 from .partitions.partition_manager import PartitionManager
 from .purgatory.purgatory import Purgatory
-
-NEVER_MS = 1 << 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

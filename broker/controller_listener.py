@@ -14,7 +14,7 @@ from .apis import api_versions, describe_quorum, metadata_fetch, peer_authentica
 from .apis.describe_quorum import QuorumDescriber
 from .configuration.node_config import NodeConfig
 from .metadata_view import MetadataView
-from .network.connection import ConnectionHost
+from .network.connection import NEVER_MS, ConnectionHost
 from .network.connection_limits import ConnectionLimits
 from .network.dispatch import Dispatcher
 from .network.first_bytes import OtherProtocol
@@ -23,7 +23,6 @@ from .network.listeners import Listeners
 from .network.peer_log import PeerLog
 from .network.request_memory import RequestMemory
 
-NEVER_MS = 1 << 60
 DRAIN_TIMEOUT_MS = 2_000
 """For other nodes that do not read their answers while this one stops."""
 
@@ -52,7 +51,7 @@ class ControllerListener:
         controller_handlers.register(handlers, controller)
         metadata_fetch.register(
             handlers,
-            metadata_fetch.MetadataFetchHandler(controller, snapshots, quorum_status=consensus.status, loop=loop),
+            metadata_fetch.MetadataFetchHandler(controller, snapshots, consensus=consensus, loop=loop),
         )
         describe_quorum.register(handlers, lambda request, _context: describer.describe(request))
         peer_log = PeerLog(loop)

@@ -30,6 +30,7 @@ from ..quorum.observer_log import ObserverLog
 from ..quorum.peer_proof import PeerRefused
 from ..quorum.publishers import Publishers
 from ..quorum.snapshot_records import image_chunks
+from ..quorum.snapshot_saver import write_snapshot
 from ..quorum.voters import Voter
 from .peers import PeerConnector
 
@@ -131,7 +132,7 @@ class MetadataObserver:
                         f"not have its last entry, offset {self._log.end_offset - 1} of epoch {self._log.last_epoch}."
                     )
                 elif partition.records:
-                    self._take_in(bytes(partition.records))
+                    await self._take_in(bytes(partition.records))
         except (ConnectionError, TimeoutError, CorruptData, KafkaError) as error:
             logger.info("voter left: voter=%d reason=%s", voter_id, error)
 
@@ -152,19 +153,22 @@ class MetadataObserver:
             forgotten_topics_data=(),
         )
 
-    def _take_in(self, records: bytes) -> None:
+    async def _take_in(self, records: bytes) -> None:
         for entry in self._log.append(records, now_ms=self._wall_clock_ms()):
             self._loader.load_entry(entry.offset, entry.epoch, entry.command)
         if self._log.bytes_since_snapshot >= self._snapshot_bytes and not self._loader.is_in_transaction:
-            self._save_snapshot()
+            await self._save_snapshot()
 
-    def _save_snapshot(self) -> None:
+    async def _save_snapshot(self) -> None:
         image = self._loader.image
         snapshot_id = SnapshotId(image.offset + 1, image.epoch)
-        writer = self._log.snapshot_writer(snapshot_id)
-        for chunk in image_chunks(image):
-            writer.append([chunk])
-        writer.finish()
+        await write_snapshot(
+            self._log.snapshot_writer(snapshot_id),
+            image_chunks(image),
+            in_executor=lambda call: self._loop.run_in_executor(None, call),
+            # Stopping cancels this task; what is unfinished is removed at the next start.
+            is_stopping=lambda: False,
+        )
         self._log.trim(snapshot_id, self._wall_clock_ms())
 
     async def _fetch_snapshot(self, connection: Connection, snapshot_id: SnapshotId) -> None:

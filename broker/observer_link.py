@@ -110,9 +110,7 @@ class ObserverLink:
         return channel
 
     async def describe_quorum(self, request: DescribeQuorumRequest, _context: RequestContext) -> DescribeQuorumResponse:
-        response = await self._channels[0].ask(request)
-        assert isinstance(response, DescribeQuorumResponse)
-        return response
+        return await self._channels[0].describe_quorum(request)
 
     async def stop(self) -> None:
         if self._task is not None:

@@ -76,9 +76,11 @@ class QuorumChannel:
             raise KafkaError(ErrorCode(int(response.error_code)))
         return cast(ResponseT, response)
 
-    async def ask(self, question: Request) -> Response:
-        """The answer to a question that changes nothing. Raises KafkaError as `submit` does."""
-        return cast(Response, await self._call(question, is_taken_in=False))
+    async def describe_quorum(self, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
+        """The leader's own answer. Raises KafkaError as `submit` does."""
+        response = await self._call(request, is_taken_in=False)
+        assert isinstance(response, DescribeQuorumResponse)
+        return response
 
     async def _call(self, message: Request, *, is_taken_in: bool) -> Any:
         """As a client would, it asks again while there is no controller, until the time of a request is over."""

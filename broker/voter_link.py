@@ -192,9 +192,7 @@ class VoterLink:
         assert self._describer is not None, "the controller has not been started"
         if self.controller.is_active or not self._channels:
             return self._describer.describe(request)
-        response = await self._channels[0].ask(request)
-        assert isinstance(response, DescribeQuorumResponse)
-        return response
+        return await self._channels[0].describe_quorum(request)
 
     async def stop(self) -> None:
         if self._sessions is not None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..storage.disk_errors import is_no_room
 from .consensus import ConsensusFailed
+from .snapshots import SnapshotWriter
 from .voter_disk import VoterDisk
 
 logger = logging.getLogger(__name__)
@@ -58,20 +59,30 @@ class SnapshotSaver:
             ) from error
 
     async def _write(self, end_offset: int, epoch: int, chunks: Iterator[bytes]) -> bool:
-        """Return whether it was finished. Takes one chunk per turn of the loop: the state is large, others wait."""
         writer = await self._in_executor(partial(self._disk.begin_snapshot, end_offset=end_offset, epoch=epoch))
-        gathered: list[bytes] = []
-        size_bytes = 0
-        for chunk in chunks:
-            gathered.append(chunk)
-            size_bytes += len(chunk)
-            if size_bytes >= _WRITE_BYTES:
-                await self._in_executor(partial(writer.append, gathered))
-                gathered, size_bytes = [], 0
-            else:
-                await asyncio.sleep(0)
-            if self._is_stopping():
-                return False
-        await self._in_executor(partial(writer.append, gathered))
-        await self._in_executor(writer.finish)
-        return True
+        return await write_snapshot(writer, chunks, in_executor=self._in_executor, is_stopping=self._is_stopping)
+
+
+async def write_snapshot(
+    writer: SnapshotWriter,
+    chunks: Iterator[bytes],
+    *,
+    in_executor: Callable[[Callable[[], Any]], Awaitable[Any]],
+    is_stopping: Callable[[], bool],
+) -> bool:
+    """Return whether it was finished. Takes one chunk per turn of the loop: the state is large, others wait."""
+    gathered: list[bytes] = []
+    size_bytes = 0
+    for chunk in chunks:
+        gathered.append(chunk)
+        size_bytes += len(chunk)
+        if size_bytes >= _WRITE_BYTES:
+            await in_executor(partial(writer.append, gathered))
+            gathered, size_bytes = [], 0
+        else:
+            await asyncio.sleep(0)
+        if is_stopping():
+            return False
+    await in_executor(partial(writer.append, gathered))
+    await in_executor(writer.finish)
+    return True

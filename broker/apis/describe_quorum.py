@@ -97,7 +97,7 @@ class QuorumDescriber:
         if topic != METADATA_TOPIC or index != 0:
             return _unknown(index)
         if status.leader_id != self._node_id:
-            return _refused(index, ErrorCode.NOT_LEADER_OR_FOLLOWER, status)
+            return _not_leader(status)
         return PartitionData(
             partition_index=i32(0),
             error_code=kio_error(ErrorCode.NONE),
@@ -140,14 +140,13 @@ def _unknown(index: int) -> PartitionData:
     )
 
 
-def _refused(index: int, code: ErrorCode, status: QuorumStatus | None = None) -> PartitionData:
-    leader_id = _NO_LEADER if status is None or status.leader_id is None else status.leader_id
+def _not_leader(status: QuorumStatus) -> PartitionData:
     return PartitionData(
-        partition_index=i32(index),
-        error_code=kio_error(code),
-        error_message=error_info(code).sentence,
-        leader_id=BrokerId(leader_id),
-        leader_epoch=i32(0 if status is None else status.epoch),
+        partition_index=i32(0),
+        error_code=kio_error(ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        error_message=error_info(ErrorCode.NOT_LEADER_OR_FOLLOWER).sentence,
+        leader_id=BrokerId(_NO_LEADER if status.leader_id is None else status.leader_id),
+        leader_epoch=i32(status.epoch),
         high_watermark=i64(-1),
         current_voters=(),
         observers=(),

@@ -6,7 +6,6 @@ Any voter serves what is committed; it never changes, so nobody truncates. A fet
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Final
 
 from kio.schema.fetch.v18.request import FetchPartition, FetchRequest
@@ -26,7 +25,7 @@ from kio.static.primitive import Records, i32, i64
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import kio_error
-from ...quorum.consensus import QuorumStatus
+from ...quorum.consensus import Consensus
 from ...quorum.controller import Controller
 from ...quorum.metadata_log import METADATA_TOPIC, METADATA_TOPIC_ID
 from ...quorum.snapshots import Snapshots
@@ -46,12 +45,12 @@ class MetadataFetchHandler:
         controller: Controller,
         snapshots: Snapshots,
         *,
-        quorum_status: Callable[[], QuorumStatus],
+        consensus: Consensus,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         self._controller = controller
         self._snapshots = snapshots
-        self._quorum_status = quorum_status
+        self._consensus = consensus
         self._loop = loop
 
     async def fetch(self, request: FetchRequest, context: RequestContext) -> FetchResponse:
@@ -123,7 +122,7 @@ class MetadataFetchHandler:
         return True
 
     def _answer(self, asked: FetchPartition, max_bytes: int) -> PartitionData:
-        if self._quorum_status().leader_id is None:
+        if self._consensus.leader_id is None:
             # Cut off from the others, this voter may be far behind: another one may know more.
             return self._partition(error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
         log = self._controller.log
@@ -173,11 +172,11 @@ class MetadataFetchHandler:
         return size_bytes, self._snapshots.read_bytes(path, asked.position, min(max_bytes, size_bytes - asked.position))
 
     def _leader_id(self) -> BrokerId:
-        leader_id = self._quorum_status().leader_id
+        leader_id = self._consensus.leader_id
         return BrokerId(_NO_LEADER if leader_id is None else leader_id)
 
     def _epoch(self) -> i32:
-        return i32(self._quorum_status().epoch)
+        return i32(self._consensus.epoch)
 
 
 def register(handlers: Handlers, handler: MetadataFetchHandler) -> None:

@@ -50,6 +50,8 @@ FRAME_BYTES_MIN = 8
 """API key, version and correlation id."""
 IDLE_TICK_MS = 100
 """Idle connections are closed at most that much late."""
+NEVER_MS = 1 << 60
+"""`ConnectionHost.idle_ms_max` of connections that are not closed for being idle."""
 
 INT32 = Struct(">i")
 INT16 = Struct(">h")

@@ -156,6 +156,25 @@ def test_a_broker_far_behind_begins_with_a_snapshot() -> None:
     run(scenario)
 
 
+def test_a_broker_keeps_snapshots_of_its_own_and_begins_with_them() -> None:
+    async def scenario(world: World) -> None:
+        first = await world.start(1)
+        second = await world.start(2, metadata_log_max_record_bytes_between_snapshots="1000")
+        async with asking(first) as connection:
+            for number in range(30):
+                assert await create(connection, f"topic-{number}", 2) == ErrorCode.NONE
+        await second.metadata.wait_for(first.metadata.image.offset)
+        await second.stop()
+        names = world.disks[2].list_directory("/data/__cluster_metadata-0")
+        assert any(name.endswith(".checkpoint") for name in names), names
+        second = await world.start(2)
+        assert second.metadata.image.topics.by_name.keys() == first.metadata.image.topics.by_name.keys()
+        await second.stop()
+        await first.stop()
+
+    run(scenario)
+
+
 def test_a_broker_of_another_cluster_or_secret_stays_outside() -> None:
     async def scenario(world: World) -> None:
         first, second = await world.start(1), await world.start(2)
