@@ -17,6 +17,7 @@ from ..storage.files import Files
 from ..storage.log_directory import LogDirectory
 from .apis import (
     alter_configs,
+    alter_reassignments,
     api_versions,
     delete_records,
     describe_cluster,
@@ -92,6 +93,7 @@ def register_handlers(parts: HandlerParts) -> Handlers:
     describe_topic_partitions.register(handlers, parts.metadata, config.max_request_partition_size_limit)
     find_coordinator.register(handlers)
     elect_leaders.register(handlers, controller, settled=settled)
+    alter_reassignments.register(handlers, controller)
     partition_reassignments.register(handlers, parts.metadata)
     topics.register(handlers, controller, settled=settled, is_deletion_enabled=config.delete_topic_enable)
 

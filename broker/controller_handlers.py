@@ -7,6 +7,8 @@ from typing import TypeVar
 
 from kio.schema.allocate_producer_ids.v0.request import AllocateProducerIdsRequest
 from kio.schema.allocate_producer_ids.v0.response import AllocateProducerIdsResponse
+from kio.schema.alter_partition.v3.request import AlterPartitionRequest
+from kio.schema.alter_partition.v3.response import AlterPartitionResponse
 from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
 from kio.schema.broker_heartbeat.v2.response import BrokerHeartbeatResponse
 from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest
@@ -19,7 +21,7 @@ from ..protocol.messages import kio_error
 from ..quorum import controller_requests as requests
 from ..quorum.controller import Controller
 from ..quorum.controller_requests import ControllerRequest
-from .apis import alter_configs, elect_leaders, topics
+from .apis import alter_configs, alter_reassignments, elect_leaders, topics
 from .apis.values import NO_THROTTLE
 from .network.handlers import Handlers
 from .network.request import RequestContext
@@ -45,11 +47,13 @@ def register(handlers: Handlers, controller: Controller) -> None:
     add(requests.DELETE_TOPICS, topics.delete_topics_error)
     add(requests.CREATE_PARTITIONS, topics.create_partitions_error)
     add(requests.ELECT_LEADERS, elect_leaders.error_response)
+    add(requests.ALTER_PARTITION_REASSIGNMENTS, alter_reassignments.error_response)
     add(requests.ALTER_CONFIGS, alter_configs.legacy_error)
     add(requests.INCREMENTAL_ALTER_CONFIGS, alter_configs.incremental_error)
     add(requests.BROKER_REGISTRATION, _registration_error)
     add(requests.BROKER_HEARTBEAT, _heartbeat_error)
     add(requests.ALLOCATE_PRODUCER_IDS, _producer_ids_error)
+    add(requests.ALTER_PARTITION, _alter_partition_error)
 
 
 def _registration_error(_request: BrokerRegistrationRequest, error: KafkaError) -> BrokerRegistrationResponse:
@@ -73,3 +77,7 @@ def _producer_ids_error(_request: AllocateProducerIdsRequest, error: KafkaError)
         producer_id_start=ProducerId(-1),
         producer_id_len=i32(0),
     )
+
+
+def _alter_partition_error(_request: AlterPartitionRequest, error: KafkaError) -> AlterPartitionResponse:
+    return AlterPartitionResponse(throttle_time=NO_THROTTLE, error_code=kio_error(error.code), topics=())

@@ -9,8 +9,10 @@ from .decisions.configs import alter_configs, incremental_alter_configs
 from .decisions.context import Decision
 from .decisions.elections import elect_leaders
 from .decisions.heartbeats import heartbeat
+from .decisions.isr_changes import alter_partition
 from .decisions.partitions import create_partitions
 from .decisions.producer_ids import allocate_producer_ids
+from .decisions.reassignments import alter_reassignments
 from .decisions.topics import create_topics, delete_topics
 
 RequestT = TypeVar("RequestT")
@@ -30,6 +32,7 @@ CREATE_TOPICS: Final = ControllerRequest(ApiKey.CREATE_TOPICS, create_topics)
 DELETE_TOPICS: Final = ControllerRequest(ApiKey.DELETE_TOPICS, delete_topics)
 CREATE_PARTITIONS: Final = ControllerRequest(ApiKey.CREATE_PARTITIONS, create_partitions)
 ELECT_LEADERS: Final = ControllerRequest(ApiKey.ELECT_LEADERS, elect_leaders)
+ALTER_PARTITION_REASSIGNMENTS: Final = ControllerRequest(ApiKey.ALTER_PARTITION_REASSIGNMENTS, alter_reassignments)
 ALTER_CONFIGS: Final = ControllerRequest(ApiKey.ALTER_CONFIGS, alter_configs)
 INCREMENTAL_ALTER_CONFIGS: Final = ControllerRequest(ApiKey.INCREMENTAL_ALTER_CONFIGS, incremental_alter_configs)
 BROKER_REGISTRATION: Final = ControllerRequest(ApiKey.BROKER_REGISTRATION, register_broker, is_for_brokers=True)
@@ -37,3 +40,4 @@ BROKER_HEARTBEAT: Final = ControllerRequest(ApiKey.BROKER_HEARTBEAT, heartbeat, 
 ALLOCATE_PRODUCER_IDS: Final = ControllerRequest(
     ApiKey.ALLOCATE_PRODUCER_IDS, allocate_producer_ids, is_for_brokers=True
 )
+ALTER_PARTITION: Final = ControllerRequest(ApiKey.ALTER_PARTITION, alter_partition, is_for_brokers=True)

@@ -10,8 +10,9 @@ The leader is chosen in this order (KIP-966 §Unclean leader election, "balanced
 6. nobody.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeVar
 from uuid import UUID
 
 from ..image import ConfigResource, ConfigResourceType, MetadataImage, PartitionRegistration, TopicImage
@@ -25,7 +26,10 @@ from ..records import (
     MetadataRecord,
     PartitionChangeRecord,
 )
+from .assignment_moves import Assignment, assignment_of, settle
 from .context import ControllerConfig
+
+T = TypeVar("T")
 
 ELR_FEATURE = "eligible.leader.replicas.version"
 _MIN_INSYNC_REPLICAS = "min.insync.replicas"
@@ -55,30 +59,58 @@ def election_rules(image: MetadataImage, topic: TopicImage, config: ControllerCo
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionTarget:
+    """What a partition is to become; who leads then is elected.
+
+    `unclean` are brokers that lost what they had not synced: they are in neither ISR nor ELR.
+    """
+
+    assignment: Assignment
+    isr: tuple[int, ...]
+    directories: Mapping[int, UUID]
+    leader_recovery_state: int
+    unclean: Collection[int] = ()
+
+    @staticmethod
+    def of(partition: PartitionRegistration) -> "PartitionTarget":
+        """Return the target that changes nothing."""
+        return PartitionTarget(
+            assignment=assignment_of(partition),
+            isr=partition.isr,
+            directories=dict(zip(partition.replicas, partition.directories, strict=True)),
+            leader_recovery_state=partition.leader_recovery_state,
+        )
+
+
 def partition_change(
     topic_id: UUID,
     index: int,
     partition: PartitionRegistration,
+    target: PartitionTarget,
     *,
     rules: ElectionRules,
     may_lead: Callable[[int], bool],
-    without: Collection[int] = (),
-    unclean: Collection[int] = (),
     prefers: int = NO_LEADER,
-    directories: tuple[UUID, ...],
 ) -> PartitionChangeRecord | None:
-    """Return the record that takes brokers out of the ISR and elects, None when nothing changes.
+    """Return the record that makes a partition what it is to become and elects, None when nothing changes.
 
-    `without` leave the ISR and may stay eligible; `unclean` leave ISR and ELR, having lost what was not synced.
-    `prefers` leads before the present leader, if it may.
+    A reassignment that may end with that ISR does. `prefers` leads before the present leader, if it may.
     """
-    isr = tuple([replica for replica in partition.isr if replica not in without and replica not in unclean])
+    assignment, isr = settle(target.assignment, target.isr)
+    replicas = assignment.replicas
+    isr = tuple([replica for replica in isr if replica not in target.unclean])
     elr: tuple[int, ...] = ()
-    min_insync_replicas = min(rules.min_insync_replicas, len(partition.replicas))
+    min_insync_replicas = min(rules.min_insync_replicas, len(replicas))
     if rules.uses_elr and len(isr) < min_insync_replicas:
-        candidates = dict.fromkeys(partition.elr + partition.isr)
-        elr = tuple([replica for replica in candidates if replica not in isr and replica not in unclean])
-    leader, is_unclean = _elect(partition, isr, elr, rules, may_lead, prefers)
+        elr = tuple(
+            [
+                replica
+                for replica in dict.fromkeys(partition.elr + partition.isr)
+                if replica in replicas and replica not in isr and replica not in target.unclean
+            ]
+        )
+    leader, is_unclean = _elect(partition, replicas, isr, elr, rules, may_lead, prefers)
     if leader in elr:
         isr, elr = (leader,), tuple([replica for replica in elr if replica != leader])
     elif is_unclean:
@@ -91,20 +123,29 @@ def partition_change(
         last_known_elr = ()
     elif rules.uses_elr and not isr and partition.leader != NO_LEADER:
         last_known_elr = (partition.leader,)
+    leader_recovery_state = target.leader_recovery_state
+    if is_unclean and leader not in partition.last_known_elr and len(replicas) > 1:
+        # The last known leader has all that the partition still has; only an election past live replicas loses more.
+        leader_recovery_state = LEADER_RECOVERING
+    directories = tuple([target.directories.get(replica, DIRECTORY_UNASSIGNED) for replica in replicas])
+    # Whoever is no replica any more must not be able to fetch as one: then the leader's epoch rises though it stays.
+    is_leader_told = leader != partition.leader or not set(partition.replicas) <= set(replicas)
     record = PartitionChangeRecord(
         topic_id=topic_id,
         partition_id=index,
-        isr=isr if isr != partition.isr else None,
-        leader=leader if leader != partition.leader else NO_LEADER_CHANGE,
-        elr=elr if elr != partition.elr else None,
-        last_known_elr=last_known_elr if last_known_elr != partition.last_known_elr else None,
-        # The last known leader has all that the partition still has; only an election past live replicas loses more.
+        replicas=_changed(replicas, partition.replicas),
+        adding_replicas=_changed(assignment.adding, partition.adding_replicas),
+        removing_replicas=_changed(assignment.removing, partition.removing_replicas),
+        isr=_changed(isr, partition.isr),
+        leader=leader if is_leader_told else NO_LEADER_CHANGE,
+        elr=_changed(elr, partition.elr),
+        last_known_elr=_changed(last_known_elr, partition.last_known_elr),
         leader_recovery_state=(
-            LEADER_RECOVERING
-            if is_unclean and leader not in partition.last_known_elr and len(partition.replicas) > 1
-            else NO_RECOVERY_STATE_CHANGE
+            NO_RECOVERY_STATE_CHANGE
+            if leader_recovery_state == partition.leader_recovery_state
+            else leader_recovery_state
         ),
-        directories=None if directories == partition.directories else directories,
+        directories=_changed(directories, partition.directories),
     )
     return None if record == PartitionChangeRecord(topic_id=topic_id, partition_id=index) else record
 
@@ -122,10 +163,10 @@ def requested_election(
         topic.topic_id,
         index,
         partition,
+        PartitionTarget.of(partition),
         rules=replace(rules, allows_unclean=rules.allows_unclean or is_unclean),
-        may_lead=_may_lead(image, partition, None, None),
+        may_lead=acceptable_leader(image, partition),
         prefers=partition.replicas[0],
-        directories=partition.directories,
     )
     return None if record is None or record.leader in (NO_LEADER, NO_LEADER_CHANGE) else record
 
@@ -152,15 +193,19 @@ def broker_changes(
         rules = rules_of.get(topic.topic_id)
         if rules is None:
             rules = rules_of[topic.topic_id] = election_rules(image, topic, config)
+        target = PartitionTarget.of(partition)
         record = partition_change(
             topic.topic_id,
             index,
             partition,
+            replace(
+                target,
+                isr=tuple([replica for replica in partition.isr if replica != leaving]),
+                directories=_without_disks(target.directories, leaving) if has_other_disks else target.directories,
+                unclean=gone if is_lost else (),
+            ),
             rules=rules,
-            may_lead=_may_lead(image, partition, joining, leaving),
-            without=() if is_lost else gone,
-            unclean=gone if is_lost else (),
-            directories=_lost_directories(partition, leaving) if has_other_disks else partition.directories,
+            may_lead=acceptable_leader(image, partition, joining=joining, leaving=leaving),
         )
         if record is not None:
             records.append(record)
@@ -180,8 +225,8 @@ def partitions_of(
                 yield topic, index, partition
 
 
-def _may_lead(
-    image: MetadataImage, partition: PartitionRegistration, joining: int | None, leaving: int | None
+def acceptable_leader(
+    image: MetadataImage, partition: PartitionRegistration, *, joining: int | None = None, leaving: int | None = None
 ) -> Callable[[int], bool]:
     """Return whether a replica may lead: alive, not on its way out, and its directory online."""
 
@@ -194,18 +239,17 @@ def _may_lead(
     return may_lead
 
 
-def _lost_directories(partition: PartitionRegistration, broker_id: int | None) -> tuple[UUID, ...]:
+def _without_disks(directories: Mapping[int, UUID], broker_id: int | None) -> dict[int, UUID]:
     # Where nobody said which directory the replica is in, new directory ids alone would not show that it is gone.
-    return tuple(
-        [
-            DIRECTORY_LOST if replica == broker_id and directory == DIRECTORY_UNASSIGNED else directory
-            for replica, directory in zip(partition.replicas, partition.directories, strict=True)
-        ]
-    )
+    return {
+        replica: DIRECTORY_LOST if replica == broker_id and directory == DIRECTORY_UNASSIGNED else directory
+        for replica, directory in directories.items()
+    }
 
 
 def _elect(
     partition: PartitionRegistration,
+    replicas: tuple[int, ...],
     isr: tuple[int, ...],
     elr: tuple[int, ...],
     rules: ElectionRules,
@@ -213,13 +257,17 @@ def _elect(
     prefers: int,
 ) -> tuple[int, bool]:
     eligible = isr or elr
-    for replica in (prefers, partition.leader, *partition.replicas):
+    for replica in (prefers, partition.leader, *replicas):
         if replica in eligible and may_lead(replica):
             return replica, False
     if rules.uses_elr and not eligible and len(partition.last_known_elr) == 1 and may_lead(partition.last_known_elr[0]):
         return partition.last_known_elr[0], True
     if rules.allows_unclean:
-        for replica in partition.replicas:
+        for replica in replicas:
             if may_lead(replica):
                 return replica, True
     return NO_LEADER, False
+
+
+def _changed(value: T, before: T) -> T | None:
+    return None if value == before else value

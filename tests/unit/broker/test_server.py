@@ -232,6 +232,7 @@ def test_what_is_built_is_what_is_told() -> None:
                 ApiKey.SASL_AUTHENTICATE,
                 ApiKey.DESCRIBE_CLUSTER,
                 ApiKey.ELECT_LEADERS,
+                ApiKey.ALTER_PARTITION_REASSIGNMENTS,
                 ApiKey.LIST_PARTITION_REASSIGNMENTS,
                 ApiKey.DESCRIBE_PRODUCERS,
                 ApiKey.LIST_CONFIG_RESOURCES,

@@ -1,16 +1,15 @@
 """Electing leaders because somebody asks for it (KIP-460)."""
 
 import pytest
-from kio.schema.create_topics.v7.request import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
 from kio.schema.elect_leaders.v2.request import ElectLeadersRequest, TopicPartitions
-from kio.schema.types import BrokerId, TopicName
-from kio.static.primitive import i8, i16, i32
+from kio.schema.types import TopicName
+from kio.static.primitive import i8, i32
 from metadata_cluster import Cluster
+from replicated_topics import fence, make_topic
 
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.quorum.decisions.elections import ElectionType, elect_leaders
-from penstock.quorum.decisions.topics import create_topics
-from penstock.quorum.records import BrokerRegistrationChangeRecord, PartitionChangeRecord
+from penstock.quorum.records import PartitionChangeRecord
 
 PREFERRED, UNCLEAN = ElectionType.PREFERRED, ElectionType.UNCLEAN
 
@@ -20,14 +19,7 @@ def cluster() -> Cluster:
     """Return a cluster of brokers 1 and 2 with a topic 't' whose partitions 0 and 1 both have, 1 before 2."""
     cluster = Cluster()
     cluster.add_brokers(1, 2)
-    assignments = tuple(
-        CreatableReplicaAssignment(partition_index=i32(index), broker_ids=(BrokerId(1), BrokerId(2)))
-        for index in range(2)
-    )
-    topic = CreatableTopic(
-        name=TopicName("t"), num_partitions=i32(-1), replication_factor=i16(-1), assignments=assignments, configs=()
-    )
-    cluster.submit(create_topics, CreateTopicsRequest(topics=(topic,)))
+    make_topic(cluster, "t", (1, 2), (1, 2))
     return cluster
 
 
@@ -46,11 +38,6 @@ def elect(cluster: Cluster, kind: int, *asked: tuple[str, int]) -> list[tuple[st
 def change(cluster: Cluster, index: int, *, leader: int, isr: tuple[int, ...]) -> None:
     topic_id = cluster.image.topics.by_name["t"].topic_id
     cluster.replay([PartitionChangeRecord(topic_id=topic_id, partition_id=index, leader=leader, isr=isr)])
-
-
-def fence(cluster: Cluster, broker_id: int) -> None:
-    epoch = cluster.image.brokers[broker_id].epoch
-    cluster.replay([BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=epoch, is_fenced=True)])
 
 
 def test_the_preferred_replica_leads_again_once_it_is_asked_for(cluster: Cluster) -> None:

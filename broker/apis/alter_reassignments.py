@@ -1,0 +1,56 @@
+"""AlterPartitionReassignments 0 and 1: passed to the controller.
+
+1: whether the number of replicas may change (KIP-860). The rules are the controller's
+(`quorum/decisions/reassignments.py`).
+"""
+
+from __future__ import annotations
+
+from kio.schema.alter_partition_reassignments.v1.request import AlterPartitionReassignmentsRequest
+from kio.schema.alter_partition_reassignments.v1.response import (
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
+
+from ...protocol.apis import ApiKey
+from ...protocol.errors import KafkaError
+from ...protocol.messages import kio_error
+from ...quorum.controller_requests import ALTER_PARTITION_REASSIGNMENTS
+from ..controller_channel import ControllerChannel
+from ..network.handlers import Handlers
+from ..network.request import RequestContext
+from .values import NO_THROTTLE
+
+
+def register(handlers: Handlers, controller: ControllerChannel) -> None:
+    async def alter(
+        request: AlterPartitionReassignmentsRequest, _context: RequestContext
+    ) -> AlterPartitionReassignmentsResponse:
+        return await controller.submit(ALTER_PARTITION_REASSIGNMENTS, request)
+
+    handlers.add_message(ApiKey.ALTER_PARTITION_REASSIGNMENTS, alter, answer_error=error_response)
+
+
+def error_response(
+    request: AlterPartitionReassignmentsRequest, error: KafkaError
+) -> AlterPartitionReassignmentsResponse:
+    code = kio_error(error.code)
+    return AlterPartitionReassignmentsResponse(
+        throttle_time=NO_THROTTLE,
+        allow_replication_factor_change=request.allow_replication_factor_change,
+        error_code=code,
+        error_message=error.message,
+        responses=tuple(
+            ReassignableTopicResponse(
+                name=topic.name,
+                partitions=tuple(
+                    ReassignablePartitionResponse(
+                        partition_index=partition.partition_index, error_code=code, error_message=error.message
+                    )
+                    for partition in topic.partitions
+                ),
+            )
+            for topic in request.topics
+        ),
+    )

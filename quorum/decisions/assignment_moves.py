@@ -1,0 +1,81 @@
+"""Which replicas a partition has while some of them come and others go (KIP-455).
+
+A reassignment has three stages: the replicas that come are added to those that are there; the leader waits until all
+that shall stay are in sync; then those that go are left out. Where nothing has to be waited for, all three are one.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ..image import PartitionRegistration
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assignment:
+    """All replicas in the order in which they are preferred, and which of them come and go."""
+
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+
+    @property
+    def is_moving(self) -> bool:
+        return bool(self.adding or self.removing)
+
+    @property
+    def remaining(self) -> tuple[int, ...]:
+        """The replicas that there will be at the end."""
+        return _without(self.replicas, self.removing)
+
+
+class Reverted(NamedTuple):
+    """A partition as it was before its reassignment began.
+
+    `is_unclean` says that no replica is left that is known to be in sync: the ISR is the first replica, whatever that
+    loses.
+    """
+
+    assignment: Assignment
+    isr: tuple[int, ...]
+    is_unclean: bool
+
+
+def assignment_of(partition: PartitionRegistration) -> Assignment:
+    return Assignment(
+        replicas=partition.replicas, adding=partition.adding_replicas, removing=partition.removing_replicas
+    )
+
+
+def move(current: Assignment, target: Sequence[int]) -> Assignment:
+    """Return the first stage of the move to these replicas, from wherever an earlier move has got.
+
+    Whoever came by the earlier move still counts as coming, so that a revert leads back to where the first one began.
+    """
+    removing = tuple(sorted(set(current.replicas) - set(target)))
+    replicas = (*target, *removing)
+    original = _without(current.replicas, current.adding)
+    return Assignment(replicas=replicas, adding=tuple(sorted(set(replicas) - set(original))), removing=removing)
+
+
+def settle(assignment: Assignment, isr: Sequence[int]) -> tuple[Assignment, tuple[int, ...]]:
+    """Return assignment and ISR at the end of the reassignment, when that ISR lets it end; else both as they are.
+
+    It may end when all replicas that remain are in sync, and there is one.
+    """
+    remaining = assignment.remaining
+    if not assignment.is_moving or not remaining or not set(remaining) <= set(isr):
+        return assignment, tuple(isr)
+    return Assignment(replicas=remaining), _without(isr, assignment.removing)
+
+
+def revert(partition: PartitionRegistration) -> Reverted:
+    """Return the partition without the replicas that came, and with those that should have gone."""
+    replicas = _without(partition.replicas, partition.adding_replicas)
+    isr = _without(partition.isr, partition.adding_replicas)
+    is_unclean = bool(partition.isr) and not isr
+    return Reverted(Assignment(replicas=replicas), replicas[:1] if is_unclean else isr, is_unclean)
+
+
+def _without(replicas: Sequence[int], left_out: Collection[int]) -> tuple[int, ...]:
+    return tuple([replica for replica in replicas if replica not in left_out])
