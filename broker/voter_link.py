@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ from ..protocol.errors import ConfigError
 from ..quorum.controller import Controller
 from ..quorum.decisions.bootstrap import bootstrap_records
 from ..quorum.decisions.context import ControllerConfig
+from ..quorum.leader_upkeep import LeaderUpkeep
 from ..quorum.peer_proof import PeerHello
 from ..quorum.publishers import Publishers
 from ..quorum.raft_voter import RaftVoter
@@ -74,7 +75,7 @@ class VoterLink:
         self._channels: list[QuorumChannel] = []
         self._describer: QuorumDescriber | None = None
         self._listener: ControllerListener | None = None
-        self._sessions: asyncio.Task[None] | None = None
+        self._duties: list[asyncio.Task[None]] = []
 
     @property
     def controller(self) -> Controller:
@@ -148,7 +149,15 @@ class VoterLink:
                 f"The metadata in {config.metadata_log_dir} is of cluster {found}, but the log directories belong to "
                 f"cluster {cluster_id}."
             )
-        self._sessions = self._loop.create_task(self._watch_sessions(controller))
+        upkeep = LeaderUpkeep(
+            controller,
+            balance_interval_ms=(
+                config.leader_imbalance_check_interval_ms if config.auto_leader_rebalance_enable else None
+            ),
+            unclean_interval_ms=config.unclean_leader_election_interval_ms,
+        )
+        self._begin("sessions of brokers", controller.watch_sessions())
+        self._begin("elections of leaders", upkeep.run())
         return ports
 
     @property
@@ -195,9 +204,10 @@ class VoterLink:
         return await self._channels[0].describe_quorum(request)
 
     async def stop(self) -> None:
-        if self._sessions is not None:
-            self._sessions.cancel()
-            await asyncio.wait([self._sessions])
+        for duty in self._duties:
+            duty.cancel()
+        if self._duties:
+            await asyncio.wait(self._duties)
         for channel in self._channels:
             await channel.close()
         if self._listener is not None:
@@ -205,12 +215,16 @@ class VoterLink:
         if self._controller is not None:
             await self._controller.stop()
 
-    async def _watch_sessions(self, controller: Controller) -> None:
+    def _begin(self, name: str, duty: Coroutine[None, None, None]) -> None:
+        """Does something beside the requests for as long as this controller runs."""
+        self._duties.append(self._loop.create_task(self._carry_out(name, duty)))
+
+    async def _carry_out(self, name: str, duty: Coroutine[None, None, None]) -> None:
         try:
-            await controller.watch_sessions()
+            await duty
         except Exception:
-            logger.exception("task failed: task=sessions of brokers")
-            self._on_failure("Watching the brokers ended by an unexpected error, see the log.")
+            logger.exception("task failed: task=%s", name)
+            self._on_failure(f"The controller's task '{name}' ended by an unexpected error, see the log.")
 
 
 def _controller_config(config: NodeConfig) -> ControllerConfig:

@@ -83,6 +83,9 @@ class NodeConfig:
     default_replication_factor: int
     min_insync_replicas: int
     unclean_leader_election_enable: bool
+    unclean_leader_election_interval_ms: int
+    auto_leader_rebalance_enable: bool
+    leader_imbalance_check_interval_ms: int
     max_request_partition_size_limit: int
     fetch_max_bytes: int
     max_incremental_fetch_session_cache_slots: int
@@ -166,6 +169,9 @@ def load(properties: Mapping[str, str]) -> NodeConfig:
         default_replication_factor=values.integer("default.replication.factor"),
         min_insync_replicas=values.integer("min.insync.replicas"),
         unclean_leader_election_enable=values.boolean("unclean.leader.election.enable"),
+        unclean_leader_election_interval_ms=values.integer("unclean.leader.election.interval.ms"),
+        auto_leader_rebalance_enable=values.boolean("auto.leader.rebalance.enable"),
+        leader_imbalance_check_interval_ms=1000 * values.integer("leader.imbalance.check.interval.seconds"),
         max_request_partition_size_limit=values.integer("max.request.partition.size.limit"),
         fetch_max_bytes=values.integer("fetch.max.bytes"),
         max_incremental_fetch_session_cache_slots=values.integer("max.incremental.fetch.session.cache.slots"),
