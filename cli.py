@@ -26,6 +26,9 @@ _SUBCOMMANDS: Final = {
     "produce": _Subcommand(".client.produce_command", "produce", "Send lines as records."),
     "consume": _Subcommand(".client.consume_command", "consume", "Print records."),
     "quorum": _Subcommand(".client.quorum_commands", "quorum", "Look at the quorum that agrees on the metadata."),
+    "metadata": _Subcommand(
+        ".quorum.inspection.commands", "metadata", "Look at the metadata that lies on a node's disk."
+    ),
     "demo": _Subcommand(".chaos.demo.command", "demo", "Stream real records through a cluster and read them back."),
     "bench": _Subcommand(".bench.command", "bench", "Measure a cluster, or Penstock and Apache Kafka side by side."),
     "completion": _Subcommand(

@@ -19,6 +19,7 @@ from uuid import UUID
 
 from ..protocol.errors import ConfigError, KafkaError
 from ..quorum.consensus import ConsensusFailed
+from ..quorum.metadata_log import METADATA_FOLDER
 from ..quorum.peer_proof import NONCE_BYTES, PeerHello
 from ..quorum.publishers import MetadataPublisher, Publishers
 from ..storage.files import Files
@@ -32,8 +33,6 @@ from .quorum_link import QuorumLink
 
 logger = logging.getLogger(__name__)
 
-METADATA_FOLDER = "__cluster_metadata-0"
-"""Below `metadata.log.dir`: where Apache Kafka has its metadata log, too, and nothing looks for a topic's."""
 REQUEST_TIMEOUT_MS = 30_000
 """Kafka's default of request.timeout.ms: how long a client waits for what is asked on its behalf."""
 DRAIN_TIMEOUT_MS = 10_000

@@ -16,6 +16,8 @@ from .record_codec import entry_timestamp_ms
 
 METADATA_TOPIC: Final = "__cluster_metadata"
 METADATA_TOPIC_ID: Final = UUID(int=1)
+METADATA_FOLDER: Final = f"{METADATA_TOPIC}-0"
+"""Below `metadata.log.dir`: where Apache Kafka has its metadata log, too, and nothing looks for a topic's."""
 
 _LEADER_CHANGE: Final = 2
 _LEADER_CHANGE_KEY: Final = b"\0\0\0\2"

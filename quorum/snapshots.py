@@ -14,6 +14,7 @@ from ..protocol.errors import CorruptData
 from ..storage.files import File, Files
 from .consensus import ConsensusFailed, Snapshot
 from .frames import encode_frame, scan_frames
+from .metadata_log import SnapshotId
 from .snapshot_transfer import FinishSnapshot, KeepPart, SnapshotWork
 
 _FORMAT = 1
@@ -141,10 +142,16 @@ class Snapshots:
         return Snapshot(end_offset=end_offset, epoch=epoch, chunks=[frame.payload for frame in scan.frames[1:-1]])
 
 
-def _place(name: str) -> tuple[int, int]:
+def snapshot_id(name: str) -> SnapshotId | None:
+    """Return which snapshot a file of that name holds, None when it is the name of none."""
     match = _NAME.fullmatch(name)
-    assert match is not None
-    return int(match[1]), int(match[2])
+    return None if match is None else SnapshotId(int(match[1]), int(match[2]))
+
+
+def _place(name: str) -> SnapshotId:
+    found = snapshot_id(name)
+    assert found is not None
+    return found
 
 
 class SnapshotIntake:

@@ -1,0 +1,1 @@
+"""Looking at the metadata that lies on a disk, without a node and without changing anything."""
