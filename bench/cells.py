@@ -12,6 +12,11 @@ from .workloads.crowd import crowd
 from .workloads.memory import memory
 from .workloads.partitions import partitions
 from .workloads.prepared import prepared
+from .workloads.quorum_commits import quorum_commits
+from .workloads.quorum_failover import quorum_failover
+from .workloads.quorum_image import quorum_image
+from .workloads.quorum_quiet import quorum_quiet
+from .workloads.quorum_topic import quorum_topic
 from .workloads.single import single
 from .workloads.startup import startup
 from .workloads.stream import stream
@@ -23,6 +28,9 @@ Values = Mapping[str, float | None]
 SIZES: Final = {"100B": 100, "1KiB": 1024}
 CROWD: Final = 2_000
 CROWD_PRODUCERS: Final = 200
+MANY_PARTITIONS: Final = 10_000
+IMAGE_PARTITIONS: Final = 100_000
+QUIET_MINUTES: Final = 10.0
 _QUICK_PART: Final = 4
 """A quick run does a fourth of each load."""
 
@@ -35,13 +43,25 @@ class Cell:
     title: str
     run: Callable[[Target], Values]
     needs_node: bool = False
-    """Whether it starts a node of its own, which is only possible here."""
+    """Whether it starts a node of its own, or several, which is only possible here."""
+    needs_cluster: bool = False
+    """Whether it starts three nodes. Such a cell has no use for a target that runs."""
+    needs_image: bool = False
+    """Whether it writes the metadata of a cluster itself."""
     is_extra: bool = False
     """Whether it is measured only when its name is given in full: it takes minutes."""
 
+    def is_possible(self, target: Target) -> bool:
+        """Whether it can be measured on this target."""
+        return (
+            (not self.needs_node or target.fresh_node is not None)
+            and (not self.needs_cluster or target.fresh_cluster is not None)
+            and (not self.needs_image or target.add_partitions is not None)
+        )
 
-def cells(*, is_quick: bool) -> tuple[Cell, ...]:
-    """All of them, in the order in which they are measured."""
+
+def cells(*, is_quick: bool, minutes: float = QUIET_MINUTES) -> tuple[Cell, ...]:
+    """All of them, in the order in which they are measured. `minutes` is how long a cluster that is left alone is."""
     part = _QUICK_PART if is_quick else 1
     return (
         Cell(name="startup", title="a node started in an empty folder", run=startup, needs_node=True),
@@ -76,6 +96,25 @@ def cells(*, is_quick: bool) -> tuple[Cell, ...]:
         ),
         _partitions(1000),
         _partitions(10_000),
+        _quorum("commits", "changes of metadata", lambda target: quorum_commits(target, changes=4_000 // part)),
+        _quorum(
+            "failover",
+            "the active controller killed, and paused",
+            lambda target: quorum_failover(target, kills=20 // part, pauses=8 // part),
+        ),
+        _quorum(
+            "topic",
+            f"a topic of {MANY_PARTITIONS // part:,} partitions created",
+            lambda target: quorum_topic(target, partitions=MANY_PARTITIONS // part),
+        ),
+        _quorum(
+            "image",
+            f"{IMAGE_PARTITIONS // part:,} partitions in the metadata",
+            lambda target: quorum_image(target, partitions=IMAGE_PARTITIONS // part, kills=3),
+            needs_image=True,
+        ),
+        _quiet("idle", minutes, is_busy=False),
+        _quiet("busy", minutes, is_busy=True),
         Cell(name="memory", title="memory after the load", run=memory),
     )
 
@@ -141,6 +180,29 @@ def _partitions(count: int) -> Cell:
         run=lambda target: partitions(target, count=count),
         needs_node=True,
         is_extra=count > 1000,
+    )
+
+
+def _quorum(name: str, title: str, run: Callable[[Target], Values], *, needs_image: bool = False) -> Cell:
+    return Cell(
+        name=f"quorum/{name}",
+        title=f"three controllers: {title}",
+        run=run,
+        needs_node=True,
+        needs_cluster=True,
+        needs_image=needs_image,
+    )
+
+
+def _quiet(name: str, minutes: float, *, is_busy: bool) -> Cell:
+    how = "on a machine at full load" if is_busy else "idle"
+    return Cell(
+        name=f"quorum/{name}",
+        title=f"three controllers: {minutes:g} minutes {how}",
+        run=lambda target: quorum_quiet(target, minutes=minutes, is_busy=is_busy),
+        needs_node=True,
+        needs_cluster=True,
+        is_extra=True,
     )
 
 

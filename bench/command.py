@@ -20,7 +20,7 @@ from ..client.addresses import parse_addresses
 from ..client.bootstrap import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT_S, ENVIRONMENT_VARIABLE, Bootstrap
 from ..client.terminal import print_json, print_table, say
 from .anchor.jars import JarsUnavailableError, install
-from .cells import Cell, cells, chosen, warm_up
+from .cells import QUIET_MINUTES, Cell, cells, chosen, warm_up
 from .local_targets import kafka, penstock
 from .plot import draw
 from .report import columns, fields, markdown, preamble, rows
@@ -45,6 +45,7 @@ from .usage import load_average
     "--pid", "pids", type=int, multiple=True, help="A broker's process, if it runs here: its CPU and memory are told."
 )
 @click.option("--side-by-side", is_flag=True, help="Start Penstock and Apache Kafka here and compare them, instead.")
+@click.option("--alone", is_flag=True, help="Start only Penstock here.")
 @click.option("--rounds", default=3, show_default=True, type=click.IntRange(min=1))
 @click.option(
     "--only",
@@ -54,6 +55,13 @@ from .usage import load_average
     help="Only cells of that name, or below it; may be repeated. See --list.",
 )
 @click.option("--quick", "is_quick", is_flag=True, help="A fourth of each load.")
+@click.option(
+    "--minutes",
+    type=click.FloatRange(min=0, min_open=True),
+    default=QUIET_MINUTES,
+    show_default=True,
+    help="How long quorum/idle and quorum/busy look on.",
+)
 @click.option(
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
@@ -71,9 +79,11 @@ def bench(
     bootstrap: str,
     pids: tuple[int, ...],
     side_by_side: bool,
+    alone: bool,
     rounds: int,
     patterns: tuple[str, ...],
     is_quick: bool,
+    minutes: float,
     output: Path | None,
     as_json: bool,
     earlier: Path | None,
@@ -84,18 +94,25 @@ def bench(
     Topics of its own are made and deleted; nothing else is touched. The client runs here and takes its part of the
     machine.
     """
-    wanted = chosen(cells(is_quick=is_quick), patterns)
+    wanted = chosen(cells(is_quick=is_quick, minutes=minutes), patterns)
     if is_listing:
         print_table(("cell", "what"), ((cell.name, cell.title) for cell in wanted))
         return
     if earlier is not None:
         results = _read(earlier)
     else:
-        wanted = tuple(cell for cell in wanted if side_by_side or not cell.needs_node)
+        is_started = side_by_side or alone
+        wanted = tuple(cell for cell in wanted if is_started or not cell.needs_node)
         if not wanted:
             raise click.UsageError(f"There is nothing to measure as {', '.join(patterns)}; --list prints all names.")
         _allow_many_connections()
-        with stop_signals_interrupt(), sentences(), _targets(bootstrap, pids, side_by_side) as targets:
+        with ExitStack() as stack:
+            stack.enter_context(stop_signals_interrupt())
+            stack.enter_context(sentences())
+            if is_started:
+                targets = stack.enter_context(_started(wanted, is_alone=not side_by_side))
+            else:
+                targets = stack.enter_context(_running(bootstrap, pids))
             results = _measure(targets, wanted, rounds, is_quick)
     if as_json:
         print_json(asdict(results))
@@ -111,8 +128,9 @@ def _measure(targets: Sequence[Target], wanted: Sequence[Cell], rounds: int, is_
     start_s = clock.monotonic_s()
     started = datetime.fromtimestamp(clock.now_ms() / 1000, UTC).isoformat(timespec="seconds")
     for target in targets:
-        say(f"warming up {target.name} {target.version}")
-        warm_up(target, is_quick=is_quick)
+        if target.bootstrap:
+            say(f"warming up {target.name} {target.version}")
+            warm_up(target, is_quick=is_quick)
     observations = measure(targets, wanted, rounds, _tell)
     return Results(
         started=started,
@@ -130,22 +148,26 @@ def _measure(targets: Sequence[Target], wanted: Sequence[Cell], rounds: int, is_
 
 
 @contextmanager
-def _targets(bootstrap: str, pids: Sequence[int], side_by_side: bool) -> Iterator[tuple[Target, ...]]:
-    if not side_by_side:
-        try:
-            asked = Bootstrap(addresses=parse_addresses(bootstrap), timeout_s=DEFAULT_TIMEOUT_S, properties={})
-        except ValueError as error:
-            raise click.UsageError(str(error)) from error
-        asked.check_reachable()
-        with asked.sentences():
-            yield (Target(name=bootstrap, bootstrap=bootstrap, pids=tuple(pids)),)
-        return
+def _running(bootstrap: str, pids: Sequence[int]) -> Iterator[tuple[Target, ...]]:
     try:
-        brokers = (penstock(), kafka(install()))
+        asked = Bootstrap(addresses=parse_addresses(bootstrap), timeout_s=DEFAULT_TIMEOUT_S, properties={})
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    asked.check_reachable()
+    with asked.sentences():
+        yield (Target(name=bootstrap, bootstrap=bootstrap, pids=tuple(pids)),)
+
+
+@contextmanager
+def _started(wanted: Sequence[Cell], *, is_alone: bool) -> Iterator[tuple[Target, ...]]:
+    """Nodes of this machine, which run only when something is measured that they are needed for."""
+    try:
+        brokers = (penstock(),) if is_alone else (penstock(), kafka(install()))
     except JarsUnavailableError as error:
         raise click.ClickException(str(error)) from error
+    must_run = not all(cell.needs_cluster for cell in wanted)
     with ExitStack() as stack:
-        yield tuple(stack.enter_context(broker.running()) for broker in brokers)
+        yield tuple(stack.enter_context(broker.running() if must_run else broker.at_rest()) for broker in brokers)
 
 
 def _tell(observation: Observation) -> None:

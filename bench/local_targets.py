@@ -1,4 +1,4 @@
-"""Penstock and Apache Kafka on this machine, one node each, started for being measured.
+"""Penstock and Apache Kafka on this machine, one node or three, started for being measured.
 
 Both run with their defaults and the same few properties. Apache Kafka gets the heap and the options for the JVM of its
 own start script.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,8 @@ from ..chaos.local_node import LocalNode, environment_without_properties
 from ..chaos.readiness import wait_ready
 from .anchor.broker import AnchorCluster
 from .anchor.jars import SERVER_OPTIONS, KafkaJars
-from .target import Target
+from .metadata_images import add_partitions
+from .target import Cluster, Target
 
 PENSTOCK: Final = "Penstock"
 KAFKA: Final = "Apache Kafka"
@@ -32,6 +33,9 @@ PROPERTIES: Final = {
 START_TIMEOUT_S: Final = 120.0
 _STOP_TIMEOUT_S: Final = 60.0
 _HEAP_MIB: Final = 1024
+# Three of them on one machine, with metadata to hold and little else.
+_CLUSTER_HEAP_MIB: Final = 512
+CLUSTER_NODES: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +46,9 @@ class LocalBroker:
     version: str
     prepare: Callable[[Path], LocalNode]
     """Makes a node in this empty folder that only has to be started."""
+    prepare_cluster: Callable[[Path, Mapping[str, str]], LocalCluster | AnchorCluster]
+    """The same of three nodes, with these properties beside their own."""
+    add_partitions: Callable[[Cluster, int], None] | None = None
 
     @contextmanager
     def fresh_node(self) -> Iterator[LocalNode]:
@@ -54,20 +61,40 @@ class LocalBroker:
                 _end(node)
 
     @contextmanager
+    def fresh_cluster(self, properties: Mapping[str, str]) -> Iterator[Cluster]:
+        """Three nodes that are not started yet; they are killed and their folder removed at the end."""
+        with tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder:
+            cluster = self.prepare_cluster(Path(folder), {**PROPERTIES, **properties})
+            try:
+                yield cluster
+            finally:
+                cluster.kill()
+
+    @contextmanager
+    def at_rest(self) -> Iterator[Target]:
+        """Nothing that runs, for what starts its own nodes."""
+        yield self._target("")
+
+    @contextmanager
     def running(self) -> Iterator[Target]:
         """A node that serves clients, until the end of the context."""
         with self.fresh_node() as node:
             node.start()
             wait_ready((node,), timeout_s=START_TIMEOUT_S)
             assert node.process is not None, "it serves clients"
-            yield Target(
-                name=self.name,
-                bootstrap=node.address,
-                version=self.version,
-                pids=(node.process.pid,),
-                fresh_node=self.fresh_node,
-                settings=PROPERTIES,
-            )
+            yield self._target(node.address, node.process.pid)
+
+    def _target(self, bootstrap: str, *pids: int) -> Target:
+        return Target(
+            name=self.name,
+            bootstrap=bootstrap,
+            version=self.version,
+            pids=pids,
+            fresh_node=self.fresh_node,
+            fresh_cluster=self.fresh_cluster,
+            add_partitions=self.add_partitions,
+            settings=PROPERTIES,
+        )
 
 
 def penstock() -> LocalBroker:
@@ -82,7 +109,16 @@ def penstock() -> LocalBroker:
         node.write_properties(PROPERTIES)
         return node
 
-    return LocalBroker(name=PENSTOCK, version=__version__, prepare=prepare)
+    def prepare_cluster(folder: Path, properties: Mapping[str, str]) -> LocalCluster:
+        return LocalCluster(folder, node_count=CLUSTER_NODES, properties=properties, environment=environment)
+
+    return LocalBroker(
+        name=PENSTOCK,
+        version=__version__,
+        prepare=prepare,
+        prepare_cluster=prepare_cluster,
+        add_partitions=add_partitions,
+    )
 
 
 def kafka(jars: KafkaJars) -> LocalBroker:
@@ -94,7 +130,18 @@ def kafka(jars: KafkaJars) -> LocalBroker:
         cluster.prepare()
         return cluster.nodes[1]
 
-    return LocalBroker(name=KAFKA, version=jars.version, prepare=prepare)
+    def prepare_cluster(folder: Path, properties: Mapping[str, str]) -> AnchorCluster:
+        options = (f"-Xms{_CLUSTER_HEAP_MIB}m", *SERVER_OPTIONS)
+        return AnchorCluster(
+            jars,
+            folder,
+            node_count=CLUSTER_NODES,
+            properties=properties,
+            heap_mib=_CLUSTER_HEAP_MIB,
+            options=options,
+        )
+
+    return LocalBroker(name=KAFKA, version=jars.version, prepare=prepare, prepare_cluster=prepare_cluster)
 
 
 def _end(node: LocalNode) -> None:

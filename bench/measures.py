@@ -82,6 +82,22 @@ MEASURES: Final[Sequence[Measure]] = (
     Measure(name="clean_stop_s", title="clean stop", unit="s"),
     Measure(name="restart_s", title="started again to first record", unit="s"),
     Measure(name="kill_restart_s", title="the same after SIGKILL", unit="s"),
+    *_quantiles("commit", "committed"),
+    Measure(name="disk_sync_p50_ms", title="a sync of the disk alone, p50", unit="ms", is_compared=False),
+    Measure(name="commit_p50_in_syncs", title="committed, p50", unit="syncs", is_compared=False),
+    Measure(name="commits_per_s", title="committed", unit="1/s", is_more_better=True),
+    Measure(name="kill_failover_median_ms", title="controller killed to next commit, median", unit="ms"),
+    Measure(name="kill_failover_worst_ms", title="controller killed to next commit, worst", unit="ms"),
+    Measure(name="pause_failover_median_ms", title="controller paused to next commit, median", unit="ms"),
+    Measure(name="pause_failover_worst_ms", title="controller paused to next commit, worst", unit="ms"),
+    Measure(name="serving_slowest_ms", title="slowest answer to others until all answer", unit="ms"),
+    Measure(name="image_mib", title="memory added to a node", unit="MiB"),
+    Measure(name="image_restart_s", title="all nodes started again", unit="s"),
+    Measure(name="snapshot_slowest_ms", title="slowest answer while snapshots are made", unit="ms"),
+    Measure(name="image_failover_worst_ms", title="controller killed to next commit, worst", unit="ms"),
+    Measure(name="minutes", title="looked on", unit="min", is_compared=False),
+    Measure(name="elections", title="elections", unit="", is_compared=False),
+    Measure(name="quiet_slowest_ms", title="slowest answer", unit="ms"),
     Measure(name="loaded_mib", title="resident memory, loaded", unit="MiB"),
 )
 """What tables show, in this order; other values are kept in the results only."""
@@ -105,6 +121,13 @@ GOALS: Final[Sequence[Goal]] = (
         for what in ("acknowledged", "end_to_end")
         for quantile in ("p50", "p99")
     ),
+    Goal(cells="quorum/commits", measure="commit_p50_in_syncs", at_most=2.0, is_ratio=False),
+    Goal(cells="quorum/failover", measure="kill_failover_median_ms", at_most=300.0, is_ratio=False),
+    Goal(cells="quorum/failover", measure="kill_failover_worst_ms", at_most=500.0, is_ratio=False),
+    Goal(cells="quorum/failover", measure="pause_failover_worst_ms", at_most=1_500.0, is_ratio=False),
+    Goal(cells="quorum/topic", measure="create_slowest_ms", at_most=50.0, is_ratio=False),
+    Goal(cells="quorum/image", measure="snapshot_slowest_ms", at_most=50.0, is_ratio=False),
+    *(Goal(cells=f"quorum/{how}", measure="elections", at_most=0.0, is_ratio=False) for how in ("idle", "busy")),
     *(
         Goal(cells=cells, measure=f"{verb}_records_per_s", at_least=1_000_000, is_ratio=False)
         for cells in ("stream/100B/default/6", "prepared/100B")

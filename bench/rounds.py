@@ -45,7 +45,7 @@ def _measure_into(
         for place, cell in enumerate(cells):
             order = targets if (number + place) % 2 == 0 else targets[::-1]
             for target in order:
-                if cell.needs_node and target.fresh_node is None:
+                if not cell.is_possible(target):
                     continue
                 observation = _observe(cell, target, number)
                 observations.append(observation)

@@ -5,8 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from ..chaos.local_node import LocalNode
+
+
+class Cluster(Protocol):
+    """Several nodes of one kind on this machine; each is controller and broker."""
+
+    @property
+    def nodes(self) -> Mapping[int, LocalNode]: ...
+
+    @property
+    def bootstrap(self) -> str: ...
+
+    def start(self) -> None:
+        """All nodes, until they serve clients. Raises NodeFailedError, PortInUseError."""
+
+    def stop(self) -> None:
+        """All nodes, in order."""
+
+
+FreshCluster = Callable[[Mapping[str, str]], AbstractContextManager[Cluster]]
+"""Three nodes with these properties beside their own, ready to be started; at the end they are killed and gone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,5 +41,9 @@ class Target:
     """Its processes on this machine; without them CPU and memory are not measured."""
     fresh_node: Callable[[], AbstractContextManager[LocalNode]] | None = None
     """Gives another node of the same kind, ready to be started; without it, start-up is not measured."""
+    fresh_cluster: FreshCluster | None = None
+    """Gives three nodes of the same kind; without it, the quorum is not measured."""
+    add_partitions: Callable[[Cluster, int], None] | None = None
+    """Puts so many partitions into the metadata of a cluster that was stopped, without their logs."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """What its nodes were started with, for the record."""

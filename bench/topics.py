@@ -21,9 +21,9 @@ _POLL_S: Final = 0.05
 _made = 0
 
 
-def admin(target: Target) -> AdminClient:
+def admin(bootstrap: str) -> AdminClient:
     """A client for topics."""
-    return AdminClient({"bootstrap.servers": target.bootstrap}, logger=SILENT_LOGGER)
+    return AdminClient({"bootstrap.servers": bootstrap}, logger=SILENT_LOGGER)
 
 
 @contextmanager
@@ -32,7 +32,7 @@ def new_topic(target: Target, partitions: int) -> Iterator[str]:
     global _made
     _made += 1
     name = f"penstock-bench-{clock.now_ms()}-{_made}"
-    client = admin(target)
+    client = admin(target.bootstrap)
     create(client, name, partitions)
     wait_serving(client, name, partitions)
     try:
@@ -68,14 +68,14 @@ def wait_serving(client: AdminClient, name: str, partitions: int) -> None:
 def stored_records(target: Target, name: str, partitions: int) -> int:
     """How many records the topic holds, by its end offsets."""
     wanted = {TopicPartition(name, partition): OffsetSpec.latest() for partition in range(partitions)}
-    client = admin(target)  # kept by name: it must outlive its answers
+    client = admin(target.bootstrap)  # kept by name: it must outlive its answers
     answers = client.list_offsets(wanted, request_timeout=60)
     return sum(answer.result(TIMEOUT_S).offset for answer in answers.values())
 
 
 def leaders(target: Target, name: str) -> dict[tuple[str, int], list[int]]:
     """The partitions of a topic by the address of who leads them."""
-    metadata = admin(target).list_topics(name, timeout=TIMEOUT_S)
+    metadata = admin(target.bootstrap).list_topics(name, timeout=TIMEOUT_S)
     found: dict[tuple[str, int], list[int]] = {}
     for partition in sorted(metadata.topics[name].partitions.values(), key=lambda state: state.id):
         broker = metadata.brokers[partition.leader]

@@ -117,6 +117,9 @@ class Socket:
         return self
 
     def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
         self._socket.close()
 
     def fileno(self) -> int:

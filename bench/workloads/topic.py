@@ -13,7 +13,7 @@ from ..usage import measured, resident_mib
 def topic(target: Target, *, partitions: int) -> Mapping[str, float | None]:
     """Create one topic with one replica, and delete it again."""
     name = f"penstock-bench-{clock.now_ms()}-many"
-    client = admin(target)
+    client = admin(target.bootstrap)
     client.list_topics(timeout=TIMEOUT_S)  # the connection is not what is measured
     before_mib = resident_mib(target.pids)
     with measured(target.pids) as usage:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 import pytest
@@ -11,10 +11,15 @@ from click.testing import Result
 
 from penstock.bench.cells import Values
 from penstock.bench.local_targets import penstock as local_penstock
-from penstock.bench.target import Target
+from penstock.bench.target import Cluster, Target
 from penstock.bench.workloads.crowd import crowd
 from penstock.bench.workloads.partitions import partitions
 from penstock.bench.workloads.prepared import prepared
+from penstock.bench.workloads.quorum_commits import quorum_commits
+from penstock.bench.workloads.quorum_failover import quorum_failover
+from penstock.bench.workloads.quorum_image import quorum_image
+from penstock.bench.workloads.quorum_quiet import quorum_quiet
+from penstock.bench.workloads.quorum_topic import quorum_topic
 from penstock.bench.workloads.single import single
 from penstock.bench.workloads.startup import startup
 from penstock.bench.workloads.stream import BATCHING, stream
@@ -69,6 +74,35 @@ def test_load_of_a_fresh_node_is_measured_and_the_node_ended(load: str) -> None:
     found = {name: value for name, value in found.items() if name != "kib_per_partition"}
     assert all(value is not None and value > 0 for value in found.values()), found
     assert [node.is_running for node in nodes] == [False]
+
+
+CLUSTER_LOADS: dict[str, Callable[[Target], Values]] = {
+    "commits": lambda target: quorum_commits(target, changes=100),
+    "failover": lambda target: quorum_failover(target, kills=1, pauses=1),
+    "topic": lambda target: quorum_topic(target, partitions=20),
+    "image": lambda target: quorum_image(target, partitions=50, kills=1),
+    "quiet": lambda target: quorum_quiet(target, minutes=0.02, is_busy=True),
+}
+
+
+@pytest.mark.parametrize("load", CLUSTER_LOADS)
+def test_load_of_a_fresh_cluster_is_measured_and_its_nodes_ended(load: str) -> None:
+    broker = local_penstock()
+    nodes: list[LocalNode] = []
+
+    @contextmanager
+    def fresh_cluster(properties: Mapping[str, str]) -> Iterator[Cluster]:
+        with broker.fresh_cluster(properties) as cluster:
+            nodes.extend(cluster.nodes.values())
+            yield cluster
+
+    found = CLUSTER_LOADS[load](
+        Target(name="it", bootstrap="", fresh_cluster=fresh_cluster, add_partitions=broker.add_partitions)
+    )
+    # So few partitions need not take a page of memory, and nothing may have been elected.
+    found = {name: value for name, value in found.items() if name not in ("image_mib", "elections")}
+    assert all(value is not None and value > 0 for value in found.values()), found
+    assert [node.is_running for node in nodes] == [False, False, False]
 
 
 def test_command_measures_any_cluster(bootstrap: str, penstock: Callable[..., Result]) -> None:
