@@ -23,6 +23,7 @@ from ..quorum.controller import Controller
 from ..quorum.controller_requests import ControllerRequest
 from .apis import alter_configs, alter_reassignments, elect_leaders, topics
 from .apis.values import NO_THROTTLE
+from .heartbeat_connections import HeartbeatConnections
 from .network.handlers import Handlers
 from .network.request import RequestContext
 
@@ -30,8 +31,8 @@ RequestT = TypeVar("RequestT")
 ResponseT = TypeVar("ResponseT")
 
 
-def register(handlers: Handlers, controller: Controller) -> None:
-    """Every request that a controller decides."""
+def register(handlers: Handlers, controller: Controller, heartbeats: HeartbeatConnections) -> None:
+    """Every request that a controller decides. `heartbeats` hears by which connections brokers speak."""
 
     def add(
         request: ControllerRequest[RequestT, ResponseT], answer_error: Callable[[RequestT, KafkaError], ResponseT]
@@ -39,6 +40,8 @@ def register(handlers: Handlers, controller: Controller) -> None:
         def handle(message: RequestT, context: RequestContext) -> Awaitable[ResponseT]:
             if request.is_for_brokers and context.node_id is None:
                 raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+            if isinstance(message, BrokerHeartbeatRequest | BrokerRegistrationRequest):
+                heartbeats.note(int(message.broker_id), context)
             return controller.submit(request.decision, message)
 
         handlers.add_message(request.api_key, handle, answer_error=answer_error)

@@ -13,6 +13,7 @@ from . import controller_handlers
 from .apis import api_versions, describe_quorum, metadata_fetch, peer_authentication
 from .apis.describe_quorum import QuorumDescriber
 from .configuration.node_config import NodeConfig
+from .heartbeat_connections import HeartbeatConnections
 from .metadata_view import MetadataView
 from .network.connection import NEVER_MS, ConnectionHost
 from .network.connection_limits import ConnectionLimits
@@ -42,13 +43,16 @@ class ControllerListener:
         hello: Callable[[], PeerHello],
         links: OtherProtocol | None,
         loop: asyncio.AbstractEventLoop,
+        on_heartbeats_closed: Callable[[int], None],
     ) -> None:
+        """`on_heartbeats_closed` hears of a broker whose side closed the connection by which its heartbeats came."""
         self._controller = controller
         self._config = config
         handlers = Handlers()
         api_versions.register(handlers, metadata, is_controller=True)
         peer_authentication.register(handlers, secret=config.cluster_secret, hello=hello)
-        controller_handlers.register(handlers, controller)
+        heartbeats = HeartbeatConnections(on_heartbeats_closed)
+        controller_handlers.register(handlers, controller, heartbeats)
         metadata_fetch.register(
             handlers,
             metadata_fetch.MetadataFetchHandler(controller, snapshots, consensus=consensus, loop=loop),
@@ -70,6 +74,7 @@ class ControllerListener:
                 ),
                 request_bytes_max=config.socket_request_max_bytes,
                 idle_ms_max=NEVER_MS,
+                on_connection_lost=heartbeats.on_connection_lost,
             ),
             links,
         )

@@ -17,6 +17,7 @@ from ..protocol.errors import ConfigError
 from ..quorum.controller import Controller
 from ..quorum.decisions.bootstrap import bootstrap_records
 from ..quorum.decisions.context import ControllerConfig
+from ..quorum.fast_fencing import FastFencing
 from ..quorum.leader_upkeep import LeaderUpkeep
 from ..quorum.peer_proof import PeerHello
 from ..quorum.publishers import Publishers
@@ -30,6 +31,7 @@ from .metadata_view import MetadataView
 from .network.request import RequestContext
 
 if TYPE_CHECKING:
+    from ..quorum.broker_probes import BrokerProbes
     from ..quorum.stream_links import StreamLinks
     from .controller_listener import ControllerListener
     from .quorum_channel import QuorumChannel
@@ -76,6 +78,7 @@ class VoterLink:
         self._describer: QuorumDescriber | None = None
         self._listener: ControllerListener | None = None
         self._duties: list[asyncio.Task[None]] = []
+        self._probes: BrokerProbes | None = None
 
     @property
     def controller(self) -> Controller:
@@ -114,6 +117,7 @@ class VoterLink:
             wall_clock_ms=self._wall_clock_ms,
             on_failure=self._on_failure,
         )
+        probes = self._probes = self._watch_brokers(controller)
         self._describer = QuorumDescriber(
             node_id=config.node_id,
             status=voter.status,
@@ -137,6 +141,7 @@ class VoterLink:
                 hello=self._hello,
                 links=links,
                 loop=self._loop,
+                on_heartbeats_closed=(lambda _: None) if probes is None else probes.on_connection_closed,
             )
             ports = await self._listener.bind()
             await self._listener.start()
@@ -159,6 +164,21 @@ class VoterLink:
         self._begin("sessions of brokers", controller.watch_sessions())
         self._begin("elections of leaders", upkeep.run())
         return ports
+
+    def _watch_brokers(self, controller: Controller) -> BrokerProbes | None:
+        config = self._config
+        if not config.broker_fast_fencing_enable or not config.controller_listeners:
+            return None
+        from ..quorum.broker_probes import BrokerProbes
+
+        rules = FastFencing(
+            node_id=config.node_id,
+            listener_name=config.inter_broker_listener_name,
+            session_timeout_ms=config.broker_session_timeout_ms,
+        )
+        probes = BrokerProbes(controller, rules, loop=self._loop)
+        controller.watch(probes)
+        return probes
 
     @property
     def _is_alone(self) -> bool:
@@ -210,6 +230,8 @@ class VoterLink:
             await asyncio.wait(self._duties)
         for channel in self._channels:
             await channel.close()
+        if self._probes is not None:
+            await self._probes.stop()
         if self._listener is not None:
             await self._listener.stop()
         if self._controller is not None:

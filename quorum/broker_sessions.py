@@ -35,6 +35,10 @@ class BrokerSessions:
         """Return what the brokers said last, by their ids."""
         return dict(self._positions)
 
+    def end(self, broker_id: int) -> None:
+        """Forget one broker's last contact: its process has left."""
+        self._last_contact_ms.pop(broker_id, None)
+
     def clear(self) -> None:
         """Forget everyone: leadership is lost."""
         self._last_contact_ms.clear()

@@ -111,6 +111,11 @@ class Consensus(Protocol):
     def epoch(self) -> int: ...
 
     @property
+    def has_fresh_quorum(self) -> bool:
+        """Whether this node leads and heard a majority of the voters, itself included, so lately that none of them
+        helps another to lead."""
+
+    @property
     def next_offset(self) -> int:
         """The offset that the next proposal takes if this node leads and goes on leading."""
 

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ..protocol.errors import ErrorCode, KafkaError
 from .broker_sessions import BrokerSessions
+from .broker_watcher import BrokerWatcher, NoWatcher
 from .consensus import (
     MAX_COMMAND_BYTES,
     CommitPosition,
@@ -88,6 +89,8 @@ class Controller:
         self._wall_clock_ms = wall_clock_ms
         self._on_failure = on_failure
         self._sessions = BrokerSessions(config.broker_session_timeout_ms)
+        self._watcher: BrokerWatcher = NoWatcher()
+        self._former_leader_id: int | None = None
         self._claimed_epoch: int | None = None
         self._activated: asyncio.Future[None] = loop.create_future()
         self._overlay: MetadataImage = self._loader.image
@@ -104,6 +107,15 @@ class Controller:
     @property
     def is_active(self) -> bool:
         return self._claimed_epoch is not None and self._activated.done()
+
+    @property
+    def has_fresh_quorum(self) -> bool:
+        """Whether this node is the active controller, and a majority of the voters said so just now."""
+        return self.is_active and self._consensus.has_fresh_quorum
+
+    def watch(self, watcher: BrokerWatcher) -> None:
+        """Let `watcher` hear of the brokers; before `start`."""
+        self._watcher = watcher
 
     async def start(self) -> None:
         """Replay what this node has, then take part. Raises ConsensusFailed."""
@@ -141,6 +153,10 @@ class Controller:
                 )
         # An answer without records may rest on records that are not committed yet, so it waits for them too.
         last = self._append(result.records) if result.records else self._last_proposal
+        if result.left_broker is not None:
+            self._sessions.end(result.left_broker)
+        elif result.heard_broker is not None:
+            self._watcher.on_heard(result.heard_broker, self._overlay.brokers[result.heard_broker].epoch)
         if last is not None:
             try:
                 await asyncio.shield(last)
@@ -219,6 +235,9 @@ class Controller:
         if self._activated.done():
             self._activated = self._loop.create_future()
         self._claimed_epoch = epoch if leader_id == self._consensus.node_id else None
+        if leader_id not in (None, self._consensus.node_id):
+            self._former_leader_id = leader_id
+        self._watcher.on_inactive()
         self._tell_growth()
 
     def on_failure(self, error: ConsensusFailed) -> None:
@@ -241,6 +260,7 @@ class Controller:
             self._propose([command], self._overlay)
         if self._overlay.cluster_id is None and self._bootstrap:
             self._append(self._bootstrap)
+        self._watcher.on_active(self._former_leader_id)
 
     def _snapshot_if_due(self) -> None:
         if (

@@ -153,6 +153,13 @@ class RaftCore:
         return None if self._elections.has_lost_leader else self._decisions.leader_id
 
     @property
+    def has_fresh_quorum(self) -> bool:
+        """Whether this voter leads, and a majority was heard within the time in which voters are sticky."""
+        since_s = self._clock() - self._timing.election_min_s
+        fresh_count = sum(peer.is_member and peer.last_ack_s > since_s for peer in self._replicator.progress.values())
+        return self.is_leader and (fresh_count + 1) * 2 > self._voter_count
+
+    @property
     def last_heard_leader_s(self) -> float:
         """When this voter last heard from the leader of its term; now, while it leads."""
         return self._clock() if self.is_leader else self._elections.last_heard_s

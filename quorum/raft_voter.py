@@ -111,6 +111,10 @@ class RaftVoter:
         return 0 if self._log is None else self._log.end_offset + self._proposals.waiting_count
 
     @property
+    def has_fresh_quorum(self) -> bool:
+        return self.leader_id == self.node_id and self._core is not None and self._core.has_fresh_quorum
+
+    @property
     def is_member(self) -> bool:
         """Whether this voter's disk counts (see `standing.py`)."""
         return self._core is not None and self._core.is_member

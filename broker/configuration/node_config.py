@@ -16,7 +16,7 @@ from ...quorum.configs.definition import ConfigValue, parse
 from ...quorum.configs.table import KAFKA_RELEASE, broker_configs, topic_configs
 from ...quorum.voters import Voter, parse_voters
 from .listener_config import ListenerConfig, check_distinct_ports, parse_listeners, parse_protocol_map
-from .own_keys import CLUSTER_ID, CLUSTER_SECRET, LOG_DIR_RESERVE_BYTES, OWN_KEYS
+from .own_keys import BROKER_FAST_FENCING_ENABLE, CLUSTER_ID, CLUSTER_SECRET, LOG_DIR_RESERVE_BYTES, OWN_KEYS
 
 # What a node without any property is: all roles, seen from this machine only, its data beside where it was started.
 # Kafka has no default for the first three, binds to every interface, and keeps data where other programs clear up.
@@ -103,6 +103,8 @@ class NodeConfig:
     broker_heartbeat_interval_ms: int
     broker_session_timeout_ms: int
     initial_broker_registration_timeout_ms: int
+    # See `own_keys`.
+    broker_fast_fencing_enable: bool
     metadata_log_max_record_bytes_between_snapshots: int
 
     # What was set, as text, before defaults: the source STATIC_BROKER_CONFIG of DescribeConfigs.
@@ -185,6 +187,7 @@ def load(properties: Mapping[str, str]) -> NodeConfig:
         broker_heartbeat_interval_ms=values.integer("broker.heartbeat.interval.ms"),
         broker_session_timeout_ms=values.integer("broker.session.timeout.ms"),
         initial_broker_registration_timeout_ms=values.integer("initial.broker.registration.timeout.ms"),
+        broker_fast_fencing_enable=values.boolean(BROKER_FAST_FENCING_ENABLE),
         metadata_log_max_record_bytes_between_snapshots=values.integer(
             "metadata.log.max.record.bytes.between.snapshots"
         ),

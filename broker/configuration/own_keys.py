@@ -1,5 +1,9 @@
 """The few configuration keys that Apache Kafka does not have. They are told at start only, and described nowhere else.
 
+broker.fast.fencing.enable
+                        whether a controller shuts a broker out at once when its process is gone (decision 6), or
+                        always waits for the end of its session. False where proxies stand between nodes: those refuse
+                        connections for brokers that are alive.
 cluster.id              the id of a new cluster. Several controllers that start with empty disks must all be told the
                         same, as Apache Kafka's are when their disks are formatted; a controller alone draws one.
 cluster.secret          what nodes of one cluster prove to each other that they know (`quorum/peer_proof.py`). A node
@@ -21,11 +25,13 @@ class OwnKey(NamedTuple):
     type: ConfigType
 
 
+BROKER_FAST_FENCING_ENABLE: Final = "broker.fast.fencing.enable"
 LOG_DIR_RESERVE_BYTES: Final = "log.dir.reserve.bytes"
 CLUSTER_ID: Final = "cluster.id"
 CLUSTER_SECRET: Final = "cluster.secret"
 OWN_KEYS: Final[Mapping[str, OwnKey]] = MappingProxyType(
     {
+        BROKER_FAST_FENCING_ENABLE: OwnKey("true", ConfigType.BOOLEAN),
         CLUSTER_ID: OwnKey("", ConfigType.STRING),
         CLUSTER_SECRET: OwnKey("", ConfigType.PASSWORD),
         LOG_DIR_RESERVE_BYTES: OwnKey("-1", ConfigType.LONG),

@@ -86,6 +86,8 @@ class ConnectionHost:
     limits: ConnectionLimits
     request_bytes_max: int
     idle_ms_max: int
+    on_connection_lost: Callable[[RequestContext, bool], None] | None = None
+    """Hears of the end of each connection that was taken, and whether the other side ended it (EOF or reset)."""
     small_request_bytes_max: int = field(init=False)
     """Frames up to this size may be of any API."""
     idle_timer: LoopTimerWheel[Connection] = field(init=False)
@@ -160,7 +162,12 @@ class Connection(asyncio.BufferedProtocol):
         if isinstance(peer, tuple) and len(peer) >= 2:
             self._peer = (str(peer[0]), int(peer[1]))
         self._outbox = Outbox(host.loop, self._transport, host.answers, self._close, self._abort, self._after_send)
-        self._context = RequestContext(listener_name=self._listener_name, peer_host=self._peer[0], client_id=None)
+        self._context = RequestContext(
+            listener_name=self._listener_name,
+            peer_host=self._peer[0],
+            client_id=None,
+            connection_number=host.counters.connections_opened + host.counters.connections_refused,
+        )
         # A peer that is gone without a word is noticed, however long its request waits.
         connected = transport.get_extra_info("socket")
         if connected is not None:
@@ -221,8 +228,11 @@ class Connection(asyncio.BufferedProtocol):
         self._outbox.resume()
         self._after_send()
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - as the loop calls it
+    def connection_lost(self, exc: Exception | None) -> None:
         host = self._host
+        if host.on_connection_lost is not None:
+            is_ended_by_peer = not self._is_closing and (exc is None or isinstance(exc, ConnectionError))
+            host.on_connection_lost(self._context, is_ended_by_peer)
         self._is_lost = self._is_closing = True
         host.connections.discard(self)
         if not host.connections:

@@ -48,6 +48,8 @@ class RequestContext:
     """The node of this cluster that the peer has proved to be."""
     exchange: object = None
     """What an authentication that takes several requests has come to."""
+    connection_number: int = 0
+    """Of all connections of its listener, no two have the same."""
 
 
 class RequestOwner(Protocol):

@@ -104,7 +104,7 @@ def _check_successor(existing: BrokerRegistration, directories: Sequence[UUID], 
     A process that holds a log directory of the registered one holds its lock, so that one is gone. A broker on its way
     out makes room at once.
     """
-    if set(directories) & set(existing.directories) or existing.in_controlled_shutdown or existing.is_fenced:
+    if set(directories) & set(existing.directories) or existing.in_controlled_shutdown:
         return
     if context.has_live_session(existing.id):
         raise KafkaError(

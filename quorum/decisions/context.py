@@ -77,6 +77,8 @@ class ControllerResult(Generic[ResponseT_co]):
     response: ResponseT_co
     heard_broker: int | None = None
     """The broker whose session begins anew with this request."""
+    left_broker: int | None = None
+    """The broker whose session ends with this request."""
     heard_offset: int | None = None
     """How far that broker has replayed the metadata, where it said so."""
 

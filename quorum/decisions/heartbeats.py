@@ -9,9 +9,12 @@ them:
 | active              | heartbeat that wants a fence, or to shut down leading nothing   | fenced              |
 | active              | heartbeat that wants to shut down while it leads partitions     | controlled shutdown |
 | active              | end of its session                                              | fenced              |
+| active              | end of its process (`fast_fencing.py`)                          | fenced              |
 | controlled shutdown | heartbeat when it leads nothing any more                        | fenced              |
 | any                 | registration of another process (`brokers.py`)                  | fenced              |
 """
+
+from typing import NamedTuple
 
 from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
 from kio.schema.broker_heartbeat.v2.response import BrokerHeartbeatResponse
@@ -61,6 +64,7 @@ def heartbeat(
             should_shut_down=should_shut_down,
         ),
         heard_broker=broker.id,
+        left_broker=broker.id if should_shut_down else None,
         heard_offset=int(request.current_metadata_offset),
     )
 
@@ -71,6 +75,21 @@ def fence_expired(image: MetadataImage, broker_id: int, context: DecisionContext
     if broker is None or broker.is_fenced or context.has_live_session(broker_id):
         return ControllerResult(records=(), response=False)
     return ControllerResult(records=tuple(fence(image, broker, context)), response=True)
+
+
+class GoneBroker(NamedTuple):
+    """A process of a broker that nobody can reach any more."""
+
+    broker_id: int
+    broker_epoch: int
+
+
+def fence_gone(image: MetadataImage, gone: GoneBroker, context: DecisionContext) -> ControllerResult[bool]:
+    """Shut out a broker whose process is gone; the answer tells whether that one was active."""
+    broker = image.brokers.get(gone.broker_id)
+    if broker is None or broker.epoch != gone.broker_epoch or not broker.is_active:
+        return ControllerResult(records=(), response=False)
+    return ControllerResult(records=tuple(fence(image, broker, context)), response=True, left_broker=broker.id)
 
 
 def fence(image: MetadataImage, broker: BrokerRegistration, context: DecisionContext) -> list[MetadataRecord]:

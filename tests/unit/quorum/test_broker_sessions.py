@@ -30,3 +30,14 @@ def test_the_time_of_being_caught_up_stays_while_a_broker_falls_behind() -> None
     assert sessions.positions() == {1: MetadataPosition(5, 200, 100), 2: MetadataPosition(3, 200, -1)}
     sessions.clear()
     assert sessions.positions() == {}
+
+
+def test_whoever_left_has_no_session_until_it_is_heard_again() -> None:
+    sessions = BrokerSessions(1_000)
+    sessions.touch(1, 0)
+    sessions.end(1)
+    sessions.end(2)
+    assert not sessions.is_live(1, 1)
+    assert sessions.expired(10_000) == []
+    sessions.touch(1, 2)
+    assert sessions.is_live(1, 3)

@@ -53,6 +53,10 @@ class Puppet:
         self.next_offset += 1
         return future
 
+    @property
+    def has_fresh_quorum(self) -> bool:
+        return True
+
     async def read_barrier(self) -> CommitPosition:
         raise NotImplementedError
 
@@ -237,7 +241,7 @@ async def test_an_earlier_run_of_this_node_has_no_session(puppet: Puppet, contro
         )
 
     def contact(_image: MetadataImage, _request: None, _context: DecisionContext) -> ControllerResult[None]:
-        return ControllerResult(records=(), response=None, heard_broker=3)
+        return ControllerResult(records=(), response=None, heard_broker=1)
 
     puppet.elect(2)
     for broker in (1, 2):
@@ -245,7 +249,7 @@ async def test_an_earlier_run_of_this_node_has_no_session(puppet: Puppet, contro
     activate(puppet)
     assert controller.decide(sessions, None).response == [2]
     await controller.submit(contact, None)
-    assert controller.decide(sessions, None).response == [2, 3]
+    assert controller.decide(sessions, None).response == [1, 2]
 
 
 @on_a_loop
@@ -257,3 +261,54 @@ async def test_a_snapshot_that_arrives_replaces_everything(puppet: Puppet, contr
     puppet.listener.on_snapshot(Snapshot(end_offset=10, epoch=3, chunks=list(image_chunks(image))))
     assert controller.image.features == {"g": 2}
     assert (controller.image.offset, controller.image.epoch) == (9, 3)
+
+
+class Watcher:
+    """Writes down what it hears (see `broker_watcher.BrokerWatcher`)."""
+
+    def __init__(self, controller: Controller) -> None:
+        self.controller = controller
+        self.heard: list[object] = []
+
+    def on_active(self, former_leader_id: int | None) -> None:
+        assert self.controller.has_fresh_quorum
+        self.heard.append(("active", former_leader_id))
+
+    def on_inactive(self) -> None:
+        assert not self.controller.has_fresh_quorum
+        self.heard.append("inactive")
+
+    def on_heard(self, broker_id: int, broker_epoch: int) -> None:
+        self.heard.append((broker_id, broker_epoch))
+
+
+@on_a_loop
+async def test_whoever_watches_the_brokers_hears_of_them_while_this_node_is_active(
+    puppet: Puppet, controller: Controller
+) -> None:
+    def contact(_image: MetadataImage, _request: None, _context: DecisionContext) -> ControllerResult[None]:
+        return ControllerResult(records=(), response=None, heard_broker=2)
+
+    def leave(_image: MetadataImage, _request: None, _context: DecisionContext) -> ControllerResult[None]:
+        return ControllerResult(records=(), response=None, heard_broker=2, left_broker=2)
+
+    def is_live(_image: MetadataImage, _request: None, context: DecisionContext) -> ControllerResult[bool]:
+        return ControllerResult(records=(), response=context.has_live_session(2))
+
+    watcher = Watcher(controller)
+    controller.watch(watcher)
+    puppet.elect(3)
+    puppet.hear(RegisterBrokerRecord(broker_id=2, incarnation_id=UUID(int=2), broker_epoch=7))
+    puppet.elect(None)
+    puppet.elect(1)
+    assert watcher.heard == ["inactive"] * 3
+    puppet.hear()
+    puppet.commit()
+    assert watcher.heard[3:] == [("active", 3)]
+    await controller.submit(contact, None)
+    assert watcher.heard[4:] == [(2, 7)]
+    assert controller.decide(is_live, None).response
+    await controller.submit(leave, None)
+    assert not controller.decide(is_live, None).response
+    puppet.elect(2)
+    assert watcher.heard[5:] == ["inactive"]

@@ -367,3 +367,18 @@ def test_a_barrier_needs_answers_sent_after_it_began() -> None:
     assert table.step(leader, (follower, BarrierAck(term, 0))).barriers == []
     step = table.step(leader, (follower, BarrierAck(term, 1)))
     assert [(result.token, result.end_offset) for result in step.barriers] == [("one", 1)]
+
+
+def test_a_quorum_is_fresh_only_while_a_majority_answers() -> None:
+    table = elected()
+    leader = table.leader_id
+    assert [table.cores[node_id].has_fresh_quorum for node_id in table.ids] == [
+        node_id == leader for node_id in table.ids
+    ]
+    table.isolate(table.followers[0])
+    table.run(0.6)
+    assert table.cores[leader].has_fresh_quorum
+    table.isolate(table.followers[1])
+    table.run(0.6)
+    assert table.cores[leader].is_leader
+    assert not table.cores[leader].has_fresh_quorum

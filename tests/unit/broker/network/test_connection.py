@@ -280,6 +280,20 @@ def test_disconnect_gives_memory_back_to_those_who_wait(loop: ManualLoop) -> Non
     assert node.host.memory.used_bytes == 0
 
 
+@pytest.mark.parametrize(
+    ("error", "is_ended_by_peer"), [(None, True), (ConnectionResetError(), True), (TimeoutError(), False)]
+)
+def test_who_ended_a_connection_is_told(loop: ManualLoop, error: Exception | None, is_ended_by_peer: bool) -> None:
+    node = Node(loop)
+    told: list[tuple[int, bool]] = []
+    node.host.on_connection_lost = lambda context, by_peer: told.append((context.connection_number, by_peer))
+    connections = [node.connect()[0] for _ in range(3)]
+    connections[1].connection_lost(error)
+    connections[0].drain()
+    connections[0].connection_lost(None)
+    assert told == [(1, is_ended_by_peer), (0, False)]
+
+
 # Bounds.
 
 

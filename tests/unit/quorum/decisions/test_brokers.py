@@ -15,7 +15,7 @@ from metadata_cluster import CLUSTER_ID, Cluster, directory_id
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.quorum.decisions.bootstrap import FEATURE_LEVELS
 from penstock.quorum.decisions.brokers import register_broker
-from penstock.quorum.decisions.heartbeats import fence_expired, heartbeat
+from penstock.quorum.decisions.heartbeats import GoneBroker, fence_expired, fence_gone, heartbeat
 from penstock.quorum.decisions.topics import create_topics
 from penstock.quorum.image import BrokerRegistration, PartitionRegistration
 from penstock.quorum.records import (
@@ -402,3 +402,46 @@ def test_a_broker_whose_session_is_over_is_fenced_once_and_leads_nothing(cluster
     assert cluster.submit(fence_expired, 9) is False
     assert cluster.records == ()
     assert not beat(cluster, 1).is_fenced
+
+
+def test_a_process_that_is_gone_is_fenced_and_no_other(cluster: Cluster) -> None:
+    broker = start(cluster)
+    start(cluster, 2)
+    add_topic(cluster, 1, 2)
+    assert cluster.submit(fence_gone, GoneBroker(1, broker.epoch - 1)) is False
+    assert cluster.submit(fence_gone, GoneBroker(9, broker.epoch)) is False
+    assert cluster.records == ()
+    result = cluster.decide(fence_gone, GoneBroker(1, broker.epoch))
+    assert (result.response, result.left_broker) == (True, 1)
+    cluster.replay(result.records)
+    assert cluster.image.brokers[1].is_fenced
+    assert cluster.partition("t").leader == 2
+    assert cluster.submit(fence_gone, GoneBroker(1, broker.epoch)) is False
+
+
+def test_a_broker_on_its_way_out_is_not_fenced_as_gone(cluster: Cluster) -> None:
+    broker = start(cluster)
+    add_topic(cluster, 1)
+    beat(cluster, wants_shutdown=True)
+    assert cluster.image.brokers[1].in_controlled_shutdown
+    assert cluster.submit(fence_gone, GoneBroker(1, broker.epoch)) is False
+
+
+def test_a_broker_that_may_go_ends_its_session(cluster: Cluster) -> None:
+    broker = start(cluster)
+    request = BrokerHeartbeatRequest(
+        broker_id=BrokerId(1),
+        broker_epoch=i64(broker.epoch),
+        current_metadata_offset=i64(cluster.image.offset),
+        want_fence=False,
+        want_shut_down=True,
+    )
+    result = cluster.decide(heartbeat, request)
+    assert (result.response.should_shut_down, result.left_broker) == (True, 1)
+
+
+def test_a_process_that_is_not_let_in_yet_keeps_another_out(cluster: Cluster) -> None:
+    register(cluster, registration())
+    cluster.live_brokers = {1}
+    code, _ = refusal(cluster, registration(incarnation=2, directories=(UUID(int=2**100),)))
+    assert code == ErrorCode.DUPLICATE_BROKER_REGISTRATION

@@ -1,0 +1,32 @@
+"""Who hears from the active controller what becomes of the brokers."""
+
+from typing import Protocol
+
+
+class BrokerWatcher(Protocol):
+    """Called on the loop; must not wait."""
+
+    def on_active(self, former_leader_id: int | None) -> None:
+        """This node is the active controller: its epoch's first entry is committed and replayed.
+
+        Before it, as far as is known, that node was.
+        """
+
+    def on_inactive(self) -> None:
+        """This node is not the active controller, or not any more."""
+
+    def on_heard(self, broker_id: int, broker_epoch: int) -> None:
+        """A heartbeat or registration of that process of a broker was accepted."""
+
+
+class NoWatcher:
+    """Lets it pass."""
+
+    def on_active(self, _: int | None) -> None:
+        """Nothing follows."""
+
+    def on_inactive(self) -> None:
+        """Nothing follows."""
+
+    def on_heard(self, *_: int) -> None:
+        """Nothing follows."""
