@@ -37,6 +37,8 @@ from .apis import (
     peer_authentication,
     produce,
     topics,
+    unregister_broker,
+    update_features,
 )
 from .apis.describe_quorum import DescribeQuorum
 from .configuration.node_config import NodeConfig
@@ -95,6 +97,8 @@ def register_handlers(parts: HandlerParts) -> Handlers:
     elect_leaders.register(handlers, controller, settled=settled)
     alter_reassignments.register(handlers, controller)
     partition_reassignments.register(handlers, parts.metadata)
+    update_features.register(handlers, controller)
+    unregister_broker.register(handlers, controller, settled=settled)
     topics.register(handlers, controller, settled=settled, is_deletion_enabled=config.delete_topic_enable)
 
     describe_configs.register(handlers, parts.metadata, parts.configs)

@@ -9,10 +9,14 @@ from kio.schema.allocate_producer_ids.v0.request import AllocateProducerIdsReque
 from kio.schema.allocate_producer_ids.v0.response import AllocateProducerIdsResponse
 from kio.schema.alter_partition.v3.request import AlterPartitionRequest
 from kio.schema.alter_partition.v3.response import AlterPartitionResponse
+from kio.schema.assign_replicas_to_dirs.v0.request import AssignReplicasToDirsRequest
+from kio.schema.assign_replicas_to_dirs.v0.response import AssignReplicasToDirsResponse
 from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
 from kio.schema.broker_heartbeat.v2.response import BrokerHeartbeatResponse
 from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest
 from kio.schema.broker_registration.v4.response import BrokerRegistrationResponse
+from kio.schema.controller_registration.v0.request import ControllerRegistrationRequest
+from kio.schema.controller_registration.v0.response import ControllerRegistrationResponse
 from kio.schema.types import ProducerId
 from kio.static.primitive import i32
 
@@ -21,7 +25,7 @@ from ..protocol.messages import kio_error
 from ..quorum import controller_requests as requests
 from ..quorum.controller import Controller
 from ..quorum.controller_requests import ControllerRequest
-from .apis import alter_configs, alter_reassignments, elect_leaders, topics
+from .apis import alter_configs, alter_reassignments, elect_leaders, topics, unregister_broker, update_features
 from .apis.values import NO_THROTTLE
 from .heartbeat_connections import HeartbeatConnections
 from .network.handlers import Handlers
@@ -53,10 +57,14 @@ def register(handlers: Handlers, controller: Controller, heartbeats: HeartbeatCo
     add(requests.ALTER_PARTITION_REASSIGNMENTS, alter_reassignments.error_response)
     add(requests.ALTER_CONFIGS, alter_configs.legacy_error)
     add(requests.INCREMENTAL_ALTER_CONFIGS, alter_configs.incremental_error)
+    add(requests.UPDATE_FEATURES, update_features.error_response)
+    add(requests.UNREGISTER_BROKER, unregister_broker.error_response)
     add(requests.BROKER_REGISTRATION, _registration_error)
     add(requests.BROKER_HEARTBEAT, _heartbeat_error)
     add(requests.ALLOCATE_PRODUCER_IDS, _producer_ids_error)
     add(requests.ALTER_PARTITION, _alter_partition_error)
+    add(requests.ASSIGN_REPLICAS_TO_DIRS, _assignment_error)
+    add(requests.CONTROLLER_REGISTRATION, _controller_registration_error)
 
 
 def _registration_error(_request: BrokerRegistrationRequest, error: KafkaError) -> BrokerRegistrationResponse:
@@ -84,3 +92,15 @@ def _producer_ids_error(_request: AllocateProducerIdsRequest, error: KafkaError)
 
 def _alter_partition_error(_request: AlterPartitionRequest, error: KafkaError) -> AlterPartitionResponse:
     return AlterPartitionResponse(throttle_time=NO_THROTTLE, error_code=kio_error(error.code), topics=())
+
+
+def _assignment_error(_request: AssignReplicasToDirsRequest, error: KafkaError) -> AssignReplicasToDirsResponse:
+    return AssignReplicasToDirsResponse(throttle_time=NO_THROTTLE, error_code=kio_error(error.code), directories=())
+
+
+def _controller_registration_error(
+    _request: ControllerRegistrationRequest, error: KafkaError
+) -> ControllerRegistrationResponse:
+    return ControllerRegistrationResponse(
+        throttle_time=NO_THROTTLE, error_code=kio_error(error.code), error_message=error.message
+    )

@@ -10,7 +10,7 @@ from ..quorum.controller import Controller
 from ..quorum.peer_proof import PeerHello
 from ..quorum.snapshots import Snapshots
 from . import controller_handlers
-from .apis import api_versions, describe_quorum, metadata_fetch, peer_authentication
+from .apis import api_versions, describe_cluster, describe_quorum, metadata_fetch, peer_authentication
 from .apis.describe_quorum import QuorumDescriber
 from .configuration.node_config import NodeConfig
 from .heartbeat_connections import HeartbeatConnections
@@ -57,6 +57,7 @@ class ControllerListener:
             handlers,
             metadata_fetch.MetadataFetchHandler(controller, snapshots, consensus=consensus, loop=loop),
         )
+        describe_cluster.register_for_controllers(handlers, metadata, lambda: consensus.leader_id)
         describe_quorum.register(handlers, lambda request, _context: describer.describe(request))
         peer_log = PeerLog(loop)
         self._dispatcher = Dispatcher(handlers, loop, peer_log)

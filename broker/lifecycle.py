@@ -26,9 +26,9 @@ from kio.static.primitive import i16, i64, u16
 
 from ..protocol.errors import KafkaError
 from ..quorum.controller_requests import BROKER_HEARTBEAT, BROKER_REGISTRATION
+from ..quorum.features import FEATURES
 from .configuration.listener_config import ListenerConfig
 from .controller_channel import ControllerChannel
-from .features import SUPPORTED_FEATURES
 from .metadata_view import MetadataView
 
 logger = logging.getLogger(__name__)
@@ -88,8 +88,12 @@ class BrokerLifecycle:
                 for listener in advertised
             ),
             features=tuple(
-                Feature(name=name, min_supported_version=i16(low), max_supported_version=i16(high))
-                for name, (low, high) in SUPPORTED_FEATURES.items()
+                Feature(
+                    name=name,
+                    min_supported_version=i16(feature.supported.min_level),
+                    max_supported_version=i16(feature.supported.max_level),
+                )
+                for name, feature in FEATURES.items()
             ),
             rack=self._rack,
             log_dirs=self._directories,

@@ -33,7 +33,9 @@ CONNECT_TIMEOUT_MS: Final = 2_000
 RETRY_MS: Final = 50
 # How soon a waiting request notices that another voter leads.
 LEADER_CHECK_S: Final = 0.1
-_NOT_THERE: Final = frozenset({int(ErrorCode.NOT_CONTROLLER), int(ErrorCode.NOT_LEADER_OR_FOLLOWER)})
+_NOT_CONTROLLER: Final = frozenset({int(ErrorCode.NOT_CONTROLLER)})
+# DescribeQuorum is of the log's leader. For anything else, not to lead a partition says nothing about the controller.
+_NOT_LEADER: Final = _NOT_CONTROLLER | {int(ErrorCode.NOT_LEADER_OR_FOLLOWER)}
 
 
 class QuorumChannel:
@@ -78,11 +80,11 @@ class QuorumChannel:
 
     async def describe_quorum(self, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
         """The leader's own answer. Raises KafkaError as `submit` does."""
-        response = await self._call(request, is_taken_in=False)
+        response = await self._call(request, is_taken_in=False, refusals=_NOT_LEADER)
         assert isinstance(response, DescribeQuorumResponse)
         return response
 
-    async def _call(self, message: Request, *, is_taken_in: bool) -> Any:
+    async def _call(self, message: Request, *, is_taken_in: bool, refusals: Container[int] = _NOT_CONTROLLER) -> Any:
         """As a client would, it asks again while there is no controller, until the time of a request is over."""
         reason = "no controller could be reached"
         try:
@@ -91,7 +93,7 @@ class QuorumChannel:
                     try:
                         connection = await self._connect()
                         response = await self._answer(connection, message)
-                        if not _says(response, _NOT_THERE):
+                        if not _says(response, refusals):
                             if is_taken_in:
                                 await self._wait_taken_in(connection)
                             return response

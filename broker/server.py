@@ -28,6 +28,7 @@ from ..storage.steady_clock import SteadyClock
 from .broker_parts import BrokerParts, join_broker
 from .configuration.node_config import NodeConfig
 from .configuration.topic_configs import ConfigResolver
+from .feature_guard import FeatureGuard
 from .metadata_view import MetadataView
 from .quorum_link import QuorumLink
 
@@ -84,6 +85,7 @@ class Node:
         self._metadata = MetadataView(config.node_id)
         self._publishers = Publishers()
         self._publishers.add(self._metadata)
+        self._publishers.add(FeatureGuard(self._fail))
         self._cluster_id: str | None = None
         self._quorum: QuorumLink | None = None
         self._parts: BrokerParts | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from random import Random
@@ -40,6 +41,8 @@ logger = logging.getLogger(__name__)
 
 REPLICATION_FACTOR_MAX = 1
 """Nothing copies records to followers yet, and what is promised of replicas must be true."""
+REGISTRATION_TIMEOUT_MS = 30_000
+"""For one attempt of a controller to tell the active one of itself; there is always another."""
 
 
 class VoterLink:
@@ -163,6 +166,8 @@ class VoterLink:
         )
         self._begin("sessions of brokers", controller.watch_sessions())
         self._begin("elections of leaders", upkeep.run())
+        if config.controller_listeners:
+            self._begin("registration of the controller", self._register(ports))
         return ports
 
     def _watch_brokers(self, controller: Controller) -> BrokerProbes | None:
@@ -237,6 +242,23 @@ class VoterLink:
         if self._controller is not None:
             await self._controller.stop()
 
+    async def _register(self, ports: Mapping[str, int]) -> None:
+        from .controller_registration import register_controller
+
+        # Where the others reach this one is what all nodes are told of its first listener.
+        (listener, *_), voter = self._config.controller_listeners, self._config.voters[self._config.node_id]
+        advertised = replace(
+            listener,
+            host=voter.host or listener.host or socket.gethostname(),
+            port=voter.port or listener.port or ports[listener.name],
+        )
+        await register_controller(
+            self.channel(REGISTRATION_TIMEOUT_MS),
+            node_id=self._config.node_id,
+            incarnation_id=UUID(int=self._random.getrandbits(128), version=4),
+            listeners=(advertised,),
+        )
+
     def _begin(self, name: str, duty: Coroutine[None, None, None]) -> None:
         """Does something beside the requests for as long as this controller runs."""
         self._duties.append(self._loop.create_task(self._carry_out(name, duty)))
@@ -252,6 +274,7 @@ class VoterLink:
 def _controller_config(config: NodeConfig) -> ControllerConfig:
     return ControllerConfig(
         node_id=config.node_id,
+        voter_ids=tuple(sorted(config.voters)),
         properties=config.properties,
         own_defaults=DEFAULTS,
         num_partitions=config.num_partitions,

@@ -126,10 +126,11 @@ _GIVEN_UP = frozenset(
         ("MetadataResponse", "cluster_authorized_operations"),
         # Retention of offsets is the broker's configuration (KIP-211).
         ("OffsetCommitRequest", "retention_time"),
+        # Apache Kafka's controllers do not look at it: UpdateFeatures 0 only upgrades.
+        ("FeatureUpdateKey", "allow_downgrade"),
     }
 )
 
-_SAFE_DOWNGRADE = 2
 _CLIENT_METRICS = 16
 _V3_AND_BELOW = "v3_and_below_"
 
@@ -220,11 +221,6 @@ def _alter_partition_partition(values: _Values, target: type[Entity]) -> None:
     values["new_isr_with_epochs"] = tuple(broker(broker_id=broker_id) for broker_id in values.pop("new_isr"))
 
 
-def _feature_update(values: _Values, _: type[Entity]) -> None:
-    if values.pop("allow_downgrade"):
-        values["upgrade_type"] = _SAFE_DOWNGRADE
-
-
 _TRANSLATIONS: Mapping[tuple[int, str, str], Translation] = {
     (ApiKey.METADATA, "request", "MetadataRequest"): Translation(last_version=0, upgrade=_metadata_request),
     (ApiKey.FETCH, "request", "FetchRequest"): Translation(
@@ -307,10 +303,5 @@ _TRANSLATIONS: Mapping[tuple[int, str, str], Translation] = {
         last_version=2,
         upgrade=_alter_partition_partition,
         downgrade={"new_isr": lambda partition: tuple(one.broker_id for one in partition.new_isr_with_epochs)},
-    ),
-    (ApiKey.UPDATE_FEATURES, "request", "FeatureUpdateKey"): Translation(
-        last_version=0,
-        upgrade=_feature_update,
-        downgrade={"allow_downgrade": lambda update: update.upgrade_type >= _SAFE_DOWNGRADE},
     ),
 }

@@ -4,10 +4,13 @@ from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 from ..protocol.apis import ApiKey
-from .decisions.brokers import register_broker
+from .decisions.brokers import register_broker, unregister_broker
 from .decisions.configs import alter_configs, incremental_alter_configs
 from .decisions.context import Decision
+from .decisions.controllers import register_controller
+from .decisions.directories import assign_replicas_to_dirs
 from .decisions.elections import elect_leaders
+from .decisions.features import update_features
 from .decisions.heartbeats import heartbeat
 from .decisions.isr_changes import alter_partition
 from .decisions.partitions import create_partitions
@@ -35,9 +38,17 @@ ELECT_LEADERS: Final = ControllerRequest(ApiKey.ELECT_LEADERS, elect_leaders)
 ALTER_PARTITION_REASSIGNMENTS: Final = ControllerRequest(ApiKey.ALTER_PARTITION_REASSIGNMENTS, alter_reassignments)
 ALTER_CONFIGS: Final = ControllerRequest(ApiKey.ALTER_CONFIGS, alter_configs)
 INCREMENTAL_ALTER_CONFIGS: Final = ControllerRequest(ApiKey.INCREMENTAL_ALTER_CONFIGS, incremental_alter_configs)
+UPDATE_FEATURES: Final = ControllerRequest(ApiKey.UPDATE_FEATURES, update_features)
+UNREGISTER_BROKER: Final = ControllerRequest(ApiKey.UNREGISTER_BROKER, unregister_broker)
 BROKER_REGISTRATION: Final = ControllerRequest(ApiKey.BROKER_REGISTRATION, register_broker, is_for_brokers=True)
 BROKER_HEARTBEAT: Final = ControllerRequest(ApiKey.BROKER_HEARTBEAT, heartbeat, is_for_brokers=True)
 ALLOCATE_PRODUCER_IDS: Final = ControllerRequest(
     ApiKey.ALLOCATE_PRODUCER_IDS, allocate_producer_ids, is_for_brokers=True
 )
 ALTER_PARTITION: Final = ControllerRequest(ApiKey.ALTER_PARTITION, alter_partition, is_for_brokers=True)
+ASSIGN_REPLICAS_TO_DIRS: Final = ControllerRequest(
+    ApiKey.ASSIGN_REPLICAS_TO_DIRS, assign_replicas_to_dirs, is_for_brokers=True
+)
+CONTROLLER_REGISTRATION: Final = ControllerRequest(
+    ApiKey.CONTROLLER_REGISTRATION, register_controller, is_for_brokers=True
+)

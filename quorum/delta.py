@@ -14,6 +14,7 @@ from .image import (
     ConfigResource,
     ConfigResourceType,
     ConfigsImage,
+    ControllerRegistration,
     MetadataImage,
 )
 from .records import MetadataRecord
@@ -24,7 +25,8 @@ class MetadataDelta:
     """Changes since `base`, filled by `replay`; `apply` makes the new image and leaves `base` as it was.
 
     For publishers: `topics`, `configs` (every changed resource with its new values, empty when it has none any more),
-    `brokers` (None for one that is gone), `features` (None for one that is gone), `has_producer_ids_changed`.
+    `brokers` (None for one that is gone), `controllers`, `features` (None for one that is gone),
+    `has_producer_ids_changed`.
     """
 
     def __init__(self, base: MetadataImage) -> None:
@@ -32,6 +34,7 @@ class MetadataDelta:
         self.topics = TopicsDelta(base.topics)
         self.configs: dict[ConfigResource, dict[str, str]] = {}
         self.brokers: dict[int, BrokerRegistration | None] = {}
+        self.controllers: dict[int, ControllerRegistration | None] = {}
         self.features: dict[str, int | None] = {}
         self.cluster_id = base.cluster_id
         self.next_producer_id = base.next_producer_id
@@ -49,6 +52,9 @@ class MetadataDelta:
         for broker_id in base.brokers.keys() | image.brokers.keys():
             if base.brokers.get(broker_id) != image.brokers.get(broker_id):
                 delta.brokers[broker_id] = image.brokers.get(broker_id)
+        for controller_id in base.controllers.keys() | image.controllers.keys():
+            if base.controllers.get(controller_id) != image.controllers.get(controller_id):
+                delta.controllers[controller_id] = image.controllers.get(controller_id)
         for name in base.features.keys() | image.features.keys():
             if base.features.get(name) != image.features.get(name):
                 delta.features[name] = image.features.get(name)
@@ -61,7 +67,8 @@ class MetadataDelta:
     @property
     def is_empty(self) -> bool:
         return (
-            not (self.topics.changed or self.topics.deleted or self.configs or self.brokers or self.features)
+            not (self.topics.changed or self.topics.deleted or self.configs)
+            and not (self.brokers or self.controllers or self.features)
             and not self.has_producer_ids_changed
             and self.cluster_id == self.base.cluster_id
         )
@@ -99,6 +106,13 @@ class MetadataDelta:
                 self.brokers[record.broker_id] = None
             case records.BrokerRegistrationChangeRecord():
                 self._replay_broker_change(record)
+            case records.RegisterControllerRecord():
+                self.controllers[record.controller_id] = ControllerRegistration(
+                    id=record.controller_id,
+                    incarnation_id=record.incarnation_id,
+                    endpoints=record.endpoints,
+                    features=record.features,
+                )
             case records.FeatureLevelRecord():
                 self.features[record.name] = record.feature_level or None
             case records.ProducerIdsRecord():
@@ -152,6 +166,7 @@ class MetadataDelta:
             topics=self.topics.apply(),
             configs=_apply_configs(base.configs, self.configs),
             brokers=_apply_optional(base.brokers, self.brokers),
+            controllers=_apply_optional(base.controllers, self.controllers),
             features=_apply_optional(base.features, self.features),
             next_producer_id=self.next_producer_id,
         )

@@ -124,6 +124,23 @@ class BrokerRegistration:
         return None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerRegistration:
+    """A controller's current process."""
+
+    id: int
+    incarnation_id: UUID
+    endpoints: tuple[Endpoint, ...] = ()
+    features: tuple[SupportedFeature, ...] = ()
+
+    def endpoint(self, listener_name: str) -> Endpoint | None:
+        """Return where clients of that listener reach the controller."""
+        for endpoint in self.endpoints:
+            if endpoint.name == listener_name:
+                return endpoint
+        return None
+
+
 _NO_CONFIGS: Mapping[str, str] = {}
 
 
@@ -151,6 +168,7 @@ class MetadataImage:
     topics: TopicsImage = field(default_factory=TopicsImage)
     configs: ConfigsImage = field(default_factory=ConfigsImage)
     brokers: Mapping[int, BrokerRegistration] = field(default_factory=dict)
+    controllers: Mapping[int, ControllerRegistration] = field(default_factory=dict)
     features: Mapping[str, int] = field(default_factory=dict)
     """Finalized levels above 0."""
     next_producer_id: int = 0

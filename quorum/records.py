@@ -205,6 +205,20 @@ class BrokerRegistrationChangeRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RegisterControllerRecord:
+    """A controller's process told of itself; it replaces what was registered under that id (KIP-919)."""
+
+    TYPE: ClassVar[int] = 27
+    VERSION: ClassVar[int] = 0
+
+    controller_id: int
+    incarnation_id: UUID
+    endpoints: tuple[Endpoint, ...] = ()
+    features: tuple[SupportedFeature, ...] = ()
+    unknown_fields: Mapping[int, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BeginTransactionRecord:
     """What follows takes effect at the end of the transaction, in one step (KIP-868)."""
 
@@ -262,6 +276,7 @@ MetadataRecord: TypeAlias = (
     | FeatureLevelRecord
     | ProducerIdsRecord
     | BrokerRegistrationChangeRecord
+    | RegisterControllerRecord
     | BeginTransactionRecord
     | EndTransactionRecord
     | AbortTransactionRecord

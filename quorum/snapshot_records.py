@@ -34,6 +34,13 @@ def image_records(image: MetadataImage) -> Iterator[MetadataRecord]:
             in_controlled_shutdown=broker.in_controlled_shutdown,
             log_dirs=broker.directories,
         )
+    for controller in image.controllers.values():
+        yield records.RegisterControllerRecord(
+            controller_id=controller.id,
+            incarnation_id=controller.incarnation_id,
+            endpoints=controller.endpoints,
+            features=controller.features,
+        )
     for topic_id, topic in image.topics.by_id.items():
         yield records.TopicRecord(name=topic.name, topic_id=topic_id)
         for index, partition in enumerate(topic.partitions):

@@ -24,8 +24,8 @@ from kio.static.primitive import i16, i64
 from ...protocol.apis import APIS, Api, ApiKey
 from ...protocol.errors import ErrorCode
 from ...protocol.messages import decode_request, encode_response, kio_error
+from ...quorum.features import FEATURES
 from ...quorum.image import MetadataImage
-from ..features import SUPPORTED_FEATURES
 from ..metadata_view import MetadataView
 from ..network.handlers import Handlers
 from ..network.request import Request
@@ -66,9 +66,13 @@ def api_versions(
         api_keys=tuple(_range(api) for api in built if (api.on_controller if is_controller else api.on_broker)),
         throttle_time=NO_THROTTLE,
         supported_features=tuple(
-            SupportedFeatureKey(name=name, min_version=i16(levels.min_level), max_version=i16(levels.max_level))
-            for name, levels in SUPPORTED_FEATURES.items()
-            if levels.min_level > 0 or version >= VERSION_OF_ZERO_LEVELS
+            SupportedFeatureKey(
+                name=name,
+                min_version=i16(feature.supported.min_level),
+                max_version=i16(feature.supported.max_level),
+            )
+            for name, feature in FEATURES.items()
+            if feature.supported.min_level > 0 or version >= VERSION_OF_ZERO_LEVELS
         ),
         finalized_features_epoch=i64(max(image.offset, 0)),
         finalized_features=tuple(

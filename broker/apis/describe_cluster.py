@@ -1,10 +1,14 @@
-"""DescribeCluster 0 to 2: the brokers and the cluster's id (KIP-700).
+"""DescribeCluster 0 to 2: the brokers, or the controllers, and the cluster's id (KIP-700).
 
-1: which kind of endpoint is meant (KIP-919): a broker's listener tells of brokers only. 2: fenced brokers (KIP-1073).
-The controller is a broker that passes requests on to it, as in Metadata.
+1: which kind of endpoint is meant (KIP-919): a broker's listener tells of brokers only, a controller's of controllers
+only. 2: fenced brokers (KIP-1073). To clients of brokers the controller is a broker that passes requests on, as in
+Metadata.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
 
 from kio.schema.describe_cluster.v2.request import DescribeClusterRequest
 from kio.schema.describe_cluster.v2.response import DescribeClusterBroker, DescribeClusterResponse
@@ -15,13 +19,14 @@ from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import kio_error
 from ...quorum.image import MetadataImage
-from ..cluster_view import CLUSTER_AUTHORIZED_OPERATIONS, OPERATIONS_NOT_ASKED_FOR, ClusterView
+from ..cluster_view import CLUSTER_AUTHORIZED_OPERATIONS, NO_LEADER, OPERATIONS_NOT_ASKED_FOR, ClusterView
 from ..metadata_view import MetadataView
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
 from .values import NO_THROTTLE
 
 BROKERS, CONTROLLERS = 1, 2
+_NAMES = {BROKERS: "BROKER", CONTROLLERS: "CONTROLLER"}
 
 
 def register(handlers: Handlers, metadata: MetadataView) -> None:
@@ -31,20 +36,21 @@ def register(handlers: Handlers, metadata: MetadataView) -> None:
     handlers.add_message(ApiKey.DESCRIBE_CLUSTER, handle, answer_error=error_response)
 
 
+def register_for_controllers(handlers: Handlers, metadata: MetadataView, leader_id: Callable[[], int | None]) -> None:
+    """For the listener of controllers; `leader_id` is who leads the quorum, as far as this one knows."""
+
+    def handle(request: DescribeClusterRequest, context: RequestContext) -> DescribeClusterResponse:
+        return describe_controllers(metadata.image, request, context.listener_name, leader_id())
+
+    handlers.add_message(ApiKey.DESCRIBE_CLUSTER, handle, answer_error=controllers_error)
+
+
 def describe_cluster(
     image: MetadataImage, request: DescribeClusterRequest, listener_name: str, own_id: int
 ) -> DescribeClusterResponse:
     """Raises KafkaError when the request asks for another kind of endpoint."""
-    if request.endpoint_type == CONTROLLERS:
-        message = "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER"
-        raise KafkaError(ErrorCode.MISMATCHED_ENDPOINT_TYPE, message)
-    if request.endpoint_type != BROKERS:
-        message = f"Unsupported endpoint type {request.endpoint_type}"
-        raise KafkaError(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, message)
+    _check_endpoint_type(request, BROKERS)
     view = ClusterView(image, listener_name, own_id)
-    operations = (
-        CLUSTER_AUTHORIZED_OPERATIONS if request.include_cluster_authorized_operations else OPERATIONS_NOT_ASKED_FOR
-    )
     return DescribeClusterResponse(
         throttle_time=NO_THROTTLE,
         error_code=kio_error(ErrorCode.NONE),
@@ -60,8 +66,58 @@ def describe_cluster(
             )
             for broker in (view.all_brokers if request.include_fenced_brokers else view.brokers)
         ),
-        cluster_authorized_operations=i32(operations),
+        cluster_authorized_operations=i32(_operations(request)),
     )
+
+
+def describe_controllers(
+    image: MetadataImage, request: DescribeClusterRequest, listener_name: str, leader_id: int | None
+) -> DescribeClusterResponse:
+    """The controllers that have told where they are reached. Raises KafkaError as `describe_cluster` does."""
+    _check_endpoint_type(request, CONTROLLERS)
+    endpoints = {
+        controller_id: endpoint
+        for controller_id, controller in sorted(image.controllers.items())
+        if (endpoint := controller.endpoint(listener_name)) is not None
+    }
+    return DescribeClusterResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=kio_error(ErrorCode.NONE),
+        endpoint_type=i8(CONTROLLERS),
+        cluster_id=image.cluster_id or "",
+        controller_id=BrokerId(leader_id if leader_id in endpoints else NO_LEADER),
+        brokers=tuple(
+            DescribeClusterBroker(
+                broker_id=BrokerId(controller_id),
+                host=endpoint.host,
+                port=i32(endpoint.port),
+                rack=None,
+                is_fenced=False,
+            )
+            for controller_id, endpoint in endpoints.items()
+        ),
+        cluster_authorized_operations=i32(_operations(request)),
+    )
+
+
+def _check_endpoint_type(request: DescribeClusterRequest, own: int) -> None:
+    wanted = int(request.endpoint_type)
+    if wanted not in _NAMES:
+        raise KafkaError(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {wanted}")
+    if wanted != own:
+        message = (
+            f"The request was sent to an endpoint of type {_NAMES[own]}, but we wanted an endpoint of type "
+            f"{_NAMES[wanted]}"
+        )
+        raise KafkaError(ErrorCode.MISMATCHED_ENDPOINT_TYPE, message)
+
+
+def _operations(request: DescribeClusterRequest) -> int:
+    return CLUSTER_AUTHORIZED_OPERATIONS if request.include_cluster_authorized_operations else OPERATIONS_NOT_ASKED_FOR
+
+
+def controllers_error(request: DescribeClusterRequest, error: KafkaError) -> DescribeClusterResponse:
+    return replace(error_response(request, error), endpoint_type=i8(CONTROLLERS))
 
 
 def error_response(_request: DescribeClusterRequest, error: KafkaError) -> DescribeClusterResponse:

@@ -1,6 +1,7 @@
-"""Who the brokers are: registration.
+"""Who the brokers are: registration and its end.
 
-BrokerRegistration, versions 0-4 (KIP-631, KIP-858 log directories, KIP-966 previous broker epoch). What happens to a
+BrokerRegistration, versions 0-4 (KIP-631, KIP-858 log directories, KIP-966 previous broker epoch). UnregisterBroker,
+version 0 (KIP-631). What happens to a
 registered broker afterwards is in `heartbeats.py`.
 """
 
@@ -9,11 +10,13 @@ from uuid import UUID
 
 from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest
 from kio.schema.broker_registration.v4.response import BrokerRegistrationResponse
+from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest
+from kio.schema.unregister_broker.v0.response import UnregisterBrokerResponse
 from kio.static.primitive import i64
 
 from ...protocol.errors import ErrorCode, KafkaError
 from ..image import BrokerRegistration, MetadataImage
-from ..records import Endpoint, MetadataRecord, RegisterBrokerRecord, SupportedFeature
+from ..records import Endpoint, MetadataRecord, RegisterBrokerRecord, SupportedFeature, UnregisterBrokerRecord
 from .answers import NO_THROTTLE, ZERO_ID, base64_id, wire_code
 from .context import ControllerResult, DecisionContext
 from .partition_changes import broker_changes
@@ -55,15 +58,16 @@ def register_broker(
     )
     _check_features(image, features)
     records: list[MetadataRecord] = []
-    if existing is not None and not is_amended:
-        is_clean = request.previous_broker_epoch == existing.epoch
+    if not is_amended:
+        # Of one that was unregistered nobody knows how it stopped.
+        is_clean = existing is not None and request.previous_broker_epoch == existing.epoch
         records += broker_changes(
             image,
             context.config,
             lambda partition: broker_id in partition.replicas,
             leaving=broker_id,
             is_unclean=not is_clean,
-            has_other_disks=not set(directories) & set(existing.directories),
+            has_other_disks=existing is not None and not set(directories) & set(existing.directories),
         )
     broker_epoch = existing.epoch if is_amended and existing is not None else context.next_offset
     records.append(
@@ -95,6 +99,29 @@ def register_broker(
             throttle_time=NO_THROTTLE, error_code=wire_code(ErrorCode.NONE), broker_epoch=i64(broker_epoch)
         ),
         heard_broker=broker_id,
+    )
+
+
+def unregister_broker(
+    image: MetadataImage, request: UnregisterBrokerRequest, context: DecisionContext
+) -> ControllerResult[UnregisterBrokerResponse]:
+    """Let a broker be no part of the cluster any more; it leads nothing and is in no ISR from then on.
+
+    As in Kafka, it need not be fenced for that. One that runs is not let in again before it has been restarted; it
+    stays a replica of its partitions, and eligible to lead them, until these are reassigned.
+
+    Raises KafkaError(BROKER_ID_NOT_REGISTERED).
+    """
+    broker = image.brokers.get(int(request.broker_id))
+    if broker is None:
+        message = f"Broker ID {request.broker_id} is not currently registered"
+        raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, message)
+    moved = broker_changes(image, context.config, lambda partition: broker.id in partition.isr, leaving=broker.id)
+    return ControllerResult(
+        records=(*moved, UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch)),
+        response=UnregisterBrokerResponse(
+            throttle_time=NO_THROTTLE, error_code=wire_code(ErrorCode.NONE), error_message=None
+        ),
     )
 
 

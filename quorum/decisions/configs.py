@@ -22,12 +22,13 @@ from kio.static.primitive import i8
 
 from ...protocol.errors import ErrorCode, KafkaError
 from ..configs.effective import BrokerConfigs
+from ..features import ELIGIBLE_LEADER_REPLICAS_VERSION
 from ..image import ConfigResource, ConfigResourceType, MetadataImage
 from ..records import ConfigRecord, MetadataRecord, PartitionChangeRecord
 from .answers import NO_THROTTLE, Refusal, refusal, wire_code
 from .config_rules import default_of, is_list, validate_configs
 from .context import ControllerResult, DecisionContext
-from .partition_changes import ELR_FEATURE, partitions_of
+from .partition_changes import partitions_of
 
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
 MAX_VALUE_BYTES = 32_767
@@ -199,7 +200,7 @@ def _check_min_insync_replicas(
 ) -> None:
     """With eligible leader replicas, all must agree on what a complete ISR is (KIP-966)."""
     is_hit = resource.type == ConfigResourceType.BROKER and MIN_INSYNC_REPLICAS in changed
-    if not is_hit or not image.features.get(ELR_FEATURE, 0):
+    if not is_hit or not image.features.get(ELIGIBLE_LEADER_REPLICAS_VERSION, 0):
         return
     if resource.name:
         message = "Broker-level min.insync.replicas cannot be altered while ELR is enabled."

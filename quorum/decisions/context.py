@@ -19,6 +19,7 @@ ResponseT_co = TypeVar("ResponseT_co", covariant=True)
 class ControllerConfig:
     """What the controller takes from the node's configuration.
 
+    - `voter_ids`: the controllers of the quorum, this one among them.
     - `properties`: server.properties as text, and `own_defaults`, the defaults that differ from Kafka's: what topics
       have when neither they nor the brokers' dynamic configs say otherwise.
     - `num_partitions` (`num.partitions`), `default_replication_factor` (`default.replication.factor`): for topics that
@@ -34,6 +35,7 @@ class ControllerConfig:
     """
 
     node_id: int
+    voter_ids: tuple[int, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
     own_defaults: Mapping[str, str] = field(default_factory=dict)
     num_partitions: int = 1

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 from uuid import UUID
 
+from ..features import ELIGIBLE_LEADER_REPLICAS_VERSION
 from ..image import ConfigResource, ConfigResourceType, MetadataImage, PartitionRegistration, TopicImage
 from ..records import (
     DIRECTORY_LOST,
@@ -31,7 +32,6 @@ from .context import ControllerConfig
 
 T = TypeVar("T")
 
-ELR_FEATURE = "eligible.leader.replicas.version"
 _MIN_INSYNC_REPLICAS = "min.insync.replicas"
 _UNCLEAN_ELECTION = "unclean.leader.election.enable"
 _ALL_BROKERS = ConfigResource(ConfigResourceType.BROKER, "")
@@ -54,7 +54,7 @@ def election_rules(image: MetadataImage, topic: TopicImage, config: ControllerCo
     allows_unclean = values.get(_UNCLEAN_ELECTION) or cluster_values.get(_UNCLEAN_ELECTION)
     return ElectionRules(
         min_insync_replicas=int(min_insync_replicas or config.min_insync_replicas),
-        uses_elr=image.features.get(ELR_FEATURE, 0) >= 1,
+        uses_elr=image.features.get(ELIGIBLE_LEADER_REPLICAS_VERSION, 0) >= 1,
         allows_unclean=allows_unclean == "true" if allows_unclean else config.unclean_leader_election_enable,
     )
 

@@ -3,6 +3,7 @@
 from differential import (
     case_configs,
     case_connections,
+    case_features,
     case_fetch,
     case_metadata,
     case_offsets,
@@ -15,6 +16,7 @@ __all__ = [
     "CASES",
     "case_configs",
     "case_connections",
+    "case_features",
     "case_fetch",
     "case_metadata",
     "case_offsets",

@@ -130,6 +130,10 @@ class Run:
             self._note(step, {"connection": "closed"})
             self._hang_up()
 
+    def note(self, step: str, found: Any) -> None:
+        """Notes a part of an answer that is not compared as a whole."""
+        self._note(step, {"found": found})
+
     # What prepares.
 
     def quiet(self, key: ApiKey, at: int | None = None, /, **values: Any) -> Any:

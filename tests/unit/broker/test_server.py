@@ -234,6 +234,8 @@ def test_what_is_built_is_what_is_told() -> None:
                 ApiKey.ELECT_LEADERS,
                 ApiKey.ALTER_PARTITION_REASSIGNMENTS,
                 ApiKey.LIST_PARTITION_REASSIGNMENTS,
+                ApiKey.UPDATE_FEATURES,
+                ApiKey.UNREGISTER_BROKER,
                 ApiKey.DESCRIBE_PRODUCERS,
                 ApiKey.LIST_CONFIG_RESOURCES,
                 ApiKey.DESCRIBE_TOPIC_PARTITIONS,

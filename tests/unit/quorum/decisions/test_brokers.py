@@ -9,14 +9,15 @@ from kio.schema.broker_heartbeat.v2.response import BrokerHeartbeatResponse
 from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest, Feature, Listener
 from kio.schema.create_topics.v7.request import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
 from kio.schema.types import BrokerId, TopicName
+from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest
 from kio.static.primitive import i16, i32, i64, u16
 from metadata_cluster import CLUSTER_ID, Cluster, directory_id
 
 from penstock.protocol.errors import ErrorCode, KafkaError
-from penstock.quorum.decisions.bootstrap import FEATURE_LEVELS
-from penstock.quorum.decisions.brokers import register_broker
+from penstock.quorum.decisions.brokers import register_broker, unregister_broker
 from penstock.quorum.decisions.heartbeats import GoneBroker, fence_expired, fence_gone, heartbeat
 from penstock.quorum.decisions.topics import create_topics
+from penstock.quorum.features import FEATURES
 from penstock.quorum.image import BrokerRegistration, PartitionRegistration
 from penstock.quorum.records import (
     DIRECTORY_LOST,
@@ -26,6 +27,8 @@ from penstock.quorum.records import (
     PartitionChangeRecord,
     RegisterBrokerRecord,
 )
+
+LEVELS = {name: (0, feature.initial_level) for name, feature in FEATURES.items()}
 
 
 def registration(
@@ -37,7 +40,7 @@ def registration(
     cluster_id: str = CLUSTER_ID,
     features: dict[str, tuple[int, int]] | None = None,
 ) -> BrokerRegistrationRequest:
-    levels = {name: (0, level) for name, level in FEATURE_LEVELS.items()} if features is None else features
+    levels = LEVELS if features is None else features
     return BrokerRegistrationRequest(
         broker_id=BrokerId(broker_id),
         cluster_id=cluster_id,
@@ -155,7 +158,7 @@ def test_bad_directories_are_refused(cluster: Cluster, directories: tuple[UUID, 
 
 
 def test_a_broker_must_support_the_finalized_features(cluster: Cluster) -> None:
-    levels = {name: (0, level) for name, level in FEATURE_LEVELS.items()}
+    levels = dict(LEVELS)
     levels["metadata.version"] = (7, 29)
     assert refusal(cluster, registration(features=levels)) == (
         ErrorCode.UNSUPPORTED_VERSION,
@@ -445,3 +448,30 @@ def test_a_process_that_is_not_let_in_yet_keeps_another_out(cluster: Cluster) ->
     cluster.live_brokers = {1}
     code, _ = refusal(cluster, registration(incarnation=2, directories=(UUID(int=2**100),)))
     assert code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
+
+
+def test_an_unregistered_broker_is_gone_and_leads_nothing(cluster: Cluster) -> None:
+    start(cluster, 1)
+    start(cluster, 2)
+    add_topic(cluster, 1, 2)
+    assert summary(cluster.partition("t")) == (1, (1, 2), (), ())
+    cluster.submit(unregister_broker, UnregisterBrokerRequest(broker_id=BrokerId(1)))
+    assert set(cluster.image.brokers) == {2}
+    found = cluster.partition("t")
+    assert (found.leader, found.isr, found.replicas) == (2, (2,), (1, 2))
+
+
+def test_only_what_is_registered_can_be_unregistered(cluster: Cluster) -> None:
+    with pytest.raises(KafkaError, match="Broker ID 7 is not currently registered") as caught:
+        cluster.decide(unregister_broker, UnregisterBrokerRequest(broker_id=BrokerId(7)))
+    assert caught.value.code == ErrorCode.BROKER_ID_NOT_REGISTERED
+
+
+def test_a_broker_that_comes_back_after_it_was_unregistered_stopped_as_if_it_had_been_killed(cluster: Cluster) -> None:
+    """Nobody knows whether it kept what it acknowledged; as the last leader it leads again all the same (KIP-966)."""
+    epoch = start(cluster, 1).epoch
+    add_topic(cluster, 1)
+    cluster.submit(unregister_broker, UnregisterBrokerRequest(broker_id=BrokerId(1)))
+    assert (cluster.partition("t").leader, cluster.partition("t").elr) == (-1, (1,))
+    register(cluster, registration(1, incarnation=2, previous_broker_epoch=epoch))
+    assert (cluster.partition("t").elr, cluster.partition("t").last_known_elr) == ((), (1,))

@@ -1,0 +1,34 @@
+"""UnregisterBroker 0: passed to the controller (KIP-631), whose rules are in `quorum/decisions/brokers.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest
+from kio.schema.unregister_broker.v0.response import UnregisterBrokerResponse
+
+from ...protocol.apis import ApiKey
+from ...protocol.errors import KafkaError
+from ...protocol.messages import kio_error
+from ...quorum.controller_requests import UNREGISTER_BROKER
+from ..controller_channel import ControllerChannel
+from ..network.handlers import Handlers
+from ..network.request import RequestContext
+from .values import NO_THROTTLE
+
+
+def register(handlers: Handlers, controller: ControllerChannel, *, settled: Callable[[], Awaitable[None]]) -> None:
+    """`settled` waits until this node serves what the metadata says."""
+
+    async def unregister(request: UnregisterBrokerRequest, _context: RequestContext) -> UnregisterBrokerResponse:
+        response = await controller.submit(UNREGISTER_BROKER, request)
+        await settled()
+        return response
+
+    handlers.add_message(ApiKey.UNREGISTER_BROKER, unregister, answer_error=error_response)
+
+
+def error_response(_request: UnregisterBrokerRequest, error: KafkaError) -> UnregisterBrokerResponse:
+    return UnregisterBrokerResponse(
+        throttle_time=NO_THROTTLE, error_code=kio_error(error.code), error_message=error.message
+    )

@@ -1,0 +1,28 @@
+"""UpdateFeatures 0 to 2: passed to the controller.
+
+1: upgrade types and validation (KIP-778). 2: one answer for all updates (KIP-1022). The rules are the controller's
+(`quorum/decisions/features.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+
+from ...protocol.apis import ApiKey
+from ...protocol.errors import KafkaError
+from ...quorum.controller_requests import UPDATE_FEATURES
+from ...quorum.decisions.features import UpdateRequest, UpdateResponse, answer
+from ..controller_channel import ControllerChannel
+from ..network.handlers import Handlers
+from ..network.request import RequestContext
+
+
+def register(handlers: Handlers, controller: ControllerChannel) -> None:
+    def update(request: UpdateRequest, _context: RequestContext) -> Awaitable[UpdateResponse]:
+        return controller.submit(UPDATE_FEATURES, request)
+
+    handlers.add_message(ApiKey.UPDATE_FEATURES, update, answer_error=error_response)
+
+
+def error_response(request: UpdateRequest, error: KafkaError) -> UpdateResponse:
+    return answer(request, error.code, error.message)

@@ -1,0 +1,63 @@
+"""A voter tells the active controller of itself: what it supports, and where clients reach it (KIP-919)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Final
+from uuid import UUID
+
+from kio.schema.controller_registration.v0.request import ControllerRegistrationRequest, Feature, Listener
+from kio.static.primitive import i16, i32, u16
+
+from ..protocol.errors import KafkaError
+from ..quorum.controller_requests import CONTROLLER_REGISTRATION
+from ..quorum.features import FEATURES
+from .configuration.listener_config import ListenerConfig
+from .controller_channel import ControllerChannel
+from .lifecycle import SECURITY_PROTOCOLS
+
+logger = logging.getLogger(__name__)
+
+RETRY_S: Final = 1.0
+"""After a refusal; while there is no controller, the channel itself asks on."""
+
+
+async def register_controller(
+    channel: ControllerChannel, *, node_id: int, incarnation_id: UUID, listeners: Sequence[ListenerConfig]
+) -> None:
+    """Returns once the registration is committed. The metadata keeps it, until another process has the id."""
+    request = ControllerRegistrationRequest(
+        controller_id=i32(node_id),
+        incarnation_id=incarnation_id,
+        zk_migration_ready=False,
+        listeners=tuple(
+            Listener(
+                name=listener.name,
+                host=listener.host,
+                port=u16(listener.port),
+                security_protocol=i16(SECURITY_PROTOCOLS[listener.security_protocol]),
+            )
+            for listener in listeners
+        ),
+        features=tuple(
+            Feature(
+                name=name,
+                min_supported_version=i16(feature.supported.min_level),
+                max_supported_version=i16(feature.supported.max_level),
+            )
+            for name, feature in FEATURES.items()
+        ),
+    )
+    said = ""
+    while True:
+        try:
+            await channel.submit(CONTROLLER_REGISTRATION, request)
+        except KafkaError as error:
+            if str(error) != said:
+                said = str(error)
+                logger.warning("controller not registered: node_id=%d reason=%s", node_id, said)
+            await asyncio.sleep(RETRY_S)
+        else:
+            return

@@ -1,0 +1,132 @@
+"""AssignReplicasToDirs: in which log directory replicas are, and what that means for who leads (KIP-858)."""
+
+from uuid import UUID
+
+import pytest
+from kio.schema.assign_replicas_to_dirs.v0.request import (
+    AssignReplicasToDirsRequest,
+    DirectoryData,
+    PartitionData,
+    TopicData,
+)
+from kio.schema.errors import ErrorCode as WireErrorCode
+from kio.schema.types import BrokerId
+from kio.static.primitive import i32, i64
+from metadata_cluster import Cluster
+
+from penstock.protocol.errors import ErrorCode, KafkaError
+from penstock.quorum.decisions.directories import assign_replicas_to_dirs
+from penstock.quorum.image import BrokerRegistration
+from penstock.quorum.records import (
+    DIRECTORY_UNASSIGNED,
+    BrokerRegistrationChangeRecord,
+    PartitionRecord,
+    RegisterBrokerRecord,
+    TopicRecord,
+)
+
+FIRST, SECOND, GONE = UUID(int=501), UUID(int=502), UUID(int=503)
+TOPIC_ID = UUID(int=77)
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    """Broker 1 has two directories, broker 2 one; they share a topic of two partitions, which 1 leads."""
+    cluster = Cluster()
+    for broker_id, directories in ((1, (FIRST, SECOND)), (2, (UUID(int=600),))):
+        record = RegisterBrokerRecord(
+            broker_id=broker_id,
+            incarnation_id=UUID(int=broker_id),
+            broker_epoch=broker_id * 10,
+            is_fenced=False,
+            log_dirs=directories,
+        )
+        cluster.replay([record])
+    cluster.replay([TopicRecord(name="t", topic_id=TOPIC_ID), partition(0), partition(1)])
+    return cluster
+
+
+def partition(
+    index: int, directory: UUID = DIRECTORY_UNASSIGNED, replicas: tuple[int, ...] = (1, 2)
+) -> PartitionRecord:
+    return PartitionRecord(
+        topic_id=TOPIC_ID,
+        partition_id=index,
+        replicas=replicas,
+        isr=replicas,
+        leader=1,
+        leader_epoch=0,
+        partition_epoch=0,
+        directories=tuple(directory if replica == 1 else UUID(int=600) for replica in replicas),
+    )
+
+
+def request(*indexes: int, directory: UUID, topic_id: UUID = TOPIC_ID, epoch: int = 10) -> AssignReplicasToDirsRequest:
+    partitions = tuple(PartitionData(partition_index=i32(index)) for index in indexes)
+    return AssignReplicasToDirsRequest(
+        broker_id=BrokerId(1),
+        broker_epoch=i64(epoch),
+        directories=(DirectoryData(id_=directory, topics=(TopicData(topic_id=topic_id, partitions=partitions),)),),
+    )
+
+
+def assign(cluster: Cluster, wanted: AssignReplicasToDirsRequest) -> list[WireErrorCode]:
+    response = cluster.submit(assign_replicas_to_dirs, wanted)
+    return [one.error_code for one in response.directories[0].topics[0].partitions]
+
+
+def broker(cluster: Cluster) -> BrokerRegistration:
+    return cluster.image.brokers[1]
+
+
+def test_a_replica_is_where_its_broker_says(cluster: Cluster) -> None:
+    assert assign(cluster, request(0, 1, directory=SECOND)) == [WireErrorCode.none] * 2
+    for index in (0, 1):
+        found = cluster.partition("t", index)
+        assert (found.directory_of(1), found.directory_of(2)) == (SECOND, UUID(int=600))
+        assert (found.leader, found.isr, found.leader_epoch) == (1, (1, 2), 0)
+
+
+def test_what_is_known_already_is_no_record(cluster: Cluster) -> None:
+    assign(cluster, request(0, directory=FIRST))
+    assert not cluster.decide(assign_replicas_to_dirs, request(0, directory=FIRST)).records
+
+
+def test_unknown_replicas_are_told_of_one_by_one(cluster: Cluster) -> None:
+    cluster.replay([partition(2, replicas=(2,))])
+    assert assign(cluster, request(0, 2, 9, -1, directory=FIRST)) == [
+        WireErrorCode.none,
+        WireErrorCode.not_leader_or_follower,
+        WireErrorCode.unknown_topic_or_partition,
+        WireErrorCode.unknown_topic_or_partition,
+    ]
+    assert assign(cluster, request(0, directory=FIRST, topic_id=UUID(int=9))) == [WireErrorCode.unknown_topic_id]
+
+
+def test_only_the_registered_process_may_say_it(cluster: Cluster) -> None:
+    with pytest.raises(KafkaError) as caught:
+        cluster.decide(assign_replicas_to_dirs, request(0, directory=FIRST, epoch=9))
+    assert caught.value.code == ErrorCode.STALE_BROKER_EPOCH
+
+
+def test_a_replica_in_a_directory_that_is_offline_hands_its_leadership_over(cluster: Cluster) -> None:
+    cluster.replay([BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=10, log_dirs=(FIRST,))])
+    assign(cluster, request(0, directory=SECOND))
+    found = cluster.partition("t", 0)
+    assert (found.directory_of(1), found.leader, found.isr) == (SECOND, 2, (2,))
+    assert cluster.partition("t", 1).leader == 1
+
+
+def test_a_replica_that_begins_anew_elsewhere_is_in_no_isr_and_not_eligible(cluster: Cluster) -> None:
+    cluster.replay([partition(2, GONE)])
+    assign(cluster, request(2, directory=FIRST))
+    found = cluster.partition("t", 2)
+    assert (found.directory_of(1), found.leader, found.isr, found.elr) == (FIRST, 2, (2,), ())
+
+
+def test_an_only_replica_that_begins_anew_is_not_led_as_if_it_had_its_records(cluster: Cluster) -> None:
+    cluster.replay([partition(2, GONE, replicas=(1,))])
+    assign(cluster, request(2, directory=FIRST))
+    found = cluster.partition("t", 2)
+    assert (found.directory_of(1), found.leader, found.isr, found.elr, found.last_known_elr) == (FIRST, -1, (), (), ())
+    assert broker(cluster).is_active
