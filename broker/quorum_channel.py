@@ -101,7 +101,8 @@ class QuorumChannel:
                     except (ConnectionError, TimeoutError, CorruptData, PeerRefused) as error:
                         reason = str(error)
                     await self._leave()
-                    await asyncio.sleep(RETRY_MS / 1000)
+                    if self._leader_id() in (None, self._voter_id):
+                        await asyncio.sleep(RETRY_MS / 1000)
         except TimeoutError:
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"The controller did not answer: {reason}.") from None
 

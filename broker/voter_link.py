@@ -15,6 +15,7 @@ from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest
 from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
 
 from ..protocol.errors import ConfigError
+from ..quorum.consensus import ConsensusFailed, NotLeader, TransferFailed
 from ..quorum.controller import Controller
 from ..quorum.decisions.bootstrap import bootstrap_records
 from ..quorum.decisions.context import ControllerConfig
@@ -229,6 +230,7 @@ class VoterLink:
         return await self._channels[0].describe_quorum(request)
 
     async def stop(self) -> None:
+        await self._hand_over()
         for duty in self._duties:
             duty.cancel()
         if self._duties:
@@ -258,6 +260,18 @@ class VoterLink:
             incarnation_id=UUID(int=self._random.getrandbits(128), version=4),
             listeners=(advertised,),
         )
+
+    async def _hand_over(self) -> None:
+        """Let another voter lead before this one goes: nobody has to notice that it is missing."""
+        voter = self._voter
+        if voter is None or self._is_alone or voter.leader_id != self._config.node_id:
+            return
+        try:
+            leader_id = await voter.transfer_leadership(None)
+        except (NotLeader, TransferFailed, ConsensusFailed) as error:
+            logger.info("quorum leadership not handed over: reason=%s", error)
+        else:
+            logger.info("quorum leadership handed over: leader=%d", leader_id)
 
     def _begin(self, name: str, duty: Coroutine[None, None, None]) -> None:
         """Does something beside the requests for as long as this controller runs."""

@@ -47,6 +47,10 @@ class OutcomeUnknown(Exception):  # noqa: N818 - it is an answer, not a fault
     """The proposal may or may not be committed some day: leadership was lost or the engine stopped while it waited."""
 
 
+class TransferFailed(Exception):  # noqa: N818 - it is an answer, not a fault
+    """Leadership was not handed over, or it is not known to whom. The message is one sentence."""
+
+
 class ConsensusFailed(Exception):  # noqa: N818 - the name says it
     """The engine's disk is damaged or failed. The message is one sentence for the operator; the node must stop."""
 
@@ -137,6 +141,13 @@ class Consensus(Protocol):
 
     async def read_barrier(self) -> CommitPosition:
         """Return once everything committed anywhere before the call is heard here. Raises NotLeader, OutcomeUnknown."""
+
+    async def transfer_leadership(self, node_id: int | None) -> int:
+        """Let another voter lead, the one that is furthest along when none is named; return who leads now.
+
+        Proposals wait meanwhile, a second or two at most, and are made here after all when it fails. Raises NotLeader,
+        TransferFailed, ConsensusFailed.
+        """
 
     async def save_snapshot(self, *, end_offset: int, epoch: int, chunks: Iterator[bytes]) -> None:
         """Keep a snapshot durably, then drop the entries below it. Takes one chunk of the iterator per loop turn."""

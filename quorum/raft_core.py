@@ -10,13 +10,13 @@ decided here: every message counts in the sender's term only, each voter's vote 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, assert_never
 
-from .barriers import BarrierResult, Barriers
-from .consensus import ConsensusFailed
+from .barriers import Barriers
+from .consensus import ConsensusFailed, TransferFailed
 from .elections import Elections, RaftTiming
-from .journal_items import Entry, JournalItem, Term
+from .handover import Handover
+from .journal_items import Entry, Term
 from .progress import Progress
 from .pysyncobj_engine import (
     AckIntent,
@@ -46,43 +46,13 @@ from .raft_messages import (
     Vote,
     VoteRequest,
 )
+from .raft_step import Addressed, Step
 from .replicator import Replicator
-from .snapshot_transfer import (
-    FinishSnapshot,
-    OutgoingSnapshot,
-    SnapshotReceive,
-    SnapshotWork,
-)
+from .snapshot_transfer import FinishSnapshot, OutgoingSnapshot, SnapshotReceive
 from .standing import Admissions, Census
 
 if TYPE_CHECKING:
     from random import Random
-
-Addressed = tuple[int, RaftMessage]
-
-
-@dataclass(slots=True, kw_only=True)
-class Step:
-    """What follows from a step, in the order in which it is to be done: send `early` (even while the disk works),
-    do `snapshot_work` and write `items`, send `messages`, tell of `leadership`, then of commits, then of barriers."""
-
-    early: list[Addressed] = field(default_factory=list)
-    snapshot_work: list[SnapshotWork] = field(default_factory=list)
-    items: list[JournalItem] = field(default_factory=list)
-    messages: list[Addressed] = field(default_factory=list)
-    proposed: Sequence[Entry] | None = None
-    """The entries made of the step's proposals, as many; None when this voter did not lead any more."""
-    leader_id: int | None = None
-    epoch: int = 0
-    installed: FinishSnapshot | None = None
-    """The state is this snapshot's now."""
-    commit_end: int = 0
-    barriers: Sequence[BarrierResult] = ()
-    dropped_barriers: Sequence[object] = ()
-    wants_entry: bool = False
-    """An empty command should be proposed soon."""
-    wants_snapshot: bool = False
-    """A peer needs this node's newest snapshot: `offer_snapshot`."""
 
 
 class RaftCore:
@@ -117,6 +87,7 @@ class RaftCore:
         self._replicator = Replicator(log, self._peer_ids)
         self._snapshot_receive = SnapshotReceive()
         self._finished_snapshot: FinishSnapshot | None = None
+        self._handover: Handover | None = None
         self._is_transfer = False
         self._step = Step()
         self._next_step_at_s = clock()
@@ -160,6 +131,11 @@ class RaftCore:
         return self.is_leader and (fresh_count + 1) * 2 > self._voter_count
 
     @property
+    def holds_proposals(self) -> bool:
+        """Leadership is being handed over, so the log must not grow."""
+        return self._handover is not None and self.is_leader
+
+    @property
     def last_heard_leader_s(self) -> float:
         """When this voter last heard from the leader of its term; now, while it leads."""
         return self._clock() if self.is_leader else self._elections.last_heard_s
@@ -198,10 +174,12 @@ class RaftCore:
     def begin_barrier(self, token: object) -> None:
         self._barriers.begin(token)
 
-    def transfer_leadership(self, peer_id: int) -> None:
-        """Ask a peer that has the whole log to take over; nothing happens when it has not."""
-        if self.is_leader:
-            self._decisions.transfer_leadership(peer_id)
+    def begin_handover(self, peer_id: int | None) -> Handover:
+        """Hand leadership to a peer, or to the one that has the most. Raises TransferFailed when that is under way."""
+        if self._handover is not None:
+            raise TransferFailed("Leadership is being handed over already.")
+        self._handover = Handover(peer_id, now_s=self._clock(), ask_again_s=self._timing.heartbeat_s)
+        return self._handover
 
     def offer_snapshot(self, snapshot: OutgoingSnapshot) -> None:
         """Give what `Step.wants_snapshot` asked for."""
@@ -232,6 +210,7 @@ class RaftCore:
         self._take_census(now_s)
         self._decisions.tick()
         self._campaign_if_due(now_s)
+        self._hand_over(now_s)
         self._serve_peers(now_s)
         self._probe_barriers()
         step.wants_entry = self.is_leader and self._admissions.wants_entry
@@ -400,6 +379,24 @@ class RaftCore:
         if self.is_leader:
             # Alone: nobody else's answer will let the first entry be committed.
             self._decisions.tick()
+
+    def _hand_over(self, now_s: float) -> None:
+        if self._handover is None:
+            return
+        if not self.is_leader:
+            self._handover.note_leader(self.leader_id, now_s)
+        else:
+            target_id = self._handover.proceed(
+                self.progress,
+                self._replicator.linked,
+                log_end=self._log.end_offset,
+                commit_end=self._decisions.commit_end,
+                now_s=now_s,
+            )
+            if target_id is not None:
+                self._decisions.transfer_leadership(target_id)
+        if self._handover.is_done:
+            self._handover = None
 
     def _probe_barriers(self) -> None:
         if not self.is_leader:

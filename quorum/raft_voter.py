@@ -9,10 +9,11 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
 from ..storage.files import Files
+from . import disk_jobs
 from .consensus import (
     MAX_COMMAND_BYTES,
     CommitPosition,
@@ -23,14 +24,16 @@ from .consensus import (
     QuorumStatus,
     Snapshot,
 )
+from .disk_jobs import DiskJob, DiskJobs
 from .elections import RaftTiming
 from .inbox import Inbox
 from .journal import RESERVE_BYTES
 from .peer_links import NoLinks, PeerLinks
 from .proposals import Proposal, Proposals, give_up, set_exception
-from .raft_core import Addressed, RaftCore, Step
+from .raft_core import RaftCore
 from .raft_log import RaftLog
 from .raft_messages import encode_message
+from .raft_step import Addressed, Step
 from .snapshot_saver import SnapshotSaver
 from .snapshot_transfer import FinishSnapshot, OutgoingSnapshot
 from .voter_disk import RecoveredState, VoterDisk, WriteResult
@@ -43,11 +46,6 @@ if TYPE_CHECKING:
 _COMMITS_PER_TURN = 32
 
 T = TypeVar("T")
-
-
-class _DiskJob(NamedTuple):
-    call: Callable[[], object]
-    done: "asyncio.Future[None]"
 
 
 class RaftVoter:
@@ -85,7 +83,7 @@ class RaftVoter:
         self._inbox = Inbox()
         self._proposals = Proposals()
         self._barriers: deque[tuple[int, asyncio.Future[CommitPosition]]] = deque()
-        self._disk_jobs: list[_DiskJob] = []
+        self._disk_jobs = DiskJobs(loop)
         self._is_stepping = False
         self._idle: list[asyncio.Future[None]] = []
         self._timer: asyncio.TimerHandle | None = None
@@ -181,7 +179,9 @@ class RaftVoter:
         self._is_stopping = True
         if self._core is None:
             return
-        while (self._proposals.waiting_count or self._disk_jobs or self._is_stepping) and self._failure is None:
+        while self._failure is None and (
+            self._proposals.waiting_count or self._disk_jobs.waiting_count or self._is_stepping
+        ):
             self._wake()
             await self._until_idle()
         while self._told_end < self._commit_end and self._failure is None:
@@ -202,9 +202,7 @@ class RaftVoter:
     # What the node asks for.
 
     def propose(self, command: bytes, *, epoch: int) -> "asyncio.Future[CommitPosition]":
-        assert 0 < len(command) <= MAX_COMMAND_BYTES, (
-            f"a command has 1 to {MAX_COMMAND_BYTES} bytes, not {len(command)}"
-        )
+        assert 0 < len(command) <= MAX_COMMAND_BYTES, f"a command of {len(command)} bytes"
         if self.leader_id != self.node_id or epoch != self.epoch or self._is_stopping:
             raise NotLeader(None if self._is_stopping else self.leader_id, self.epoch)
         outcome: asyncio.Future[CommitPosition] = self._loop.create_future()
@@ -220,11 +218,19 @@ class RaftVoter:
         self._wake()
         return await done
 
-    def transfer_leadership(self, peer_id: int) -> None:
-        """Ask a voter to take over. Whether it did is heard as a change of leadership, or not at all."""
-        if self._core is not None and peer_id in self._voter_ids and peer_id != self.node_id:
-            self._core.transfer_leadership(peer_id)
-            self._wake()
+    async def transfer_leadership(self, node_id: int | None) -> int:
+        core = self._core
+        if self.leader_id != self.node_id or core is None or self._is_stopping:
+            raise NotLeader(self.leader_id, self.epoch)
+        if node_id == self.node_id:
+            return node_id
+        handover = core.begin_handover(node_id)
+        self._wake()
+        while not handover.is_done and self._failure is None:
+            await self._until_idle()
+        if self._failure is not None:
+            raise self._failure
+        return handover.leader_id
 
     async def save_snapshot(self, *, end_offset: int, epoch: int, chunks: Iterator[bytes]) -> None:
         assert end_offset <= self._told_end, "a snapshot holds committed entries only"
@@ -299,7 +305,7 @@ class RaftVoter:
         else:
             self._proposals.on_appended(step.proposed, proposals)
         self._send(step.early)
-        jobs, self._disk_jobs = self._disk_jobs, []
+        jobs = self._disk_jobs.take()
         if step.items or step.snapshot_work or jobs:
             calls = [job.call for job in jobs]
             future = self._loop.run_in_executor(None, self._disk.write, step.snapshot_work, calls, step.items)
@@ -309,24 +315,23 @@ class RaftVoter:
 
     def _take_proposals(self) -> list[Proposal]:
         assert self._core is not None
+        if self._core.holds_proposals:
+            return []
         taken = self._proposals.take_group()
         if taken and (not self._core.is_leader or self._core.term != taken[0].epoch):
             give_up(taken, "Leadership was lost before the proposal was made.")
             taken.clear()
         return taken
 
-    def _after_disk(self, step: Step, jobs: "Sequence[_DiskJob]", future: "asyncio.Future[WriteResult]") -> None:
+    def _after_disk(self, step: Step, jobs: Sequence[DiskJob], future: "asyncio.Future[WriteResult]") -> None:
         try:
             result = future.result()
         except (Exception, asyncio.CancelledError) as error:
             failure = _as_failure(error)
-            for job in jobs:
-                set_exception(job.done, failure)
+            disk_jobs.fail(jobs, failure)
             self._fail(failure)
             return
-        for job in jobs:
-            if not job.done.done():
-                job.done.set_result(None)
+        disk_jobs.finish(jobs)
         self.bytes_since_snapshot += result.byte_count
         self._finish_step(step, result.snapshot)
 
@@ -338,10 +343,11 @@ class RaftVoter:
             return
         self._become_idle()
         assert self._core is not None
-        if not self._inbox.is_empty or self._proposals.waiting_count or self._disk_jobs or arrived is not None:
+        has_proposals = self._proposals.waiting_count and not self._core.holds_proposals
+        if not self._inbox.is_empty or has_proposals or self._disk_jobs.waiting_count or arrived is not None:
             self._wake()
         elif self._wake_handle is None:
-            self._timer = self._loop.call_at(self._core.next_step_at_s(), self._on_timer)
+            self._timer = self._loop.call_at(self._core.next_step_at_s(), self._wake)
 
     def _carry_out(self, step: Step, arrived: Snapshot | None) -> None:
         assert self._core is not None
@@ -363,10 +369,6 @@ class RaftVoter:
         if step.wants_snapshot and not self._is_loading_snapshot:
             self._load_snapshot()
         self._tell_commits()
-
-    def _on_timer(self) -> None:
-        self._timer = None
-        self._wake()
 
     def _become_idle(self) -> None:
         self._is_stepping = False
@@ -470,9 +472,7 @@ class RaftVoter:
             self._failure = failure
             self.leader_id = None
             self._give_up_all(str(failure))
-            for job in self._disk_jobs:
-                set_exception(job.done, failure)
-            self._disk_jobs.clear()
+            self._disk_jobs.fail_waiting(failure)
             assert self._listener is not None
             self._listener.on_failure(failure)
         self._become_idle()
@@ -481,8 +481,7 @@ class RaftVoter:
         """Run a call on the journal in the turn of the disk, and none after a failure."""
         if self._failure is not None:
             raise self._failure
-        done: asyncio.Future[None] = self._loop.create_future()
-        self._disk_jobs.append(_DiskJob(call, done))
+        done = self._disk_jobs.add(call)
         self._wake()
         await done
 

@@ -9,9 +9,10 @@ from ...quorum.barriers import BarrierResult, Barriers
 from ...quorum.elections import Elections
 from ...quorum.journal_items import LogEnd, Term
 from ...quorum.pysyncobj_engine import Decisions
-from ...quorum.raft_core import RaftCore, Step
+from ...quorum.raft_core import RaftCore
 from ...quorum.raft_log import RaftLog
 from ...quorum.raft_messages import AppendAck
+from ...quorum.raft_step import Step
 from ...quorum.standing import Census
 
 

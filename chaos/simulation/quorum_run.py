@@ -299,9 +299,9 @@ class _Simulation:
 
     def _transfer(self) -> None:
         for voter in self._voters.values():
-            if voter.is_leader and voter.voter is not None:
+            if voter.is_leader and voter.node_id not in self._paused:
                 self._counts["transfer"] += 1
-                voter.voter.transfer_leadership(self._pair()[0])
+                voter.transfer(self._random.choice((None, self._pair()[0])))
 
     def _fail_disk(self) -> None:
         voter = self._choose(self._may_go_down())

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import cbor2
 
-from ...quorum.consensus import ConsensusFailed, Snapshot
+from ...quorum.consensus import ConsensusFailed, NotLeader, Snapshot, TransferFailed
 from ...quorum.raft_voter import RaftVoter
 from ...storage.memory_files import MemoryFiles
 from .network import Network, SimulatedLinks
@@ -136,6 +136,20 @@ class SimulatedVoter:
         self._judge.on_barrier(self.node_id, position.offset, needed_end)
         if self.voter is voter and self.heard_end <= position.offset:
             self._judge.violations.append(f"node {self.node_id} read at {position.offset}, heard to {self.heard_end}")
+
+    def transfer(self, target_id: int | None) -> None:
+        """Let a voter that leads hand its leadership over."""
+        assert self.voter is not None
+        assert self.loop is not None
+        self.loop.create_task(self._transfer(self.voter, target_id))
+
+    async def _transfer(self, voter: RaftVoter, target_id: int | None) -> None:
+        try:
+            leader_id = await voter.transfer_leadership(target_id)
+        except (NotLeader, TransferFailed, ConsensusFailed) as error:
+            self._trace(f"not transferred {self.node_id} {error}")
+        else:
+            self._trace(f"transferred {self.node_id} {leader_id}")
 
     def save_snapshot(self) -> bool:
         """Begin one, and return whether it could be."""

@@ -5,9 +5,10 @@ from random import Random
 
 from penstock.quorum.elections import RaftTiming
 from penstock.quorum.journal_items import Entry, Term
-from penstock.quorum.raft_core import RaftCore, Step
+from penstock.quorum.raft_core import RaftCore
 from penstock.quorum.raft_log import RaftLog
 from penstock.quorum.raft_messages import RaftMessage
+from penstock.quorum.raft_step import Step
 
 TIMING = RaftTiming()
 _STEP_S = 0.01

@@ -16,6 +16,7 @@ from penstock.quorum.consensus import (
     NotLeader,
     QuorumStatus,
     Snapshot,
+    TransferFailed,
 )
 from penstock.quorum.raft_voter import RaftVoter
 from penstock.storage.memory_files import MemoryFiles
@@ -77,6 +78,11 @@ class ListOfEntries:
     async def read_barrier(self) -> CommitPosition:
         self._tell()
         return CommitPosition(self.next_offset - 1, self.epoch)
+
+    async def transfer_leadership(self, node_id: int | None) -> int:
+        if node_id == self.node_id:
+            return node_id
+        raise TransferFailed("There is no other voter.")
 
     async def save_snapshot(self, *, end_offset: int, epoch: int, chunks: Iterator[bytes]) -> None:
         self.base = Snapshot(end_offset=end_offset, epoch=epoch, chunks=list(chunks))

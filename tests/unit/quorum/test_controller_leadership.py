@@ -60,6 +60,9 @@ class Puppet:
     async def read_barrier(self) -> CommitPosition:
         raise NotImplementedError
 
+    async def transfer_leadership(self, node_id: int | None) -> int:
+        raise NotImplementedError
+
     async def save_snapshot(self, *, end_offset: int, epoch: int, chunks: Iterator[bytes]) -> None:
         raise NotImplementedError
 

@@ -278,14 +278,6 @@ def test_an_old_leader_is_told_of_the_new_term() -> None:
     assert (table.cores[leader].is_leader, table.cores[leader].term) == (False, term + 5)
 
 
-def test_leadership_is_transferred_to_a_voter_that_has_everything() -> None:
-    table = elected()
-    follower = table.followers[0]
-    table.cores[table.leader_id].transfer_leadership(follower)
-    table.run(0.3)
-    assert table.leader_id == follower
-
-
 def test_votes_are_refused_while_a_leader_is_heard() -> None:
     table = elected()
     candidate_id, voter = table.followers
