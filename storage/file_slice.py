@@ -30,8 +30,18 @@ class FileSlice:
             self.file.is_suspect = True
             raise
 
+    def send_nowait(self, descriptor: int, offset: int, size: int) -> int | None:
+        """`File.send_nowait` of at most `size` bytes from `offset` of the slice."""
+        try:
+            return self.file.send_nowait(descriptor, self.position + offset, min(size, self.size - offset))
+        except ConnectionError:
+            raise
+        except OSError:
+            self.file.is_suspect = True
+            raise
+
     def read(self, offset: int, size: int) -> bytes:
-        """The same, waiting: for the executor."""
+        """What `read_nowait` reads, waiting: for the executor."""
         try:
             return self.file.read_at(self.position + offset, min(size, self.size - offset))
         except OSError:

@@ -13,7 +13,7 @@ import os
 import stat
 from collections import OrderedDict, deque
 from collections.abc import Sequence
-from errno import EAGAIN, EIO, EOPNOTSUPP
+from errno import EAGAIN, EINVAL, EIO, ENOSYS, EOPNOTSUPP
 from threading import Lock as Mutex
 from typing import Final, Protocol
 from weakref import WeakValueDictionary
@@ -59,6 +59,14 @@ class File(Protocol):
 
     def read_at_nowait(self, position: int, size: int) -> bytes | bytearray | None:
         """The same without waiting for the disk, perhaps fewer bytes; None when that is none. Only from the loop."""
+
+    def send_nowait(self, descriptor: int, position: int, size: int) -> int | None:
+        """How many of those bytes that socket took, without waiting for it or the disk; 0 when it is full. Only from
+        the loop.
+
+        None when this file cannot, or not these bytes now: then they have to be read. ConnectionError when the peer is
+        gone, EOFError when the file ends before `position`.
+        """
 
     def write_at(self, position: int, data: Buffer) -> None: ...
 
@@ -405,6 +413,33 @@ class DiskFile:
         if count < size:
             del buffer[count:]
         return buffer
+
+    def send_nowait(self, descriptor: int, position: int, size: int) -> int | None:
+        # There is no asking sendfile not to wait for the disk. Where both ends of a range are in the page cache, so is
+        # what lies between, or nearly always: it came in by the same append or the same read.
+        if not self._is_cached(position) or not self._is_cached(position + size - 1):
+            return None
+        files = self._files
+        source = files.enter(self)
+        try:
+            count = os.sendfile(descriptor, source, position, size)
+        except BlockingIOError:
+            return 0
+        except ConnectionError:
+            raise
+        except OSError as error:
+            if error.errno in (EINVAL, ENOSYS, EOPNOTSUPP):
+                # A file system without it, or what is no socket.
+                return None
+            raise failed_read(self.path, error) from error
+        finally:
+            files.leave(self)
+        if count == 0:
+            raise EOFError(f"{self.path} ends before {position}")
+        return count
+
+    def _is_cached(self, position: int) -> bool:
+        return bool(self.read_at_nowait(position, 1))
 
     def write_at(self, position: int, data: Buffer) -> None:
         descriptor = self._files.enter(self)

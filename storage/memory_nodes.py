@@ -117,6 +117,9 @@ class MemoryFile:
             raise failed_read(self.path, error) from error
         return bytes(self.data[position : min(position + size, self.size)])
 
+    def send_nowait(self, descriptor: int, position: int, size: int) -> int | None:  # noqa: ARG002 - as every file
+        return None
+
     def read_at_nowait(self, position: int, size: int) -> bytes | bytearray | None:
         return self.read_at(position, size)
 

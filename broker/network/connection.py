@@ -161,7 +161,7 @@ class Connection(asyncio.BufferedProtocol):
         peer = transport.get_extra_info("peername")
         if isinstance(peer, tuple) and len(peer) >= 2:
             self._peer = (str(peer[0]), int(peer[1]))
-        self._outbox = Outbox(host.loop, self._transport, host.answers, self._close, self._abort, self._after_send)
+        self._outbox = Outbox(host.loop, self._transport, host.answers, self._close, self._abort, self._on_sent)
         self._context = RequestContext(
             listener_name=self._listener_name,
             peer_host=self._peer[0],
@@ -429,6 +429,10 @@ class Connection(asyncio.BufferedProtocol):
         self._update_reading()
 
     # State.
+
+    def _on_sent(self) -> None:
+        self._last_active_s = self._host.loop.time()
+        self._after_send()
 
     def _after_send(self) -> None:
         if self._is_draining and self._outbox.is_empty and not self._is_closing:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from typing import Literal
 
 from .answer_memory import AnswerMemory
+from .file_sender import FileSender
 from .request import AnswerPart, CloseConnection, FileSlice, Request
 
 WRITE_BUFFER_BYTES = 256 * 1024
@@ -15,19 +17,24 @@ TURN_BYTES = 1024 * 1024
 """Of files, after which other connections have their turn, however fast this one's reader is."""
 SMALL_READ_COST = 4096
 """What a read counts for at least, or a thousand tiny slices would be one turn."""
+DIRECT_BYTES = 64 * 1024
+"""Of a slice, from which on it is sent without being read: below, the system calls that takes cost more than a copy."""
 
 
 class Outbox:
     """Sends what is filled at the head of `slots`, and nothing behind a slot that is not.
 
     File slices are read only here: when they have reached the head and the transport has room. First without waiting;
-    what is not in the page cache is read in the executor, and sending pauses until it is there.
+    what is not in the page cache is read in the executor, and sending pauses until it is there. Large slices in the
+    page cache go into the socket directly, while the transport has nothing left to send; when the socket is full,
+    sending pauses until it has room.
     """
 
     __slots__ = (
         "_abort",
         "_charged_bytes",
         "_close",
+        "_is_blocked",
         "_is_finished",
         "_is_paused",
         "_is_reading",
@@ -38,6 +45,7 @@ class Outbox:
         "_on_sent",
         "_parts",
         "_piece_bytes",
+        "_sender",
         "_transport",
         "sent_bytes",
         "slots",
@@ -73,9 +81,12 @@ class Outbox:
         self._parts: deque[AnswerPart] = deque()
         self._offset = 0
         self._is_paused = False
+        self._is_blocked = False
         self._is_reading = False
         self._is_yielding = False
         self._is_finished = False
+        # False: not tried yet.
+        self._sender: FileSender | Literal[False] | None = False
         transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
 
     @property
@@ -93,8 +104,8 @@ class Outbox:
 
     def send(self) -> None:
         """Sends what can be sent now."""
-        if self._is_paused or self._is_reading or self._is_yielding or self._is_finished:
-            if self._is_paused and not self._is_finished:
+        if self._is_paused or self._is_blocked or self._is_reading or self._is_yielding or self._is_finished:
+            if (self._is_paused or self._is_blocked) and not self._is_finished:
                 self._charge(self.unsent_bytes + self._transport.get_write_buffer_size())
             return
         ready: list[bytes | bytearray] = []
@@ -135,6 +146,9 @@ class Outbox:
         """The connection is lost: nothing is sent any more. Returns the slots that were left."""
         self._is_finished = True
         self._charge(0)
+        if self._sender:
+            self._sender.close()
+        self._sender = None
         left = list(self.slots)
         self.slots.clear()
         self._parts.clear()
@@ -167,10 +181,22 @@ class Outbox:
                     self._loop.call_soon(self._on_turn)
                     return False
                 try:
+                    sent_bytes = self._send_directly(part, size_bytes, ready) if size_bytes >= DIRECT_BYTES else None
+                    if sent_bytes is not None:
+                        ready_bytes = 0
+                        turn_cost += sent_bytes
+                        if sent_bytes == 0:
+                            return False
+                        continue
                     piece = part.read_nowait(self._offset, size_bytes)
-                except OSError as error:
+                except ConnectionError:
+                    # As when a transport notices it: nothing to tell anybody.
+                    self._is_finished = True
+                    self._transport.abort()
+                    return False
+                except (OSError, EOFError) as error:
                     # Whoever called is often another connection, whose append completed this answer.
-                    self._abort(f"a part of the response could not be read: {error}")
+                    self._abort(f"a part of the response could not be sent: {error}")
                     return False
                 if not piece:
                     self._write(ready)
@@ -184,6 +210,43 @@ class Outbox:
                 parts.popleft()
                 self._offset = 0
         return True
+
+    def _send_directly(self, part: FileSlice, size_bytes: int, ready: list[bytes | bytearray]) -> int | None:
+        """Sends `ready` and then of the slice what the socket takes; 0 when it is full, and sending goes on later.
+
+        None when this piece is to be read and written instead. Raises OSError, EOFError.
+        """
+        sender = self._sender
+        if sender is False:
+            sender = self._sender = FileSender.beside(self._loop, self._transport)
+        if sender is None or self._transport.get_write_buffer_size() or self._transport.is_closing():
+            return None
+        if ready:
+            taken_bytes = sender.send(ready)
+            self.sent_bytes += taken_bytes
+            if taken_bytes < sum(map(len, ready)):
+                ready[:] = [b"".join(ready)[taken_bytes:]]
+                return None
+            ready.clear()
+        count = sender.send_file(part, self._offset, size_bytes)
+        if count == 0:
+            self._is_blocked = True
+            self._charge(self.unsent_bytes)
+            sender.when_writable(self._on_writable)
+        elif count is not None:
+            self.sent_bytes += count
+            self._offset += count
+            if self._offset == part.size:
+                self._parts.popleft()
+                self._offset = 0
+        return count
+
+    def _on_writable(self) -> None:
+        self._is_blocked = False
+        self._charge(0)
+        if not self._is_finished:
+            self.send()
+            self._on_sent()
 
     def _charge(self, held_bytes: int) -> None:
         if held_bytes != self._charged_bytes:

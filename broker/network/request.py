@@ -19,6 +19,12 @@ class FileSlice(Protocol):
     def read(self, offset: int, size: int) -> bytes:
         """Waits for the disk; shorter than asked for only at the end of the file. Raises OSError."""
 
+    def send_nowait(self, descriptor: int, offset: int, size: int) -> int | None:
+        """How many bytes the socket took, from the page cache; 0 when it is full. None when they must be read instead.
+
+        Raises OSError, BrokenPipeError and ConnectionResetError among them, and EOFError when they are no longer there.
+        """
+
 
 AnswerPart: TypeAlias = bytes | FileSlice
 
