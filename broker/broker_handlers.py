@@ -82,7 +82,7 @@ def register_handlers(parts: HandlerParts) -> Handlers:
     """The table from which the node dispatches and ApiVersions answers."""
     handlers = Handlers()
     config, controller = parts.config, parts.controller
-    settled = parts.partitions.settled
+    settled = parts.partitions.settled_soon
     creation: metadata.CreateTopics | None = None
     if config.auto_create_topics_enable:
         creation = topics.automatic_creation(controller, settled=settled, peer_log=parts.peer_log)

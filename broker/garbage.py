@@ -14,7 +14,7 @@ from ..quorum.image import MetadataImage
 THRESHOLDS = (50_000, 20, 100)
 """A look at the young per so many new objects; at the middle-aged per so many of those; at all others likewise."""
 LARGE_CHANGE = 10_000
-"""Partitions that change at once. Collecting before the freeze takes about as long as taking in such a change did."""
+"""Partitions that change at once."""
 
 
 def set_thresholds() -> None:
@@ -28,8 +28,11 @@ def freeze() -> None:
 
 
 class FreezeLargeChanges:
-    """A MetadataPublisher, behind all others: what they made of a large change is there to stay, too."""
+    """A MetadataPublisher, behind all others: what they made of a large change is there to stay, too.
+
+    It is not collected first, which would keep everybody waiting: the little garbage that is about stays as well.
+    """
 
     def publish(self, delta: MetadataDelta, _image: MetadataImage) -> None:
         if sum(len(topic.changed) for topic in delta.topics.changed.values()) >= LARGE_CHANGE:
-            freeze()
+            gc.freeze()

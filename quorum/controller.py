@@ -17,14 +17,15 @@ earlier epochs may still be missing from the image.
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..protocol.errors import ErrorCode, KafkaError
 from .broker_sessions import BrokerSessions
 from .broker_watcher import BrokerWatcher, NoWatcher
+from .change import Change, image_after, prepare, split_commands
 from .consensus import (
-    MAX_COMMAND_BYTES,
     CommitPosition,
     Consensus,
     ConsensusFailed,
@@ -35,13 +36,13 @@ from .consensus import (
 )
 from .decisions.context import ControllerConfig, ControllerResult, Decision, DecisionContext
 from .decisions.heartbeats import fence_expired
-from .delta import MetadataDelta
+from .decisions.weights import LIGHT, weight
 from .image import MetadataImage
 from .loader import MetadataLoader
 from .metadata_log import CommittedEntry, MetadataLog, SnapshotId
 from .publishers import Publishers
 from .record_codec import encode_entry, encode_record
-from .records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord, MetadataRecord
+from .records import AbortTransactionRecord, MetadataRecord
 from .snapshot_records import image_chunks
 
 if TYPE_CHECKING:
@@ -50,8 +51,6 @@ if TYPE_CHECKING:
 RequestT = TypeVar("RequestT")
 ResponseT = TypeVar("ResponseT")
 
-# Room for the entry's own head and for the transaction records beside the records of a command.
-_ENTRY_OVERHEAD_BYTES = 1024
 # How late the end of a session may be noticed, as a part of it.
 _CHECKS_PER_SESSION = 8
 
@@ -96,6 +95,7 @@ class Controller:
         self._overlay: MetadataImage = self._loader.image
         self._pending_count = 0
         self._last_proposal: asyncio.Future[CommitPosition] | None = None
+        self._decided_beside: asyncio.Future[None] | None = None
         self._snapshot_task: asyncio.Task[None] | None = None
         self._is_stopping = False
 
@@ -141,7 +141,16 @@ class Controller:
         Raises KafkaError: the decision's own, or NOT_CONTROLLER when this node is not active or stops being so (then
         the change may or may not happen). A caller that stops waiting does not stop the change.
         """
-        result = self.decide(decision, request)
+        while self._decided_beside is not None:
+            await asyncio.shield(self._decided_beside)
+        if weight(self._overlay, request) > LIGHT and self.is_active:
+            done = self._decided_beside = self._loop.create_future()
+            decided = self._loop.create_task(self._decide_beside(decision, request, done))
+            decided.add_done_callback(_retrieve)
+            result, last = await asyncio.shield(decided)
+        else:
+            change = self._prepare(decision, request)
+            result, last = change.result, self._propose_change(change)
         if result.heard_broker is not None:
             self._sessions.touch(result.heard_broker, self._now_ms())
             if result.heard_offset is not None:
@@ -151,8 +160,6 @@ class Controller:
                     is_caught_up=result.heard_offset >= self._loader.image.offset,
                     wall_ms=self._wall_clock_ms(),
                 )
-        # An answer without records may rest on records that are not committed yet, so it waits for them too.
-        last = self._append(result.records) if result.records else self._last_proposal
         if result.left_broker is not None:
             self._sessions.end(result.left_broker)
         elif result.heard_broker is not None:
@@ -164,10 +171,31 @@ class Controller:
                 raise self._not_controller() from error
         return result.response
 
-    def decide(self, decision: Decision[RequestT, ResponseT], request: RequestT) -> ControllerResult[ResponseT]:
-        """Return what the decision would do now, without doing it. Raises KafkaError."""
+    def _prepare(self, decision: Decision[RequestT, ResponseT], request: RequestT) -> Change[ResponseT]:
         if not self.is_active:
             raise self._not_controller()
+        return self._preparation(decision, request)()
+
+    async def _decide_beside(
+        self, decision: Decision[RequestT, ResponseT], request: RequestT, done: "asyncio.Future[None]"
+    ) -> "tuple[ControllerResult[ResponseT], asyncio.Future[CommitPosition] | None]":
+        """Decide in the executor, for it takes long; whoever else wants a decision waits until this is `done`."""
+        try:
+            while True:
+                epoch, next_offset = self._claimed_epoch, self._consensus.next_offset
+                change = await self._loop.run_in_executor(None, self._preparation(decision, request))
+                if not self.is_active or self._claimed_epoch != epoch:
+                    raise self._not_controller()
+                # The engine may have put in an entry of its own meanwhile.
+                if self._consensus.next_offset == next_offset:
+                    return change.result, self._propose_change(change)
+        finally:
+            self._decided_beside = None
+            done.set_result(None)
+
+    def _preparation(
+        self, decision: Decision[RequestT, ResponseT], request: RequestT
+    ) -> Callable[[], Change[ResponseT]]:
         now_ms = self._now_ms()
         context = DecisionContext(
             next_offset=self._consensus.next_offset,
@@ -175,19 +203,28 @@ class Controller:
             config=self._config,
             has_live_session=lambda broker_id: self._sessions.is_live(broker_id, now_ms),
         )
-        return decision(self._overlay, request, context)
+        return partial(
+            prepare,
+            decision,
+            self._overlay,
+            request,
+            context,
+            epoch=self._claimed_epoch or 0,
+            timestamp_ms=self._wall_clock_ms(),
+        )
 
-    def _append(self, records: Sequence[MetadataRecord]) -> "asyncio.Future[CommitPosition]":
-        delta = MetadataDelta(self._overlay)
-        for record in records:
-            delta.replay(record)
+    def _propose_change(self, change: Change[ResponseT]) -> "asyncio.Future[CommitPosition] | None":
+        # An answer without records may rest on records that are not committed yet, so it waits for them too.
+        return self._propose(change.commands, change.image) if change.commands else self._last_proposal
+
+    def _append(self, records: Sequence[MetadataRecord]) -> None:
         timestamp_ms = self._wall_clock_ms()
         commands = split_commands(timestamp_ms, records)
-        first_offset = self._consensus.next_offset
-        overlay = delta.apply(
-            offset=first_offset + len(commands) - 1, epoch=self._claimed_epoch or 0, timestamp_ms=timestamp_ms
+        offset = self._consensus.next_offset + len(commands) - 1
+        image = image_after(
+            self._overlay, records, offset=offset, epoch=self._claimed_epoch or 0, timestamp_ms=timestamp_ms
         )
-        return self._propose(commands, overlay)
+        self._propose(commands, image)
 
     def _propose(self, commands: Sequence[bytes], overlay: MetadataImage) -> "asyncio.Future[CommitPosition]":
         assert commands
@@ -346,24 +383,6 @@ class Controller:
         return KafkaError(ErrorCode.NOT_CONTROLLER, f"The active controller appears to be node {leader_id}.")
 
 
-def split_commands(timestamp_ms: int, records: Iterable[MetadataRecord]) -> list[bytes]:
-    """Return the records as entries of at most MAX_COMMAND_BYTES: one, or several inside a transaction (KIP-868)."""
-    limit = MAX_COMMAND_BYTES - _ENTRY_OVERHEAD_BYTES
-    groups: list[list[bytes]] = [[]]
-    size_bytes = 0
-    for record in records:
-        encoded = encode_record(record)
-        if size_bytes + len(encoded) > limit and groups[-1]:
-            groups.append([])
-            size_bytes = 0
-        groups[-1].append(encoded)
-        size_bytes += len(encoded)
-    if len(groups) > 1:
-        groups[0].insert(0, encode_record(BeginTransactionRecord(name="one change")))
-        groups[-1].append(encode_record(EndTransactionRecord()))
-    return [encode_entry(timestamp_ms, group) for group in groups]
-
-
-def _retrieve(proposal: "asyncio.Future[CommitPosition]") -> None:
-    if not proposal.cancelled():
-        proposal.exception()
+def _retrieve(future: "asyncio.Future[Any]") -> None:
+    if not future.cancelled():
+        future.exception()

@@ -79,6 +79,8 @@ class TopicsImage:
     by_id: PersistentMap[UUID, TopicImage] = field(default_factory=PersistentMap)
     colliding: PersistentMap[str, frozenset[str]] = field(default_factory=PersistentMap)
     """Names of the topics whose name has a '.' or '_', by that name with every '.' turned into '_'."""
+    partition_count: int = 0
+    """Of all topics together."""
 
     def partition(self, name: str, index: int) -> PartitionRegistration | None:
         topic = self.by_name.get(name)

@@ -25,6 +25,11 @@ _LEADER_CHANGE_KEY: Final = b"\0\0\0\2"
 _LEADER_CHANGE_VALUE: Final = b"\0\0\xff\xff\xff\xff\1\1\0"
 
 
+# What one answer has at most, so that giving and taking it in are short: entries are encoded and replayed on the loop.
+_READ_BYTES: Final = 64 * 1024
+_READ_ENTRIES: Final = 256
+
+
 class CommittedEntry(NamedTuple):
     """An entry as a broker reads it; an empty command is a no-op."""
 
@@ -121,12 +126,16 @@ class MetadataLog:
         return self._entries[place - 1].epoch if place else self._snapshot.epoch
 
     def read(self, offset: int, max_bytes: int) -> bytes:
-        """Return whole batches from an offset of the log on: at least one if there is any, then up to `max_bytes`."""
+        """Return whole batches from an offset of the log on: at least one if there is any, then up to `max_bytes`,
+
+        or fewer, when that would take long.
+        """
         batches: list[bytes] = []
         size_bytes = 0
-        for place in range(offset - self.start_offset, len(self._entries)):
+        first = offset - self.start_offset
+        for place in range(first, min(first + _READ_ENTRIES, len(self._entries))):
             entry = self._entries[place]
-            if batches and size_bytes + len(entry.command) > max_bytes:
+            if batches and size_bytes + len(entry.command) > min(max_bytes, _READ_BYTES):
                 break
             batches.append(encode_batch(entry))
             size_bytes += len(batches[-1])

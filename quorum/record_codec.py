@@ -5,10 +5,10 @@ proposer's, so that every voter serves identical bytes. A chunk of a snapshot ha
 same form, with the timestamp of the image's last entry.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields
-from enum import Enum, auto
 from functools import lru_cache
+from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 from uuid import UUID
@@ -28,6 +28,8 @@ _NESTED: Mapping[str, type] = {"endpoints": Endpoint, "features": SupportedFeatu
 
 # As many ids as a broker has topics in use together; the records of one topic share one object.
 _KNOWN_IDS = 4096
+# Partitions that lie on the same brokers, in the same order, share their lists.
+_KNOWN_LISTS = 4096
 
 
 class UnknownRecord(Exception):  # noqa: N818 - it names what was found
@@ -41,25 +43,14 @@ class Entry(NamedTuple):
     records: tuple[MetadataRecord, ...]
 
 
-class _Kind(Enum):
-    """How a field's value differs from its CBOR form."""
-
-    PLAIN = auto()
-    ID = auto()
-    """A UUID; its 16 bytes."""
-    IDS = auto()
-    LIST = auto()
-    """A tuple; an array."""
-    NESTED = auto()
-    """A tuple of dataclasses; an array of maps."""
-
-
 class _Field(NamedTuple):
+    """A field, and how its value differs from its CBOR form, when that is not None."""
+
     number: int
     name: str
     default: object
-    kind: _Kind
-    nested: "_Layout | None"
+    encode: Callable[[Any], object] | None
+    decode: Callable[[Any], object] | None
 
 
 class _Layout:
@@ -67,29 +58,22 @@ class _Layout:
 
     def __init__(self, cls: type) -> None:
         self.cls: Any = cls
-        self.fields: list[_Field] = []
-        for number, field in enumerate(fields(cls)):
-            if field.name != "unknown_fields":
-                nested = _NESTED.get(field.name)
-                kind = _Kind.NESTED if nested else _kind(get_type_hints(cls)[field.name])
-                self.fields.append(_Field(number, field.name, field.default, kind, _Layout(nested) if nested else None))
-        self.by_number = {field.number: field for field in self.fields}
+        hints = get_type_hints(cls)
+        self.fields = [
+            _Field(number, field.name, field.default, *_conversion(field.name, hints[field.name]))
+            for number, field in enumerate(fields(cls))
+            if field.name != "unknown_fields"
+        ]
+        # There are as many calls as fields in the metadata of a large cluster: each of them has what it needs at hand.
+        self.by_number = {field.number: (field.name, field.decode) for field in self.fields}
 
     def encode(self, value: object) -> dict[int, object]:
         encoded: dict[int, object] = {}
-        for number, name, default, kind, nested in self.fields:
+        for number, name, default, convert, _ in self.fields:
             content = getattr(value, name)
             if default is not MISSING and content == default:
                 continue
-            if content is None or kind is _Kind.PLAIN or kind is _Kind.LIST:
-                encoded[number] = content
-            elif kind is _Kind.ID:
-                encoded[number] = content.bytes
-            elif kind is _Kind.IDS:
-                encoded[number] = [item.bytes for item in content]
-            else:
-                assert nested is not None
-                encoded[number] = [nested.encode(item) for item in content]
+            encoded[number] = content if convert is None or content is None else convert(content)
         unknown: Mapping[int, object] = getattr(value, "unknown_fields")  # noqa: B009 - every dataclass here has it
         if unknown:
             encoded.update(unknown)
@@ -98,32 +82,55 @@ class _Layout:
     def decode(self, encoded: Mapping[int, Any]) -> Any:
         values: dict[str, object] = {}
         unknown: dict[int, object] = {}
+        find = self.by_number.get
         for number, content in encoded.items():
-            field = self.by_number.get(number)
+            field = find(number)
             if field is None:
                 unknown[number] = content
-            elif content is None or field.kind is _Kind.PLAIN:
-                values[field.name] = content
-            elif field.kind is _Kind.LIST:
-                values[field.name] = tuple(content)
-            elif field.kind is _Kind.ID:
-                values[field.name] = _id(content)
-            elif field.kind is _Kind.IDS:
-                values[field.name] = tuple([_id(item) for item in content])
-            else:
-                assert field.nested is not None
-                values[field.name] = tuple([field.nested.decode(item) for item in content])
+                continue
+            name, convert = field
+            values[name] = content if convert is None or content is None else convert(content)
         return self.cls(**values, unknown_fields=unknown) if unknown else self.cls(**values)
 
 
-def _kind(hint: Any) -> _Kind:
+_Conversion = tuple[Callable[[Any], object] | None, Callable[[Any], object] | None]
+
+
+def _conversion(name: str, hint: Any) -> _Conversion:
+    nested_class = _NESTED.get(name)
+    if nested_class is not None:
+        nested = _Layout(nested_class)
+        return (
+            lambda items: [nested.encode(item) for item in items],
+            lambda items: tuple([nested.decode(item) for item in items]),
+        )
     choices = [choice for choice in get_args(hint) if choice is not NoneType] if isinstance(hint, UnionType) else [hint]
     (content,) = choices
     if content is UUID:
-        return _Kind.ID
-    if get_origin(content) is tuple:
-        return _Kind.IDS if get_args(content)[0] is UUID else _Kind.LIST
-    return _Kind.PLAIN
+        return attrgetter("bytes"), _id
+    if get_origin(content) is not tuple:
+        return None, None
+    if get_args(content)[0] is UUID:
+        return lambda items: [item.bytes for item in items], _ids
+    return None, _list
+
+
+def _list(items: Iterable[object]) -> tuple[object, ...]:
+    return _shared(tuple(items))
+
+
+def _ids(items: Iterable[bytes]) -> tuple[UUID, ...]:
+    return _shared_ids(tuple(items))
+
+
+@lru_cache(_KNOWN_LISTS)
+def _shared(items: tuple[object, ...]) -> tuple[object, ...]:
+    return items
+
+
+@lru_cache(_KNOWN_LISTS)
+def _shared_ids(items: tuple[bytes, ...]) -> tuple[UUID, ...]:
+    return tuple([_id(item) for item in items])
 
 
 @lru_cache(_KNOWN_IDS)

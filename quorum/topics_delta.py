@@ -153,6 +153,10 @@ class TopicsDelta:
                 put={key: names for key, names in collisions.items() if names},
                 remove=[key for key, names in collisions.items() if not names],
             ),
+            partition_count=self._base.partition_count
+            + sum(len(topic.partitions) for topic in changed.values())
+            - sum(len(delta.base.partitions) for delta in self.changed.values() if delta.base is not None)
+            - sum(len(topic.partitions) for topic in self.deleted.values()),
         )
 
 

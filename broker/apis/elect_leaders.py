@@ -22,7 +22,7 @@ from .values import NO_THROTTLE
 
 
 def register(handlers: Handlers, controller: ControllerChannel, *, settled: Callable[[], Awaitable[None]]) -> None:
-    """`settled` waits until this node serves what the metadata says."""
+    """`settled` waits a moment for this node to serve what the metadata says."""
 
     async def elect(request: ElectLeadersRequest, _context: RequestContext) -> ElectLeadersResponse:
         response = await controller.submit(ELECT_LEADERS, request)

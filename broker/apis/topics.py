@@ -2,8 +2,9 @@
 
 CreateTopics: 4: defaults by -1 (KIP-464), 5: configs in the answer (KIP-525), 7: topic ids (KIP-516). DeleteTopics:
 6: by topic id (KIP-516). The rules are the controller's (`quorum/decisions/`). An answer follows when the change is
-committed and this node has taken it in, so the next request finds the topic. A request that gives no time is answered
-REQUEST_TIMED_OUT and not begun; how much time one gives is not looked at.
+committed and this node has taken it in, so the next request finds the topic; the partitions of a large one are served a
+little later. A request that gives no time is answered REQUEST_TIMED_OUT and not begun; how much time one gives is not
+looked at.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ def register(
     settled: Callable[[], Awaitable[None]],
     is_deletion_enabled: bool,
 ) -> None:
-    """`settled` waits until this node serves what the metadata says; `is_deletion_enabled`: `delete.topic.enable`."""
+    """`settled` waits a moment for this node to serve what the metadata says; `is_deletion_enabled` is
+    `delete.topic.enable`."""
 
     async def create(request: CreateTopicsRequest, _context: RequestContext) -> CreateTopicsResponse:
         check_time(request.timeout)

@@ -12,8 +12,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import NamedTuple, Protocol, assert_never
 from uuid import UUID
 
@@ -25,7 +25,9 @@ from ...quorum.image import (
     ConfigResourceType,
     MetadataImage,
     PartitionRegistration,
+    TopicImage,
 )
+from ...quorum.topics_delta import TopicDelta
 from ...storage.config import LogConfig
 from ...storage.disk_errors import leaves_directory_usable
 from ...storage.log import Log
@@ -35,9 +37,15 @@ from .partition import NO_EPOCH, NO_LEADER, AdvanceHighWatermark, Effect, Releas
 
 logger = logging.getLogger(__name__)
 
-CHANGES_PER_TURN = 8
+CHANGES_PER_TURN = 4
 """Partitions that are made, led or removed in one turn of the loop. To make one takes some tenths of a millisecond,
 most of it for its files."""
+
+SETTLED_SOON_S = 0.1
+"""How long the answer to whoever made a change may wait for this node to have carried it out."""
+SKIPPED_PER_CHANGE = 64
+"""Partitions of other nodes that count as one: to see that there is nothing to do takes some microseconds."""
+_END = object()
 
 
 class Logs(Protocol):
@@ -100,7 +108,7 @@ class PartitionManager:
         self._loop = loop
         self._on_failure = on_failure
         # What is to be done, in the order of the metadata; when there is anything, `_go_on` is scheduled.
-        self._changes: deque[Callable[[], None]] = deque()
+        self._changes: deque[Iterator[None]] = deque()
         self._is_settled = asyncio.Event()
         self._is_settled.set()
         self._image: MetadataImage = EMPTY_IMAGE
@@ -173,6 +181,12 @@ class PartitionManager:
         """Wait until all that was published is carried out."""
         await self._is_settled.wait()
 
+    async def settled_soon(self) -> None:
+        """The same, but not for long: thousands of partitions take seconds, and serve one after the other."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(SETTLED_SOON_S):
+                await self._is_settled.wait()
+
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
         self._image = image
         self._update_configs(delta)
@@ -182,29 +196,44 @@ class PartitionManager:
             self._carry_out_some()
 
     def _note_changes(self, delta: MetadataDelta) -> None:
-        add = self._changes.append
         for topic in delta.topics.deleted.values():
             logger.info("topic deleted: topic=%s partitions=%d", topic.name, len(topic.partitions))
             partitions = self._hosted.pop(topic.name, {})
             self._hosted_by_id.pop(topic.topic_id.bytes, None)
             for hosted in partitions.values():
                 hosted.take_offline(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            for index in range(len(topic.partitions)):
-                add(partial(self._remove, topic.name, index, partitions.get(index)))
+            self._changes.append(self._remove_all(topic, partitions))
         for change in delta.topics.changed.values():
             logger.info("partitions changed: topic=%s partitions=%d", change.name, len(change.changed))
-            for index, registration in change.changed.items():
-                if self._node_id in registration.replicas:
-                    # Of what the first delta brings, nobody knows whether it was there before a restart.
-                    is_new = delta.base.offset >= 0 and change.base_partition(index) is None
-                    add(partial(self._assign, change.name, change.topic_id, index, registration, is_new=is_new))
-                else:
-                    add(partial(self._leave, change.name, index))
+            self._changes.append(self._follow(change, is_first=delta.base.offset < 0))
+
+    def _follow(self, change: TopicDelta, *, is_first: bool) -> Iterator[None]:
+        """Yields after each partition that is carried out, and now and then among those that are not kept here."""
+        for index, registration in change.changed.items():
+            if self._node_id in registration.replicas:
+                # Of what the first delta brings, nobody knows whether it was there before a restart.
+                is_new = not is_first and change.base_partition(index) is None
+                self._assign(change.name, change.topic_id, index, registration, is_new=is_new)
+                yield
+            else:
+                is_hosted = self.find(change.name, index) is not None
+                self._leave(change.name, index)
+                if is_hosted or index % SKIPPED_PER_CHANGE == 0:
+                    yield
+
+    def _remove_all(self, topic: TopicImage, partitions: Mapping[int, HostedPartition]) -> Iterator[None]:
+        """Yields as `_follow` does."""
+        for index in range(len(topic.partitions)):
+            hosted = partitions.get(index)
+            self._remove(topic.name, index, hosted)
+            if hosted is not None or index % SKIPPED_PER_CHANGE == 0:
+                yield
 
     def _carry_out_some(self) -> None:
         changes = self._changes
-        for _ in range(min(CHANGES_PER_TURN, len(changes))):
-            changes.popleft()()
+        for _ in range(CHANGES_PER_TURN):
+            while changes and next(changes[0], _END) is _END:
+                changes.popleft()
         if changes:
             self._is_settled.clear()
             self._loop.call_soon(self._go_on)

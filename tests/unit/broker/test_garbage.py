@@ -1,5 +1,6 @@
 """Large changes of the metadata are frozen, small ones are not."""
 
+import gc
 from uuid import UUID
 
 import pytest
@@ -15,7 +16,7 @@ def test_only_large_changes_are_frozen(
     partition_count: int, freeze_count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[None] = []
-    monkeypatch.setattr(garbage, "freeze", lambda: calls.append(None))
+    monkeypatch.setattr(gc, "freeze", lambda: calls.append(None))
     delta = MetadataDelta(EMPTY_IMAGE)
     delta.replay(TopicRecord(name="t", topic_id=UUID(int=9)))
     for index in range(partition_count):

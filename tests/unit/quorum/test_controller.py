@@ -14,7 +14,8 @@ from kio.static.primitive import i16, i32
 from metadata_cluster import CLUSTER_ID
 
 from penstock.protocol.errors import ErrorCode, KafkaError
-from penstock.quorum.controller import Controller, split_commands
+from penstock.quorum.change import split_commands
+from penstock.quorum.controller import Controller
 from penstock.quorum.decisions.bootstrap import bootstrap_records
 from penstock.quorum.decisions.context import ControllerConfig, ControllerResult, DecisionContext
 from penstock.quorum.decisions.topics import create_topics

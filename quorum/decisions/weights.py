@@ -1,0 +1,47 @@
+"""How much a decision has to do, before it is made."""
+
+from typing import Final
+
+from kio.schema.alter_partition.v3.request import AlterPartitionRequest
+from kio.schema.alter_partition_reassignments.v0.request import AlterPartitionReassignmentsRequest
+from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
+from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest
+from kio.schema.create_partitions.v3.request import CreatePartitionsRequest
+from kio.schema.create_topics.v7.request import CreateTopicsRequest
+from kio.schema.elect_leaders.v2.request import ElectLeadersRequest
+
+from ..image import MetadataImage
+from .heartbeats import GoneBroker
+
+LIGHT: Final = 500
+"""Partitions that a decision makes or changes in 15 ms, which is not too long for others to wait."""
+
+
+def weight(image: MetadataImage, request: object) -> int:
+    """Return how many partitions the decision of a request makes, changes or looks at, at most."""
+    match request:
+        case CreateTopicsRequest():
+            return sum(max(topic.num_partitions, len(topic.assignments)) for topic in request.topics)
+        case CreatePartitionsRequest():
+            return sum(topic.count for topic in request.topics)
+        case AlterPartitionRequest() | AlterPartitionReassignmentsRequest():
+            return sum(len(topic.partitions) for topic in request.topics)
+        case ElectLeadersRequest():
+            if request.topic_partitions is None:
+                return image.topics.partition_count
+            return sum(len(topic.partitions) for topic in request.topic_partitions)
+        case BrokerHeartbeatRequest():
+            return image.topics.partition_count if _changes_state(image, request) else 0
+        case BrokerRegistrationRequest() | GoneBroker() | int() | None:
+            # Brokers that come or go, and what the controller does of itself, concern any partition.
+            return image.topics.partition_count
+        case _:
+            return 0
+
+
+def _changes_state(image: MetadataImage, request: BrokerHeartbeatRequest) -> bool:
+    broker = image.brokers.get(request.broker_id)
+    if broker is None:
+        return False
+    is_leaving = request.want_fence or request.want_shut_down or broker.in_controlled_shutdown
+    return broker.is_fenced or is_leaving or bool(request.offline_log_dirs)

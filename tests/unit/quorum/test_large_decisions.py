@@ -1,0 +1,116 @@
+"""Decisions about many partitions are made beside the loop: what they may not change about the order of things."""
+
+import asyncio
+import threading
+
+import pytest
+from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequest
+from kio.schema.types import TopicName
+from kio.static.primitive import i16, i32
+from puppet_engine import Puppet, activate, on_a_loop, read
+
+from penstock.protocol.errors import ErrorCode, KafkaError
+from penstock.quorum.controller import Controller
+from penstock.quorum.decisions.context import ControllerResult, DecisionContext
+from penstock.quorum.decisions.weights import LIGHT, weight
+from penstock.quorum.image import MetadataImage
+from penstock.quorum.records import FeatureLevelRecord
+
+LARGE = CreateTopicsRequest(
+    topics=(
+        CreatableTopic(
+            name=TopicName("t"), num_partitions=i32(LIGHT + 1), replication_factor=i16(1), assignments=(), configs=()
+        ),
+    )
+)
+
+
+class HeldDecision:
+    """Writes a feature level when the test lets it go on; `offsets` are those it was made for."""
+
+    def __init__(self) -> None:
+        self.offsets: list[int] = []
+        self.has_begun = threading.Event()
+        self.may_end = threading.Event()
+
+    def __call__(
+        self, _image: MetadataImage, _request: CreateTopicsRequest, context: DecisionContext
+    ) -> ControllerResult[int]:
+        self.offsets.append(context.next_offset)
+        self.has_begun.set()
+        assert self.may_end.wait(20)
+        return ControllerResult(records=(FeatureLevelRecord(name="f", feature_level=7),), response=7)
+
+    async def begun(self, controller: Controller) -> "asyncio.Task[int]":
+        task = asyncio.ensure_future(controller.submit(self, LARGE))
+        assert await asyncio.get_running_loop().run_in_executor(None, self.has_begun.wait, 20)
+        return task
+
+
+def test_creating_many_partitions_is_no_light_decision() -> None:
+    assert weight(MetadataImage(), LARGE) > LIGHT
+
+
+@on_a_loop
+async def test_others_wait_for_a_large_decision_and_build_on_it(puppet: Puppet, controller: Controller) -> None:
+    activate(puppet)
+    held = HeldDecision()
+    large = await held.begun(controller)
+    small = asyncio.ensure_future(controller.submit(read, None))
+    other = HeldDecision()
+    other.may_end.set()
+    next_large = asyncio.ensure_future(controller.submit(other, LARGE))
+    await asyncio.sleep(0)
+    assert not small.done()
+    assert not other.offsets
+    held.may_end.set()
+    assert await asyncio.get_running_loop().run_in_executor(None, other.has_begun.wait, 20)
+    while not next_large.done():
+        puppet.commit()
+        await asyncio.sleep(0)
+    assert await large == 7
+    assert (await small)["f"] == 7
+    assert held.offsets[0] < other.offsets[0]
+
+
+@on_a_loop
+async def test_a_large_decision_is_made_anew_when_another_entry_took_its_offset(
+    puppet: Puppet, controller: Controller
+) -> None:
+    activate(puppet)
+    held = HeldDecision()
+    large = await held.begun(controller)
+    puppet.hear()
+    held.may_end.set()
+    while not large.done():
+        puppet.commit()
+        await asyncio.sleep(0)
+    first, second = held.offsets
+    assert second == first + 1 == controller.image.offset
+
+
+@on_a_loop
+async def test_a_large_decision_of_a_lost_leadership_is_not_proposed(puppet: Puppet, controller: Controller) -> None:
+    activate(puppet)
+    held = HeldDecision()
+    large = await held.begun(controller)
+    puppet.elect(2)
+    held.may_end.set()
+    with pytest.raises(KafkaError) as caught:
+        await large
+    assert caught.value.code == ErrorCode.NOT_CONTROLLER
+    assert not puppet.waiting
+
+
+@on_a_loop
+async def test_a_caller_that_gives_up_does_not_stop_a_large_decision(puppet: Puppet, controller: Controller) -> None:
+    activate(puppet)
+    held = HeldDecision()
+    large = await held.begun(controller)
+    large.cancel()
+    looking = asyncio.ensure_future(controller.submit(read, None))
+    held.may_end.set()
+    while not looking.done():
+        puppet.commit()
+        await asyncio.sleep(0)
+    assert (await looking)["f"] == 7
