@@ -55,6 +55,13 @@ class ConsensusFailed(Exception):  # noqa: N818 - the name says it
     """The engine's disk is damaged or failed. The message is one sentence for the operator; the node must stop."""
 
 
+def as_failure(error: BaseException) -> ConsensusFailed:
+    """Return an error of an engine as the sentence with which the node stops."""
+    if isinstance(error, ConsensusFailed):
+        return error
+    return ConsensusFailed(f"The quorum of this node met a defect of this software and stopped: {error!r}")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
     """The state made by all entries below `end_offset`, as its owner wrote it."""

@@ -48,10 +48,6 @@ class Elections:
         self.has_lost_leader = False
         """No leader was heard of for so long that none may be named."""
 
-    @property
-    def last_heard_s(self) -> float:
-        return self._last_heard_s
-
     def is_sticky(self, now_s: float) -> bool:
         return not self._is_leader_gone and now_s - self._last_heard_s < self._timing.election_min_s
 
@@ -66,6 +62,10 @@ class Elections:
         """Hear that the leader's process does not exist any more."""
         self._is_leader_gone = self.has_lost_leader = True
         self._wait(now_s, self._timing.loss_jitter_min_s, self._timing.loss_jitter_max_s)
+
+    def on_silence(self) -> None:
+        """Name no leader any more, without a pre-vote to ask for."""
+        self.has_lost_leader = True
 
     def on_stall(self, now_s: float) -> None:
         """Give the messages that waited while this process could not run a chance to be heard first."""

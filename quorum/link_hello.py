@@ -1,16 +1,18 @@
 """How two voters prove to each other who they are before a link carries anything else (`peer_proof.py`).
 
-The side that dials speaks first; each frame is bytes behind their length (`link_frames.py`), the second a CBOR array:
+The side that dials speaks first; each frame is bytes behind their length (`link_frames.py`), the second CBOR:
 
     dialer    PREFACE, then its hello
-    listener  [its hello, its proof]
+    listener  [its hello, its proof], or the sentence with which it refuses
     dialer    its proof
 
 PREFACE begins with a byte that no request of Kafka's protocol begins with (its frames begin with a length below 2 GiB),
 and ends with the version of the messages that follow, whichever engine runs them.
 """
 
+from collections.abc import Callable
 from typing import Final
+from uuid import UUID
 
 import cbor2
 
@@ -28,6 +30,9 @@ from .peer_proof import (
 from .raft_messages import MESSAGE_VERSION
 
 PREFACE: Final = b"\xffPSQUORUM%03d" % MESSAGE_VERSION
+
+# What is logged of the other side's reason: anyone may have written it.
+_MAX_SENTENCE_LETTERS: Final = 300
 
 
 class DialerHello:
@@ -54,10 +59,14 @@ class DialerHello:
 class ListenerHello:
     """The side that was dialed. `own` has a fresh nonce."""
 
-    def __init__(self, own: PeerHello, secret: bytes, peer_ids: frozenset[int]) -> None:
+    def __init__(
+        self, own: PeerHello, secret: bytes, peer_ids: frozenset[int], directory_of: Callable[[int], UUID | None]
+    ) -> None:
+        """`directory_of` tells whose disk is at the address of a peer now, where that is known."""
         self._own = own
         self._secret = secret
         self._peer_ids = peer_ids
+        self._directory_of = directory_of
         self._expected = b""
         self._peer: PeerHello | None = None
 
@@ -67,6 +76,13 @@ class ListenerHello:
         check_cluster(self._own.cluster_id, peer)
         if peer.node_id not in self._peer_ids:
             raise PeerRefused(f"it says that it is node {peer.node_id}, which is no other voter")
+        directory_id = self._directory_of(peer.node_id)
+        if directory_id not in (None, peer.directory_id):
+            # Two processes under one id would have two votes.
+            raise PeerRefused(
+                f"it says that it is node {peer.node_id} with directory {peer.directory_id}, but at the address of "
+                f"node {peer.node_id} is the one with directory {directory_id}"
+            )
         encoded = encode_hello(self._own)
         self._peer = peer
         self._expected = client_proof(self._secret, first, encoded)
@@ -80,11 +96,19 @@ class ListenerHello:
         return self._peer
 
 
+def encode_refusal(refusal: PeerRefused) -> bytes:
+    """Return the frame that tells the dialer why it is turned away."""
+    return cbor2.dumps(str(refusal)[:_MAX_SENTENCE_LETTERS])
+
+
 def _answer(data: bytes) -> tuple[bytes, bytes]:
     try:
         match cbor2.loads(data):
             case [bytes() as encoded, bytes() as proof]:
                 return encoded, proof
+            case str() as sentence:
+                letters = (letter if letter.isprintable() else "?" for letter in sentence[:_MAX_SENTENCE_LETTERS])
+                raise PeerRefused(f"it refuses this node: {''.join(letters)}")
     except (cbor2.CBORDecodeError, ValueError, TypeError, OverflowError, RecursionError, MemoryError) as error:
         raise CorruptData(f"an answer to the greeting that is no CBOR: {error!r:.100}") from error
     raise CorruptData("an answer to the greeting that is none")

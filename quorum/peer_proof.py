@@ -23,6 +23,10 @@ PROTOCOL_VERSION: Final = 1
 
 _DIGEST: Final = "sha256"
 PROOF_BYTES: Final = 32
+# What strangers send and what is said of it in log lines and answers stays small.
+_MAX_HELLO_BYTES: Final = 512
+_MAX_NODE_ID: Final = 2**31 - 1
+_MAX_CLUSTER_ID_LETTERS: Final = 128
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,10 +50,12 @@ def encode_hello(hello: PeerHello) -> bytes:
 
 def decode_hello(data: bytes) -> PeerHello:
     """Raises CorruptData when it is none, PeerRefused when it is of a version that is not known here."""
+    if len(data) > _MAX_HELLO_BYTES:
+        raise CorruptData(f"expected the hello of a node, found {len(data)} bytes")
     try:
         items = cbor2.loads(data)
-    except (cbor2.CBORDecodeError, ValueError, TypeError) as error:
-        raise CorruptData(f"expected the hello of a node: {error}") from error
+    except (cbor2.CBORDecodeError, ValueError, TypeError, OverflowError, RecursionError, MemoryError) as error:
+        raise CorruptData(f"expected the hello of a node: {error!r:.100}") from error
     match items:
         case [int() as version, *_] if version != PROTOCOL_VERSION:
             raise PeerRefused(f"it speaks version {version} between nodes, this node version {PROTOCOL_VERSION}")
@@ -60,7 +66,13 @@ def decode_hello(data: bytes) -> PeerHello:
             str() | None as cluster_id,
             bytes() as nonce,
         ]:
-            if len(directory_id) == 16 and len(nonce) == NONCE_BYTES:
+            if (
+                len(directory_id) == 16
+                and len(nonce) == NONCE_BYTES
+                and type(node_id) is int
+                and 0 <= node_id <= _MAX_NODE_ID
+                and (cluster_id is None or _is_cluster_id(cluster_id))
+            ):
                 return PeerHello(
                     version=version,
                     node_id=node_id,
@@ -69,6 +81,11 @@ def decode_hello(data: bytes) -> PeerHello:
                     nonce=nonce,
                 )
     raise CorruptData(f"expected the hello of a node, found {data[:40].hex()}")
+
+
+def _is_cluster_id(text: str) -> bool:
+    """Whether a log line may have it in it."""
+    return len(text) <= _MAX_CLUSTER_ID_LETTERS and text.isascii() and text.isprintable()
 
 
 def server_proof(secret: bytes, client_hello: bytes, server_hello: bytes) -> bytes:

@@ -136,11 +136,6 @@ class RaftCore:
         return self._handover is not None and self.is_leader
 
     @property
-    def last_heard_leader_s(self) -> float:
-        """When this voter last heard from the leader of its term; now, while it leads."""
-        return self._clock() if self.is_leader else self._elections.last_heard_s
-
-    @property
     def progress(self) -> dict[int, Progress]:
         """What the leader knows of each peer; empty elsewhere."""
         return self._replicator.progress
@@ -188,6 +183,11 @@ class RaftCore:
     def on_snapshot_finished(self, finished: FinishSnapshot) -> None:
         """Learn that a snapshot which came from the leader is whole and durable."""
         self._finished_snapshot = finished
+
+    def on_snapshot_given_up(self, step: Step) -> None:
+        """Learn that what the step wanted to keep of a snapshot is not on the disk: it has to come anew."""
+        self._snapshot_receive = SnapshotReceive()
+        step.messages = [addressed for addressed in step.messages if not isinstance(addressed[1], SnapshotAck)]
 
     def trim_to(self, offset: int) -> None:
         """Forget entries that a durable snapshot has."""
@@ -365,9 +365,11 @@ class RaftCore:
                 self._send_to_all(CensusRequest(self.term, self._return_id))
 
     def _campaign_if_due(self, now_s: float) -> None:
-        if self.is_leader or not self._log.is_member or now_s < self._elections.campaign_at_s:
+        if self.is_leader or now_s < self._elections.campaign_at_s:
             return
-        if self._elections.begin_pre_vote(now_s):
+        if not self._log.is_member:
+            self._elections.on_silence()
+        elif self._elections.begin_pre_vote(now_s):
             self._campaign(now_s)
         else:
             last_offset, last_epoch = self._log.end_offset - 1, self._log.last_epoch

@@ -16,8 +16,9 @@ from .consensus import MAX_COMMAND_BYTES
 # Version of the messages as a whole; peers say theirs in the hello (`link_hello.py`), and only equal ones talk.
 MESSAGE_VERSION: Final = 1
 
-# A term, an offset or a nonce fits into a signed 64-bit integer.
+# An offset or a nonce fits into a signed 64-bit integer; a term is a leader epoch to brokers, which has 32 bits.
 _MAX_INTEGER: Final = 2**63 - 1
+_MAX_TERM: Final = 2**31 - 1
 
 
 class EntryBody(NamedTuple):
@@ -188,6 +189,7 @@ _KINDS: Final[tuple[type[RaftMessage], ...]] = (
 )
 _NUMBER_OF: Final = {kind: number for number, kind in enumerate(_KINDS)}
 _OFFSETS_FROM_MINUS_1: Final = frozenset({"previous_offset", "last_offset"})
+_TERMS: Final = frozenset({"term", "candidate_term", "epoch", "previous_epoch", "last_epoch"})
 
 
 def encode_message(message: RaftMessage) -> bytes:
@@ -224,7 +226,8 @@ def _checked(kind: type[RaftMessage], name: str, value: object) -> object:
                 return value
         case _:
             lowest = -1 if name in _OFFSETS_FROM_MINUS_1 else 0
-            if type(value) is int and lowest <= value <= _MAX_INTEGER:
+            highest = _MAX_TERM if name in _TERMS else _MAX_INTEGER
+            if type(value) is int and lowest <= value <= highest:
                 return value
     raise CorruptData(f"{kind.__name__}.{name} cannot be {value!r:.60}")
 
@@ -238,7 +241,7 @@ def _list(kind: type[RaftMessage], name: str, value: object) -> Sequence[object]
 def _entry(item: object) -> EntryBody:
     match item:
         case [int() as epoch, bytes() as command] if (
-            type(epoch) is int and 0 <= epoch <= _MAX_INTEGER and len(command) <= MAX_COMMAND_BYTES
+            type(epoch) is int and 0 <= epoch <= _MAX_TERM and len(command) <= MAX_COMMAND_BYTES
         ):
             return EntryBody(epoch, command)
         case _:

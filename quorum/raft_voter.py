@@ -23,6 +23,7 @@ from .consensus import (
     OutcomeUnknown,
     QuorumStatus,
     Snapshot,
+    as_failure,
 )
 from .disk_jobs import DiskJob, DiskJobs
 from .elections import RaftTiming
@@ -299,7 +300,7 @@ class RaftVoter:
             step = self._core.step(self._inbox.take(), [proposal.command for proposal in proposals])
         except Exception as error:
             give_up(proposals, str(error))
-            self._fail(_as_failure(error))
+            self._fail(as_failure(error))
             return
         if step.proposed is None:
             give_up(proposals, "Leadership was lost before the proposal was made.")
@@ -328,19 +329,21 @@ class RaftVoter:
         try:
             result = future.result()
         except (Exception, asyncio.CancelledError) as error:
-            failure = _as_failure(error)
+            failure = as_failure(error)
             disk_jobs.fail(jobs, failure)
             self._fail(failure)
             return
         disk_jobs.finish(jobs)
         self.bytes_since_snapshot += result.byte_count
+        if result.is_snapshot_given_up and self._core is not None:
+            self._core.on_snapshot_given_up(step)
         self._finish_step(step, result.snapshot)
 
     def _finish_step(self, step: Step, arrived: Snapshot | None) -> None:
         try:
             self._carry_out(step, arrived)
         except Exception as error:
-            self._fail(_as_failure(error))
+            self._fail(as_failure(error))
             return
         self._become_idle()
         assert self._core is not None
@@ -416,7 +419,7 @@ class RaftVoter:
             try:
                 snapshot = future.result()
             except (Exception, asyncio.CancelledError) as error:
-                self._fail(_as_failure(error))
+                self._fail(as_failure(error))
                 return
             if snapshot is not None and self._core is not None:
                 self._core.offer_snapshot(OutgoingSnapshot(snapshot.end_offset, snapshot.epoch, tuple(snapshot.chunks)))
@@ -447,7 +450,7 @@ class RaftVoter:
             try:
                 self._tell_commits()
             except Exception as error:
-                self._fail(_as_failure(error))
+                self._fail(as_failure(error))
 
     def _tell_one(self) -> int:
         """Return how many bytes it had."""
@@ -496,9 +499,3 @@ class RaftVoter:
 def _as_future(token: object) -> "asyncio.Future[CommitPosition]":
     assert isinstance(token, asyncio.Future)
     return token
-
-
-def _as_failure(error: BaseException) -> ConsensusFailed:
-    if isinstance(error, ConsensusFailed):
-        return error
-    return ConsensusFailed(f"The quorum of this node met a defect of this software and stopped: {error!r}")

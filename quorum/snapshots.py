@@ -42,6 +42,11 @@ class SnapshotWriter:
         self._file.append(frames)
         self._chunk_count += len(chunks)
 
+    def give_up(self) -> None:
+        """Remove what was written."""
+        self._file.close()
+        self._files.remove(self._unfinished_path)
+
     def finish(self) -> None:
         """Make it last and give it its name."""
         self._file.append([encode_frame(self._chunk_count + 1, cbor2.dumps([self._chunk_count]))])
@@ -161,6 +166,12 @@ class SnapshotIntake:
         self._files = files
         self._directory = directory
         self._writer: SnapshotWriter | None = None
+
+    def give_up(self) -> None:
+        """Remove what has come. A first part begins anew."""
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.give_up()
 
     def carry_out(self, work: SnapshotWork) -> Snapshot | None:
         """Return the snapshot when it is whole, named and read back. Raises OSError, ConsensusFailed."""

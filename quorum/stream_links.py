@@ -15,20 +15,26 @@ its process is gone, and the listener is told so.
 
 import asyncio
 import logging
+import socket
 import ssl
 from collections.abc import Callable, Mapping
 from typing import Final, cast
+from uuid import UUID
 
 from ..protocol.errors import CorruptData
 from .link_frames import MAX_FRAME_BYTES, FrameReader, encode_frame
-from .link_hello import PREFACE, DialerHello, ListenerHello
+from .link_hello import PREFACE, DialerHello, ListenerHello, encode_refusal
 from .peer_links import LinkListener
 from .peer_proof import PeerHello, PeerRefused
+from .refusals import Refusals
 
 logger = logging.getLogger(__name__)
 
 # A peer that takes nothing for so long is cut off, and gets what it missed from the log later.
 MAX_BUFFERED_BYTES: Final = 64 * 1024 * 1024
+
+# Accepted and not known yet. With one more the oldest is closed: who knows what to say needs milliseconds.
+GREETINGS_MAX: Final = 64
 
 _DIAL_TIMEOUT_S: Final = 3.0
 _HELLO_TIMEOUT_S: Final = 5.0
@@ -40,6 +46,9 @@ _LONGEST_PAUSE_S: Final = 1.0
 # process that is ending may still accept for a moment.
 _LOSS_REDIALS_S: Final = (0.0, 0.02, 0.04)
 _REFUSALS_OF_THE_GONE: Final = 2
+# A machine that lost its power closes nothing. So long the kernel waits before it asks a silent one, between two
+# questions, and how many it asks.
+_KEEPALIVE: Final = (("TCP_KEEPIDLE", 5), ("TCP_KEEPINTVL", 1), ("TCP_KEEPCNT", 5))
 
 
 class StreamLinks:
@@ -69,9 +78,11 @@ class StreamLinks:
         self._listener: LinkListener | None = None
         self._outgoing: dict[int, _Outgoing] = {}
         self._incoming: dict[int, _Incoming] = {}
-        self._greeting: set[_Incoming] = set()
+        # In the order in which they came.
+        self._greeting: dict[_Incoming, None] = {}
         self._tasks: list[asyncio.Task[None]] = []
-        self._last_refusals: dict[object, str] = {}
+        self._unreached: set[int] = set()
+        self.refusals = Refusals(loop.time)
 
     def start(self, listener: LinkListener) -> None:
         self._listener = listener
@@ -103,11 +114,20 @@ class StreamLinks:
         if self._listener is None:
             transport.abort()
             return
-        link = _Incoming(self, ListenerHello(self._hello(), self._secret, frozenset(self._addresses)))
-        self._greeting.add(link)
+        if len(self._greeting) >= GREETINGS_MAX:
+            oldest = next(iter(self._greeting))
+            del self._greeting[oldest]
+            oldest.abort()
+        hello = ListenerHello(self._hello(), self._secret, frozenset(self._addresses), self._directory_of)
+        link = _Incoming(self, hello)
+        self._greeting[link] = None
         transport.set_protocol(link)
         link.connection_made(transport)
         link.data_received(first_bytes[len(PREFACE) :])
+
+    def _directory_of(self, peer_id: int) -> UUID | None:
+        link = self._outgoing.get(peer_id)
+        return None if link is None else link.directory_id
 
     async def _keep_dialing(self, peer_id: int) -> None:
         pause_s = _FIRST_PAUSE_S
@@ -156,8 +176,8 @@ class StreamLinks:
                     lambda: _Outgoing(self, peer_id, hello), host, port, ssl=self._ssl_context
                 )
         except (OSError, TimeoutError) as error:
-            if ("dial", peer_id) not in self._last_refusals:
-                self._last_refusals["dial", peer_id] = str(error)
+            if peer_id not in self._unreached:
+                self._unreached.add(peer_id)
                 logger.info("quorum: node %d at %s:%d cannot be reached: %s", peer_id, host, port, error)
             return None
         return link
@@ -170,7 +190,7 @@ class StreamLinks:
 
     def on_outgoing_up(self, link: "_Outgoing", peer: PeerHello) -> None:
         self._outgoing[peer.node_id] = link
-        self._last_refusals.pop(("dial", peer.node_id), None)
+        self._unreached.discard(peer.node_id)
         if self._listener is not None:
             self._listener.on_link_up(peer.node_id, peer.directory_id)
 
@@ -181,7 +201,7 @@ class StreamLinks:
                 self._listener.on_link_down(peer_id)
 
     def on_incoming_up(self, link: "_Incoming", peer: PeerHello) -> None:
-        self._greeting.discard(link)
+        self._greeting.pop(link, None)
         older = self._incoming.get(peer.node_id)
         if older is not None:
             # The peer dialed again: what was on the way on the older connection is lost, as on any link that breaks.
@@ -189,19 +209,13 @@ class StreamLinks:
         self._incoming[peer.node_id] = link
 
     def on_incoming_down(self, link: "_Incoming", peer_id: int | None) -> None:
-        self._greeting.discard(link)
+        self._greeting.pop(link, None)
         if peer_id is not None and self._incoming.get(peer_id) is link:
             del self._incoming[peer_id]
 
     def on_message(self, link: "_Incoming", peer_id: int, data: bytes) -> None:
         if self._listener is not None and self._incoming.get(peer_id) is link:
             self._listener.on_message(peer_id, data)
-
-    def note_refusal(self, about: object, sentence: str) -> None:
-        """Log a sentence, unless it is what was logged last about this."""
-        if self._last_refusals.get(about) != sentence:
-            self._last_refusals[about] = sentence
-            logger.warning("quorum: %s", sentence)
 
 
 class _Link(asyncio.Protocol):
@@ -216,6 +230,7 @@ class _Link(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports are none of asyncio's by class.
         self._transport = cast(asyncio.Transport, transport)
+        keep_alive(transport.get_extra_info("socket"))
         self._hello_timer = self._links.loop.call_later(_HELLO_TIMEOUT_S, self.abort)
 
     def data_received(self, data: bytes) -> None:
@@ -226,8 +241,12 @@ class _Link(asyncio.Protocol):
                 if self._transport is None:
                     return
         except (CorruptData, PeerRefused) as error:
-            self._links.note_refusal(self.about(), f"the link of {self.about()} is closed: {error}")
-            self.abort()
+            self._links.refusals.note(self.about(), f"the link of {self.about()} is closed: {error}")
+            self.turn_away(error)
+
+    def turn_away(self, _: CorruptData | PeerRefused) -> None:
+        """Close the connection of one that is no peer."""
+        self.abort()
 
     def on_frame(self, frame: bytes) -> None:
         raise NotImplementedError
@@ -265,6 +284,7 @@ class _Outgoing(_Link):
         self._peer_id = peer_id
         self._hello = hello
         self._is_up = False
+        self.directory_id: UUID | None = None
         self.closed: asyncio.Future[tuple[bool, bool]] = links.loop.create_future()
         """At the end: whether it was up, and whether the other side closed it."""
 
@@ -280,6 +300,7 @@ class _Outgoing(_Link):
         self.write(last)
         self.end_hello()
         self._is_up = True
+        self.directory_id = peer.directory_id
         self._links.on_outgoing_up(self, peer)
 
     def send(self, data: bytes) -> None:
@@ -287,7 +308,7 @@ class _Outgoing(_Link):
         if transport is None:
             return
         if transport.get_write_buffer_size() > MAX_BUFFERED_BYTES:
-            self._links.note_refusal(self.about(), f"the link of {self.about()} is cut: it does not take what is sent")
+            self._links.refusals.note(self.about(), f"the link of {self.about()} is cut: it does not take what is sent")
             self.abort()
             return
         self.write(data)
@@ -325,6 +346,17 @@ class _Incoming(_Link):
             self.write(self._hello.on_first(frame))
             self._has_answered = True
 
+    def turn_away(self, error: CorruptData | PeerRefused) -> None:
+        transport, self._transport = self._transport, None
+        if transport is None:
+            return
+        if isinstance(error, PeerRefused) and not self._has_answered:
+            # Whoever is pointed at the wrong cluster can read the reason in its own log.
+            transport.write(encode_frame(encode_refusal(error)))
+            transport.close()
+        else:
+            transport.abort()
+
     def connection_lost(self, _: Exception | None) -> None:
         self._transport = None
         self.end_hello()
@@ -332,3 +364,13 @@ class _Incoming(_Link):
 
     def about(self) -> str:
         return self._address if self._peer_id is None else f"node {self._peer_id}"
+
+
+def keep_alive(connected: socket.socket | None) -> None:
+    """Have the kernel find out when the other machine is gone."""
+    if connected is None:
+        return
+    connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEPALIVE:
+        if hasattr(socket, name):
+            connected.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)

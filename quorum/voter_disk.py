@@ -1,8 +1,10 @@
 """The folder of one voter: its lock, its journal and its snapshots, and how they fit together."""
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from ..storage.disk_errors import is_no_room
 from ..storage.files import Files, Lock
 from .consensus import ConsensusFailed, Snapshot
 from .journal import Journal
@@ -10,6 +12,8 @@ from .journal_items import JournalItem
 from .raft_log import RaftLog
 from .snapshot_transfer import SnapshotWork
 from .snapshots import SnapshotIntake, Snapshots, SnapshotWriter
+
+logger = logging.getLogger(__name__)
 
 
 class RecoveredState(NamedTuple):
@@ -26,6 +30,8 @@ class WriteResult(NamedTuple):
 
     byte_count: int
     snapshot: Snapshot | None
+    is_snapshot_given_up: bool
+    """One was coming, and there was no room for it."""
 
 
 class VoterDisk:
@@ -38,6 +44,7 @@ class VoterDisk:
         self._directory = directory
         self._intake = SnapshotIntake(files, directory)
         self._lock: Lock | None = None
+        self._lacks_room = False
 
     def open(self) -> None:
         """Take hold of the folder. Raises ConsensusFailed."""
@@ -88,16 +95,34 @@ class VoterDisk:
     def write(
         self, work: Sequence[SnapshotWork], jobs: Sequence[Callable[[], object]], items: Sequence[JournalItem]
     ) -> WriteResult:
-        """Do all of it, in this order, durably. Raises ConsensusFailed, and then nothing may be written any more."""
+        """Do all of it, in this order, durably. Raises ConsensusFailed, and then nothing may be written any more.
+
+        A snapshot for which there is no room is given up, and may come again: the journal has a reserve, this has none.
+        """
         try:
-            snapshot = None
-            for piece in work:
-                snapshot = self._intake.carry_out(piece)
+            snapshot, is_given_up = self._take_in(work)
             for job in jobs:
                 job()
-            return WriteResult(self.journal.write(items) if items else 0, snapshot)
+            return WriteResult(self.journal.write(items) if items else 0, snapshot, is_given_up)
         except OSError as error:
             raise ConsensusFailed(f"The metadata in {self._directory} cannot be written: {error}.") from error
+
+    def _take_in(self, work: Sequence[SnapshotWork]) -> tuple[Snapshot | None, bool]:
+        snapshot = None
+        try:
+            for piece in work:
+                snapshot = self._intake.carry_out(piece)
+        except OSError as error:
+            if not is_no_room(error):
+                raise
+            self._intake.give_up()
+            if not self._lacks_room:
+                self._lacks_room = True
+                logger.error("metadata snapshot of the leader given up until there is room: error=%s", error)
+            return None, True
+        if snapshot is not None:
+            self._lacks_room = False
+        return snapshot, False
 
     def begin_snapshot(self, *, end_offset: int, epoch: int) -> SnapshotWriter:
         return SnapshotWriter(self._files, self._directory, end_offset=end_offset, epoch=epoch)

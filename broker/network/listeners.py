@@ -11,7 +11,7 @@ from functools import partial
 from ...protocol.errors import ConfigError
 from ..configuration.listener_config import ListenerConfig
 from .connection import Connection, ConnectionHost
-from .first_bytes import FirstBytes, OtherProtocol
+from .first_bytes import FirstBytes, OtherProtocol, UnknownConnections
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +39,7 @@ class Listeners:
         """`other` shares the ports."""
         self._host = host
         self._other = other
+        self._unknown = UnknownConnections(host.loop)
         self._servers: dict[str, asyncio.Server] = {}
 
     async def bind(self, configs: Sequence[ListenerConfig], *, backlog: int) -> Mapping[str, int]:
@@ -64,7 +65,7 @@ class Listeners:
 
     def _protocol(self, listener_name: str) -> asyncio.BaseProtocol:
         make = partial(Connection, self._host, listener_name)
-        return make() if self._other is None else FirstBytes(self._other, make)
+        return make() if self._other is None else FirstBytes(self._other, make, self._unknown)
 
     async def start(self) -> None:
         """From now on connections are accepted."""
@@ -75,6 +76,7 @@ class Listeners:
         """Nothing more is accepted; connections stay."""
         for server in self._servers.values():
             server.close()
+        self._unknown.abort_all()
 
     async def drain(self, timeout_ms: int) -> None:
         """Lets every connection answer what it has begun, begin nothing more, and close; aborts what takes longer."""

@@ -34,7 +34,8 @@ class SimulatedVoter:
         self.commands: list[bytes] = []
         self.heard_end = 0
         self.epoch = 0
-        self.has_failed = False
+        self.failure: ConsensusFailed | None = None
+        """Why the process that runs stopped taking part."""
         self.is_failure_expected = False
         self._voter_ids = voter_ids
         self._virtual_loop = loop
@@ -49,6 +50,10 @@ class SimulatedVoter:
         return self.voter is not None
 
     @property
+    def has_failed(self) -> bool:
+        return self.failure is not None
+
+    @property
     def is_busy(self) -> bool:
         """Its disk is at work."""
         return self.loop is not None and self.loop.is_busy
@@ -61,7 +66,7 @@ class SimulatedVoter:
 
     def start(self) -> None:
         assert self.voter is None
-        self.commands, self.heard_end, self.has_failed, self._is_saving = [], 0, False, False
+        self.commands, self.heard_end, self.failure, self._is_saving = [], 0, None, False
         self.loop = loop = ProcessLoop(self._virtual_loop, job_duration_s=self._job_duration_s)
         self.voter = RaftVoter(
             self.files,
@@ -189,6 +194,6 @@ class SimulatedVoter:
 
     def on_failure(self, error: ConsensusFailed) -> None:
         self._trace(f"failure {self.node_id} {error}")
-        self.has_failed = True
+        self.failure = error
         if not self.is_failure_expected:
             self._judge.on_failure(self.node_id, str(error))

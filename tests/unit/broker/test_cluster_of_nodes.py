@@ -192,6 +192,29 @@ def test_a_broker_of_another_cluster_or_secret_stays_outside() -> None:
     run(scenario)
 
 
+def test_a_broker_whose_metadata_goes_another_way_stops() -> None:
+    async def scenario(world: World) -> None:
+        cluster_id = "kVg0FJXuTjOXMxXGnN9MPA"
+        first = await world.start(1, cluster_id=cluster_id)
+        second = await world.start(2)
+        await first.stop()
+        # Another log of the same cluster: the same offsets have later epochs.
+        world.disks[1] = MemoryFiles()
+        for _ in range(3):
+            first = await world.start(1, cluster_id=cluster_id)
+            await first.stop()
+        first = await world.start(1, cluster_id=cluster_id)
+        async with asking(first) as connection:
+            for number in range(20):
+                assert await create(connection, f"topic-{number}", 1) == ErrorCode.NONE
+        sentence = await second.failure
+        assert "The metadata log of this node goes another way than that of voter 1" in sentence
+        await second.stop()
+        await first.stop()
+
+    run(scenario)
+
+
 def test_who_has_proved_nothing_is_no_broker() -> None:
     async def scenario(world: World) -> None:
         first = await world.start(1)

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.quorum.consensus import ConsensusFailed
-from penstock.quorum.frames import encode_frame
+from penstock.quorum.frames import encode_frame, scan_frames
 from penstock.quorum.journal import Journal
-from penstock.quorum.journal_items import CommitMark, Entry, LogEnd, Membership, Term
+from penstock.quorum.journal_items import CommitMark, Entry, JournalItem, LogEnd, Membership, Term
 from penstock.storage.memory_files import MemoryFiles
 from penstock.storage.memory_nodes import Operation
 
@@ -289,3 +289,78 @@ def test_a_commit_mark_beyond_the_log_is_refused() -> None:
     journal.write([CommitMark(3)])
     with pytest.raises(ConsensusFailed, match="has the offsets below 3 for committed but ends at 2"):
         opened(files)
+
+
+def test_offsets_and_terms_beyond_32_bits_of_bytes_are_kept() -> None:
+    """The library's own journal counts bytes in 32 bits."""
+    files, journal = fresh()
+    far = 5 * 2**32
+    journal.write([Term(2**31 - 1, 1), LogEnd(far, 2**31 - 2)])
+    entries = append(journal, 3)
+    journal.roll()
+    entries += append(journal, 3)
+    reopened, found = opened(files)
+    assert found == entries
+    assert (reopened.start_offset, reopened.end_offset, reopened.term) == (far, far + 6, Term(2**31 - 1, 1))
+    reopened.trim_to(far + 3)
+    assert opened(files)[1] == entries[3:]
+    assert sorted(name for name in files.list_directory(FOLDER) if name.endswith(".journal")) == [
+        f"{far + 3:020}.journal"
+    ]
+
+
+def test_the_journal_is_as_small_as_what_no_snapshot_has() -> None:
+    files, journal = fresh()
+    sizes = []
+    for _ in range(20):
+        append(journal, 50, size=1_000)
+        end_offset = journal.end_offset
+        journal.roll()
+        append(journal, 1)
+        journal.trim_to(end_offset)
+        sizes.append(files.total_bytes(FOLDER) - files.free_bytes(FOLDER))
+    assert max(sizes) < 1.1 * sizes[0]
+    assert len([name for name in files.list_directory(FOLDER) if name.endswith(".journal")]) == 1
+
+
+def test_every_kind_of_item_survives_each_tear_and_no_flipped_bit_is_believed() -> None:
+    """What is read back is what some whole number of writes made: never a part of one, never something else."""
+    files, journal = fresh()
+    journal.keep_reserve()
+    states = [state_of(files)]
+    groups: list[list[JournalItem]] = [
+        [Term(1, 2), Membership(True)],
+        [Entry(0, 1, b""), Entry(1, 1, b"one"), CommitMark(1)],
+        [Term(3, None), LogEnd(1, 1), Entry(1, 3, b"other")],
+        [LogEnd(9, 3), CommitMark(9)],
+        [Entry(9, 3, b"behind a snapshot"), Term(4, 1)],
+    ]
+    for items in groups:
+        journal.write(items)
+        states.append(state_of(files))
+    data = files.read(path_of(files))
+    frame_ends = [0, *(frame.end for frame in scan_frames(data, None, "").frames)]
+    # The first frame is the head of the segment, which alone says nothing.
+    states.insert(1, states[0])
+    for size in range(len(data) + 1):
+        whole = sum(end <= size for end in frame_ends) - 1
+        assert state_of(with_bytes(data[:size])) == states[whole]
+    for position in range(len(data)):
+        for bit in range(8):
+            flipped = bytearray(data)
+            flipped[position] ^= 1 << bit
+            try:
+                found = state_of(with_bytes(bytes(flipped)))
+            except ConsensusFailed:
+                continue
+            assert position >= frame_ends[-2]
+            assert found == states[-2]
+
+
+def state_of(files: MemoryFiles) -> tuple[object, ...]:
+    """Return what a start finds, on a copy of the disk."""
+    names = [name for name in files.list_directory(FOLDER) if name.endswith(".journal")]
+    copy = with_bytes(files.read(f"{FOLDER}/{names[0]}")) if names else MemoryFiles()
+    copy.make_directories(FOLDER)
+    log = Journal(copy, FOLDER, reserve_bytes=RESERVE).recover()
+    return log.term, log.is_member, log.commit_end, log.start_offset, log.previous_epoch, log.entries

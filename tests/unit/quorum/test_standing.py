@@ -2,7 +2,15 @@
 
 from quorum_table import Table, elected
 
-from penstock.quorum.raft_messages import CensusReply, CensusRequest, PreVote, Vote, VoteRequest
+from penstock.quorum.raft_messages import (
+    Admission,
+    CensusReply,
+    CensusRequest,
+    PreVote,
+    RaftMessage,
+    Vote,
+    VoteRequest,
+)
 
 
 def test_a_new_cluster_needs_a_majority_of_empty_disks() -> None:
@@ -75,3 +83,57 @@ def test_a_leader_asks_for_an_entry_when_a_disk_comes_back() -> None:
     table.run(0.5)
     assert table.cores[swapped].is_member
     assert not table.steps[leader][-1].wants_entry
+
+
+def test_the_vote_of_an_old_disk_elects_nobody_beside_a_leader_that_the_new_disk_counts_for() -> None:
+    """Of five voters. A candidate that had the old disk's vote lacks the entry that let the new disk in again, and a
+    majority has it."""
+    table = elected(5)
+    leader = table.leader_id
+    candidate, swapped, second, third = table.followers
+    term = table.cores[leader].term
+    # The candidate does not hear the leader any more, and its vote requests reach one voter, then none.
+    everyone = {(a, b) for a in table.ids for b in table.ids if candidate in (a, b)}
+    table.cut = everyone - {(candidate, swapped), (swapped, candidate)}
+    request = VoteRequest(term + 1, table.logs[candidate].end_offset - 1, table.logs[candidate].last_epoch, True)
+    votes = table.step(swapped, (candidate, request)).messages
+    assert [message for _, message in votes if isinstance(message, Vote)] == [Vote(term + 1)]
+    old_vote = next(message for _, message in votes if isinstance(message, Vote))
+    # Its disk is replaced; the vote is still on its way. The leader of the earlier term lets the new disk in.
+    table.cut = everyone
+    table.start(swapped)
+    while not table.cores[swapped].is_member:
+        assert table.leader_id == leader
+        if table.steps[leader][-1].wants_entry:
+            table.propose(leader, b"since")
+        assert table.now_s < 60
+        table.run(0.1)
+    assert table.cores[leader].term == term
+    # Now the candidate's requests get through to everyone, with the same term and log, and so does the old vote.
+    for voter in (swapped, second, third):
+        answers = table.step(voter, (candidate, request)).messages
+        assert not any(isinstance(message, Vote | PreVote) for _, message in answers)
+    core = table.cores[candidate]
+    core._decisions.on_higher_term(leader, term)
+    core._campaign(table.now_s)
+    assert core.term == term + 1
+    table.step(candidate, (swapped, old_vote))
+    assert not core.is_leader
+    table.cut = set()
+    table.run(3)
+    assert {table.commit_end(node_id) for node_id in table.ids} == {table.logs[table.leader_id].end_offset}
+
+
+def test_an_admission_of_an_earlier_run_or_term_lets_nobody_in() -> None:
+    table = elected()
+    leader, swapped = table.leader_id, table.followers[0]
+    table.is_lost = lambda _source, _target, message: isinstance(message, Admission)
+    table.start(swapped)
+    table.run(0.5)
+    table.propose(leader, b"")
+    table.run(0.5)
+    admission: RaftMessage = next(message for _, _, message in table.sent if isinstance(message, Admission))
+    table.start(swapped)
+    table.run(0.2)
+    table.step(swapped, (leader, admission))
+    assert not table.cores[swapped].is_member

@@ -14,10 +14,10 @@ import pytest
 from quorum_node import FirstBytes
 
 from penstock.protocol.errors import CorruptData
-from penstock.quorum import stream_links
+from penstock.quorum import refusals, stream_links
 from penstock.quorum.link_frames import FrameReader, encode_frame
 from penstock.quorum.link_hello import PREFACE, DialerHello
-from penstock.quorum.peer_proof import NONCE_BYTES, PeerHello
+from penstock.quorum.peer_proof import NONCE_BYTES, PeerHello, decode_hello
 from penstock.quorum.stream_links import StreamLinks
 
 SECRET = b"what only the voters know"
@@ -172,7 +172,7 @@ def test_a_stranger_is_turned_away_and_logged_once(
         assert one.heard.up == []
         await one.stop()
 
-    with caplog.at_level(logging.WARNING, stream_links.__name__):
+    with caplog.at_level(logging.WARNING, refusals.__name__):
         asyncio.run(asyncio.wait_for(test(), 60))
     assert sum(reason in record.getMessage() for record in caplog.records) == 1
 
@@ -188,10 +188,96 @@ def test_two_clusters_never_link() -> None:
                     logged.set()
 
         seen = Seen()
-        logging.getLogger(stream_links.__name__).addHandler(seen)
+        logging.getLogger(refusals.__name__).addHandler(seen)
         await asyncio.wait_for(logged.wait(), 20)
-        logging.getLogger(stream_links.__name__).removeHandler(seen)
+        logging.getLogger(refusals.__name__).removeHandler(seen)
         assert (one.heard.up, two.heard.up) == ([], [])
+        await one.stop()
+        await two.stop()
+
+    asyncio.run(asyncio.wait_for(test(), 60))
+
+
+def test_who_is_turned_away_learns_why(caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        one, two = await pair(Identity(1), Identity(2, cluster_id="another"))
+        told = asyncio.Event()
+
+        class Seen(logging.Handler):
+            def emit(self, record: logging.LogRecord) -> None:
+                if "it refuses this node" in record.getMessage():
+                    told.set()
+
+        seen = Seen()
+        logging.getLogger(refusals.__name__).addHandler(seen)
+        await told.wait()
+        logging.getLogger(refusals.__name__).removeHandler(seen)
+        await one.stop()
+        await two.stop()
+
+    asyncio.run(asyncio.wait_for(test(), 60))
+    told = [record.getMessage() for record in caplog.records if "it refuses this node" in record.getMessage()]
+    assert told[0].endswith("belongs to cluster another, this node to cluster cluster") or told[0].endswith(
+        "belongs to cluster cluster, this node to cluster another"
+    )
+
+
+def test_a_second_process_under_one_id_is_turned_away() -> None:
+    """It has the secret, the cluster and the id of node 2, and another disk."""
+
+    async def test() -> None:
+        one, two = await pair(Identity(1), Identity(2))
+        await one.heard.until(lambda: one.heard.up == [2])
+        await two.heard.until(lambda: two.heard.up == [1])
+        other = PeerHello(
+            node_id=2, directory_id=UUID(int=22), cluster_id="cluster", nonce=Random().randbytes(NONCE_BYTES)
+        )
+        answer = await exchanged(one.port, PREFACE + encode_frame(DialerHello(other, SECRET, 1).first))
+        assert b"at the address of node 2 is the one with directory" in answer
+        two.links.send(1, b"still here")
+        await one.heard.until(lambda: one.heard.messages == [(2, b"still here")])
+        assert one.heard.down == []
+        await one.stop()
+        await two.stop()
+
+    asyncio.run(asyncio.wait_for(test(), 60))
+
+
+@pytest.mark.parametrize(
+    "hello",
+    [
+        [1, -1, bytes(16), "cluster", bytes(NONCE_BYTES)],
+        [1, 2**31, bytes(16), "cluster", bytes(NONCE_BYTES)],
+        [1, True, bytes(16), "cluster", bytes(NONCE_BYTES)],
+        [1, 2, bytes(15), "cluster", bytes(NONCE_BYTES)],
+        [1, 2, bytes(16), "cluster\n2026-01-01 a line of its own", bytes(NONCE_BYTES)],
+        [1, 2, bytes(16), "c" * 200, bytes(NONCE_BYTES)],
+        [1, 2, bytes(16), "cluster", bytes(NONCE_BYTES - 1)],
+        [1, 2, bytes(16), "cluster", bytes(NONCE_BYTES), bytes(600)],
+    ],
+)
+def test_a_hello_with_absurd_fields_is_none(hello: list[object]) -> None:
+    with pytest.raises(CorruptData, match="expected the hello of a node"):
+        decode_hello(cbor2.dumps(hello))
+
+
+def test_greetings_that_nobody_ends_are_bounded_and_keep_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream_links, "GREETINGS_MAX", 4)
+
+    async def test() -> None:
+        port = free_port()
+        one = Side(Identity(1), port, {2: free_port()})
+        await one.start()
+        idle = [await asyncio.open_connection(HOST, port) for _ in range(stream_links.GREETINGS_MAX + 1)]
+        for _, writer in idle:
+            writer.write(PREFACE)
+        with contextlib.suppress(ConnectionError):
+            assert await idle[0][0].read() == b""
+        two = Side(Identity(2), free_port(), {1: port})
+        await two.start()
+        await two.heard.until(lambda: two.heard.up == [1])
+        for _, writer in idle:
+            writer.close()
         await one.stop()
         await two.stop()
 
@@ -238,7 +324,7 @@ def test_a_malformed_message_closes_the_link_with_one_line(caplog: pytest.LogCap
         await one.stop()
         await two.stop()
 
-    with caplog.at_level(logging.WARNING, stream_links.__name__):
+    with caplog.at_level(logging.WARNING, refusals.__name__):
         asyncio.run(asyncio.wait_for(test(), 60))
     assert sum("a message of no known kind" in record.getMessage() for record in caplog.records) == 1
 
