@@ -51,6 +51,7 @@ from .network.handlers import Handlers
 from .network.peer_log import PeerLog
 from .partitions.partition_manager import PartitionManager
 from .producer_ids import ProducerIds
+from .tls_contexts import TlsContexts
 
 SESSION_ID_BITS = 31
 """Fetch session ids are positive numbers of 32 bits; 0 means none."""
@@ -64,6 +65,7 @@ class HandlerParts:
     controller: ControllerChannel
     describe_quorum: DescribeQuorum
     hello: Callable[[], PeerHello]
+    tls: TlsContexts
     lifecycle: BrokerLifecycle
     metadata: MetadataView
     configs: ConfigResolver
@@ -91,7 +93,9 @@ def register_handlers(parts: HandlerParts) -> Handlers:
     metadata.register(handlers, parts.metadata, creation)
     describe_cluster.register(handlers, parts.metadata)
     describe_quorum.register(handlers, parts.describe_quorum)
-    peer_authentication.register(handlers, secret=config.cluster_secret, hello=parts.hello)
+    peer_authentication.register(
+        handlers, secret=config.cluster_secret, certificates=config.node_certificates, hello=parts.hello
+    )
     describe_topic_partitions.register(handlers, parts.metadata, config.max_request_partition_size_limit)
     find_coordinator.register(handlers)
     elect_leaders.register(handlers, controller, settled=settled)
@@ -102,7 +106,7 @@ def register_handlers(parts: HandlerParts) -> Handlers:
     topics.register(handlers, controller, settled=settled, is_deletion_enabled=config.delete_topic_enable)
 
     describe_configs.register(handlers, parts.metadata, parts.configs)
-    alter_configs.register(handlers, parts.metadata, parts.configs, controller)
+    alter_configs.register(handlers, parts.metadata, parts.configs, controller, check_tls=parts.tls.check)
 
     produce.register(handlers, produce.ProduceHandler(parts.partitions, parts.wall_clock_ms))
     sessions = FetchSessions(

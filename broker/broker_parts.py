@@ -31,6 +31,7 @@ from .network.peer_log import PeerLog
 from .network.request_memory import RequestMemory
 from .partitions.partition_manager import PartitionManager
 from .purgatory.purgatory import Purgatory
+from .tls_contexts import TlsContexts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +61,7 @@ def join_broker(
     heartbeats: ControllerChannel,
     describe_quorum: DescribeQuorum,
     hello: Callable[[], PeerHello],
+    tls: TlsContexts,
     directory_ids: Sequence[UUID],
     loop: asyncio.AbstractEventLoop,
     wall_clock_ms: Callable[[], int],
@@ -114,6 +116,7 @@ def join_broker(
             controller=controller,
             describe_quorum=describe_quorum,
             hello=hello,
+            tls=tls,
             lifecycle=lifecycle,
             metadata=metadata,
             configs=configs,
@@ -140,6 +143,7 @@ def join_broker(
             per_host_overrides=new.max_connections_per_ip_overrides,
         )
     )
+    configs.on_change(lambda _old, new: tls.change(new.tls))
     listeners = Listeners(
         ConnectionHost(
             loop=loop,
@@ -150,7 +154,8 @@ def join_broker(
             limits=limits,
             request_bytes_max=config.socket_request_max_bytes,
             idle_ms_max=config.connections_max_idle_ms if config.connections_max_idle_ms >= 0 else NEVER_MS,
-        )
+        ),
+        tls_of=tls.server,
     )
     return BrokerParts(
         lifecycle=lifecycle,

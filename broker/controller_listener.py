@@ -23,6 +23,7 @@ from .network.handlers import Handlers
 from .network.listeners import Listeners
 from .network.peer_log import PeerLog
 from .network.request_memory import RequestMemory
+from .tls_contexts import TlsContexts
 
 DRAIN_TIMEOUT_MS = 2_000
 """For other nodes that do not read their answers while this one stops."""
@@ -41,6 +42,7 @@ class ControllerListener:
         describer: QuorumDescriber,
         *,
         hello: Callable[[], PeerHello],
+        tls: TlsContexts,
         links: OtherProtocol | None,
         loop: asyncio.AbstractEventLoop,
         on_heartbeats_closed: Callable[[int], None],
@@ -50,7 +52,9 @@ class ControllerListener:
         self._config = config
         handlers = Handlers()
         api_versions.register(handlers, metadata, is_controller=True)
-        peer_authentication.register(handlers, secret=config.cluster_secret, hello=hello)
+        peer_authentication.register(
+            handlers, secret=config.cluster_secret, certificates=config.node_certificates, hello=hello
+        )
         heartbeats = HeartbeatConnections(on_heartbeats_closed)
         controller_handlers.register(handlers, controller, heartbeats)
         metadata_fetch.register(
@@ -78,6 +82,7 @@ class ControllerListener:
                 on_connection_lost=heartbeats.on_connection_lost,
             ),
             links,
+            tls.server,
         )
 
     async def bind(self) -> Mapping[str, int]:

@@ -71,6 +71,7 @@ class MetadataObserver:
         self._snapshot_bytes = snapshot_bytes
         self._loop = loop
         self._wall_clock_ms = wall_clock_ms
+        self._said: dict[int, str] = {}
         self.leader_id: int | None = None
         self.epoch = 0
 
@@ -93,18 +94,22 @@ class MetadataObserver:
             for voter_id, voter in sorted(self._voters.items(), key=lambda item: item[0] != self.leader_id):
                 try:
                     connection, _ = await self._peers.connect(voter.host, voter.port, timeout_ms=CONNECT_TIMEOUT_MS)
-                except (ConnectionError, TimeoutError, CorruptData) as error:
-                    logger.debug("voter not reached: voter=%d reason=%s", voter_id, error)
+                except (ConnectionError, TimeoutError, CorruptData, PeerRefused) as error:
+                    self._say(voter_id, str(error))
                     continue
-                except PeerRefused as error:
-                    logger.warning("voter refused: voter=%d reason=%s", voter_id, error)
-                    continue
+                self._said.pop(voter_id, None)
                 async with connection:
                     await self._follow(voter_id, connection)
             await asyncio.sleep(RETRY_MS / 1000)
 
     def close(self) -> None:
         self._log.close()
+
+    def _say(self, voter_id: int, reason: str) -> None:
+        """Once for each reason: it is tried again many times a second."""
+        if self._said.get(voter_id) != reason:
+            self._said[voter_id] = reason
+            logger.warning("voter not reached: voter=%d reason=%s", voter_id, reason)
 
     async def _follow(self, voter_id: int, connection: Connection) -> None:
         """Until this voter is of no use any more."""

@@ -25,6 +25,7 @@ from .metadata_view import MetadataView
 from .network.request import RequestContext
 from .peers import PeerConnector
 from .quorum_channel import CONNECT_TIMEOUT_MS, QuorumChannel
+from .tls_contexts import TlsContexts
 
 logger = logging.getLogger(__name__)
 
@@ -44,13 +45,19 @@ class ObserverLink:
         *,
         folder: str,
         hello: Callable[[], PeerHello],
+        tls: TlsContexts,
         loop: asyncio.AbstractEventLoop,
         wall_clock_ms: Callable[[], int],
         on_failure: Callable[[str], None],
     ) -> None:
         self._config = config
         self._metadata = metadata
-        peers = self._peers = PeerConnector(secret=config.cluster_secret, hello=hello)
+        peers = self._peers = PeerConnector(
+            secret=config.cluster_secret,
+            hello=hello,
+            certificates=config.node_certificates,
+            tls=tls.client(config.controller_listener_name),
+        )
         self._loop = loop
         self._on_failure = on_failure
         self._observer = MetadataObserver(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Callable
 
 from kio.schema.sasl_authenticate.v2.request import SaslAuthenticateRequest
@@ -11,6 +12,7 @@ from kio.schema.sasl_handshake.v1.response import SaslHandshakeResponse
 
 from ..client.connection import Connection, connect
 from ..protocol.errors import CorruptData, ErrorCode
+from ..quorum.node_certificates import NodeCertificates
 from ..quorum.peer_proof import (
     PROOF_BYTES,
     PeerHello,
@@ -26,19 +28,33 @@ from .apis.peer_authentication import MECHANISM
 
 
 class PeerConnector:
-    """Opens them. `hello` says who this node is, with a new nonce each time."""
+    """Opens them. `hello` says who this node is, with a new nonce each time; `tls` is asked for each connection.
 
-    def __init__(self, *, secret: bytes, hello: Callable[[], PeerHello]) -> None:
+    With `certificates`, who is at the other end must also be named by the certificate that it shows.
+    """
+
+    def __init__(
+        self,
+        *,
+        secret: bytes,
+        hello: Callable[[], PeerHello],
+        certificates: NodeCertificates | None = None,
+        tls: Callable[[], ssl.SSLContext | None] = lambda: None,
+    ) -> None:
         self._secret = secret
         self._hello = hello
+        self._certificates = certificates
+        self._tls = tls
 
     async def connect(self, host: str, port: int, *, timeout_ms: int) -> tuple[Connection, PeerHello]:
         """A connection, and who is at its other end.
 
         Raises ConnectionError, TimeoutError or CorruptData when nobody of use is there, PeerRefused when it is a node
-        of another cluster or knows another secret.
+        of another cluster, knows another secret or shows another certificate.
         """
-        connection = await connect(host, port, client_id=f"node-{self._hello().node_id}", timeout_ms=timeout_ms)
+        connection = await connect(
+            host, port, client_id=f"node-{self._hello().node_id}", timeout_ms=timeout_ms, tls=self._tls()
+        )
         try:
             return connection, await self._prove(connection)
         except BaseException:
@@ -49,13 +65,15 @@ class PeerConnector:
         handshake = await connection.call(SaslHandshakeRequest(mechanism=MECHANISM))
         assert isinstance(handshake, SaslHandshakeResponse)
         if handshake.error_code:
-            raise PeerRefused(f"{connection.peer} is no node of a cluster with a secret")
+            raise PeerRefused(f"{connection.peer} is no node of a cluster with a secret or with certificates")
         own = self._hello()
         own_bytes = encode_hello(own)
         answer = await _exchange(connection, own_bytes)
         proof, peer_bytes = answer[:PROOF_BYTES], answer[PROOF_BYTES:]
         peer = decode_hello(peer_bytes)
         check_cluster(own.cluster_id, peer)
+        if self._certificates is not None:
+            self._certificates.check(peer.node_id, connection.peer_certificate)
         if not is_same_proof(proof, server_proof(self._secret, own_bytes, peer_bytes)):
             raise PeerRefused(f"node {peer.node_id} at {connection.peer} does not know the secret of this cluster")
         await _exchange(connection, client_proof(self._secret, own_bytes, peer_bytes))

@@ -31,6 +31,7 @@ from .configuration.topic_configs import ConfigResolver
 from .feature_guard import FeatureGuard
 from .metadata_view import MetadataView
 from .quorum_link import QuorumLink
+from .tls_contexts import TlsContexts
 
 logger = logging.getLogger(__name__)
 
@@ -104,14 +105,17 @@ class Node:
         """Raises ConfigError, one sentence, when the node cannot be what its configuration says."""
         started_s = self._loop.time()
         try:
+            tls = TlsContexts(self._config.tls, self._files, self._loop)
+            if self._config.tls:
+                self._start_task("watch of certificates", tls.watch())
             known = self._logs.lock_directories()
-            quorum = self._quorum = self._join_quorum()
+            quorum = self._quorum = self._join_quorum(tls)
             self._cluster_id = self._logs.format_directories(
                 self._config.cluster_id or known or await quorum.find_cluster_id()
             )
             self.bound_ports = await quorum.start(self._cluster_id)
             if self._config.is_broker:
-                await self._start_broker(quorum, self._cluster_id)
+                await self._start_broker(quorum, self._cluster_id, tls)
         except BaseException as error:
             await self._abandon()
             if isinstance(error, ConsensusFailed | KafkaError):
@@ -134,7 +138,7 @@ class Node:
             await self._quorum.stop()
         logger.info("penstock stopped: node_id=%d", self._config.node_id)
 
-    def _join_quorum(self) -> QuorumLink:
+    def _join_quorum(self, tls: TlsContexts) -> QuorumLink:
         folder = f"{self._config.metadata_log_dir}/{METADATA_FOLDER}"
         if self._config.is_controller:
             from .voter_link import VoterLink
@@ -147,6 +151,7 @@ class Node:
                 folder=folder,
                 directory_id=lambda: self._logs.metadata_directory_id,
                 hello=self._hello,
+                tls=tls,
                 loop=self._loop,
                 wall_clock_ms=self._wall_clock_ms,
                 random=self._random,
@@ -161,6 +166,7 @@ class Node:
             self._metadata,
             folder=folder,
             hello=self._hello,
+            tls=tls,
             loop=self._loop,
             wall_clock_ms=self._wall_clock_ms,
             on_failure=self._fail,
@@ -174,7 +180,7 @@ class Node:
             nonce=self._random_bytes(NONCE_BYTES),
         )
 
-    async def _start_broker(self, quorum: QuorumLink, cluster_id: str) -> None:
+    async def _start_broker(self, quorum: QuorumLink, cluster_id: str, tls: TlsContexts) -> None:
         config = self._config
         previous_broker_epoch = self._logs.previous_broker_epoch()
         parts = self._parts = join_broker(
@@ -187,6 +193,7 @@ class Node:
             heartbeats=quorum.channel(config.initial_broker_registration_timeout_ms),
             describe_quorum=quorum.describe_quorum,
             hello=self._hello,
+            tls=tls,
             directory_ids=[directory.id for directory in self._logs.directories if directory.is_online],
             loop=self._loop,
             wall_clock_ms=self._wall_clock_ms,

@@ -31,6 +31,7 @@ from .configuration.node_config import DEFAULTS, NodeConfig
 from .controller_channel import ControllerChannel, LocalChannel
 from .metadata_view import MetadataView
 from .network.request import RequestContext
+from .tls_contexts import TlsContexts
 
 if TYPE_CHECKING:
     from ..quorum.broker_probes import BrokerProbes
@@ -59,6 +60,7 @@ class VoterLink:
         folder: str,
         directory_id: Callable[[], UUID],
         hello: Callable[[], PeerHello],
+        tls: TlsContexts,
         loop: asyncio.AbstractEventLoop,
         wall_clock_ms: Callable[[], int],
         random: Random,
@@ -72,6 +74,7 @@ class VoterLink:
         self._folder = folder
         self._directory_id = directory_id
         self._hello = hello
+        self._tls = tls
         self._loop = loop
         self._wall_clock_ms = wall_clock_ms
         self._random = random
@@ -143,6 +146,7 @@ class VoterLink:
                 Snapshots(self._files, self._folder),
                 self._describer,
                 hello=self._hello,
+                tls=self._tls,
                 links=links,
                 loop=self._loop,
                 on_heartbeats_closed=(lambda _: None) if probes is None else probes.on_connection_closed,
@@ -201,6 +205,8 @@ class VoterLink:
             addresses,
             hello=lambda: replace(self._hello(), cluster_id=cluster_id),
             secret=config.cluster_secret,
+            certificates=config.node_certificates,
+            tls=self._tls.client(config.controller_listener_name),
             loop=self._loop,
         )
 
@@ -211,11 +217,16 @@ class VoterLink:
         from .quorum_channel import QuorumChannel
 
         assert self._voter is not None, "the controller has not been started"
-        voter = self._voter
+        voter, config = self._voter, self._config
         channel = QuorumChannel(
-            PeerConnector(secret=self._config.cluster_secret, hello=self._hello),
+            PeerConnector(
+                secret=config.cluster_secret,
+                hello=self._hello,
+                certificates=config.node_certificates,
+                tls=self._tls.client(config.controller_listener_name),
+            ),
             self._metadata,
-            voters=self._config.voters,
+            voters=config.voters,
             leader_id=lambda: voter.leader_id,
             own_controller=self.controller,
             timeout_ms=timeout_ms,

@@ -6,10 +6,11 @@ One request at a time; callers that want more open more connections.
 from __future__ import annotations
 
 import asyncio
+import ssl
 import struct
 from collections.abc import Mapping
 from types import MappingProxyType, TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from kio.schema.api_versions.v4 import ApiVersionsRequest, ApiVersionsResponse
 
@@ -54,6 +55,11 @@ class Connection:
     def peer(self) -> str:
         """The broker's address as host:port."""
         return self._peer
+
+    @property
+    def peer_certificate(self) -> Mapping[str, Any] | None:
+        """What the broker has shown and TLS has verified, as Python's `ssl` tells it."""
+        return self._writer.get_extra_info("peercert") or None
 
     @property
     def is_open(self) -> bool:
@@ -153,16 +159,21 @@ class Connection:
 
 
 async def connect(
-    host: str, port: int, *, client_id: str = SOFTWARE_NAME, timeout_ms: int = DEFAULT_TIMEOUT_MS
+    host: str,
+    port: int,
+    *,
+    client_id: str = SOFTWARE_NAME,
+    timeout_ms: int = DEFAULT_TIMEOUT_MS,
+    tls: ssl.SSLContext | None = None,
 ) -> Connection:
-    """A connection whose versions are negotiated; use it with `async with`.
+    """A connection whose versions are negotiated, in `tls` if given; use it with `async with`.
 
     ConnectionError or TimeoutError, naming the address, when nobody is there who speaks Kafka.
     """
     address = f"{host}:{port}"
     try:
         async with asyncio.timeout(timeout_ms / 1000):
-            reader, writer = await asyncio.open_connection(host, port)
+            reader, writer = await asyncio.open_connection(host, port, ssl=tls)
     except TimeoutError:
         raise TimeoutError(f"no connection to {address} within {timeout_ms} ms") from None
     except OSError as error:

@@ -24,6 +24,7 @@ from uuid import UUID
 from ..protocol.errors import CorruptData
 from .link_frames import MAX_FRAME_BYTES, FrameReader, encode_frame
 from .link_hello import PREFACE, DialerHello, ListenerHello, encode_refusal
+from .node_certificates import NodeCertificates
 from .peer_links import LinkListener
 from .peer_proof import PeerHello, PeerRefused
 from .refusals import Refusals
@@ -61,19 +62,22 @@ class StreamLinks:
         hello: Callable[[], PeerHello],
         secret: bytes,
         loop: asyncio.AbstractEventLoop,
-        ssl_context: ssl.SSLContext | None = None,
+        certificates: NodeCertificates | None = None,
+        tls: Callable[[], ssl.SSLContext | None] = lambda: None,
         proxied_ids: frozenset[int] = frozenset(),
     ) -> None:
         """`addresses` are those of the other voters; `hello` says who this one is, with a nonce that is new each time.
 
-        With `ssl_context` peers are dialed by TLS; the proof of the secret is asked for all the same. Peers in
-        `proxied_ids` are reached through a proxy, which refuses for the living too: of those no refusal means anything.
+        `tls` is asked each time a peer is dialed. With `certificates`, a peer must also be named by the certificate
+        that it shows. Peers in `proxied_ids` are reached through a proxy, which refuses for the living too: of those no
+        refusal means anything.
         """
         self._addresses = dict(addresses)
         self._hello = hello
         self._secret = secret
         self._loop = loop
-        self._ssl_context = ssl_context
+        self._certificates = certificates
+        self._tls = tls
         self._proxied_ids = proxied_ids
         self._listener: LinkListener | None = None
         self._outgoing: dict[int, _Outgoing] = {}
@@ -173,7 +177,7 @@ class StreamLinks:
         try:
             async with asyncio.timeout(_DIAL_TIMEOUT_S):
                 _, link = await self._loop.create_connection(
-                    lambda: _Outgoing(self, peer_id, hello), host, port, ssl=self._ssl_context
+                    lambda: _Outgoing(self, peer_id, hello), host, port, ssl=self._tls()
                 )
         except (OSError, TimeoutError) as error:
             if peer_id not in self._unreached:
@@ -187,6 +191,12 @@ class StreamLinks:
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
         return self._loop
+
+    def check_certificate(self, peer: PeerHello, transport: asyncio.Transport | None) -> None:
+        """Raises PeerRefused."""
+        if self._certificates is not None:
+            certificate = None if transport is None else transport.get_extra_info("peercert")
+            self._certificates.check(peer.node_id, certificate)
 
     def on_outgoing_up(self, link: "_Outgoing", peer: PeerHello) -> None:
         self._outgoing[peer.node_id] = link
@@ -297,6 +307,7 @@ class _Outgoing(_Link):
         if self._is_up:
             raise CorruptData("bytes from the side that only hears")
         peer, last = self._hello.on_answer(frame)
+        self._links.check_certificate(peer, self._transport)
         self.write(last)
         self.end_hello()
         self._is_up = True
@@ -313,8 +324,11 @@ class _Outgoing(_Link):
             return
         self.write(data)
 
-    def connection_lost(self, _: Exception | None) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:
         closed_by_peer = self._transport is not None
+        if isinstance(exc, ssl.SSLError):
+            # In TLS 1.3 the side that dialed hears what the other thinks of its certificate after the handshake.
+            self._links.note_refusal(self.about(), f"the link of {self.about()} is closed by its side: {exc}")
         self._transport = None
         self.end_hello()
         if not self.closed.done():
@@ -339,6 +353,7 @@ class _Incoming(_Link):
             self._links.on_message(self, self._peer_id, frame)
         elif self._has_answered:
             peer = self._hello.on_proof(frame)
+            self._links.check_certificate(peer, self._transport)
             self.end_hello()
             self._peer_id = peer.node_id
             self._links.on_incoming_up(self, peer)

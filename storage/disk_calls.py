@@ -2,7 +2,9 @@
 
 import fcntl
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from errno import ENOSYS
 from typing import Any, Final
 
 from ..protocol.batches import Buffer
@@ -77,3 +79,20 @@ def _full_sync_of_platform() -> Callable[[int], Any]:
 
 
 sync_data: Final = _full_sync_of_platform()
+
+
+@contextmanager
+def nameless_file(data: bytes) -> Iterator[str]:
+    """A path that reads `data` and was never on a disk: for libraries that take secrets only as files.
+
+    Raises OSError where the system has no such files: only Linux has.
+    """
+    create: Callable[[str], int] | None = getattr(os, "memfd_create", None)
+    if create is None:
+        raise OSError(ENOSYS, "this system can only read it from a file")
+    descriptor = create("nameless")
+    try:
+        os.write(descriptor, data)
+        yield f"/proc/self/fd/{descriptor}"
+    finally:
+        os.close(descriptor)

@@ -21,11 +21,12 @@ from kio.schema.incremental_alter_configs.v1.response import AlterConfigsResourc
 from kio.schema.incremental_alter_configs.v1.response import IncrementalAlterConfigsResponse
 
 from ...protocol.apis import ApiKey
-from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.errors import ConfigError, ErrorCode, KafkaError
 from ...protocol.messages import kio_error
 from ...quorum.controller_requests import ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS
 from ...quorum.image import ConfigResource, ConfigResourceType
 from ..configuration.dynamic_configs import increment, validate_dynamic_configs
+from ..configuration.tls_config import TlsConfig
 from ..configuration.topic_configs import ConfigResolver
 from ..controller_channel import ControllerChannel
 from ..metadata_view import MetadataView
@@ -48,8 +49,11 @@ def register(
     metadata: MetadataView,
     resolver: ConfigResolver,
     controller: ControllerChannel,
+    *,
+    check_tls: Callable[[Mapping[str, TlsConfig]], None],
 ) -> None:
-    apis = AlterConfigs(metadata, resolver, controller)
+    """`check_tls` raises ConfigError when what listeners are told of TLS cannot be had."""
+    apis = AlterConfigs(metadata, resolver, controller, check_tls)
     handlers.add_message(ApiKey.INCREMENTAL_ALTER_CONFIGS, apis.incremental_alter, answer_error=incremental_error)
     handlers.add_message(ApiKey.ALTER_CONFIGS, apis.legacy_alter, answer_error=legacy_error)
 
@@ -62,10 +66,12 @@ class AlterConfigs:
         metadata: MetadataView,
         resolver: ConfigResolver,
         controller: ControllerChannel,
+        check_tls: Callable[[Mapping[str, TlsConfig]], None],
     ) -> None:
         self._metadata = metadata
         self._resolver = resolver
         self._controller = controller
+        self._check_tls = check_tls
 
     async def incremental_alter(
         self, request: IncrementalAlterConfigsRequest, _context: RequestContext
@@ -158,9 +164,13 @@ class AlterConfigs:
             check_node_id(self._resolver, name, "Node id", "Unexpected broker id, expected {}, but")
 
     def _check_broker_configs(self, name: str, values: Mapping[str, str]) -> None:
-        validate_dynamic_configs(
+        config = validate_dynamic_configs(
             self._resolver.static_config, self._resolver.broker_configs, values, is_default=not name
         )
+        try:
+            self._check_tls(config.tls)
+        except ConfigError as error:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
 
 
 def _refuse_nulls(names: Sequence[str]) -> None:

@@ -18,6 +18,7 @@ from kio.schema.sasl_handshake.v1.response import SaslHandshakeResponse
 from ...protocol.apis import ApiKey
 from ...protocol.errors import CorruptData, ErrorCode
 from ...protocol.messages import decode_request, encode_response, kio_error
+from ...quorum.node_certificates import NodeCertificates
 from ...quorum.peer_proof import (
     PeerHello,
     PeerRefused,
@@ -42,13 +43,16 @@ class PeerExchange:
     expected_proof: bytes = b""
 
 
-def register(handlers: Handlers, *, secret: bytes, hello: Callable[[], PeerHello]) -> None:
-    """`hello` says who this node is, with a new nonce each time."""
+def register(
+    handlers: Handlers, *, secret: bytes, certificates: NodeCertificates | None, hello: Callable[[], PeerHello]
+) -> None:
+    """`hello` says who this node is, with a new nonce each time. Without secret and certificates nobody is a node."""
+    has_proof = bool(secret) or certificates is not None
 
     def handshake(request: Request) -> None:
         message = decode_request(request.api_key, request.api_version, request.body, request.body_offset)
         assert isinstance(message, SaslHandshakeRequest)
-        if message.mechanism != MECHANISM or not secret:
+        if message.mechanism != MECHANISM or not has_proof:
             # As a listener without SASL answers; it goes on to close the connection, and so do the clients.
             response = SaslHandshakeResponse(error_code=kio_error(ErrorCode.ILLEGAL_SASL_STATE))
         else:
@@ -66,14 +70,14 @@ def register(handlers: Handlers, *, secret: bytes, hello: Callable[[], PeerHello
                 SaslAuthenticateResponse(
                     error_code=kio_error(ErrorCode.ILLEGAL_SASL_STATE),
                     error_message="SaslAuthenticate request received after successful authentication"
-                    if request.context.node_id is not None or not secret
+                    if request.context.node_id is not None or not has_proof
                     else "SaslAuthenticate request received before SaslHandshake",
                     auth_bytes=b"",
                 ),
             )
             return
         try:
-            auth_bytes = _proceed(request, exchange, message.auth_bytes, secret, hello)
+            auth_bytes = _proceed(request, exchange, message.auth_bytes, secret, certificates, hello)
         except (CorruptData, PeerRefused) as error:
             request.set_context(replace(request.context, exchange=None))
             _answer(
@@ -95,11 +99,18 @@ def register(handlers: Handlers, *, secret: bytes, hello: Callable[[], PeerHello
 
 
 def _proceed(
-    request: Request, exchange: PeerExchange, received: bytes, secret: bytes, hello: Callable[[], PeerHello]
+    request: Request,
+    exchange: PeerExchange,
+    received: bytes,
+    secret: bytes,
+    certificates: NodeCertificates | None,
+    hello: Callable[[], PeerHello],
 ) -> bytes:
     if exchange.peer is None:
         peer, own = decode_hello(received), hello()
         check_cluster(own.cluster_id, peer)
+        if certificates is not None:
+            certificates.check(peer.node_id, request.context.peer_certificate)
         own_bytes = encode_hello(own)
         exchange.peer, exchange.expected_proof = peer, client_proof(secret, received, own_bytes)
         return server_proof(secret, received, own_bytes) + own_bytes

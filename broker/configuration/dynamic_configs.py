@@ -50,14 +50,18 @@ def load_dynamic(static: NodeConfig, configs: BrokerConfigs) -> NodeConfig:
     """
     overlaid = configs.overlaid()
     return load(
-        {name: value for name, value in overlaid.items() if name in static.properties or name in broker_configs()}
+        {
+            name: value
+            for name, value in overlaid.items()
+            if name in static.properties or name in broker_configs() or LISTENER_KEY.fullmatch(name)
+        }
     )
 
 
 def validate_dynamic_configs(
     static: NodeConfig, configs: BrokerConfigs, values: Mapping[str, str], *, is_default: bool
-) -> None:
-    """Refuses `values` as the dynamic configs of this broker, or with `is_default` of all brokers.
+) -> NodeConfig:
+    """What the node would be with `values` as the dynamic configs of this broker, or with `is_default` of all brokers.
 
     `configs` is what holds now. Raises KafkaError INVALID_REQUEST, as Apache Kafka does for all of these.
     """
@@ -94,6 +98,7 @@ def validate_dynamic_configs(
         raise KafkaError(
             ErrorCode.INVALID_REQUEST, "Listeners cannot change while the broker runs; restart it with them."
         )
+    return config
 
 
 def increment(current: Mapping[str, str], operations: Iterable[tuple[str, int, str | None]]) -> dict[str, str]:

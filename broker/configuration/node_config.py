@@ -14,9 +14,18 @@ from typing import Final
 from ...protocol.errors import ConfigError
 from ...quorum.configs.definition import ConfigValue, parse
 from ...quorum.configs.table import KAFKA_RELEASE, broker_configs, topic_configs
+from ...quorum.node_certificates import NodeCertificates
 from ...quorum.voters import Voter, parse_voters
 from .listener_config import ListenerConfig, check_distinct_ports, parse_listeners, parse_protocol_map
-from .own_keys import BROKER_FAST_FENCING_ENABLE, CLUSTER_ID, CLUSTER_SECRET, LOG_DIR_RESERVE_BYTES, OWN_KEYS
+from .own_keys import (
+    BROKER_FAST_FENCING_ENABLE,
+    CLUSTER_CERTIFICATE_NAME,
+    CLUSTER_ID,
+    CLUSTER_SECRET,
+    LOG_DIR_RESERVE_BYTES,
+    OWN_KEYS,
+)
+from .tls_config import CLIENT_AUTH, KEYSTORE_LOCATION, TlsConfig, check_served, keys_of, read_tls
 
 # What a node without any property is: all roles, seen from this machine only, its data beside where it was started.
 # Kafka has no default for the first three, binds to every interface, and keeps data where other programs clear up.
@@ -51,8 +60,10 @@ class NodeConfig:
     process_roles: tuple[str, ...]
     # `controller.quorum.voters`; this node alone when it is not set.
     voters: Mapping[int, Voter]
-    # What nodes of one cluster prove to each other that they know. Empty: this node takes no other for one of its own.
+    # What nodes of one cluster prove to each other that they know; empty: nothing.
     cluster_secret: bytes
+    # How the certificate of a node names it; None: it need not. Without either, no other node is taken for one of ours.
+    node_certificates: NodeCertificates | None
     # Of a new cluster; None when it is to be drawn, or asked of others.
     cluster_id: str | None
     broker_rack: str | None
@@ -62,6 +73,10 @@ class NodeConfig:
     controller_listeners: tuple[ListenerConfig, ...]
     advertised_listeners: tuple[ListenerConfig, ...]
     inter_broker_listener_name: str
+    # The first of `controller.listener.names`: the one on which controllers are reached.
+    controller_listener_name: str
+    # By the name of each listener with SSL that this node has or connects to.
+    tls: Mapping[str, TlsConfig]
 
     # From log.dirs, or log.dir when that is not set. The metadata log is in the first of them unless told otherwise.
     log_dirs: tuple[str, ...]
@@ -149,11 +164,14 @@ def load(properties: Mapping[str, str]) -> NodeConfig:
         voters=_voters(values),
         cluster_id=values.text_or_none(CLUSTER_ID) or None,
         cluster_secret=(values.text_or_none(CLUSTER_SECRET) or "").encode(),
+        node_certificates=_node_certificates(values),
         broker_rack=values.text_or_none("broker.rack"),
         listeners=listeners,
         controller_listeners=controller_listeners,
         advertised_listeners=advertised,
         inter_broker_listener_name=_inter_broker_listener(values, advertised),
+        controller_listener_name=next(iter(values.strings("controller.listener.names")), "").upper(),
+        tls=_tls(values, protocols, all_listeners),
         log_dirs=log_dirs,
         metadata_log_dir=values.text_or_none("metadata.log.dir") or log_dirs[0],
         log_dir_reserve_bytes=_reserve_bytes(values),
@@ -195,7 +213,7 @@ def load(properties: Mapping[str, str]) -> NodeConfig:
         warnings=(),
     )
     _check_roles(values, config)
-    _check_security(all_listeners)
+    _check_node_certificates(config)
     _check_limits(config)
     return _with_warnings(config, values)
 
@@ -371,8 +389,12 @@ def _check_roles(values: _Values, config: NodeConfig) -> None:
         raise ConfigError(
             f"Node {config.node_id} is no controller, so controller.quorum.voters must name others that are."
         )
-    if not config.cluster_secret and (not config.is_controller or len(config.voters) > 1):
-        raise ConfigError("cluster.secret must be set: nodes prove with it to each other that they are of one cluster.")
+    has_proof = bool(config.cluster_secret) or config.node_certificates is not None
+    if not has_proof and (not config.is_controller or len(config.voters) > 1):
+        raise ConfigError(
+            f"{CLUSTER_SECRET} or {CLUSTER_CERTIFICATE_NAME} must be set: nodes prove with it to each other that they "
+            "are of one cluster."
+        )
     if not config.is_broker and not config.controller_listeners:
         raise ConfigError("listeners must name one of controller.listener.names: a controller is reached there.")
     servers = values.strings("controller.quorum.bootstrap.servers")
@@ -383,11 +405,52 @@ def _check_roles(values: _Values, config: NodeConfig) -> None:
         )
 
 
-def _check_security(listeners: Sequence[ListenerConfig]) -> None:
-    for listener in listeners:
-        if listener.security_protocol != "PLAINTEXT":
+def _node_certificates(values: _Values) -> NodeCertificates | None:
+    name = values.text_or_none(CLUSTER_CERTIFICATE_NAME)
+    return NodeCertificates(CLUSTER_CERTIFICATE_NAME, name.strip()) if name else None
+
+
+def _tls(values: _Values, protocols: Mapping[str, str], listeners: Sequence[ListenerConfig]) -> Mapping[str, TlsConfig]:
+    """Of the listeners that this node has, and of the controller's, to which it connects."""
+    served = {listener.name for listener in listeners}
+    named = [*served, *(name.upper() for name in values.strings("controller.listener.names")[:1])]
+    found = {}
+    for name in dict.fromkeys(sorted(named)):
+        protocol = protocols.get(name, "PLAINTEXT")
+        if protocol.startswith("SASL"):
             raise ConfigError(
-                f"Listener {listener.name} wants {listener.security_protocol}, but this version speaks PLAINTEXT only."
+                f"listener.security.protocol.map gives {name} {protocol}, but this version has no SASL for clients: "
+                "PLAINTEXT and SSL can be had."
+            )
+        if protocol == "SSL":
+            found[name] = read_tls(values.properties, name)
+            values.used.update(keys_of(name))
+            if name in served:
+                check_served(found[name])
+    return MappingProxyType(found)
+
+
+def _check_node_certificates(config: NodeConfig) -> None:
+    """Certificates prove who a node is only where both sides of a connection show one."""
+    if config.node_certificates is None:
+        return
+    for name in (config.controller_listener_name, config.inter_broker_listener_name):
+        tls = config.tls.get(name)
+        is_served = any(listener.name == name for listener in (*config.listeners, *config.controller_listeners))
+        if name and tls is None:
+            raise ConfigError(
+                f"{CLUSTER_CERTIFICATE_NAME} is set, so listener.security.protocol.map must give {name} SSL: nodes "
+                "reach each other there, and show their certificates."
+            )
+        if tls is not None and is_served and tls.client_auth == "none":
+            raise ConfigError(
+                f"{CLUSTER_CERTIFICATE_NAME} is set, so {tls.key_of(CLIENT_AUTH)} of listener {name} must be required "
+                "or requested, not none."
+            )
+        if tls is not None and not tls.has_keystore:
+            raise ConfigError(
+                f"{CLUSTER_CERTIFICATE_NAME} is set, so {tls.key_of(KEYSTORE_LOCATION)} must hold the certificate that "
+                f"this node shows when it connects to listener {name}."
             )
 
 
@@ -407,9 +470,14 @@ def _with_warnings(config: NodeConfig, values: _Values) -> NodeConfig:
     warnings = []
     if without_effect:
         warnings.append(f"These properties have no effect here: {', '.join(without_effect)}.")
-    wide = [str(listener) for listener in (*config.listeners, *config.controller_listeners) if not listener.is_loopback]
+    wide = [
+        str(listener)
+        for listener in (*config.listeners, *config.controller_listeners)
+        if not listener.is_loopback
+        and (listener.name not in config.tls or config.tls[listener.name].client_auth != "required")
+    ]
     if wide:
         warnings.append(
-            f"Anyone who reaches {', '.join(wide)} can read and write everything: there is no security yet."
+            f"Anyone who reaches {', '.join(wide)} can read and write everything: no certificate is required there."
         )
     return dataclasses.replace(config, warnings=tuple(warnings))

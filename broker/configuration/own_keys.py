@@ -1,16 +1,18 @@
 """The few configuration keys that Apache Kafka does not have. They are told at start only, and described nowhere else.
 
 broker.fast.fencing.enable
-                        whether a controller shuts a broker out at once when its process is gone (decision 6), or
-                        always waits for the end of its session. False where proxies stand between nodes: those refuse
-                        connections for brokers that are alive.
-cluster.id              the id of a new cluster. Several controllers that start with empty disks must all be told the
-                        same, as Apache Kafka's are when their disks are formatted; a controller alone draws one.
-cluster.secret          what nodes of one cluster prove to each other that they know (`quorum/peer_proof.py`). A node
-                        that has none takes no other for one of its cluster.
-log.dir.reserve.bytes   of the disk of each log directory this much is kept free of records, so that what must go on
-                        (the metadata journal, checkpoints) has room when producers filled the rest. -1: 64 MiB, or
-                        a tenth of the disk where that is less. 0: records may fill the disk.
+                          whether a controller shuts a broker out at once when its process is gone (decision 6), or
+                          always waits for the end of its session. False where proxies stand between nodes: those refuse
+                          connections for brokers that are alive.
+cluster.id                the id of a new cluster. Several controllers that start with empty disks must all be told the
+                          same, as Apache Kafka's are when their disks are formatted; a controller alone draws one.
+cluster.secret            what nodes of one cluster prove to each other that they know (`quorum/peer_proof.py`). A node
+                          that has neither this nor the next takes no other for one of its cluster.
+cluster.certificate.name  the name that the certificate of a node has, with `{id}` where its number is
+                          (`quorum/node_certificates.py`). When there is a secret too, both are asked for.
+log.dir.reserve.bytes     of the disk of each log directory this much is kept free of records, so that what must go on
+                          (the metadata journal, checkpoints) has room when producers filled the rest. -1: 64 MiB, or
+                          a tenth of the disk where that is less. 0: records may fill the disk.
 """
 
 from collections.abc import Mapping
@@ -29,11 +31,13 @@ BROKER_FAST_FENCING_ENABLE: Final = "broker.fast.fencing.enable"
 LOG_DIR_RESERVE_BYTES: Final = "log.dir.reserve.bytes"
 CLUSTER_ID: Final = "cluster.id"
 CLUSTER_SECRET: Final = "cluster.secret"
+CLUSTER_CERTIFICATE_NAME: Final = "cluster.certificate.name"
 OWN_KEYS: Final[Mapping[str, OwnKey]] = MappingProxyType(
     {
         BROKER_FAST_FENCING_ENABLE: OwnKey("true", ConfigType.BOOLEAN),
         CLUSTER_ID: OwnKey("", ConfigType.STRING),
         CLUSTER_SECRET: OwnKey("", ConfigType.PASSWORD),
+        CLUSTER_CERTIFICATE_NAME: OwnKey("", ConfigType.STRING),
         LOG_DIR_RESERVE_BYTES: OwnKey("-1", ConfigType.LONG),
     }
 )

@@ -53,6 +53,9 @@ IDLE_TICK_MS = 100
 NEVER_MS = 1 << 60
 """`ConnectionHost.idle_ms_max` of connections that are not closed for being idle."""
 
+TLS_HANDSHAKES = range(0x160300, 0x160305)
+"""The first three bytes of a client that expects TLS."""
+
 INT32 = Struct(">i")
 INT16 = Struct(">h")
 
@@ -100,6 +103,28 @@ class ConnectionHost:
         self.has_no_connections.set()
         self.small_request_bytes_max = min(SMALL_REQUEST_BYTES_MAX, self.request_bytes_max)
         self.idle_timer = LoopTimerWheel(self.loop, IDLE_TICK_MS, Connection.check_idle)
+
+    def admit(self, peer: tuple[str, int], listener_name: str) -> bool:
+        """Counts a connection; whether it may stay. Either way `limits.release` follows."""
+        refusal = self.limits.admit(peer[0])
+        if refusal is None:
+            return True
+        self.counters.connections_refused += 1
+        self.peer_log.write(
+            logging.WARNING,
+            peer[0],
+            "connection refused: peer=%s:%d listener=%s reason=%s",
+            *peer,
+            listener_name,
+            refusal,
+        )
+        return False
+
+
+def peer_of(transport: asyncio.BaseTransport) -> tuple[str, int]:
+    """Address and port of the other side."""
+    peer = transport.get_extra_info("peername")
+    return (str(peer[0]), int(peer[1])) if isinstance(peer, tuple) and len(peer) >= 2 else ("", 0)
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -158,15 +183,14 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         host = self._host
         self._transport = cast(asyncio.Transport, transport)
-        peer = transport.get_extra_info("peername")
-        if isinstance(peer, tuple) and len(peer) >= 2:
-            self._peer = (str(peer[0]), int(peer[1]))
+        self._peer = peer_of(transport)
         self._outbox = Outbox(host.loop, self._transport, host.answers, self._close, self._abort, self._on_sent)
         self._context = RequestContext(
             listener_name=self._listener_name,
             peer_host=self._peer[0],
             client_id=None,
             connection_number=host.counters.connections_opened + host.counters.connections_refused,
+            peer_certificate=transport.get_extra_info("peercert"),
         )
         # A peer that is gone without a word is noticed, however long its request waits.
         connected = transport.get_extra_info("socket")
@@ -174,17 +198,7 @@ class Connection(asyncio.BufferedProtocol):
             connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         host.connections.add(self)
         host.has_no_connections.clear()
-        refusal = host.limits.admit(self._peer[0])
-        if refusal is not None:
-            host.counters.connections_refused += 1
-            host.peer_log.write(
-                logging.WARNING,
-                self._peer[0],
-                "connection refused: peer=%s:%d listener=%s reason=%s",
-                *self._peer,
-                self._listener_name,
-                refusal,
-            )
+        if not host.admit(self._peer, self._listener_name):
             self._is_closing = True
             self._transport.abort()
             return
@@ -365,6 +379,8 @@ class Connection(asyncio.BufferedProtocol):
     def _refusal(self, size: int, view: memoryview, start: int, end: int) -> str | None:
         """Why a frame of that size, of which view[start:end] is there, cannot be taken; None when it can."""
         host = self._host
+        if size >> 8 in TLS_HANDSHAKES:
+            return f"it begins with a handshake of TLS, which listener {self._listener_name} does not speak"
         if not FRAME_BYTES_MIN <= size <= host.request_bytes_max:
             return f"frame of {size} bytes, expected {FRAME_BYTES_MIN} to {host.request_bytes_max}"
         if size > SMALL_REQUEST_BYTES_MAX and end - start >= 6:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+import ssl
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -12,6 +13,7 @@ from ...protocol.errors import ConfigError
 from ..configuration.listener_config import ListenerConfig
 from .connection import Connection, ConnectionHost
 from .first_bytes import FirstBytes, OtherProtocol, UnknownConnections
+from .tls_transport import TlsHost, TlsTransport
 
 logger = logging.getLogger(__name__)
 
@@ -35,11 +37,19 @@ class NetworkStatistics:
 class Listeners:
     """Binds first, accepts later, so that a node can tell its ports before it is ready for clients."""
 
-    def __init__(self, host: ConnectionHost, other: OtherProtocol | None = None) -> None:
-        """`other` shares the ports."""
+    def __init__(
+        self,
+        host: ConnectionHost,
+        other: OtherProtocol | None = None,
+        tls_of: Callable[[str], Callable[[], ssl.SSLContext] | None] = lambda _name: None,
+    ) -> None:
+        """`other` shares the ports. `tls_of` gives what makes the contexts of a listener by its name, None for one
+        without TLS."""
         self._host = host
         self._other = other
         self._unknown = UnknownConnections(host.loop)
+        self._tls_of = tls_of
+        self._tls_hosts: list[TlsHost] = []
         self._servers: dict[str, asyncio.Server] = {}
 
     async def bind(self, configs: Sequence[ListenerConfig], *, backlog: int) -> Mapping[str, int]:
@@ -51,7 +61,7 @@ class Listeners:
         for config in configs:
             try:
                 server = await self._host.loop.create_server(
-                    partial(self._protocol, config.name),
+                    self._protocols(config.name),
                     config.host or None,
                     config.port,
                     backlog=backlog,
@@ -63,9 +73,17 @@ class Listeners:
             ports[config.name] = server.sockets[0].getsockname()[1]
         return ports
 
-    def _protocol(self, listener_name: str) -> asyncio.BaseProtocol:
-        make = partial(Connection, self._host, listener_name)
-        return make() if self._other is None else FirstBytes(self._other, make, self._unknown)
+    def _protocols(self, listener_name: str) -> Callable[[], asyncio.BaseProtocol]:
+        """What makes the protocol of each connection."""
+        make: Callable[[], asyncio.BaseProtocol] = partial(Connection, self._host, listener_name)
+        if self._other is not None:
+            make = partial(FirstBytes, self._other, partial(Connection, self._host, listener_name), self._unknown)
+        context = self._tls_of(listener_name)
+        if context is None:
+            return make
+        tls = TlsHost(host=self._host, listener_name=listener_name, context=context, make_protocol=make)
+        self._tls_hosts.append(tls)
+        return partial(TlsTransport, tls)
 
     async def start(self) -> None:
         """From now on connections are accepted."""
@@ -80,6 +98,9 @@ class Listeners:
 
     async def drain(self, timeout_ms: int) -> None:
         """Lets every connection answer what it has begun, begin nothing more, and close; aborts what takes longer."""
+        for tls in self._tls_hosts:
+            for handshaking in tuple(tls.handshaking):
+                handshaking.abort()
         connections = self._host.connections
         for connection in tuple(connections):
             connection.drain()

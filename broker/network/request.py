@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 
 class FileSlice(Protocol):
@@ -50,6 +50,8 @@ class RequestContext:
     client_software: str = "unknown"
     """Name and version as told in ApiVersions (KIP-511)."""
     principal: str = "User:ANONYMOUS"
+    peer_certificate: Mapping[str, Any] | None = None
+    """What the peer has shown and TLS has verified, as Python's `ssl` tells it."""
     node_id: int | None = None
     """The node of this cluster that the peer has proved to be."""
     exchange: object = None

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import struct
 from collections.abc import Awaitable, Callable
+from functools import cache
 
 import pytest
+import trustme
 import uvloop
 
 from penstock.broker.configuration.listener_config import ListenerConfig
@@ -28,7 +31,7 @@ def frame(correlation_id: int, body: bytes = b"") -> bytes:
 class Echo:
     """Answers every request with its body; parks those whose body is `park`."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, tls: ssl.SSLContext | None = None) -> None:
         self.parked: list[Request] = []
         self.disconnected = asyncio.Event()
         self._has_parked = asyncio.Event()
@@ -43,7 +46,7 @@ class Echo:
             request_bytes_max=100 << 20,
             idle_ms_max=600_000,
         )
-        self.listeners = Listeners(self.host)
+        self.listeners = Listeners(self.host, tls_of=lambda _name: None if tls is None else lambda: tls)
 
     def begin(self, request: Request) -> None:
         if self.host.counters.requests == 2:
@@ -62,6 +65,16 @@ class Echo:
             await self._has_parked.wait()
 
 
+@cache
+def _contexts() -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """Of a server, and of a client that trusts it."""
+    authority = trustme.CA()
+    server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    authority.issue_cert("127.0.0.1").configure_cert(server)
+    authority.configure_trust(client)
+    return server, client
+
+
 async def read_answer(reader: asyncio.StreamReader) -> tuple[int, bytes]:
     size, correlation_id = struct.unpack(">ii", await reader.readexactly(8))
     return correlation_id, await reader.readexactly(size - 4)
@@ -70,12 +83,13 @@ async def read_answer(reader: asyncio.StreamReader) -> tuple[int, bytes]:
 Scenario = Callable[[Echo, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
-def run(new_loop: Callable[[], asyncio.AbstractEventLoop], scenario: Scenario) -> None:
+def run(new_loop: Callable[[], asyncio.AbstractEventLoop], scenario: Scenario, *, has_tls: bool = False) -> None:
     async def main() -> None:
-        echo = Echo(asyncio.get_running_loop())
+        server, client = _contexts() if has_tls else (None, None)
+        echo = Echo(asyncio.get_running_loop(), server)
         ports = await echo.listeners.bind([LOOPBACK], backlog=50)
         await echo.listeners.start()
-        reader, writer = await asyncio.open_connection("127.0.0.1", ports["PLAINTEXT"])
+        reader, writer = await asyncio.open_connection("127.0.0.1", ports["PLAINTEXT"], ssl=client)
         async with asyncio.timeout(30):
             await scenario(echo, reader, writer)
         writer.close()

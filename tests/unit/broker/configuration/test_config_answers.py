@@ -69,7 +69,7 @@ class OneNode:
         self.config = ControllerConfig(node_id=config.node_id, properties=config.properties)
         self.handlers = Handlers()
         describe_configs.register(self.handlers, self.metadata, self.resolver)
-        alter_configs.register(self.handlers, self.metadata, self.resolver, self)
+        alter_configs.register(self.handlers, self.metadata, self.resolver, self, check_tls=lambda _tls: None)
         self.commit(
             *bootstrap_records("AAAAAAAAAAAAAAAAAAAAAQ", min_insync_replicas=1),
             RegisterBrokerRecord(broker_id=1, incarnation_id=UUID(int=1), broker_epoch=1, is_fenced=False),

@@ -1,4 +1,4 @@
-"""Real sockets on the loopback: ports, pipelining, slow readers, draining; on asyncio's loop and on uvloop."""
+"""Real sockets on the loopback: ports, pipelining, slow readers, draining; on both loops, with TLS and without."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from penstock.protocol.errors import ConfigError
 
 
 @pytest.mark.parametrize("new_loop", LOOPS)
+@pytest.mark.parametrize("has_tls", [False, True])
 def test_pipelined_requests_of_all_sizes_are_answered_in_order(
     new_loop: Callable[[], asyncio.AbstractEventLoop],
+    has_tls: bool,
 ) -> None:
     async def scenario(echo: Echo, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         bodies = [bytes([number % 251]) * (number * number * 40) for number in range(120)]
@@ -32,11 +34,14 @@ def test_pipelined_requests_of_all_sizes_are_answered_in_order(
         await writing
         assert echo.host.memory.used_bytes == 0
 
-    run(new_loop, scenario)
+    run(new_loop, scenario, has_tls=has_tls)
 
 
 @pytest.mark.parametrize("new_loop", LOOPS)
-def test_slow_reader_stops_the_node_from_reading(new_loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
+@pytest.mark.parametrize("has_tls", [False, True])
+def test_slow_reader_stops_the_node_from_reading(
+    new_loop: Callable[[], asyncio.AbstractEventLoop], has_tls: bool
+) -> None:
     async def scenario(echo: Echo, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.transport.pause_reading()  # type: ignore[attr-defined]
         body = bytes(1 << 20)
@@ -58,11 +63,14 @@ def test_slow_reader_stops_the_node_from_reading(new_loop: Callable[[], asyncio.
             assert await read_answer(reader) == (number, body)
         await writing
 
-    run(new_loop, scenario)
+    run(new_loop, scenario, has_tls=has_tls)
 
 
 @pytest.mark.parametrize("new_loop", LOOPS)
-def test_disconnect_is_noticed_while_a_request_is_parked(new_loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
+@pytest.mark.parametrize("has_tls", [False, True])
+def test_disconnect_is_noticed_while_a_request_is_parked(
+    new_loop: Callable[[], asyncio.AbstractEventLoop], has_tls: bool
+) -> None:
     async def scenario(echo: Echo, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(frame(1) + frame(2, b"park"))
         assert await read_answer(reader) == (1, b"")
@@ -70,11 +78,12 @@ def test_disconnect_is_noticed_while_a_request_is_parked(new_loop: Callable[[], 
         await echo.disconnected.wait()
         assert not echo.parked[0].is_connected
 
-    run(new_loop, scenario)
+    run(new_loop, scenario, has_tls=has_tls)
 
 
 @pytest.mark.parametrize("new_loop", LOOPS)
-def test_draining_answers_what_has_begun(new_loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
+@pytest.mark.parametrize("has_tls", [False, True])
+def test_draining_answers_what_has_begun(new_loop: Callable[[], asyncio.AbstractEventLoop], has_tls: bool) -> None:
     async def scenario(echo: Echo, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(frame(1, b"park") + frame(2))
         await echo.both_begun.wait()
@@ -89,7 +98,7 @@ def test_draining_answers_what_has_begun(new_loop: Callable[[], asyncio.Abstract
         assert echo.listeners.statistics().connections == 0
         assert echo.listeners.statistics().requests == 2
 
-    run(new_loop, scenario)
+    run(new_loop, scenario, has_tls=has_tls)
 
 
 @pytest.mark.parametrize("new_loop", LOOPS)

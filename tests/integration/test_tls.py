@@ -1,0 +1,191 @@
+"""Three node processes whose listeners all speak TLS and require certificates, and the clients of others."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from certificates import Authority
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from penstock.chaos.local_node import LocalNode, environment_without_properties
+from penstock.chaos.ports import find_free
+from penstock.client import clock
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
+
+DEADLINE_S = 60.0
+IDS = (1, 2, 3)
+
+
+def until(condition: Callable[[], bool], what: str) -> None:
+    assert clock.wait_until(condition, timeout_s=DEADLINE_S, interval_s=0.05), f"no {what} within {DEADLINE_S:g} s"
+
+
+class TlsCluster:
+    """Nodes 1 to 3, each with a certificate that names it, and no secret. Node 4 may be added."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.authority = Authority()
+        self.trusted = folder / "authority.pem"
+        self.trusted.write_text(self.authority.certificate)
+        generator = random.Random()
+        self.controller_ports = {node_id: find_free(generator) for node_id in IDS}
+        self.nodes = {
+            node_id: LocalNode(
+                id=node_id,
+                port=find_free(generator),
+                data=folder / f"node-{node_id}",
+                environment=environment_without_properties({}),
+            )
+            for node_id in (*IDS, 4)
+        }
+
+    def certificate(self, node_id: int) -> Path:
+        return self.folder / f"node-{node_id}.pem"
+
+    def start(self, node_id: int, certificate: str | None = None, **changed: str) -> None:
+        own = self.authority.issue_for_node(node_id) if certificate is None else certificate
+        self.certificate(node_id).write_text(own)
+        node = self.nodes[node_id]
+        controller = f",CONTROLLER://127.0.0.1:{self.controller_ports[node_id]}" if node_id in IDS else ""
+        node.write_properties(
+            {
+                "process.roles": "broker,controller" if node_id in IDS else "broker",
+                "listeners": f"SSL://127.0.0.1:{node.port}{controller}",
+                "listener.security.protocol.map": "SSL:SSL,CONTROLLER:SSL",
+                "inter.broker.listener.name": "SSL",
+                "controller.quorum.voters": ",".join(f"{i}@127.0.0.1:{self.controller_ports[i]}" for i in IDS),
+                "cluster.id": "cVg0FJXuTjOXMxXGnN9MPA",
+                "cluster.certificate.name": "node-{id}",
+                "ssl.client.auth": "required",
+                "ssl.keystore.type": "PEM",
+                "ssl.keystore.location": str(self.certificate(node_id)),
+                "ssl.truststore.type": "PEM",
+                "ssl.truststore.location": str(self.trusted),
+                **{key.replace("_", "."): value for key, value in changed.items()},
+            }
+        )
+        node.start()
+
+    def client(self, own: str | None = None, *, node_id: int = 1) -> dict[str, str | int | float | bool]:
+        """What librdkafka is configured with; the certificate is a user's unless another is given."""
+        file = self.folder / f"client-{len(list(self.folder.iterdir()))}.pem"
+        file.write_text(self.authority.issue(common_name="a user") if own is None else own)
+        shown = {"ssl.certificate.location": str(file), "ssl.key.location": str(file)} if own != "" else {}
+        return {
+            "bootstrap.servers": f"127.0.0.1:{self.nodes[node_id].port}",
+            "security.protocol": "ssl",
+            "ssl.ca.location": str(self.trusted),
+            **shown,
+        }
+
+    def stop(self) -> None:
+        for node in self.nodes.values():
+            if node.is_running:
+                node.kill()
+
+    def log(self, node_id: int) -> str:
+        return self.nodes[node_id].log.read_text()
+
+    def brokers(self) -> set[int]:
+        try:
+            return set(AdminClient(self.client()).list_topics(timeout=2).brokers)
+        except KafkaException:
+            return set()
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[TlsCluster]:
+    started = TlsCluster(tmp_path)
+    try:
+        for node_id in IDS:
+            started.start(node_id)
+        until(lambda: started.brokers() == set(IDS), "cluster")
+        yield started
+    finally:
+        started.stop()
+
+
+def test_nodes_prove_themselves_with_certificates_and_clients_are_served(cluster: TlsCluster) -> None:
+    cluster.start(4)
+    until(lambda: cluster.brokers() == {*IDS, 4}, "fourth node")
+    admin = AdminClient(cluster.client())
+    admin.create_topics([NewTopic("flights", 4, 1)])["flights"].result(DEADLINE_S)
+    producer = Producer(cluster.client(node_id=4) | {"acks": "all"})
+    values = [bytes([number]) * 100_000 for number in range(200)]
+    for number, value in enumerate(values):
+        producer.produce("flights", value, partition=number % 4)
+        producer.poll(0)
+    assert producer.flush(DEADLINE_S) == 0
+    consumer = Consumer(cluster.client() | {"group.id": "unused", "enable.auto.commit": "false"})
+    consumer.assign([TopicPartition("flights", index, 0) for index in range(4)])
+    found: list[bytes] = []
+    deadline_s = clock.monotonic_s() + DEADLINE_S
+    while len(found) < len(values) and clock.monotonic_s() < deadline_s:
+        found += [message.value() or b"" for message in consumer.consume(100, 0.5) if message.error() is None]
+    consumer.close()
+    assert sorted(found) == sorted(values)
+    for node_id in (*IDS, 4):
+        assert "connection closed" not in cluster.log(node_id)
+
+
+def test_nobody_gets_in_without_a_certificate_that_is_valid_now(cluster: TlsCluster) -> None:
+    strangers = {
+        "none": "",
+        "expired": cluster.authority.issue(common_name="a user", is_expired=True),
+        "foreign": Authority().issue(common_name="a user"),
+    }
+    for own in strangers.values():
+        admin = AdminClient(cluster.client(own))
+        with pytest.raises(KafkaException):
+            admin.list_topics(timeout=3)
+    plain = AdminClient({"bootstrap.servers": f"127.0.0.1:{cluster.nodes[1].port}"})
+    with pytest.raises(KafkaException):
+        plain.list_topics(timeout=2)
+    log = cluster.log(1)
+    for reason in (
+        "peer did not return a certificate",
+        "certificate has expired",
+        "unable to get local issuer certificate",
+        "it does not begin with a handshake of TLS",
+    ):
+        assert reason in log
+    # One line a second about one peer, however often its client tries.
+    assert sum("connection closed" in line for line in log.splitlines()) < 20
+    assert cluster.brokers() == set(IDS)
+
+
+@pytest.mark.parametrize("kind", ["another node's", "no node's", "foreign", "expired"])
+def test_a_node_whose_certificate_does_not_name_it_is_kept_out(cluster: TlsCluster, kind: str) -> None:
+    certificates = {
+        "another node's": cluster.authority.issue_for_node(2),
+        "no node's": cluster.authority.issue("localhost", "127.0.0.1"),
+        "foreign": Authority().issue_for_node(4),
+        "expired": cluster.authority.issue_for_node(4, is_expired=True),
+    }
+    said = {
+        "another node's": "it says that it is node 4, but its certificate does not have the name node-4",
+        "no node's": "it says that it is node 4, but its certificate does not have the name node-4",
+        "foreign": "ALERT_UNKNOWN_CA",
+        "expired": "ALERT_CERTIFICATE_EXPIRED",
+    }
+    cluster.start(4, certificates[kind])
+    until(lambda: said[kind] in cluster.log(4), f"sentence in the log of node 4: {said[kind]}")
+    assert cluster.brokers() == set(IDS)
+
+
+def test_a_voter_that_lost_its_certificate_is_no_voter_until_it_has_one(cluster: TlsCluster) -> None:
+    cluster.nodes[3].kill()
+    cluster.start(3, cluster.authority.issue_for_node(2))
+    refused = "it says that it is node 3, but its certificate does not have the name node-3"
+    until(lambda: any(refused in cluster.log(node_id) for node_id in (1, 2)), "refusal")
+    assert cluster.brokers() >= {1, 2}
+    # The file is looked at again while the node runs.
+    cluster.certificate(3).write_text(cluster.authority.issue_for_node(3))
+    until(lambda: "certificates reloaded" in cluster.log(3), "reload")
+    until(lambda: cluster.brokers() == set(IDS), "third node")

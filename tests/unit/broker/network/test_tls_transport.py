@@ -1,0 +1,284 @@
+"""Handshakes that fail, that never end, and what TLS costs a peer that does not read; on both loops."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+import struct
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+import uvloop
+from certificates import Authority
+
+from penstock.broker.configuration.listener_config import ListenerConfig
+from penstock.broker.network import tls_transport
+from penstock.broker.network.connection import ConnectionHost
+from penstock.broker.network.connection_limits import ConnectionLimits
+from penstock.broker.network.listeners import Listeners
+from penstock.broker.network.peer_log import PeerLog
+from penstock.broker.network.request import Request
+from penstock.broker.network.request_memory import RequestMemory
+
+LOOPS = [pytest.param(asyncio.new_event_loop, id="asyncio"), pytest.param(uvloop.new_event_loop, id="uvloop")]
+NewLoop = Callable[[], asyncio.AbstractEventLoop]
+METADATA_FRAME = struct.pack(">ihhih", 10, 3, 0, 7, -1)
+
+
+async def ended(reader: asyncio.StreamReader) -> bytes:
+    """What comes until the other side closes, however it does."""
+    try:
+        return await reader.read()
+    except ConnectionError:
+        return b""
+
+
+class Server:
+    """A listener that requires certificates of `authority`, and answers every request with `answer`."""
+
+    def __init__(self, authority: Authority, folder: Path) -> None:
+        self.authority = authority
+        self.folder = folder
+        self.contexts: list[Request] = []
+        self.answer = b""
+        self.port = 0
+        self.host = ConnectionHost(
+            loop=asyncio.get_running_loop(),
+            begin=self.begin,
+            overlapping=frozenset(),
+            memory=RequestMemory(1 << 28),
+            peer_log=PeerLog(asyncio.get_running_loop()),
+            limits=ConnectionLimits(total=2, per_host=2, per_host_overrides={}),
+            request_bytes_max=100 << 20,
+            idle_ms_max=600_000,
+        )
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        own = folder / "server.pem"
+        own.write_text(authority.issue_for_node(1))
+        context.load_cert_chain(own)
+        context.load_verify_locations(cadata=authority.certificate)
+        context.verify_mode = ssl.CERT_REQUIRED
+        self.listeners = Listeners(self.host, tls_of=lambda _name: lambda: context)
+
+    def begin(self, request: Request) -> None:
+        self.contexts.append(request)
+        request.respond(struct.pack(">ii", 4 + len(self.answer), request.correlation_id) + self.answer)
+
+    async def exchange(self, context: ssl.SSLContext | None, *, sent: bytes = METADATA_FRAME) -> bytes:
+        """What comes until the node closes."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port, ssl=context)
+        try:
+            writer.write(sent)
+            return await ended(reader)
+        finally:
+            writer.close()
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        while not condition():  # noqa: ASYNC110 - nobody is told when a connection is gone
+            await asyncio.sleep(0.01)
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing is left of any connection."""
+        return self.host.limits.count == 0 and not self.host.connections
+
+
+def run(new_loop: NewLoop, folder: Path, scenario: Callable[[Server], Awaitable[None]]) -> None:
+    async def main() -> None:
+        server = Server(Authority(), folder)
+        listener = ListenerConfig(name="SSL", host="127.0.0.1", port=0, security_protocol="SSL")
+        server.port = (await server.listeners.bind([listener], backlog=50))["SSL"]
+        await server.listeners.start()
+        try:
+            async with asyncio.timeout(30):
+                await scenario(server)
+        finally:
+            server.listeners.close()
+            await server.listeners.drain(1000)
+        async with asyncio.timeout(10):
+            await server.until(lambda: server.is_quiet)
+
+    loop = new_loop()
+    try:
+        loop.run_until_complete(main())
+        loop.run_until_complete(loop.shutdown_default_executor())
+    finally:
+        loop.close()
+
+
+@pytest.mark.parametrize("new_loop", LOOPS)
+def test_requests_tell_whose_certificate_was_shown(new_loop: NewLoop, tmp_path: Path) -> None:
+    async def scenario(server: Server) -> None:
+        context = server.authority.client_context(tmp_path, server.authority.issue("node-5"))
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port, ssl=context)
+        writer.write(METADATA_FRAME)
+        assert await reader.readexactly(8) == struct.pack(">ii", 4, 7)
+        certificate = server.contexts[0].context.peer_certificate
+        assert certificate is not None
+        assert certificate["subjectAltName"] == (("DNS", "node-5"),)
+        assert server.host.limits.count == 1
+        writer.close()
+
+    run(new_loop, tmp_path, scenario)
+
+
+def _context(kind: str, server: Server) -> ssl.SSLContext | None:
+    """Of a client that must not get in."""
+    match kind:
+        case "plain":
+            return None
+        case "none":
+            return server.authority.client_context(server.folder)
+        case "expired":
+            return server.authority.client_context(server.folder, server.authority.issue("user", is_expired=True))
+        case "foreign":
+            return server.authority.client_context(server.folder, Authority().issue("user"))
+        case "old":
+            context = server.authority.client_context(server.folder, server.authority.issue("user"))
+            context.set_ciphers("ALL:@SECLEVEL=0")
+            context.maximum_version = ssl.TLSVersion.TLSv1_2
+            context.set_ciphers("AES128-SHA:@SECLEVEL=0")
+            return context
+        case _:
+            raise AssertionError(kind)
+
+
+@pytest.mark.parametrize("new_loop", LOOPS)
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        ("plain", "it does not begin with a handshake of TLS, which this listener speaks"),
+        ("none", "its handshake of TLS failed: peer did not return a certificate"),
+        ("expired", "its handshake of TLS failed: its certificate is refused: certificate has expired"),
+        ("foreign", "its handshake of TLS failed: its certificate is refused: unable to get local issuer certificate"),
+        ("old", "its handshake of TLS failed: no shared cipher"),
+    ],
+)
+def test_who_must_not_get_in_is_logged_once_and_nothing_begins(
+    new_loop: NewLoop, kind: str, reason: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(server: Server) -> None:
+        for _ in range(5):
+            # Some hear the alert, others just the end of the connection.
+            with suppress(OSError):
+                assert await server.exchange(_context(kind, server)) == b""
+        assert not server.contexts
+        assert server.host.counters.connections_failed == 5
+        await server.until(lambda: server.is_quiet)
+
+    run(new_loop, tmp_path, scenario)
+    (line,) = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert line.startswith("connection closed: peer=127.0.0.1:")
+    assert line.endswith(f"listener=SSL reason={reason}")
+
+
+@pytest.mark.parametrize("new_loop", LOOPS)
+def test_a_peer_is_told_by_an_alert_why_it_was_refused(new_loop: NewLoop, tmp_path: Path) -> None:
+    async def scenario(server: Server) -> None:
+        context = _context("none", server)
+        with pytest.raises(ssl.SSLError, match="CERTIFICATE_REQUIRED"):
+            await server.exchange(context)
+
+    run(new_loop, tmp_path, scenario)
+
+
+@pytest.mark.parametrize("new_loop", LOOPS)
+@pytest.mark.parametrize("sent", [b"", b"\x16\x03\x01\x02\x00"])
+def test_a_handshake_that_never_ends_is_ended(
+    new_loop: NewLoop, sent: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(tls_transport, "HANDSHAKE_TIMEOUT_S", 0.3)
+
+    async def scenario(server: Server) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(sent)
+        await server.until(lambda: server.host.limits.count == 1)
+        await ended(reader)
+        writer.close()
+
+    run(new_loop, tmp_path, scenario)
+    lines = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert [line.partition("reason=")[2] for line in lines] == (
+        ["its handshake of TLS took longer than 0.3 s"] if sent else []
+    )
+
+
+@pytest.mark.parametrize("new_loop", LOOPS)
+def test_a_handshake_counts_as_a_connection_of_its_peer(
+    new_loop: NewLoop, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(server: Server) -> None:
+        held = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(2)]
+        await server.until(lambda: server.host.limits.count == 2)
+        await server.exchange(None)
+        assert server.host.counters.connections_refused == 1
+        for _, writer in held:
+            writer.close()
+        await server.until(lambda: server.is_quiet)
+        context = server.authority.client_context(tmp_path, server.authority.issue("user"))
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port, ssl=context)
+        writer.write(METADATA_FRAME)
+        assert await reader.readexactly(8)
+        writer.close()
+
+    run(new_loop, tmp_path, scenario)
+    assert sum("connection refused" in record.getMessage() for record in caplog.records) == 1
+
+
+@pytest.mark.parametrize("new_loop", LOOPS)
+def test_a_handshake_of_endless_records_is_cut(new_loop: NewLoop, tmp_path: Path) -> None:
+    async def scenario(server: Server) -> None:
+        # The first bytes of a certificate message that announces the most it can.
+        hello = b"\x16\x03\x01\x40\x00\x01\xff\xff\xff" + bytes(0x4000 - 4)
+        await server.exchange(None, sent=hello * 100)
+        assert server.host.counters.connections_failed == 1
+
+    run(new_loop, tmp_path, scenario)
+
+
+@pytest.mark.parametrize("new_loop", LOOPS)
+def test_bytes_that_were_changed_on_the_way_close_the_connection(
+    new_loop: NewLoop, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(server: Server) -> None:
+        context = server.authority.client_context(tmp_path, server.authority.issue("user"))
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        inside = context.wrap_bio(incoming, outgoing, server_hostname="127.0.0.1")
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        while True:
+            try:
+                inside.do_handshake()
+                break
+            except ssl.SSLWantReadError:
+                writer.write(outgoing.read())
+                incoming.write(await reader.read(65536))
+        writer.write(outgoing.read())
+        inside.write(METADATA_FRAME)
+        record = bytearray(outgoing.read())
+        record[-1] ^= 1
+        writer.write(record)
+        await ended(reader)
+        assert not server.contexts
+        writer.close()
+
+    run(new_loop, tmp_path, scenario)
+    (line,) = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert line.endswith("reason=a record of TLS is wrong: decryption failed or bad record mac")
+
+
+@pytest.mark.parametrize("new_loop", LOOPS)
+def test_an_answer_of_many_records_arrives_whole(new_loop: NewLoop, tmp_path: Path) -> None:
+    async def scenario(server: Server) -> None:
+        server.answer = bytes(range(256)) * 40_000
+        context = server.authority.client_context(tmp_path, server.authority.issue("user"))
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port, ssl=context)
+        writer.write(METADATA_FRAME * 3)
+        for _ in range(3):
+            assert await reader.readexactly(8) == struct.pack(">ii", 4 + len(server.answer), 7)
+            assert await reader.readexactly(len(server.answer)) == server.answer
+        writer.close()
+
+    run(new_loop, tmp_path, scenario)
