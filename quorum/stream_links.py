@@ -328,7 +328,7 @@ class _Outgoing(_Link):
         closed_by_peer = self._transport is not None
         if isinstance(exc, ssl.SSLError):
             # In TLS 1.3 the side that dialed hears what the other thinks of its certificate after the handshake.
-            self._links.note_refusal(self.about(), f"the link of {self.about()} is closed by its side: {exc}")
+            self._links.refusals.note(self.about(), f"the link of {self.about()} is closed by it: {exc}")
         self._transport = None
         self.end_hello()
         if not self.closed.done():
