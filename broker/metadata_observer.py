@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from datetime import timedelta
+from functools import partial
 from typing import Final
 
 from kio.schema.fetch.v18.request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
@@ -161,6 +162,8 @@ class MetadataObserver:
     async def _take_in(self, records: bytes) -> None:
         for entry in self._log.append(records, now_ms=self._wall_clock_ms()):
             self._loader.load_entry(entry.offset, entry.epoch, entry.command)
+            # There are some hundred of them at most, and others want to be served between.
+            await asyncio.sleep(0)
         if self._log.bytes_since_snapshot >= self._snapshot_bytes and not self._loader.is_in_transaction:
             await self._save_snapshot()
 
@@ -197,7 +200,10 @@ class MetadataObserver:
             snapshot = await self._loop.run_in_executor(None, self._log.install_snapshot, download)
         except ConsensusFailed as error:
             raise CorruptData(f"{connection.peer} sent a snapshot that is not whole: {error}") from error
-        self._loader.load_snapshot(snapshot.chunks, end_offset=snapshot.end_offset, epoch=snapshot.epoch)
+        read = partial(
+            self._loader.read_snapshot, snapshot.chunks, end_offset=snapshot.end_offset, epoch=snapshot.epoch
+        )
+        self._loader.take_snapshot(await self._loop.run_in_executor(None, read))
         logger.info("metadata snapshot fetched: end_offset=%d bytes=%d", snapshot.end_offset, size_bytes)
 
     def _snapshot_question(self, snapshot_id: SnapshotId, position: int) -> FetchSnapshotRequest:

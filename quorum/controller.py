@@ -43,6 +43,7 @@ from .metadata_log import CommittedEntry, MetadataLog, SnapshotId
 from .publishers import Publishers
 from .record_codec import encode_entry, encode_record
 from .records import AbortTransactionRecord, MetadataRecord
+from .replay import Replay
 from .snapshot_records import image_chunks
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ class Controller:
         """
         self._consensus = consensus
         self._loader = MetadataLoader(publishers)
+        self._replay = Replay(self._loader, take=self._take, loop=loop, on_failure=on_failure)
         self.log = MetadataLog()
         """What brokers fetch."""
         self._grown: asyncio.Future[None] = loop.create_future()
@@ -126,6 +128,7 @@ class Controller:
         """Stop taking part; what waits is answered first where it can be."""
         self._is_stopping = True
         await self._consensus.stop()
+        await self._replay.stop()
         if self._snapshot_task is not None:
             await asyncio.wait([self._snapshot_task])
 
@@ -248,11 +251,16 @@ class Controller:
 
     def on_snapshot(self, snapshot: Snapshot) -> None:
         self.log.reset(SnapshotId(snapshot.end_offset, snapshot.epoch))
-        self._loader.load_snapshot(snapshot.chunks, end_offset=snapshot.end_offset, epoch=snapshot.epoch)
+        self._replay.add_snapshot(snapshot)
 
     def on_commit(self, offset: int, epoch: int, command: bytes) -> None:
-        self.log.append(CommittedEntry(offset, epoch, command))
+        entry = CommittedEntry(offset, epoch, command)
+        self.log.append(entry)
         self._tell_growth()
+        self._replay.add_entry(entry)
+
+    def _take(self, entry: CommittedEntry) -> None:
+        offset, epoch, command = entry
         self._loader.load_entry(offset, epoch, command)
         if epoch == self._claimed_epoch:
             if not self._activated.done():
@@ -303,6 +311,7 @@ class Controller:
         if (
             self._consensus.bytes_since_snapshot >= self._config.snapshot_bytes
             and self._snapshot_task is None
+            and not self._replay.is_behind
             and not self._is_stopping
             and not self._loader.is_catching_up
             and not self._loader.is_in_transaction
@@ -342,7 +351,7 @@ class Controller:
             await self._consensus.save_snapshot(
                 end_offset=snapshot_id.end_offset, epoch=snapshot_id.epoch, chunks=image_chunks(image)
             )
-            if not self._is_stopping:
+            if not self._is_stopping and snapshot_id.end_offset > self.log.start_offset:
                 self.log.trim(snapshot_id)
         finally:
             self._snapshot_task = None

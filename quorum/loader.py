@@ -1,6 +1,7 @@
 """Committed entries to images: the one path by which metadata changes."""
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from .delta import MetadataDelta
 from .image import EMPTY_IMAGE, MetadataImage
@@ -9,6 +10,13 @@ from .record_codec import decode_entry
 from .records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
 from .snapshot_records import image_from_chunks
 from .topics_delta import ReplayError
+
+
+class ReadSnapshot(NamedTuple):
+    """The image of a snapshot, and what is different in it."""
+
+    delta: MetadataDelta
+    image: MetadataImage
 
 
 class MetadataLoader:
@@ -38,10 +46,22 @@ class MetadataLoader:
 
     def load_snapshot(self, chunks: Iterable[bytes], *, end_offset: int, epoch: int) -> None:
         """Replace the image by a snapshot's; what it lacks counts as deleted."""
+        self.take_snapshot(self.read_snapshot(chunks, end_offset=end_offset, epoch=epoch))
+
+    def read_snapshot(self, chunks: Iterable[bytes], *, end_offset: int, epoch: int) -> ReadSnapshot:
+        """Return what a snapshot changes, for `take_snapshot` before any other change; costs its size.
+
+        It touches nothing, and may be made beside the loop.
+        """
         image = image_from_chunks(chunks, offset=end_offset - 1, epoch=epoch)
-        delta = MetadataDelta.between(self.image, image)
+        return ReadSnapshot(MetadataDelta.between(self.image, image), image)
+
+    def take_snapshot(self, found: ReadSnapshot) -> None:
+        """Replace the image as `read_snapshot` found."""
+        delta, image = found
+        assert delta.base is self.image, "the image changed since the snapshot was read"
         self._transaction = None
-        self.offset, self.epoch, self._timestamp_ms = end_offset - 1, epoch, image.timestamp_ms
+        self.offset, self.epoch, self._timestamp_ms = image.offset, image.epoch, image.timestamp_ms
         self._show(delta, image)
 
     def load_entry(self, offset: int, epoch: int, command: bytes) -> None:

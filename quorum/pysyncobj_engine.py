@@ -352,21 +352,23 @@ class _JournalAdapter(LibraryJournal):  # type: ignore[misc]  # the library has 
         raise AssertionError("it was told never to compact")
 
     def __getitem__(self, item: int | slice) -> Any:
+        # A dozen of these are on the way of each commit, so they make no lists that are not asked for.
         log = self._log
-        count = log.end_offset - log.start_offset
-        if item == -1 and count:
-            return self._mark(log.end_offset - 1)
-        head = self.head()
+        # The offset that stands at place 0, were it in the log.
+        first = log.start_offset - self._head_count
         if isinstance(item, slice):
-            start, stop, _ = item.indices(len(head) + count)
-            marks = [self._mark(log.start_offset + index - len(head)) for index in range(max(start, len(head)), stop)]
-            return head[start:stop] + marks
-        if item < 0:
-            item += len(head) + count
-        return head[item] if item < len(head) else self._mark(log.start_offset + item - len(head))
+            start, stop, _ = item.indices(len(self))
+            marks = [self._mark(first + place) for place in range(max(start, self._head_count), stop)]
+            return self.head()[start:stop] + marks if start < self._head_count else marks
+        place = item if item >= 0 else len(self) + item
+        return self.head()[place] if place < self._head_count else self._mark(first + place)
 
     def __len__(self) -> int:
-        return len(self.head()) + self._log.end_offset - self._log.start_offset
+        return self._head_count + self._log.end_offset - self._log.start_offset
+
+    @property
+    def _head_count(self) -> int:
+        return 2 if self._log.start_offset else 1
 
     def _mark(self, offset: int) -> tuple[bytes, int, int]:
         epoch = self._log.epoch_at(offset)
