@@ -29,6 +29,9 @@ _SUBCOMMANDS: Final = {
     "metadata": _Subcommand(
         ".quorum.inspection.commands", "metadata", "Look at the metadata that lies on a node's disk."
     ),
+    "simulate": _Subcommand(
+        ".chaos.simulation.cluster.command", "simulate", "Break simulated clusters, in virtual time, from a seed."
+    ),
     "demo": _Subcommand(".chaos.demo.command", "demo", "Stream real records through a cluster and read them back."),
     "bench": _Subcommand(".bench.command", "bench", "Measure a cluster, or Penstock and Apache Kafka side by side."),
     "completion": _Subcommand(

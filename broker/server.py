@@ -97,6 +97,10 @@ class Node:
         return self._metadata
 
     @property
+    def has_parts(self) -> bool:
+        return self._parts is not None
+
+    @property
     def parts(self) -> BrokerParts:
         assert self._parts is not None, "the node is no broker, or has not been started"
         return self._parts

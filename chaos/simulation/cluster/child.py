@@ -1,0 +1,159 @@
+"""The interpreter that runs are made in, as `command.py` starts it.
+
+Each run is made in a fork of this process. So none leaves anything behind for the next, and a seed alone gives the
+same run as a seed among a thousand.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import sys
+import time
+import warnings
+from argparse import ArgumentParser
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
+from typing import Any, Final, NamedTuple
+
+from .world import World
+
+# Before clients are imported: some of them take hold of a clock then.
+REAL_CLOCK: Final = time.perf_counter
+WORLD: Final = World()
+WORLD.replace(0)
+
+from .cluster_run import ClusterRun, run_cluster  # noqa: E402
+
+
+class _Job(NamedTuple):
+    seed: int
+    pid: int
+    results: int
+    """The descriptor that the outcome comes through."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Returns the exit status: 0 when every run was clean."""
+    parser = ArgumentParser(prog="penstock simulate")
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--nodes", type=int, default=3)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--faults-s", type=float, default=20.0)
+    parser.add_argument("--trace", action="store_true")
+    options = parser.parse_args(arguments)
+    warnings.simplefilter("ignore")
+    gc.disable()
+    gc.freeze()
+    started_s = REAL_CLOCK()
+    total = _Total()
+    for seed, run in _runs(options):
+        total.add(seed, run, options)
+    sys.stdout.write(total.summary(REAL_CLOCK() - started_s))
+    return 0 if total.is_clean else 1
+
+
+def _runs(options: Any) -> Iterator[tuple[int, ClusterRun | None]]:
+    seeds = iter(range(options.first, options.first + options.seeds))
+    jobs: list[_Job] = []
+    while True:
+        while len(jobs) < options.jobs and (seed := next(seeds, None)) is not None:
+            jobs.append(_begin(seed, options))
+        if not jobs:
+            return
+        job = jobs.pop(0)
+        yield job.seed, _end(job)
+
+
+def _begin(seed: int, options: Any) -> _Job:
+    sys.stdout.flush()
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid:
+        os.close(writing)
+        return _Job(seed, pid, reading)
+    status = 1
+    try:
+        os.close(reading)
+        run = run_cluster(
+            WORLD, seed, node_count=options.nodes, faults_s=options.faults_s,
+            trace=_print_line if options.trace else None,
+        )  # fmt: skip
+        with os.fdopen(writing, "w") as results:
+            json.dump({field.name: getattr(run, field.name) for field in fields(run)}, results)
+        status = 0
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        if status:
+            sys.excepthook(*sys.exc_info())
+        os._exit(status)
+
+
+def _print_line(line: str) -> None:
+    sys.stdout.write(line + "\n")
+
+
+def _end(job: _Job) -> ClusterRun | None:
+    """None when the run did not come to an end."""
+    with os.fdopen(job.results) as results:
+        text = results.read()
+    os.waitpid(job.pid, 0)
+    if not text:
+        return None
+    values = json.loads(text)
+    values |= {name: Counter(values[name]) for name in ("faults", "client_errors")}
+    return ClusterRun(**values)
+
+
+class _Total:
+    def __init__(self) -> None:
+        self.is_clean = True
+        self._run_count = 0
+        self._virtual_s = 0.0
+        self._counts: Counter[str] = Counter()
+        self._faults: Counter[str] = Counter()
+
+    def add(self, seed: int, run: ClusterRun | None, options: Any) -> None:
+        self._run_count += 1
+        if run is not None:
+            self._virtual_s += run.virtual_s
+            self._faults += run.faults
+            self._counts.update(
+                {
+                    "acknowledged records": run.acknowledged_count,
+                    "records read": run.read_count,
+                    "leaderships": run.leader_epoch_count,
+                    "states checked": run.check_count,
+                }
+            )
+        if run is None or not run.is_clean:
+            self.is_clean = False
+            reasons = ["it broke off, see above"] if run is None else run.violations or ["not live after healing"]
+            sys.stdout.write(f"seed {seed}: {'; '.join(reasons)}\n  replay: {_replay(seed, options)}\n")
+        elif options.trace:
+            sys.stdout.write(f"seed {seed}: clean, trace {run.trace_hash}\n")
+
+    def summary(self, real_s: float) -> str:
+        hours_per_minute = self._virtual_s / 3600 / (real_s / 60)
+        lines = [
+            f"{self._run_count} runs in {real_s:.0f} s: {self._run_count / real_s:.2f} runs/s, "
+            f"{hours_per_minute:.2f} virtual hours per minute",
+            ", ".join(f"{count:,} {what}" for what, count in self._counts.items()),
+            f"{self._faults.total():,} faults: "
+            + ", ".join(f"{count:,} {what}" for what, count in sorted(self._faults.items())),
+        ]
+        return "\n".join(lines) + "\n"
+
+
+def _replay(seed: int, options: Any) -> str:
+    more = "" if options.nodes == 3 else f" --nodes {options.nodes}"
+    more += "" if options.faults_s == 20 else f" --faults-s {options.faults_s:g}"
+    return f"penstock simulate --seed {seed} --trace{more}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,263 @@
+"""The clients of a simulated cluster: unmodified `aiokafka`, which is told nothing of the simulation.
+
+A producer numbers what it sends; when one fails, another with a new name takes its place. What was acknowledged and
+what was read is the history that the run is judged by.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.errors import KafkaError
+
+from ...checkers.records import Sent, Stored
+from .loop import SimulatedLoop
+from .process import Process
+
+_RETRY_S = 0.2
+# Between two records of a producer, on average.
+_PACES_S = (0.02, 0.05, 0.1)
+_PADDING_BYTES = (*7 * (0,), 10, 100, 1_000)
+_INVALID_REPLICATION_FACTOR = 38
+_TOPIC_ALREADY_EXISTS = 36
+
+
+@dataclass(slots=True)
+class History:
+    """What clients did to one topic."""
+
+    topic: str
+    partition_count: int
+    sent: dict[tuple[str, int], list[Sent]] = field(default_factory=dict)
+    """By producer and partition; the place in the list is the number."""
+    values: list[dict[int, bytes]] = field(default_factory=list)
+    """By partition and offset, what was read."""
+    violations: list[str] = field(default_factory=list)
+    acknowledged_count: int = 0
+    read_count: int = 0
+    errors: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self.values = [{} for _ in range(self.partition_count)]
+
+    def on_read(self, who: str, partition: int, offset: int, value: bytes) -> None:
+        self.read_count += 1
+        known = self.values[partition].setdefault(offset, value)
+        if known != value:
+            self.violations.append(
+                f"{who} read {value[:40]!r} at offset {offset} of partition {partition}, where {known[:40]!r} was read"
+            )
+
+
+class Producer:
+    """One after the other, until `is_stopping`."""
+
+    def __init__(
+        self, name: str, bootstrap: Sequence[str], history: History, *, is_idempotent: bool, loop: SimulatedLoop,
+        random: Random, request_timeout_ms: int, trace: Callable[[str], None],
+    ) -> None:  # fmt: skip
+        self.process = Process(name, f"10.0.1.{len(name) + int(name[-1])}")
+        self.is_idempotent = is_idempotent
+        self.is_stopping = False
+        self.is_done = False
+        self.acknowledged_count = 0
+        self._name = name
+        self._bootstrap = list(bootstrap)
+        self._history = history
+        self._loop = loop
+        self._random = random
+        self._request_timeout_ms = request_timeout_ms
+        self._trace = trace
+        self._open_count = 0
+        self._is_broken = False
+
+    def start(self) -> None:
+        self.process.run(lambda: self._loop.create_task(self._run()))
+
+    async def _run(self) -> None:
+        life = 0
+        while not self.is_stopping:
+            life += 1
+            await self._live(f"{self._name}.{life}")
+        self.is_done = True
+
+    async def _live(self, name: str) -> None:
+        producer = AIOKafkaProducer(
+            bootstrap_servers=self._bootstrap,
+            client_id=name,
+            acks="all",
+            enable_idempotence=self.is_idempotent,
+            linger_ms=self._random.choice((0, 0, 5, 20)),
+            request_timeout_ms=self._request_timeout_ms,
+            retry_backoff_ms=self._random.choice((20, 100)),
+            metadata_max_age_ms=5_000,
+        )
+        try:
+            await producer.start()
+        except (KafkaError, OSError) as error:
+            self._history.errors[type(error).__name__] += 1
+            await asyncio.sleep(_RETRY_S)
+            return
+        self._is_broken = False
+        self._open_count = 0
+        pace_s = self._random.choice(_PACES_S)
+        try:
+            while not self.is_stopping and not self._is_broken:
+                await self._send(producer, name)
+                await asyncio.sleep(self._random.expovariate(1 / pace_s))
+            if not self._is_broken:
+                await producer.flush()
+        except (KafkaError, OSError) as error:
+            self._history.errors[type(error).__name__] += 1
+        # A producer that failed may wait for ever for what it has given up.
+        stopping = asyncio.ensure_future(producer.stop())
+        await asyncio.wait([stopping], timeout=self._request_timeout_ms / 1000)
+        if stopping.done() and not stopping.cancelled():
+            stopping.exception()
+
+    async def _send(self, producer: Any, name: str) -> None:
+        history = self._history
+        partition = self._random.randrange(history.partition_count)
+        sent = history.sent.setdefault((name, partition), [])
+        number = len(sent)
+        padding = b"." * self._random.choice(_PADDING_BYTES)
+        value = f"{name} {partition} {number} ".encode() + padding
+        sent.append(Sent(producer=name, number=number, value=value))
+        delivered = await producer.send(history.topic, value, partition=partition)
+        self._open_count += 1
+        delivered.add_done_callback(lambda future: self._on_delivered(future, sent, number))
+
+    def _on_delivered(self, future: asyncio.Future[Any], sent: list[Sent], number: int) -> None:
+        self._open_count -= 1
+        if future.cancelled():
+            return
+        error = future.exception()
+        if error is not None:
+            self._history.errors[type(error).__name__] += 1
+            if self.is_idempotent:
+                self._is_broken = True
+            return
+        offset = future.result().offset
+        self.acknowledged_count += 1
+        self._history.acknowledged_count += 1
+        self._trace(f"acknowledged {sent[number].value[:24]!r} {offset}")
+        if offset >= 0:
+            sent[number] = replace(sent[number], offset=offset)
+
+
+class Consumer:
+    """Reads every partition from its start on, and anew after a failure."""
+
+    def __init__(
+        self, name: str, bootstrap: Sequence[str], history: History, *, committed_end: Callable[[str, int], int],
+        loop: SimulatedLoop, random: Random,
+    ) -> None:  # fmt: skip
+        self.process = Process(name, f"10.0.2.{int(name[-1])}")
+        self.is_stopping = False
+        self.is_done = False
+        self.positions = [0] * history.partition_count
+        self._name = name
+        self._bootstrap = list(bootstrap)
+        self._history = history
+        self._committed_end = committed_end
+        self._loop = loop
+        self._random = random
+
+    def start(self) -> None:
+        self.process.run(lambda: self._loop.create_task(self._run()))
+
+    async def _run(self) -> None:
+        while not self.is_stopping:
+            try:
+                await self._live()
+            except (KafkaError, OSError) as error:
+                self._history.errors[type(error).__name__] += 1
+                await asyncio.sleep(_RETRY_S)
+        self.is_done = True
+
+    async def _live(self) -> None:
+        history = self._history
+        consumer = AIOKafkaConsumer(
+            bootstrap_servers=self._bootstrap,
+            client_id=self._name,
+            group_id=None,
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+            request_timeout_ms=5_000,
+            retry_backoff_ms=100,
+            metadata_max_age_ms=5_000,
+            fetch_max_wait_ms=self._random.choice((100, 500)),
+        )
+        await consumer.start()
+        try:
+            consumer.assign([TopicPartition(history.topic, index) for index in range(history.partition_count)])
+            while not self.is_stopping:
+                batches = await consumer.getmany(timeout_ms=500)
+                for place, records in batches.items():
+                    for record in records:
+                        self._on_record(place.partition, record.offset, record.value)
+        finally:
+            await consumer.stop()
+
+    def _on_record(self, partition: int, offset: int, value: bytes) -> None:
+        self._history.on_read(self._name, partition, offset, value)
+        self.positions[partition] = max(self.positions[partition], offset + 1)
+        committed_end = self._committed_end(self._history.topic, partition)
+        if offset >= committed_end:
+            self._history.violations.append(
+                f"{self._name} read offset {offset} of partition {partition}, whose committed end is {committed_end}"
+            )
+
+
+async def create_topic(
+    bootstrap: Sequence[str], name: str, *, partitions: int, replication_factor: int, configs: dict[str, str]
+) -> int:
+    """The replication factor that it got.
+
+    Where the cluster copies nothing to followers that is 1, and what is acknowledged is synced: nobody else has it.
+    """
+    while True:
+        admin = AIOKafkaAdminClient(bootstrap_servers=list(bootstrap), request_timeout_ms=5_000)
+        try:
+            await admin.start()
+            topic = NewTopic(name, partitions, replication_factor, topic_configs=configs)
+            response = await admin.create_topics([topic])
+            code = response.topic_errors[0][1]
+        except (KafkaError, OSError, AttributeError):
+            # Before it knows a controller, the client fails as it should not.
+            code = -1
+        finally:
+            await admin.close()
+        if code in (0, _TOPIC_ALREADY_EXISTS):
+            return replication_factor
+        if code == _INVALID_REPLICATION_FACTOR:
+            replication_factor, configs = 1, {"flush.messages": "1"}
+        await asyncio.sleep(_RETRY_S)
+
+
+async def read_all(bootstrap: Sequence[str], topic: str, partition: int) -> list[Stored]:
+    """Every record of a partition, up to the end that it has when this begins."""
+    consumer = AIOKafkaConsumer(
+        bootstrap_servers=list(bootstrap), group_id=None, enable_auto_commit=False, auto_offset_reset="earliest"
+    )
+    await consumer.start()
+    try:
+        place = TopicPartition(topic, partition)
+        consumer.assign([place])
+        end_offset = (await consumer.end_offsets([place]))[place]
+        stored: list[Stored] = []
+        while not stored or stored[-1].offset + 1 < end_offset:
+            if not end_offset:
+                break
+            for records in (await consumer.getmany(timeout_ms=1_000)).values():
+                stored += [Stored(record.offset, record.value) for record in records]
+        return stored
+    finally:
+        await consumer.stop()

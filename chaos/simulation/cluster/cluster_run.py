@@ -1,0 +1,297 @@
+"""One run of the cluster from one seed: faults under load, then a healed cluster in which all must come right."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import sha256
+from random import Random
+from typing import Any
+
+from ...checkers.records import judge
+from .clients import Consumer, History, Producer, create_topic, read_all
+from .cluster_faults import ClusterFaults
+from .loop import new_loop
+from .machine import BROKER_PORT, Machine, host_of
+from .network import Network
+from .process import Process, current_process
+from .replica_judge import ReplicaJudge
+from .world import World
+
+TOPIC = "simulated"
+
+# In seconds of the simulation.
+_START_S = 60.0
+_HEALED_S = 90.0
+_STEP_S = 0.1
+
+
+@dataclass(slots=True, kw_only=True)
+class ClusterRun:
+    """What a run came to."""
+
+    seed: int
+    violations: list[str]
+    is_live: bool
+    virtual_s: float
+    acknowledged_count: int
+    read_count: int
+    leader_epoch_count: int
+    check_count: int
+    turn_count: int
+    faults: Counter[str]
+    client_errors: Counter[str]
+    trace_hash: str
+
+    @property
+    def is_clean(self) -> bool:
+        return self.is_live and not self.violations
+
+
+def run_cluster(
+    world: World, seed: int, *, node_count: int = 3, faults_s: float = 20.0, trace: Callable[[str], None] | None = None
+) -> ClusterRun:
+    """Run and judge. The same arguments give the same run, byte by byte."""
+    world.seed(seed)
+    return _Simulation(world, seed, node_count, trace).run(faults_s)
+
+
+class _Simulation:
+    def __init__(self, world: World, seed: int, node_count: int, trace: Callable[[str], None] | None) -> None:
+        self._seed = seed
+        self._random = random = Random(seed)
+        self._hash = sha256()
+        self._write_line = trace
+        self._loop = loop = new_loop(Random(random.getrandbits(64)))
+        world.loop_s = loop.time
+        self._network = loop.network = Network(loop, Random(random.getrandbits(64)), self._trace)
+        self._violations: list[str] = []
+        # Only what is synced is acknowledged, or else no more replicas lose power than may.
+        self._is_flushed = random.random() < 0.5
+        self._request_timeout_ms = random.choice((3_000, 10_000))
+        ids = tuple(range(1, node_count + 1))
+        settings = self._settings()
+        self._machines = {
+            node_id: Machine(
+                node_id, ids, settings, loop=loop, network=self._network, wall_clock_ms=world.wall_clock_ms,
+                random=Random(random.getrandbits(64)), trace=self._trace, on_failure=self._on_failure,
+            )
+            for node_id in ids
+        }  # fmt: skip
+        self._judge = ReplicaJudge(self._machines.values())
+        self._bootstrap = [f"{host_of(node_id)}:{BROKER_PORT}" for node_id in ids]
+        self._history = History(TOPIC, random.choice((1, 2, 3)))
+        self._replication_factor = 1
+        self._operator = Process("operator", "10.0.3.1")
+        loop.after_turn = self._judge.look
+        loop.on_exception = self._on_exception
+
+    def _settings(self) -> dict[str, str]:
+        random = self._random
+        session_ms = random.choice((1_500, 3_000, 9_000))
+        return {
+            "broker.session.timeout.ms": str(session_ms),
+            "broker.heartbeat.interval.ms": str(session_ms // 4),
+            "replica.lag.time.max.ms": str(random.choice((1_000, 3_000, 10_000))),
+            "replica.high.watermark.checkpoint.interval.ms": str(random.choice((500, 5_000))),
+            "log.flush.offset.checkpoint.interval.ms": str(random.choice((1_000, 60_000))),
+            "log.initial.task.delay.ms": "500",
+            "metadata.log.max.record.bytes.between.snapshots": str(random.choice((2_000, 20_971_520))),
+        }
+
+    def _trace(self, line: str) -> None:
+        line = f"{self._loop.time():.6f} {line}"
+        self._hash.update(line.encode() + b"\n")
+        if self._write_line is not None:
+            self._write_line(line)
+
+    # The run.
+
+    def run(self, faults_s: float) -> ClusterRun:
+        handler = _TraceLog(self._trace)
+        logger = logging.getLogger()
+        logger.addHandler(handler)
+        logger.setLevel(logging.WARNING)
+        logging.getLogger("penstock").setLevel(logging.INFO)
+        try:
+            is_live, faults = self._play(faults_s)
+        finally:
+            logger.removeHandler(handler)
+        return ClusterRun(
+            seed=self._seed,
+            violations=self._all_violations(),
+            is_live=is_live,
+            virtual_s=self._loop.time(),
+            acknowledged_count=self._history.acknowledged_count,
+            read_count=self._history.read_count,
+            leader_epoch_count=self._judge.leader_epoch_count,
+            check_count=self._judge.check_count,
+            turn_count=self._loop.turn_count,
+            faults=faults,
+            client_errors=self._history.errors,
+            trace_hash=self._hash.hexdigest(),
+        )
+
+    def _play(self, faults_s: float) -> tuple[bool, Counter[str]]:
+        for machine in self._machines.values():
+            machine.start()
+        creating = self._operate(
+            create_topic(
+                self._bootstrap, TOPIC, partitions=self._history.partition_count,
+                replication_factor=len(self._machines), configs=self._topic_configs(),
+            )
+        )  # fmt: skip
+        if not self._wait(creating.done, _START_S):
+            return False, Counter()
+        self._replication_factor = creating.result()
+        producers, consumers = self._start_clients()
+        faults = ClusterFaults(
+            self._machines, [*(one.process for one in producers), *(one.process for one in consumers)],
+            loop=self._loop, network=self._network, random=Random(self._random.getrandbits(64)), trace=self._trace,
+            is_whole=self._is_whole, is_flushed=self._is_flushed or self._replication_factor == 1,
+            is_replicated=self._replication_factor > 1, leaders=self._leaders,
+        )  # fmt: skip
+        end_s = self._loop.time() + faults_s
+        while self._loop.time() < end_s and not self._all_violations():
+            self._loop.run_for(self._random.uniform(0, 2 * _STEP_S))
+            faults.step()
+        faults.heal_all()
+        before = [producer.acknowledged_count for producer in producers]
+        is_live = not self._all_violations() and self._wait(
+            lambda: (
+                self._is_whole()
+                and all(
+                    producer.acknowledged_count > count + 3 for producer, count in zip(producers, before, strict=True)
+                )
+            ),
+            _HEALED_S,
+            each_step=faults.keep_up,
+        )
+        for producer in producers:
+            producer.is_stopping = True
+        is_live = is_live and self._wait(lambda: all(producer.is_done for producer in producers), _HEALED_S)
+        return is_live and self._read_back(consumers), faults.counts
+
+    def _topic_configs(self) -> dict[str, str]:
+        configs = {"min.insync.replicas": "2"}
+        if self._is_flushed:
+            configs["flush.messages"] = "1"
+        return configs
+
+    def _start_clients(self) -> tuple[list[Producer], list[Consumer]]:
+        producers = [
+            Producer(
+                name, self._bootstrap, self._history, is_idempotent=is_idempotent, loop=self._loop,
+                random=Random(self._random.getrandbits(64)), request_timeout_ms=self._request_timeout_ms,
+                trace=self._trace,
+            )
+            for name, is_idempotent in (("idempotent1", True), ("idempotent2", True), ("plain3", False))
+        ]  # fmt: skip
+        consumers = [
+            Consumer(
+                f"consumer{number}", self._bootstrap, self._history, committed_end=self._judge.committed_end,
+                loop=self._loop, random=Random(self._random.getrandbits(64)),
+            )
+            for number in (1, 2)
+        ]  # fmt: skip
+        for producer in producers:
+            producer.start()
+        for consumer in consumers:
+            consumer.start()
+        return producers, consumers
+
+    def _read_back(self, consumers: list[Consumer]) -> bool:
+        history = self._history
+        for partition in range(history.partition_count):
+            reading = self._operate(read_all(self._bootstrap, TOPIC, partition))
+            if not self._wait(reading.done, _HEALED_S):
+                return False
+            stored = reading.result()
+            sent = [one for (_, place), some in history.sent.items() if place == partition for one in some]
+            plain = {one.producer for one in sent if one.producer.startswith("plain")}
+            for record in stored:
+                history.on_read("the last reader", partition, record.offset, record.value)
+            promised = [one for one in sent if one.producer not in plain]
+            rest = [one for one in sent if one.producer in plain]
+            for finding in (*judge(sent, stored, is_idempotent=False), *_strict(promised, rest, stored)):
+                self._violations.append(f"partition {partition}: {finding}")
+            end = stored[-1].offset + 1 if stored else 0
+            if not self._wait(lambda end=end, at=partition: all(c.positions[at] >= end for c in consumers), _HEALED_S):  # type: ignore[misc]
+                return False
+        return True
+
+    def _operate(self, work: Any) -> asyncio.Task[Any]:
+        task: asyncio.Task[Any] = self._operator.run(lambda: self._loop.create_task(work))
+        return task
+
+    def _wait(self, is_done: Callable[[], bool], timeout_s: float, each_step: Callable[[], None] | None = None) -> bool:
+        end_s = self._loop.time() + timeout_s
+        while not is_done():
+            if self._loop.time() > end_s or self._all_violations():
+                return False
+            if each_step is not None:
+                each_step()
+            self._loop.run_for(_STEP_S)
+        return True
+
+    # What is asked of the cluster's state.
+
+    def _registrations(self) -> list[Any]:
+        return [self._judge.registration(TOPIC, index) for index in range(self._history.partition_count)]
+
+    def _is_whole(self) -> bool:
+        """Every node runs, every replica is in sync."""
+        return all(machine.is_ready for machine in self._machines.values()) and all(
+            one is not None and one.leader >= 0 and len(one.isr) == self._replication_factor
+            for one in self._registrations()
+        )
+
+    def _leaders(self) -> list[int]:
+        return sorted({one.leader for one in self._registrations() if one is not None and one.leader >= 0})
+
+    def _all_violations(self) -> list[str]:
+        return [*self._judge.violations, *self._history.violations, *self._violations]
+
+    def _on_failure(self, machine: Machine, reason: str) -> None:
+        if not machine.is_failure_expected:
+            self._violations.append(f"node {machine.node_id} failed: {reason}")
+
+    def _on_exception(self, context: dict[str, Any]) -> None:
+        process = current_process()
+        error = context.get("exception")
+        sentence = f"{process}: {context.get('message')}: {type(error).__name__}: {error}"
+        self._trace(f"exception {_without_addresses(sentence)}")
+        if process is not None and process.name.startswith("node-"):
+            self._violations.append(f"an exception that nobody took: {_without_addresses(sentence)}")
+
+
+def _strict(promised: list[Any], rest: list[Any], stored: list[Any]) -> list[Any]:
+    """What idempotent producers are promised beyond the others."""
+    values = {one.value for one in rest}
+    return [
+        finding
+        for finding in judge(promised, [one for one in stored if one.value not in values])
+        if finding.anomaly.name in ("DUPLICATED", "REORDERED")
+    ]
+
+
+def _without_addresses(text: str) -> str:
+    return re.sub(r"0x[0-9a-f]+", "0x…", text)
+
+
+class _TraceLog(logging.Handler):
+    def __init__(self, trace: Callable[[str], None]) -> None:
+        super().__init__()
+        self._write = trace
+
+    def emit(self, record: logging.LogRecord) -> None:
+        process = current_process()
+        if process is None or not process.is_dead:
+            text = _without_addresses(record.getMessage())
+            self._write(f"log {process} {record.levelname} {text}")
+            if record.exc_info is not None and record.exc_info[1] is not None:
+                self._write(f"log {process} {type(record.exc_info[1]).__name__}: {record.exc_info[1]}")

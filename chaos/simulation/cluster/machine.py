@@ -1,0 +1,184 @@
+"""A machine of the simulated cluster: a disk, and one process of a real node after the other on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from random import Random
+
+from ....broker.configuration.node_config import load
+from ....broker.server import Node
+from ....protocol.errors import ConfigError
+from ....storage.memory_files import MemoryFiles
+from .loop import SimulatedLoop
+from .network import Network
+from .process import Process
+
+BROKER_PORT = 9092
+CONTROLLER_PORT = 9093
+DATA = "/data"
+CLUSTER_ID = "cGVuc3RvY2stc2ltdWxhdA"
+
+
+def host_of(node_id: int) -> str:
+    return f"10.0.0.{node_id}"
+
+
+class Machine:
+    """`node` is None while no process runs."""
+
+    def __init__(
+        self,
+        node_id: int,
+        node_ids: tuple[int, ...],
+        settings: Mapping[str, str],
+        *,
+        loop: SimulatedLoop,
+        network: Network,
+        wall_clock_ms: Callable[[], int],
+        random: Random,
+        trace: Callable[[str], None],
+        on_failure: Callable[[Machine, str], None],
+    ) -> None:
+        self.node_id = node_id
+        self.host = host_of(node_id)
+        self.files = MemoryFiles(now_ms=wall_clock_ms)
+        self.process: Process | None = None
+        self.node: Node | None = None
+        self.is_ready = False
+        """Its start is through."""
+        self.is_stopping = False
+        self.has_failed = False
+        self.is_failure_expected = False
+        self.clock_offset_ms = 0
+        self.start_count = 0
+        self._loop = loop
+        self._network = network
+        self._wall_clock_ms = wall_clock_ms
+        self._random = random
+        self._trace = trace
+        self._on_failure = on_failure
+        self._config = load(
+            {
+                "node.id": str(node_id),
+                "process.roles": "broker,controller",
+                "listeners": f"PLAINTEXT://{self.host}:{BROKER_PORT},CONTROLLER://{self.host}:{CONTROLLER_PORT}",
+                "controller.listener.names": "CONTROLLER",
+                "controller.quorum.voters": ",".join(f"{one}@{host_of(one)}:{CONTROLLER_PORT}" for one in node_ids),
+                "cluster.id": CLUSTER_ID,
+                "cluster.secret": "simulated",
+                "log.dirs": DATA,
+                **settings,
+            }
+        )
+
+    @property
+    def is_up(self) -> bool:
+        return self.node is not None
+
+    def start(self) -> None:
+        assert self.process is None
+        self.start_count += 1
+        self.is_ready = self.is_stopping = self.has_failed = False
+        self._network.light(self.host)
+        process = self.process = Process(f"node-{self.node_id}.{self.start_count}", self.host)
+        process.clock_offset_ms = self.clock_offset_ms
+        process.run(self._begin, process)
+
+    def _begin(self, process: Process) -> None:
+        node = self.node = Node(
+            self._config,
+            self.files,
+            loop=self._loop,
+            wall_clock_ms=self._wall_clock_ms,
+            random=Random(self._random.getrandbits(64)),
+        )
+        self._loop.create_task(self._run(process, node))
+
+    async def _run(self, process: Process, node: Node) -> None:
+        """What `broker/main.py` does, without signals."""
+        try:
+            await node.start()
+        except ConfigError as error:
+            self._fail(process, str(error))
+            return
+        self.is_ready = True
+        self._trace(f"started {process}")
+        reason = await node.failure
+        self._fail(process, reason)
+        await node.stop()
+        self._end(process)
+
+    def _fail(self, process: Process, reason: str) -> None:
+        self._trace(f"failed {process} {reason}")
+        self.has_failed = True
+        self._on_failure(self, reason)
+        if not self.is_ready:
+            self._end(process)
+
+    def _end(self, process: Process) -> None:
+        """The process exits by itself."""
+        if self.process is process:
+            self._trace(f"ended {process}")
+            self._stop_process(process, is_told=True)
+            self.files.kill()
+
+    def _stop_process(self, process: Process, *, is_told: bool) -> None:
+        process.is_dead = True
+        self._network.end_process(process, is_told=is_told)
+        self.process = self.node = None
+        self.is_ready = False
+
+    # What happens to it.
+
+    def stop(self) -> None:
+        """SIGTERM."""
+        process, node = self.process, self.node
+        assert process is not None
+        assert node is not None
+        self.is_stopping = True
+        process.run(lambda: self._loop.create_task(self._stop(process, node)))
+
+    async def _stop(self, process: Process, node: Node) -> None:
+        await node.stop()
+        self._end(process)
+
+    def kill(self, *, has_power: bool) -> None:
+        """End the process: what it wrote is there, or, when the power went too, what it synced.
+
+        What its disk was about to do is done to some extent.
+        """
+        process = self.process
+        assert process is not None
+        self._stop_process(process, is_told=has_power)
+        for job in process.jobs:
+            self.files.fail(skip=self._random.choice((0, 0, 1, 1, 2, 5)), count=None)
+            process.run(job.run)
+            self.files.heal()
+        process.jobs.clear()
+        if has_power:
+            self.files.kill()
+        else:
+            self._network.darken(self.host)
+            self.files.crash(self._random)
+
+    def pause(self) -> None:
+        assert self.process is not None
+        self.process.is_paused = True
+
+    def resume(self) -> None:
+        if self.process is not None:
+            self._loop.resume(self.process)
+
+    @property
+    def is_paused(self) -> bool:
+        return self.process is not None and self.process.is_paused
+
+    def step_clock(self, offset_ms: int) -> None:
+        self.clock_offset_ms = offset_ms
+        if self.process is not None:
+            self.process.clock_offset_ms = offset_ms
+
+    def swap_disk(self) -> None:
+        """Give the machine, whose process is down, an empty disk."""
+        assert self.process is None
+        self.files = MemoryFiles(now_ms=self._wall_clock_ms)

@@ -1,0 +1,237 @@
+"""What must hold of all replicas at every instant: the invariants of Kafka's replication, over all nodes' states.
+
+| invariant | what it says |
+|---|---|
+| LeaderInIsr | a leader that the metadata name is in the ISR that they name |
+| OneLeader | an epoch of a partition has one leader, and one registration has one content, whoever tells of it |
+| Monotone | leader epoch, partition epoch and high watermark never fall while a process lives |
+| LogMatching | logs that have a batch of one offset and one epoch are equal up to there |
+| Committed | what is below any replica's high watermark is the same on all, and in the log of every later leader |
+| StrongIsr | everything below a presumed leader's high watermark is on every member of the true ISR |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ....broker.partitions.hosted_partition import HostedPartition
+from ....quorum.image import MetadataImage, PartitionRegistration
+from .machine import Machine
+from .replica_logs import Batch, ReplicaLog
+
+_NO_LEADER = -1
+
+
+class _State(NamedTuple):
+    log_end_offset: int
+    high_watermark: int
+    leader_epoch: int
+    is_leader: bool
+
+
+_NEW = _State(0, 0, -1, False)
+
+
+@dataclass(slots=True, eq=False)
+class _Replica:
+    """A replica in one process."""
+
+    machine: Machine
+    hosted: HostedPartition
+    log: ReplicaLog = field(default_factory=ReplicaLog)
+    state: _State = _NEW
+
+
+@dataclass(slots=True)
+class _Truth:
+    """One partition, as far as anyone knows."""
+
+    registration: PartitionRegistration | None = None
+    """The latest that was committed."""
+    registrations: dict[int, PartitionRegistration] = field(default_factory=dict)
+    leaders: dict[int, int] = field(default_factory=dict)
+    """By leader epoch, those who behave as leaders."""
+    fingerprints: dict[tuple[int, int], int] = field(default_factory=dict)
+    """By base offset and leader epoch, of the log up to there."""
+    committed: list[Batch] = field(default_factory=list)
+    replicas: dict[int, _Replica] = field(default_factory=dict)
+    """By node, those whose process lives."""
+
+
+class ReplicaJudge:
+    """Looks at the nodes after every turn of the loop; of those that did not change it takes no notice."""
+
+    def __init__(self, machines: Iterable[Machine]) -> None:
+        self.violations: list[str] = []
+        self.check_count = 0
+        self._machines = tuple(machines)
+        self._images: dict[int, MetadataImage] = {}
+        self._image_offset = -1
+        self._partitions: dict[tuple[str, int], _Truth] = {}
+
+    def committed_end(self, topic: str, index: int) -> int:
+        truth = self._partitions.get((topic, index))
+        return truth.committed[-1].end_offset if truth is not None and truth.committed else 0
+
+    def registration(self, topic: str, index: int) -> PartitionRegistration | None:
+        truth = self._partitions.get((topic, index))
+        return None if truth is None else truth.registration
+
+    @property
+    def leader_epoch_count(self) -> int:
+        return sum(len(truth.leaders) for truth in self._partitions.values())
+
+    def look(self, turn: int) -> None:
+        """After this turn of the loop."""
+        for machine in self._machines:
+            node, process = machine.node, machine.process
+            if node is None or process is None or process.last_turn != turn:
+                continue
+            image = node.metadata.image
+            if self._images.get(machine.node_id) is not image:
+                self._images[machine.node_id] = image
+                self._on_image(image)
+            if node.has_parts:
+                for hosted in node.parts.partitions.hosted:
+                    self._on_hosted(machine, hosted)
+
+    # The metadata.
+
+    def _on_image(self, image: MetadataImage) -> None:
+        is_newest = image.offset > self._image_offset
+        self._image_offset = max(image.offset, self._image_offset)
+        for topic in image.topics.by_name.values():
+            for index, registration in enumerate(topic.partitions):
+                truth = self._partitions.setdefault((topic.name, index), _Truth())
+                if is_newest and registration is not truth.registration:
+                    self._on_registration(f"{topic.name}-{index}", truth, registration)
+                epoch = registration.partition_epoch
+                if truth.registrations.setdefault(epoch, registration) != registration:
+                    self._violate(f"OneLeader: {topic.name}-{index} has two contents in partition epoch {epoch}")
+
+    def _on_registration(self, name: str, truth: _Truth, new: PartitionRegistration) -> None:
+        old, truth.registration = truth.registration, new
+        if new.leader != _NO_LEADER and new.leader not in new.isr:
+            self._violate(f"LeaderInIsr: {name} is led by {new.leader}, which is not in {new.isr}")
+        if old is None or old == new:
+            return
+        if new.leader_epoch < old.leader_epoch or new.partition_epoch <= old.partition_epoch:
+            self._violate(f"Monotone: {name} goes from {_epochs(old)} to {_epochs(new)}")
+        if new.leader != old.leader and new.leader_epoch == old.leader_epoch:
+            self._violate(f"OneLeader: {name} goes from leader {old.leader} to {new.leader} in {_epochs(new)}")
+
+    # Replicas.
+
+    def _on_hosted(self, machine: Machine, hosted: HostedPartition) -> None:
+        partition = hosted.partition
+        truth = self._partitions.setdefault((hosted.topic, hosted.index), _Truth())
+        replica = truth.replicas.get(machine.node_id)
+        if replica is None or replica.hosted is not hosted:
+            replica = truth.replicas[machine.node_id] = _Replica(machine, hosted)
+        state = _State(hosted.log.log_end_offset, partition.high_watermark, partition.leader_epoch, partition.is_leader)
+        old = replica.state
+        if state == old:
+            return
+        replica.state = state
+        self.check_count += 1
+        name = f"{hosted.topic}-{hosted.index} of node {machine.node_id}"
+        if state.leader_epoch < old.leader_epoch:
+            self._violate(f"Monotone: {name}: leader epoch {old.leader_epoch} becomes {state.leader_epoch}")
+        if state.high_watermark < old.high_watermark:
+            self._violate(f"Monotone: {name}: high watermark {old.high_watermark} becomes {state.high_watermark}")
+        if state.is_leader:
+            other = truth.leaders.setdefault(state.leader_epoch, machine.node_id)
+            if other != machine.node_id:
+                self._violate(f"OneLeader: {name} leads epoch {state.leader_epoch} as node {other} does")
+        self._follow_log(name, truth, replica)
+        self._check_committed(name, truth, replica)
+        if state.is_leader and not (old.is_leader and old.leader_epoch == state.leader_epoch):
+            self._check_leader(name, truth, replica)
+        self._check_isr(name, truth)
+
+    def _follow_log(self, name: str, truth: _Truth, replica: _Replica) -> None:
+        log = replica.hosted.log
+        data = replica.machine.files.look(f"{log.directory}/{0:020}.log")
+        for batch in replica.log.follow(data or bytearray(), replica.state.log_end_offset):
+            key = batch.base_offset, batch.leader_epoch
+            if truth.fingerprints.setdefault(key, batch.fingerprint) != batch.fingerprint:
+                self._violate(
+                    f"LogMatching: {name} has another log up to offset {batch.base_offset} of epoch "
+                    f"{batch.leader_epoch} than others have"
+                )
+
+    def _check_committed(self, name: str, truth: _Truth, replica: _Replica) -> None:
+        last = replica.log.last_below(replica.state.high_watermark)
+        if last is None:
+            return
+        committed = truth.committed
+        if not committed or last.end_offset > committed[-1].end_offset:
+            start = committed[-1].end_offset if committed else 0
+            committed += [one for one in replica.log.batches if start < one.end_offset <= last.end_offset]
+        known = _ending_at(committed, last.end_offset)
+        if known is None or known.fingerprint != last.fingerprint:
+            self._violate(
+                f"Committed: {name} has committed up to offset {last.end_offset}, with other batches than others have"
+            )
+
+    def _check_leader(self, name: str, truth: _Truth, replica: _Replica) -> None:
+        if not truth.committed or replica.state.leader_epoch < max(truth.leaders):
+            return
+        last = truth.committed[-1]
+        own = replica.log.last_below(last.end_offset)
+        if own is None or own.fingerprint != last.fingerprint:
+            self._violate(
+                f"Committed: {name} leads epoch {replica.state.leader_epoch} and lacks what was committed up to offset "
+                f"{last.end_offset}: its log ends at {replica.state.log_end_offset}"
+            )
+
+    def _check_isr(self, name: str, truth: _Truth) -> None:
+        registration = truth.registration
+        leader = None if registration is None else truth.replicas.get(registration.leader)
+        if registration is None or leader is None or not leader.state.is_leader or not _is_alive(leader):
+            return
+        if leader.state.leader_epoch != registration.leader_epoch:
+            return
+        last = leader.log.last_below(leader.state.high_watermark)
+        if last is None:
+            return
+        for node_id in registration.isr:
+            member = truth.replicas.get(node_id)
+            if member is None or not _is_alive(member):
+                continue
+            own = member.log.last_below(last.end_offset)
+            if own is None or own.fingerprint != last.fingerprint:
+                self._violate(
+                    f"StrongIsr: node {node_id} is in the ISR {registration.isr}, but lacks what is below "
+                    f"{last.end_offset}, the high watermark of {name}: its log ends at {member.state.log_end_offset}"
+                )
+
+    def _violate(self, sentence: str) -> None:
+        if sentence not in self.violations:
+            self.violations.append(sentence)
+
+
+def _is_alive(replica: _Replica) -> bool:
+    node = replica.machine.node
+    return (
+        node is not None
+        and node.has_parts
+        and node.parts.partitions.find(replica.hosted.topic, replica.hosted.index) is replica.hosted
+    )
+
+
+def _ending_at(batches: list[Batch], end_offset: int) -> Batch | None:
+    low, high = 0, len(batches)
+    while low < high:
+        middle = (low + high) // 2
+        if batches[middle].end_offset < end_offset:
+            low = middle + 1
+        else:
+            high = middle
+    return batches[low] if low < len(batches) and batches[low].end_offset == end_offset else None
+
+
+def _epochs(registration: PartitionRegistration) -> str:
+    return f"leader epoch {registration.leader_epoch}, partition epoch {registration.partition_epoch}"
