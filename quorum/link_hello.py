@@ -60,13 +60,20 @@ class ListenerHello:
     """The side that was dialed. `own` has a fresh nonce."""
 
     def __init__(
-        self, own: PeerHello, secret: bytes, peer_ids: frozenset[int], directory_of: Callable[[int], UUID | None]
+        self,
+        own: PeerHello,
+        secret: bytes,
+        peer_ids: frozenset[int],
+        directory_of: Callable[[int], UUID | None],
+        check_certificate: Callable[[PeerHello], None],
     ) -> None:
-        """`directory_of` tells whose disk is at the address of a peer now, where that is known."""
+        """`directory_of` tells whose disk is at the address of a peer now, where that is known; `check_certificate`
+        raises PeerRefused."""
         self._own = own
         self._secret = secret
         self._peer_ids = peer_ids
         self._directory_of = directory_of
+        self._check_certificate = check_certificate
         self._expected = b""
         self._peer: PeerHello | None = None
 
@@ -76,6 +83,7 @@ class ListenerHello:
         check_cluster(self._own.cluster_id, peer)
         if peer.node_id not in self._peer_ids:
             raise PeerRefused(f"it says that it is node {peer.node_id}, which is no other voter")
+        self._check_certificate(peer)
         directory_id = self._directory_of(peer.node_id)
         if directory_id not in (None, peer.directory_id):
             # Two processes under one id would have two votes.

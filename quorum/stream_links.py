@@ -18,6 +18,7 @@ import logging
 import socket
 import ssl
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final, cast
 from uuid import UUID
 
@@ -122,7 +123,13 @@ class StreamLinks:
             oldest = next(iter(self._greeting))
             del self._greeting[oldest]
             oldest.abort()
-        hello = ListenerHello(self._hello(), self._secret, frozenset(self._addresses), self._directory_of)
+        hello = ListenerHello(
+            self._hello(),
+            self._secret,
+            frozenset(self._addresses),
+            self._directory_of,
+            partial(self.check_certificate, transport),
+        )
         link = _Incoming(self, hello)
         self._greeting[link] = None
         transport.set_protocol(link)
@@ -192,11 +199,10 @@ class StreamLinks:
     def loop(self) -> asyncio.AbstractEventLoop:
         return self._loop
 
-    def check_certificate(self, peer: PeerHello, transport: asyncio.Transport | None) -> None:
+    def check_certificate(self, transport: asyncio.Transport, peer: PeerHello) -> None:
         """Raises PeerRefused."""
         if self._certificates is not None:
-            certificate = None if transport is None else transport.get_extra_info("peercert")
-            self._certificates.check(peer.node_id, certificate)
+            self._certificates.check(peer.node_id, transport.get_extra_info("peercert"))
 
     def on_outgoing_up(self, link: "_Outgoing", peer: PeerHello) -> None:
         self._outgoing[peer.node_id] = link
@@ -307,7 +313,8 @@ class _Outgoing(_Link):
         if self._is_up:
             raise CorruptData("bytes from the side that only hears")
         peer, last = self._hello.on_answer(frame)
-        self._links.check_certificate(peer, self._transport)
+        assert self._transport is not None
+        self._links.check_certificate(self._transport, peer)
         self.write(last)
         self.end_hello()
         self._is_up = True
@@ -353,7 +360,6 @@ class _Incoming(_Link):
             self._links.on_message(self, self._peer_id, frame)
         elif self._has_answered:
             peer = self._hello.on_proof(frame)
-            self._links.check_certificate(peer, self._transport)
             self.end_hello()
             self._peer_id = peer.node_id
             self._links.on_incoming_up(self, peer)

@@ -1,4 +1,4 @@
-"""One line a second for each peer, and none of what it did goes uncounted."""
+"""A line for each peer, ever fewer if it goes on, and none of what it did goes uncounted."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from penstock.broker.network.peer_log import PEERS_MAX, PeerLog
+from penstock.broker.network.peer_log import PAUSE_S_MAX, PEERS_MAX, PeerLog
 from penstock.chaos.simulation.virtual_loop import VirtualLoop
 
 
@@ -25,7 +25,7 @@ def run(loop: VirtualLoop, log: PeerLog, *, seconds: float, a_second: int, host:
     count = int(seconds * a_second)
     for number in range(count):
         loop.call_later((number + 0.5) / a_second, write, number)
-    loop.call_later(seconds + 5, loop.stop)
+    loop.call_later(seconds + 2 * PAUSE_S_MAX, loop.stop)
     loop.run_forever()
 
 
@@ -36,9 +36,14 @@ def test_a_peer_gets_one_line_a_second_and_a_count(loop: VirtualLoop, caplog: py
     assert re.fullmatch(
         r"log lines suppressed: peer=10\.0\.0\.1 count=\d+ last: bad frame: peer=10\.0\.0\.1 number=\d+", lines[1]
     )
-    assert len(lines) <= 12
+    assert len(lines) <= 6
     counts = [int(match[1]) for line in lines if (match := re.search(r"count=(\d+)", line))]
     assert sum(counts) + sum(line.startswith("bad frame") for line in lines) == 1000
+
+
+def test_a_peer_that_never_stops_gets_ever_fewer_lines(loop: VirtualLoop, caplog: pytest.LogCaptureFixture) -> None:
+    run(loop, PeerLog(loop), seconds=3600, a_second=2)
+    assert len(caplog.records) < 3600 / PAUSE_S_MAX + 10
 
 
 def test_a_peer_that_errs_now_and_then_is_written_of_each_time(
