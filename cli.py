@@ -2,6 +2,7 @@
 
 import difflib
 import importlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,14 +19,35 @@ class _Subcommand:
     help: str
 
 
-_SUBCOMMANDS: Final = {
+@dataclass(frozen=True, slots=True)
+class _Subgroup:
+    """Commands of several modules under one word."""
+
+    help: str
+    commands: Mapping[str, _Subcommand]
+
+
+_SUBCOMMANDS: Final[Mapping[str, _Subcommand | _Subgroup]] = {
     "start": _Subcommand(".broker.start_command", "start", "Run one node in the foreground."),
     "up": _Subcommand(".chaos.up_command", "up", "Start a cluster on this machine."),
     "down": _Subcommand(".chaos.down_command", "down", "Stop a cluster that `up` started."),
     "topic": _Subcommand(".client.topic_commands", "topic", "Create, list, describe, alter and delete topics."),
     "produce": _Subcommand(".client.produce_command", "produce", "Send lines as records."),
     "consume": _Subcommand(".client.consume_command", "consume", "Print records."),
-    "quorum": _Subcommand(".client.quorum_commands", "quorum", "Look at the quorum that agrees on the metadata."),
+    "quorum": _Subgroup(
+        "Look at the quorum that agrees on the cluster's metadata, and look after it.",
+        {
+            "status": _Subcommand(
+                ".client.quorum_commands", "status", "Show the leader, the voters and the brokers that follow."
+            ),
+            "transfer": _Subcommand(
+                ".broker.operating.commands", "transfer", "Let another controller lead the quorum."
+            ),
+            "snapshot": _Subcommand(
+                ".broker.operating.commands", "snapshot", "Let controllers write a snapshot of the metadata now."
+            ),
+        },
+    ),
     "metadata": _Subcommand(
         ".quorum.inspection.commands", "metadata", "Look at the metadata that lies on a node's disk."
     ),
@@ -41,28 +63,35 @@ _SUBCOMMANDS: Final = {
 
 
 class _LazyGroup(click.Group):
+    # By name; set once when the group is made.
+    table: Mapping[str, _Subcommand | _Subgroup] = _SUBCOMMANDS
+
     def list_commands(self, _ctx: click.Context) -> list[str]:
-        return [*_SUBCOMMANDS]
+        return [*self.table]
 
     def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
-        subcommand = _SUBCOMMANDS.get(cmd_name)
-        if subcommand is None:
+        found = self.table.get(cmd_name)
+        if isinstance(found, _Subgroup):
+            group = _LazyGroup(cmd_name, help=found.help)
+            group.table = found.commands
+            return group
+        if found is None:
             return None
-        module = importlib.import_module(subcommand.module, __package__)
-        command: click.Command = getattr(module, subcommand.attribute)
+        module = importlib.import_module(found.module, __package__)
+        command: click.Command = getattr(module, found.attribute)
         return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        nearest = difflib.get_close_matches(args[0], _SUBCOMMANDS, n=1)
+        nearest = difflib.get_close_matches(args[0], self.table, n=1)
         if nearest and args[0] not in self.list_commands(ctx):
             ctx.fail(f"No such command {args[0]!r}. Did you mean {nearest[0]!r}?")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, _SUBCOMMANDS[name].help) for name in self.list_commands(ctx)])
+            formatter.write_dl([(name, self.table[name].help) for name in self.list_commands(ctx)])
 
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

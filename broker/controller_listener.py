@@ -10,7 +10,14 @@ from ..quorum.controller import Controller
 from ..quorum.peer_proof import PeerHello
 from ..quorum.snapshots import Snapshots
 from . import controller_handlers
-from .apis import api_versions, describe_cluster, describe_quorum, metadata_fetch, peer_authentication
+from .apis import (
+    api_versions,
+    describe_cluster,
+    describe_quorum,
+    metadata_fetch,
+    peer_authentication,
+    quorum_operations,
+)
 from .apis.describe_quorum import QuorumDescriber
 from .configuration.node_config import NodeConfig
 from .heartbeat_connections import HeartbeatConnections
@@ -63,6 +70,7 @@ class ControllerListener:
         )
         describe_cluster.register_for_controllers(handlers, metadata, lambda: consensus.leader_id)
         describe_quorum.register(handlers, lambda request, _context: describer.describe(request))
+        quorum_operations.register(handlers, quorum_operations.QuorumOperator(consensus, controller, snapshots))
         peer_log = PeerLog(loop)
         self._dispatcher = Dispatcher(handlers, loop, peer_log)
         self._listeners = Listeners(

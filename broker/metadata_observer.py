@@ -32,6 +32,7 @@ from ..quorum.peer_proof import PeerRefused
 from ..quorum.publishers import Publishers
 from ..quorum.snapshot_records import image_chunks
 from ..quorum.snapshot_saver import write_snapshot
+from ..quorum.snapshot_schedule import SnapshotSchedule
 from ..quorum.voters import Voter
 from .peers import PeerConnector
 
@@ -60,7 +61,7 @@ class MetadataObserver:
         *,
         node_id: int,
         voters: Mapping[int, Voter],
-        snapshot_bytes: int,
+        snapshot_schedule: SnapshotSchedule,
         loop: asyncio.AbstractEventLoop,
         wall_clock_ms: Callable[[], int],
     ) -> None:
@@ -69,7 +70,7 @@ class MetadataObserver:
         self._peers = peers
         self._node_id = node_id
         self._voters = dict(voters)
-        self._snapshot_bytes = snapshot_bytes
+        self._snapshot_schedule = snapshot_schedule
         self._loop = loop
         self._wall_clock_ms = wall_clock_ms
         self._said: dict[int, str] = {}
@@ -139,6 +140,7 @@ class MetadataObserver:
                     )
                 elif partition.records:
                     await self._take_in(bytes(partition.records))
+                await self._save_snapshot_if_due()
         except (ConnectionError, TimeoutError, CorruptData, KafkaError) as error:
             logger.info("voter left: voter=%d reason=%s", voter_id, error)
 
@@ -164,11 +166,14 @@ class MetadataObserver:
             self._loader.load_entry(entry.offset, entry.epoch, entry.command)
             # There are some hundred of them at most, and others want to be served between.
             await asyncio.sleep(0)
-        if self._log.bytes_since_snapshot >= self._snapshot_bytes and not self._loader.is_in_transaction:
-            await self._save_snapshot()
 
-    async def _save_snapshot(self) -> None:
-        image = self._loader.image
+    async def _save_snapshot_if_due(self) -> None:
+        image, now_ms = self._loader.image, int(self._loop.time() * 1000)
+        if self._loader.is_in_transaction or not self._snapshot_schedule.is_due(
+            new_bytes=self._log.bytes_since_snapshot, has_new=image.offset >= self._log.start_offset, now_ms=now_ms
+        ):
+            return
+        self._snapshot_schedule.on_snapshot(now_ms)
         snapshot_id = SnapshotId(image.offset + 1, image.epoch)
         await write_snapshot(
             self._log.snapshot_writer(snapshot_id),
@@ -204,6 +209,7 @@ class MetadataObserver:
             self._loader.read_snapshot, snapshot.chunks, end_offset=snapshot.end_offset, epoch=snapshot.epoch
         )
         self._loader.take_snapshot(await self._loop.run_in_executor(None, read))
+        self._snapshot_schedule.on_snapshot(int(self._loop.time() * 1000))
         logger.info("metadata snapshot fetched: end_offset=%d bytes=%d", snapshot.end_offset, size_bytes)
 
     def _snapshot_question(self, snapshot_id: SnapshotId, position: int) -> FetchSnapshotRequest:

@@ -15,6 +15,7 @@ from ..quorum.observer_log import ObserverLog
 from ..quorum.peer_proof import PeerHello, PeerRefused
 from ..quorum.publishers import Publishers
 from ..quorum.record_codec import UnknownRecord
+from ..quorum.snapshot_schedule import SnapshotSchedule
 from ..quorum.topics_delta import ReplayError
 from ..storage.config import LogConfig
 from ..storage.files import Files
@@ -66,7 +67,11 @@ class ObserverLink:
             peers,
             node_id=config.node_id,
             voters=config.voters,
-            snapshot_bytes=config.metadata_log_max_record_bytes_between_snapshots,
+            snapshot_schedule=SnapshotSchedule(
+                max_bytes=config.metadata_log_max_record_bytes_between_snapshots,
+                interval_ms=config.metadata_log_max_snapshot_interval_ms,
+                now_ms=int(loop.time() * 1000),
+            ),
             loop=loop,
             wall_clock_ms=wall_clock_ms,
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType, TracebackType
 from typing import Any, Final, Self
 
@@ -18,6 +18,7 @@ from .. import __version__
 from ..protocol.apis import APIS, ApiKey
 from ..protocol.errors import CorruptData, ErrorCode, KafkaError
 from ..protocol.messages import Request, Response, decode_response, encode_request
+from ..protocol.own_apis import OwnApiKey, encode_own_request, own_response_body
 from ..protocol.versions import class_version
 
 # Kafka's default of request.timeout.ms.
@@ -84,18 +85,27 @@ class Connection:
         Error codes inside the answer are the caller's business.
         """
         version = self.version_for(request)
-        frame = await self._exchange(request, version, timeout_ms or self._timeout_ms)
+        frame = await self._ask(request, version, timeout_ms or self._timeout_ms)
         return await self._decode(request.__api_key__, version, frame)
+
+    async def call_own(self, api_key: OwnApiKey, body: bytes, *, timeout_ms: int) -> bytes:
+        """What a node of ours answers to a request that Kafka does not have. Others close the connection."""
+        frame = await self._exchange(
+            api_key.name,
+            lambda correlation_id: encode_own_request(api_key, correlation_id, self._client_id, body),
+            timeout_ms,
+        )
+        return own_response_body(frame)
 
     async def negotiate(self) -> None:
         """Ask for the versions that the broker serves."""
         question = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=__version__)
         version = APIS[ApiKey.API_VERSIONS].max_version
-        frame = await self._exchange(question, version, self._timeout_ms)
+        frame = await self._ask(question, version, self._timeout_ms)
         if frame[_AFTER_CORRELATION_ID:].startswith(_UNSUPPORTED_VERSION):
             # A broker that does not know this version of the question refuses in version 0 of the answer (KIP-511).
             version = 0
-            frame = await self._exchange(question, version, self._timeout_ms)
+            frame = await self._ask(question, version, self._timeout_ms)
         answer = await self._decode(ApiKey.API_VERSIONS, version, frame)
         assert isinstance(answer, ApiVersionsResponse)
         if answer.error_code:
@@ -118,15 +128,22 @@ class Connection:
     ) -> None:
         await self.close()
 
-    async def _exchange(self, request: Request, version: int, timeout_ms: int) -> bytes:
-        """The frame that answers."""
-        what = _describe(request.__api_key__, version)
+    async def _ask(self, request: Request, version: int, timeout_ms: int) -> bytes:
+        api_key = request.__api_key__
+        return await self._exchange(
+            _describe(api_key, version),
+            lambda correlation_id: encode_request(api_key, version, correlation_id, self._client_id, request),
+            timeout_ms,
+        )
+
+    async def _exchange(self, what: str, encode: Callable[[int], bytes], timeout_ms: int) -> bytes:
+        """The frame that answers; `encode` makes the one that asks, from its correlation id."""
         is_answered = False
         try:
             async with self._turn, asyncio.timeout(timeout_ms / 1000):
                 self._correlation_id = (self._correlation_id + 1) % 2**31
                 sent_id = self._correlation_id
-                self._writer.write(encode_request(request.__api_key__, version, sent_id, self._client_id, request))
+                self._writer.write(encode(sent_id))
                 await self._writer.drain()
                 frame = await self._read_frame()
             (correlation_id,) = _INT.unpack_from(frame)

@@ -1,4 +1,4 @@
-"""`penstock quorum …`: who agrees on the metadata of the cluster (KIP-836)."""
+"""`penstock quorum status`: who agrees on the metadata of the cluster (KIP-836)."""
 
 from __future__ import annotations
 
@@ -21,12 +21,7 @@ METADATA_TOPIC: Final = "__cluster_metadata"
 _UNKNOWN: Final = -1
 
 
-@click.group()
-def quorum() -> None:
-    """Look at the quorum that agrees on the cluster's metadata."""
-
-
-@quorum.command()
+@click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @bootstrap_options
 def status(bootstrap: Bootstrap, as_json: bool) -> None:

@@ -16,6 +16,7 @@ from .apis import APIS, ApiKey, request_header_version, response_header_version
 from .decoding import EntityReader, entity_reader
 from .encoding import entity_writer
 from .errors import CorruptData, ErrorCode
+from .own_apis import OWN_VERSION, OwnApiKey
 from .primitives import GARBAGE_ERRORS, Buffer, Writer, read_tags
 from .versions import class_version
 
@@ -27,12 +28,12 @@ _REQUEST_START = Struct(">ihhih")
 _RESPONSE_START = Struct(">ii")
 _SIZE = Struct(">i")
 _NO_TAGS: Final = b"\0"
-# Of every API and version that Kafka 4.3.1 serves; one look for each request.
+# Of every API and version that Kafka 4.3.1 serves, and of ours; one look for each request.
 _IS_FLEXIBLE: Final = {
     (int(api.key), version): api.is_flexible(version)
     for api in APIS.values()
     for version in range(api.min_version, api.max_version + 1)
-}
+} | {(int(key), OWN_VERSION): True for key in OwnApiKey}
 # librdkafka (2.16 at least) asks for all topics with a null array of one byte and the other three of an array's size in
 # older versions: the flags are read from those, which does no harm, and what follows is left over. Apache Kafka never
 # looks at what is left over of any request.

@@ -156,7 +156,10 @@ class Consensus(Protocol):
         TransferFailed, ConsensusFailed.
         """
 
-    async def save_snapshot(self, *, end_offset: int, epoch: int, chunks: Iterator[bytes]) -> None:
-        """Keep a snapshot durably, then drop the entries below it. Takes one chunk of the iterator per loop turn."""
+    async def save_snapshot(self, *, end_offset: int, epoch: int, chunks: Iterator[bytes]) -> bool:
+        """Keep a snapshot durably, then drop the entries below it. Takes one chunk of the iterator per loop turn.
+
+        False: it was given up, because the disk is full or the engine stopped.
+        """
 
     def status(self) -> QuorumStatus: ...

@@ -40,11 +40,12 @@ from .decisions.weights import LIGHT, weight
 from .image import MetadataImage
 from .loader import MetadataLoader
 from .metadata_log import CommittedEntry, MetadataLog, SnapshotId
+from .own_snapshots import OwnSnapshots
 from .publishers import Publishers
 from .record_codec import encode_entry, encode_record
 from .records import AbortTransactionRecord, MetadataRecord
 from .replay import Replay
-from .snapshot_records import image_chunks
+from .snapshot_schedule import SnapshotSchedule
 
 if TYPE_CHECKING:
     from random import Random
@@ -98,8 +99,17 @@ class Controller:
         self._pending_count = 0
         self._last_proposal: asyncio.Future[CommitPosition] | None = None
         self._decided_beside: asyncio.Future[None] | None = None
-        self._snapshot_task: asyncio.Task[None] | None = None
-        self._is_stopping = False
+        self.snapshots = OwnSnapshots(
+            consensus,
+            self._loader,
+            self.log,
+            SnapshotSchedule(
+                max_bytes=config.snapshot_bytes, interval_ms=config.snapshot_interval_ms, now_ms=self._now_ms()
+            ),
+            is_behind=lambda: self._replay.is_behind,
+            loop=loop,
+            now_ms=self._now_ms,
+        )
 
     @property
     def image(self) -> MetadataImage:
@@ -126,11 +136,10 @@ class Controller:
 
     async def stop(self) -> None:
         """Stop taking part; what waits is answered first where it can be."""
-        self._is_stopping = True
+        self.snapshots.close()
         await self._consensus.stop()
         await self._replay.stop()
-        if self._snapshot_task is not None:
-            await asyncio.wait([self._snapshot_task])
+        await self.snapshots.wait_closed()
 
     async def wait_active(self) -> None:
         """Wait until this node is the active controller and the cluster's first records are committed."""
@@ -251,6 +260,7 @@ class Controller:
 
     def on_snapshot(self, snapshot: Snapshot) -> None:
         self.log.reset(SnapshotId(snapshot.end_offset, snapshot.epoch))
+        self.snapshots.on_snapshot()
         self._replay.add_snapshot(snapshot)
 
     def on_commit(self, offset: int, epoch: int, command: bytes) -> None:
@@ -270,7 +280,7 @@ class Controller:
                 if self._pending_count == 0:
                     self._last_proposal = None
                     self._overlay = self._loader.image
-        self._snapshot_if_due()
+        self.snapshots.on_entry()
 
     def on_leadership(self, leader_id: int | None, epoch: int) -> None:
         logger.info("quorum leader: leader=%s epoch=%d", leader_id, epoch)
@@ -307,17 +317,6 @@ class Controller:
             self._append(self._bootstrap)
         self._watcher.on_active(self._former_leader_id)
 
-    def _snapshot_if_due(self) -> None:
-        if (
-            self._consensus.bytes_since_snapshot >= self._config.snapshot_bytes
-            and self._snapshot_task is None
-            and not self._replay.is_behind
-            and not self._is_stopping
-            and not self._loader.is_catching_up
-            and not self._loader.is_in_transaction
-        ):
-            self._snapshot_task = self._loop.create_task(self.save_snapshot())
-
     async def watch_sessions(self) -> None:
         """Fence brokers whose sessions end, while this node is the active controller; until cancelled.
 
@@ -339,22 +338,6 @@ class Controller:
                 except KafkaError:
                     # Whoever is the active controller now gives everyone a new session.
                     break
-
-    async def save_snapshot(self) -> None:
-        """Write the image as it is now to a snapshot and drop the log below it.
-
-        The image is immutable: nothing waits.
-        """
-        image = self._loader.image
-        snapshot_id = SnapshotId(image.offset + 1, image.epoch)
-        try:
-            await self._consensus.save_snapshot(
-                end_offset=snapshot_id.end_offset, epoch=snapshot_id.epoch, chunks=image_chunks(image)
-            )
-            if not self._is_stopping and snapshot_id.end_offset > self.log.start_offset:
-                self.log.trim(snapshot_id)
-        finally:
-            self._snapshot_task = None
 
     def _now_ms(self) -> int:
         return int(self._loop.time() * 1000)

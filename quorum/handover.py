@@ -54,7 +54,7 @@ class Handover:
             self._failure = "Nobody took over: this node leads again."
             return None
         if self._target_id is not None and self._target_id not in progress:
-            self._failure = f"Node {self._target_id} is no other voter."
+            self._failure = f"Node {self._target_id} is none of the other voters."
             return None
         target_id = self._choose(progress, linked)
         if target_id is None:

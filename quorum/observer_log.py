@@ -35,6 +35,11 @@ class ObserverLog:
         return self._log.log_end_offset
 
     @property
+    def start_offset(self) -> int:
+        """Where the newest snapshot ends; the log goes on there."""
+        return self._snapshot.end_offset
+
+    @property
     def last_epoch(self) -> int:
         """The epoch of the last entry, or of the last that the snapshot has; 0 when there is none at all."""
         assert self._log is not None, "the log is not open"

@@ -9,7 +9,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from ..storage.files import Files
@@ -46,8 +46,6 @@ if TYPE_CHECKING:
 # Replaying takes some tens of microseconds for an entry, and as much again for each record of 100 bytes.
 _COMMITS_PER_TURN = 32
 _COMMIT_BYTES_PER_TURN = 8 * 1024
-
-T = TypeVar("T")
 
 
 class RaftVoter:
@@ -98,7 +96,7 @@ class RaftVoter:
         self._saver = SnapshotSaver(
             self._disk,
             in_journal_s_turn=self._on_disk,
-            in_executor=self._in_executor,
+            in_executor=partial(loop.run_in_executor, None),
             is_stopping=lambda: self._is_stopping,
         )
         self.node_id = node_id
@@ -134,7 +132,7 @@ class RaftVoter:
         self._listener = listener
         self._disk.open()
         try:
-            recovered = await self._in_executor(self._disk.recover)
+            recovered = await self._loop.run_in_executor(None, self._disk.recover)
             self._log = log = recovered.log
             self._replay(recovered)
             self._core = RaftCore(
@@ -234,13 +232,14 @@ class RaftVoter:
             raise self._failure
         return handover.leader_id
 
-    async def save_snapshot(self, *, end_offset: int, epoch: int, chunks: Iterator[bytes]) -> None:
+    async def save_snapshot(self, *, end_offset: int, epoch: int, chunks: Iterator[bytes]) -> bool:
         assert end_offset <= self._told_end, "a snapshot holds committed entries only"
         self.bytes_since_snapshot = 0
         try:
-            await self._saver.save(end_offset=end_offset, epoch=epoch, chunks=chunks)
+            return await self._saver.save(end_offset=end_offset, epoch=epoch, chunks=chunks)
         except ConsensusFailed as error:
             self._fail(error)
+            return False
 
     def status(self) -> QuorumStatus:
         return quorum_status(
@@ -491,9 +490,6 @@ class RaftVoter:
         done = self._disk_jobs.add(call)
         self._wake()
         await done
-
-    async def _in_executor(self, call: Callable[[], T]) -> T:
-        return await self._loop.run_in_executor(None, call)
 
 
 def _as_future(token: object) -> "asyncio.Future[CommitPosition]":

@@ -35,16 +35,16 @@ class SnapshotSaver:
         self.memory_start = 0
         """Entries from here on are kept in memory, for peers that are a little behind: those since the last but one."""
 
-    async def save(self, *, end_offset: int, epoch: int, chunks: Iterator[bytes]) -> None:
+    async def save(self, *, end_offset: int, epoch: int, chunks: Iterator[bytes]) -> bool:
         """Keep the snapshot durably, then drop the segments that it covers. Raises ConsensusFailed.
 
-        Given up when the voter stops, or when the disk is full.
+        False: it was given up because the voter stops, or the disk is full.
         """
         try:
             # Entries from here on go to a new segment, so that the ones before can be removed.
             await self._in_journal_s_turn(self._disk.journal.roll)
             if not await self._write(end_offset, epoch, chunks) or self._is_stopping():
-                return
+                return False
             self.memory_start = self._disk.journal.start_offset
             await self._in_journal_s_turn(partial(self._disk.journal.trim_to, end_offset))
             await self._in_executor(partial(self._disk.snapshots.remove_below, end_offset))
@@ -53,10 +53,11 @@ class SnapshotSaver:
                 # Nothing depends on it: the journal has it all, and the next one is tried when that has grown as much.
                 logger.error("metadata snapshot given up: end_offset=%d error=%s", end_offset, error)
                 await self._in_executor(partial(self._disk.snapshots.give_up, end_offset, epoch))
-                return
+                return False
             raise ConsensusFailed(
                 f"The metadata snapshot at offset {end_offset} cannot be written: {error}."
             ) from error
+        return True
 
     async def _write(self, end_offset: int, epoch: int, chunks: Iterator[bytes]) -> bool:
         writer = await self._in_executor(partial(self._disk.begin_snapshot, end_offset=end_offset, epoch=epoch))

@@ -121,6 +121,8 @@ class NodeConfig:
     # See `own_keys`.
     broker_fast_fencing_enable: bool
     metadata_log_max_record_bytes_between_snapshots: int
+    # 0: only the bytes count.
+    metadata_log_max_snapshot_interval_ms: int
 
     # What was set, as text, before defaults: the source STATIC_BROKER_CONFIG of DescribeConfigs.
     properties: Mapping[str, str]
@@ -209,6 +211,7 @@ def load(properties: Mapping[str, str]) -> NodeConfig:
         metadata_log_max_record_bytes_between_snapshots=values.integer(
             "metadata.log.max.record.bytes.between.snapshots"
         ),
+        metadata_log_max_snapshot_interval_ms=values.integer("metadata.log.max.snapshot.interval.ms"),
         properties=MappingProxyType(dict(values.properties)),
         warnings=(),
     )

@@ -18,9 +18,9 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Coroutine
 
-from ...protocol.apis import APIS
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
 from ...protocol.messages import decode_request, encode_response
+from ...protocol.own_apis import api_name
 from .handlers import Handlers, Message, MessageHandler
 from .peer_log import PeerLog
 from .request import Request
@@ -62,7 +62,7 @@ class Dispatcher:
     def _begin_message(self, request: Request) -> None:
         handler = self._by_message.get(request.api_key)
         if handler is None:
-            request.close_connection(f"{APIS[request.api_key].name} is not built")
+            request.close_connection(f"{api_name(request.api_key)} is not built")
             return
         message = decode_request(request.api_key, request.api_version, request.body, request.body_offset)
         try:
@@ -115,7 +115,7 @@ class Dispatcher:
             logging.ERROR,
             request.context.peer_host,
             "request failed: api=%s version=%d correlation_id=%d client=%s peer=%s",
-            APIS[request.api_key].name,
+            api_name(request.api_key),
             request.api_version,
             request.correlation_id,
             request.client_id,

@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
 from ...protocol.apis import APIS, Api, ApiKey
 from ...protocol.errors import KafkaError
+from ...protocol.own_apis import OwnApiKey
 from .request import Request, RequestContext
 
 Message: TypeAlias = Any
@@ -40,7 +41,7 @@ class Handlers:
         self._messages: dict[int, MessageHandler] = {}
         self._overlapping: set[int] = set()
 
-    def add(self, api_key: ApiKey, begin: Begin, *, overlaps: bool = False) -> None:
+    def add(self, api_key: ApiKey | OwnApiKey, begin: Begin, *, overlaps: bool = False) -> None:
         """Serves an API by its bytes.
 
         `begin` is called in request order, decodes `request.body`, does what has to be done in order, and answers at
@@ -72,7 +73,7 @@ class Handlers:
         if overlaps:
             self._overlapping.add(api_key)
 
-    def _check_new(self, api_key: ApiKey) -> None:
+    def _check_new(self, api_key: ApiKey | OwnApiKey) -> None:
         assert api_key not in self._begin, f"{api_key.name} has two handlers"
         assert api_key not in self._messages, f"{api_key.name} has two handlers"
 
@@ -90,5 +91,5 @@ class Handlers:
 
     @property
     def built(self) -> tuple[Api, ...]:
-        """The APIs that have a handler, by key."""
-        return tuple(APIS[key] for key in sorted({*self._begin, *self._messages}))
+        """Kafka's APIs that have a handler, by key."""
+        return tuple(APIS[key] for key in sorted({*self._begin, *self._messages}) if key in APIS)

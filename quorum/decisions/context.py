@@ -32,6 +32,8 @@ class ControllerConfig:
       heartbeat.
     - `snapshot_bytes` (`metadata.log.max.record.bytes.between.snapshots`): how much a start may have to replay; larger
       means slower starts, smaller means more writing.
+    - `snapshot_interval_ms` (`metadata.log.max.snapshot.interval.ms`): how long what is new may be in the log only; 0
+      is for ever.
     """
 
     node_id: int
@@ -45,6 +47,7 @@ class ControllerConfig:
     unclean_leader_election_enable: bool = False
     broker_session_timeout_ms: int = 9_000
     snapshot_bytes: int = 20 * 1024 * 1024
+    snapshot_interval_ms: int = 3_600_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

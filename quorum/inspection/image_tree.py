@@ -3,6 +3,7 @@
     /image/provenance
     /image/features/finalized_<feature>
     /image/cluster/brokers/<id>
+    /image/cluster/controllers/<id>
     /image/topics/byName/<topic>/{name,id,<partition>}
     /image/topics/byId/<topic id>/…
     /image/configs/<TYPE>:<name>/<key>         without ":<name>" for the defaults of all brokers
@@ -26,10 +27,12 @@ from ..image import (
     BrokerRegistration,
     ConfigResource,
     ConfigResourceType,
+    ControllerRegistration,
     MetadataImage,
     PartitionRegistration,
     TopicImage,
 )
+from ..records import Endpoint, SupportedFeature
 
 _SECURITY_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _RECOVERY_STATES: Final = ("RECOVERED", "RECOVERING")
@@ -65,8 +68,11 @@ def image_tree(image: MetadataImage, local: Mapping[str, str]) -> Folder:
 
 def _image(image: MetadataImage) -> Folder:
     brokers = _folder({str(broker_id): Leaf(_broker(image.brokers[broker_id])) for broker_id in sorted(image.brokers)})
+    controllers = _folder(
+        {str(node_id): Leaf(_controller(image.controllers[node_id])) for node_id in sorted(image.controllers)}
+    )
     children: dict[str, Node] = {
-        "cluster": _folder({"brokers": brokers}),
+        "cluster": _folder({"brokers": brokers, "controllers": controllers}),
         "configs": _configs(image),
         "features": _folder({f"finalized_{name}": Leaf(str(level)) for name, level in sorted(image.features.items())}),
         "producerIds": _folder({"nextProducerId": Leaf(str(image.next_producer_id))}),
@@ -136,21 +142,34 @@ def _provenance(image: MetadataImage) -> str:
 
 
 def _broker(broker: BrokerRegistration) -> str:
-    listeners = ", ".join(
+    return (
+        f"BrokerRegistration(id={broker.id}, epoch={broker.epoch}, incarnationId={base64_id(broker.incarnation_id)}, "
+        f"listeners=[{_endpoints(broker.endpoints)}], supportedFeatures={{{_features(broker.features)}}}, "
+        f"rack={_optional(broker.rack)}, fenced={_boolean(broker.is_fenced)}, "
+        f"inControlledShutdown={_boolean(broker.in_controlled_shutdown)}, directories={_ids(broker.directories)})"
+    )
+
+
+def _controller(controller: ControllerRegistration) -> str:
+    return (
+        f"ControllerRegistration(id={controller.id}, incarnationId={base64_id(controller.incarnation_id)}, "
+        f"listeners=[{_endpoints(controller.endpoints)}], supportedFeatures={{{_features(controller.features)}}})"
+    )
+
+
+def _endpoints(endpoints: Iterable[Endpoint]) -> str:
+    return ", ".join(
         f"Endpoint(listenerName='{endpoint.name}', "
         f"securityProtocol={_SECURITY_PROTOCOLS[endpoint.security_protocol]}, "
         f"host='{endpoint.host}', port={endpoint.port})"
-        for endpoint in sorted(broker.endpoints, key=lambda endpoint: endpoint.name)
+        for endpoint in sorted(endpoints, key=lambda endpoint: endpoint.name)
     )
-    features = ", ".join(
+
+
+def _features(features: Iterable[SupportedFeature]) -> str:
+    return ", ".join(
         f"{feature.name}: {_range(feature.min_supported_version, feature.max_supported_version)}"
-        for feature in sorted(broker.features, key=lambda feature: feature.name)
-    )
-    return (
-        f"BrokerRegistration(id={broker.id}, epoch={broker.epoch}, incarnationId={base64_id(broker.incarnation_id)}, "
-        f"listeners=[{listeners}], supportedFeatures={{{features}}}, rack={_optional(broker.rack)}, "
-        f"fenced={_boolean(broker.is_fenced)}, inControlledShutdown={_boolean(broker.in_controlled_shutdown)}, "
-        f"directories={_ids(broker.directories)})"
+        for feature in sorted(features, key=lambda feature: feature.name)
     )
 
 

@@ -59,7 +59,7 @@ class Puppet:
     async def transfer_leadership(self, node_id: int | None) -> int:
         raise NotImplementedError
 
-    async def save_snapshot(self, *, end_offset: int, epoch: int, chunks: Iterator[bytes]) -> None:
+    async def save_snapshot(self, *, end_offset: int, epoch: int, chunks: Iterator[bytes]) -> bool:
         raise NotImplementedError
 
     def status(self) -> QuorumStatus:

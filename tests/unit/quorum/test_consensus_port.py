@@ -84,10 +84,11 @@ class ListOfEntries:
             return node_id
         raise TransferFailed("There is no other voter.")
 
-    async def save_snapshot(self, *, end_offset: int, epoch: int, chunks: Iterator[bytes]) -> None:
+    async def save_snapshot(self, *, end_offset: int, epoch: int, chunks: Iterator[bytes]) -> bool:
         self.base = Snapshot(end_offset=end_offset, epoch=epoch, chunks=list(chunks))
         del self.kept[: end_offset - self._start_offset]
         self._start_offset = end_offset
+        return True
 
     def status(self) -> QuorumStatus:
         return QuorumStatus(leader_id=self.leader_id, epoch=self.epoch, high_watermark=self._told_end, voters=())

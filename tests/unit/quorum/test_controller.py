@@ -21,6 +21,7 @@ from penstock.quorum.decisions.context import ControllerConfig, ControllerResult
 from penstock.quorum.decisions.topics import create_topics
 from penstock.quorum.delta import MetadataDelta
 from penstock.quorum.image import ConfigResource, MetadataImage
+from penstock.quorum.metadata_log import SnapshotId
 from penstock.quorum.publishers import Publishers
 from penstock.quorum.raft_voter import RaftVoter
 from penstock.quorum.record_codec import decode_entry
@@ -44,7 +45,9 @@ BROKER = RegisterBrokerRecord(
 class Node:
     """A controller, what it published and how it failed."""
 
-    def __init__(self, files: MemoryFiles, *, snapshot_bytes: int = 2**20) -> None:
+    def __init__(
+        self, files: MemoryFiles, *, snapshot_bytes: int = 2**20, snapshot_interval_ms: int = 3_600_000
+    ) -> None:
         self.published: list[tuple[MetadataDelta, MetadataImage]] = []
         self.failures: list[str] = []
         loop = asyncio.get_running_loop()
@@ -63,7 +66,9 @@ class Node:
         self.controller = Controller(
             self.voter,
             publishers,
-            config=ControllerConfig(node_id=1, snapshot_bytes=snapshot_bytes),
+            config=ControllerConfig(
+                node_id=1, snapshot_bytes=snapshot_bytes, snapshot_interval_ms=snapshot_interval_ms
+            ),
             bootstrap=bootstrap_records(CLUSTER_ID, min_insync_replicas=1),
             random=Random(1),
             loop=loop,
@@ -76,8 +81,10 @@ class Node:
 
 
 @asynccontextmanager
-async def running(files: MemoryFiles, *, snapshot_bytes: int = 2**20) -> AsyncIterator[Node]:
-    node = Node(files, snapshot_bytes=snapshot_bytes)
+async def running(
+    files: MemoryFiles, *, snapshot_bytes: int = 2**20, snapshot_interval_ms: int = 3_600_000
+) -> AsyncIterator[Node]:
+    node = Node(files, snapshot_bytes=snapshot_bytes, snapshot_interval_ms=snapshot_interval_ms)
     await node.controller.start()
     await node.controller.wait_active()
     try:
@@ -253,6 +260,60 @@ async def test_snapshots_bound_the_journal() -> None:
     assert kept < 60_000
     async with running(files) as node:
         assert node.controller.image.features["f" * 50] == 1 + 299 % 9
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    for _ in range(2_000):
+        if condition():
+            return
+        await asyncio.sleep(0.005)
+    raise AssertionError("it did not happen within 10 s")
+
+
+def snapshots(files: MemoryFiles) -> list[str]:
+    return [name for name in files.list_directory(FOLDER) if name.endswith(".checkpoint")]
+
+
+@on_a_loop
+async def test_a_snapshot_is_made_when_its_time_has_come_and_something_is_new() -> None:
+    """`metadata.log.max.snapshot.interval.ms` (KIP-876)."""
+    files = MemoryFiles()
+    async with running(files, snapshot_interval_ms=20) as node:
+        await until(lambda: bool(snapshots(files)))
+        await node.controller.submit(write(feature("f")), None)
+        last = node.controller.image.offset
+        await until(lambda: node.controller.log.start_offset > last)
+        (name,) = snapshots(files)
+        assert name.startswith(f"{last + 1:020}-")
+
+
+@on_a_loop
+async def test_a_snapshot_is_made_when_asked_for() -> None:
+    files = MemoryFiles()
+    async with running(files) as node:
+        await node.controller.submit(write(feature("f")), None)
+        end_offset = node.controller.image.offset + 1
+        # Whoever asks while one is being made gets the same.
+        first, second = await asyncio.gather(node.controller.snapshots.save_now(), node.controller.snapshots.save_now())
+        assert first == second == SnapshotId(end_offset, 1)
+        assert snapshots(files) == [f"{end_offset:020}-{1:010}.checkpoint"]
+        assert (node.controller.log.start_offset, node.controller.log.end_offset) == (end_offset, end_offset)
+    async with running(files) as node:
+        assert node.controller.image.features["f"] == 1
+
+
+@on_a_loop
+async def test_without_room_for_a_snapshot_the_log_stays() -> None:
+    """Whoever follows from outside would be sent to a snapshot that is not there."""
+    files = MemoryFiles()
+    async with running(files) as node:
+        await node.controller.submit(write(feature("f")), None)
+        end_offset = node.controller.log.end_offset
+        files.capacity_bytes = files.total_bytes("/") - files.free_bytes("/")
+        assert await node.controller.snapshots.save_now() is None
+        assert (node.controller.log.start_offset, node.controller.log.end_offset) == (0, end_offset)
+        files.capacity_bytes = None
+        assert await node.controller.snapshots.save_now() == SnapshotId(end_offset, 1)
 
 
 def large_config(number: int) -> ConfigRecord:

@@ -115,7 +115,7 @@ def test_a_request_that_is_lost_is_made_again() -> None:
 
 @pytest.mark.parametrize(
     ("target_id", "sentence"),
-    [(9, "Node 9 is no other voter."), (None, "No other voter can be reached.")],
+    [(9, "Node 9 is none of the other voters."), (None, "No other voter can be reached.")],
 )
 def test_nobody_to_hand_over_to_is_known_at_once(target_id: int | None, sentence: str) -> None:
     table = elected()

@@ -1,0 +1,80 @@
+"""What operators ask of a controller, on its own listener, once they have proved to know the secret of the cluster."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable
+
+from ...protocol.errors import ErrorCode, error_info
+from ...protocol.own_apis import OwnApiKey, encode_own_response
+from ...quorum.consensus import Consensus, ConsensusFailed, NotLeader, TransferFailed
+from ...quorum.controller import Controller
+from ...quorum.operations import (
+    Operation,
+    Outcome,
+    Refused,
+    SnapshotTaken,
+    TakeSnapshot,
+    Transfer,
+    Transferred,
+    decode_operation,
+    encode_outcome,
+)
+from ...quorum.snapshots import Snapshots
+from ..network.handlers import Handlers
+from ..network.request import Request
+
+logger = logging.getLogger(__name__)
+
+
+class QuorumOperator:
+    """Does on this node what operators ask for. `snapshots` are those of the controller's folder."""
+
+    def __init__(self, consensus: Consensus, controller: Controller, snapshots: Snapshots) -> None:
+        self._consensus = consensus
+        self._controller = controller
+        self._snapshots = snapshots
+
+    async def carry_out(self, operation: Operation) -> Outcome:
+        match operation:
+            case Transfer():
+                return await self._transfer(operation.target_id)
+            case TakeSnapshot():
+                return await self._take_snapshot()
+
+    async def _transfer(self, target_id: int | None) -> Outcome:
+        try:
+            leader_id = await self._consensus.transfer_leadership(target_id)
+        except NotLeader as error:
+            sentence = f"Node {self._consensus.node_id} does not lead the quorum."
+            return Refused(ErrorCode.NOT_CONTROLLER, sentence, error.leader_id)
+        except (TransferFailed, ConsensusFailed) as error:
+            return Refused(ErrorCode.INVALID_REQUEST, str(error))
+        logger.info("quorum leadership handed over: leader=%d", leader_id)
+        return Transferred(leader_id)
+
+    async def _take_snapshot(self) -> Outcome:
+        taken = await self._controller.snapshots.save_now()
+        if taken is None:
+            return Refused(ErrorCode.KAFKA_STORAGE_ERROR, "There was no room for a snapshot, or the node is stopping.")
+        if not taken.end_offset:
+            return Refused(ErrorCode.INVALID_REQUEST, "There is no metadata yet.")
+        return SnapshotTaken(self._snapshots.path(*taken), *taken)
+
+
+def register(handlers: Handlers, operator: QuorumOperator) -> None:
+    def begin(request: Request) -> Awaitable[None] | None:
+        if request.context.node_id is None:
+            code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+            _answer(request, Refused(code, error_info(code).sentence))
+            return None
+        return _carry_out(request, decode_operation(bytes(request.body[request.body_offset :])))
+
+    async def _carry_out(request: Request, operation: Operation) -> None:
+        _answer(request, await operator.carry_out(operation))
+
+    handlers.add(OwnApiKey.OPERATE_QUORUM, begin)
+
+
+def _answer(request: Request, outcome: Outcome) -> None:
+    request.respond(encode_own_response(request.correlation_id, encode_outcome(outcome)))

@@ -1,0 +1,53 @@
+"""The requests that Apache Kafka does not have. Their numbers begin at 10,000; nobody is told of them by ApiVersions.
+
+Around them stand Kafka's flexible headers, in version 0; inside is whatever the two sides agree on, as bytes.
+"""
+
+from enum import IntEnum
+from struct import Struct
+from typing import Final
+
+from .apis import APIS
+from .errors import CorruptData
+from .primitives import GARBAGE_ERRORS, Buffer, read_tags
+
+OWN_VERSION: Final = 0
+_REQUEST_START = Struct(">ihhih")
+_RESPONSE_START = Struct(">ii")
+_SIZE = Struct(">i")
+_NO_TAGS: Final = b"\0"
+
+
+class OwnApiKey(IntEnum):
+    """Where a request of Kafka has the number of its API."""
+
+    OPERATE_QUORUM = 10_000
+    """`quorum/operations.py`"""
+
+
+def api_name(api_key: int) -> str:
+    """The name of any API that is known here."""
+    api = APIS.get(api_key)
+    return OwnApiKey(api_key).name if api is None else api.name
+
+
+def encode_own_request(api_key: OwnApiKey, correlation_id: int, client_id: str, body: bytes) -> bytes:
+    """The whole frame with its size."""
+    name = client_id.encode()
+    size = _REQUEST_START.size - _SIZE.size + len(name) + len(_NO_TAGS) + len(body)
+    return _REQUEST_START.pack(size, api_key, OWN_VERSION, correlation_id, len(name)) + name + _NO_TAGS + body
+
+
+def encode_own_response(correlation_id: int, body: bytes) -> bytes:
+    """The whole frame with its size."""
+    size = _SIZE.size + len(_NO_TAGS) + len(body)
+    return _RESPONSE_START.pack(size, correlation_id) + _NO_TAGS + body
+
+
+def own_response_body(frame: Buffer) -> bytes:
+    """What stands in a frame without its size. CorruptData when it is no response at all."""
+    try:
+        _, position = read_tags(frame, _SIZE.size)
+    except GARBAGE_ERRORS as error:
+        raise CorruptData(f"the header of a response could not be read: {error}") from None
+    return bytes(frame[position:])
