@@ -15,6 +15,7 @@ from ..quorum.observer_log import ObserverLog
 from ..quorum.peer_proof import PeerHello, PeerRefused
 from ..quorum.publishers import Publishers
 from ..quorum.record_codec import UnknownRecord
+from ..quorum.refusals import Refusals
 from ..quorum.snapshot_schedule import SnapshotSchedule
 from ..quorum.topics_delta import ReplayError
 from ..storage.config import LogConfig
@@ -79,7 +80,7 @@ class ObserverLink:
         self._channels: list[QuorumChannel] = []
 
     async def find_cluster_id(self) -> str | None:
-        said = ""
+        waiting = Refusals(self._loop.time)
         while True:
             for voter in self._config.voters.values():
                 try:
@@ -91,9 +92,7 @@ class ObserverLink:
                     if peer.cluster_id is not None:
                         return peer.cluster_id
                     reason = f"node {voter.id} does not belong to a cluster yet"
-                if reason != said:
-                    logger.info("waiting for the quorum: reason=%s", reason)
-                    said = reason
+                waiting.note(f"voter {voter.id}", f"waiting for the quorum: voter={voter.id} reason={reason}")
             await asyncio.sleep(RETRY_S)
 
     async def start(self, cluster_id: str) -> Mapping[str, int]:

@@ -116,9 +116,10 @@ class MetadataLog:
         self._entries.append(entry)
 
     def trim(self, snapshot: SnapshotId) -> None:
-        """Drop what the snapshot has."""
-        del self._entries[: max(0, snapshot.end_offset - self.start_offset)]
-        self._snapshot = snapshot
+        """Drop what the snapshot has. One that was overtaken by a later one, which came from elsewhere, has nothing."""
+        if snapshot.end_offset > self.start_offset:
+            del self._entries[: snapshot.end_offset - self.start_offset]
+            self._snapshot = snapshot
 
     def epoch_before(self, offset: int) -> int:
         """Return the epoch of the entry before `offset`, which is from the start to the end of the log."""

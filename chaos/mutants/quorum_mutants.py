@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ...quorum.barriers import BarrierResult, Barriers
+from ...quorum.controller import Controller
 from ...quorum.elections import Elections
 from ...quorum.journal_items import LogEnd, Term
 from ...quorum.pysyncobj_engine import Decisions
@@ -104,6 +105,10 @@ def _new_disk_counts(original: Any) -> Any:
     return append_ack
 
 
+def _decides_too_early(_: Any) -> Any:
+    return property(lambda controller: controller._claimed_epoch is not None)
+
+
 MUTANTS: Final = (
     Mutant(
         name="truncate-always",
@@ -167,6 +172,13 @@ MUTANTS: Final = (
         owner=RaftCore,
         attribute="_append_ack",
         make=_new_disk_counts,
+    ),
+    Mutant(
+        name="decides-too-early",
+        bug="a controller decides before it has applied an entry of its own epoch",
+        owner=Controller,
+        attribute="is_active",
+        make=_decides_too_early,
     ),
 )
 

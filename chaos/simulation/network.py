@@ -5,6 +5,7 @@ order, at most once. A hostile one drops, doubles and reorders messages, and del
 same node: the quorum must not lose anything then either.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
@@ -53,7 +54,8 @@ class Network:
 
     def __init__(self, loop: VirtualLoop, random: Random, mode: NetworkMode, trace: Callable[[str], None]) -> None:
         self.mode = mode
-        self.message_count = 0
+        self.counts: Counter[str] = Counter()
+        """What happened to messages."""
         self._loop = loop
         self._random = random
         self._trace = trace
@@ -138,6 +140,7 @@ class Network:
         now_s = self._loop.time()
         delay_s = random.uniform(mode.delay_min_s, mode.delay_max_s)
         if random.random() < mode.stall_chance:
+            self.counts["stalled"] += 1
             delay_s += random.uniform(0, mode.stall_max_s)
         if not mode.is_hostile:
             due_s = max(now_s + delay_s, self._last_due_s.get((source_id, target_id), 0.0))
@@ -146,11 +149,14 @@ class Network:
             self._loop.call_at(due_s, self._deliver, source_id, target_id, data, target, connection)
             return
         if random.random() < mode.drop_chance:
+            self.counts["dropped"] += 1
             return
         if random.random() < mode.late_chance:
+            self.counts["overtaken"] += 1
             delay_s += random.uniform(0, mode.stall_max_s * 1.5)
         self._loop.call_at(now_s + delay_s, self._deliver, source_id, target_id, data, None, 0)
         if random.random() < mode.double_chance:
+            self.counts["doubled"] += 1
             again_s = now_s + delay_s + random.uniform(0, mode.stall_max_s)
             self._loop.call_at(again_s, self._deliver, source_id, target_id, data, None, 0)
 
@@ -163,7 +169,7 @@ class Network:
             source = self._endpoints.get(source_id)
             if now is not target or source is None or source.peers_up.get(target_id) != connection:
                 return
-        self.message_count += 1
+        self.counts["messages"] += 1
         self._trace(f"message {source_id} {target_id} {len(data)}")
         now.loop.call_soon(_hear, now.listener, source_id, data)
 

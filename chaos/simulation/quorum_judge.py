@@ -1,5 +1,6 @@
 """What must hold in every run of the quorum, checked while it runs."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 
@@ -14,6 +15,8 @@ class QuorumJudge:
     """What was first heard as committed at each offset."""
     acknowledged: dict[bytes, int] = field(default_factory=dict)
     barrier_count: int = 0
+    numbers: dict[int, bytes] = field(default_factory=dict)
+    """What decisions that count up were answered, and for which command."""
 
     def on_leader(self, node_id: int, term: int) -> None:
         other_id = self.leaders.setdefault(term, node_id)
@@ -33,6 +36,17 @@ class QuorumJudge:
         if self.entries.get(offset, (0, b""))[1] != command:
             self.violations.append(f"{command[:40]!r} was acknowledged at offset {offset}, where it is not")
 
+    def on_decided(self, command: bytes, offset: int, number: int) -> None:
+        """A decision read a counter, raised it to `number`, and was answered with that."""
+        self.acknowledged[command] = offset
+        if command not in self.entries.get(offset, (0, b""))[1]:
+            self.violations.append(f"{command[:40]!r} was foretold for offset {offset}, where it is not")
+        other = self.numbers.setdefault(number, command)
+        if other != command:
+            self.violations.append(
+                f"decided on an old image: {other[:40]!r} and {command[:40]!r} were both answered {number}"
+            )
+
     @property
     def acknowledged_end(self) -> int:
         return max(self.acknowledged.values(), default=-1) + 1
@@ -49,7 +63,7 @@ class QuorumJudge:
         """A voter stopped for no reason that it was given."""
         self.violations.append(f"node {node_id} stopped: {reason}")
 
-    def on_state(self, node_id: int, commands: list[bytes]) -> None:
+    def on_state(self, node_id: int, commands: Sequence[bytes]) -> None:
         """At the end: the whole state of a voter."""
         state = set(commands)
         lost = [command for command in self.acknowledged if command not in state]

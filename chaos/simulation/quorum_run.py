@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from random import Random
 
+from .controlled_voter import ControlledVoter
 from .network import HOSTILE, STREAMS, Network
 from .quorum_judge import QuorumJudge
 from .simulated_voter import SimulatedVoter
@@ -22,6 +23,9 @@ from .virtual_loop import VirtualLoop
 _FAULTS_S = 20.0
 _HEALED_S = 25.0
 _TURN_S = 0.02
+
+_MODULE = "penstock.chaos.simulation.quorum_run"
+_FLAGS = ("streams", "controllers")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -40,15 +44,28 @@ class QuorumRun:
 
 
 def run_quorum(
-    seed: int, *, voter_count: int = 3, is_hostile: bool = True, keeps_trace: bool = False, faults_s: float = _FAULTS_S
+    seed: int,
+    *,
+    voter_count: int = 3,
+    is_hostile: bool = True,
+    has_controllers: bool = False,
+    keeps_trace: bool = False,
+    faults_s: float = _FAULTS_S,
 ) -> QuorumRun:
-    """Run and judge. The same arguments give the same run, message by message."""
+    """Run and judge. The same arguments give the same run, message by message.
+
+    With `has_controllers` clients ask the product's controllers for decisions, else they propose commands.
+    """
+    voter_class = ControlledVoter if has_controllers else SimulatedVoter
     with VirtualLoop() as loop:
-        return _Simulation(loop, seed, voter_count, is_hostile, keeps_trace).run(faults_s)
+        return _Simulation(loop, seed, voter_count, is_hostile, voter_class, keeps_trace).run(faults_s)
 
 
 class _Simulation:
-    def __init__(self, loop: VirtualLoop, seed: int, voter_count: int, is_hostile: bool, keeps_trace: bool) -> None:
+    def __init__(
+        self, loop: VirtualLoop, seed: int, voter_count: int, is_hostile: bool, voter_class: type[SimulatedVoter],
+        keeps_trace: bool,
+    ) -> None:  # fmt: skip
         self._loop = loop
         self._seed = seed
         self._random = random = Random(seed)
@@ -60,7 +77,7 @@ class _Simulation:
         self._is_hostile = is_hostile
         ids = tuple(range(1, voter_count + 1))
         self._voters = {
-            node_id: SimulatedVoter(
+            node_id: voter_class(
                 node_id, ids, loop=loop, network=self._network, judge=self._judge,
                 random=Random(random.getrandbits(64)), trace=self._trace,
             )
@@ -107,7 +124,7 @@ class _Simulation:
         is_live = not self._judge.violations and self._come_together()
         if is_live:
             for node_id, voter in self._voters.items():
-                self._judge.on_state(node_id, voter.commands)
+                self._judge.on_state(node_id, voter.kept)
         for voter in self._voters.values():
             if voter.is_up:
                 voter.kill(has_power=True)
@@ -119,10 +136,13 @@ class _Simulation:
             acknowledged_count=len(self._judge.acknowledged),
             barrier_count=self._judge.barrier_count,
             term_count=len(self._judge.leaders),
-            counts=self._counts,
+            counts=self._counts + self._network.counts + Counter(self._torn_counts()),
             trace_hash=self._hash.hexdigest(),
             trace=self._trace_lines or [],
         )
+
+    def _torn_counts(self) -> dict[str, int]:
+        return {"torn writes": sum(voter.torn_count for voter in self._voters.values())}
 
     def _pass(self, duration_s: float) -> None:
         """Let time pass."""
@@ -177,7 +197,7 @@ class _Simulation:
             voter.voter is not None
             and voter.voter.is_member
             and voter.heard_end == leader.heard_end
-            and voter.commands == leader.commands
+            and voter.state == leader.state
             for voter in self._voters.values()
         )
 
@@ -246,9 +266,10 @@ class _Simulation:
 
     def _cut(self) -> None:
         source_id, target_id = self._pair()
-        self._note("cut", source_id, target_id)
         self._network.cut(source_id, target_id)
-        if self._random.random() < 0.6:
+        is_one_way = self._random.random() >= 0.6
+        self._note("one-way cut" if is_one_way else "cut", source_id, target_id)
+        if not is_one_way:
             self._network.cut(target_id, source_id)
 
     def _partition(self) -> None:
@@ -268,7 +289,9 @@ class _Simulation:
                 self._network.heal(source_id, target_id)
 
     def _break_link(self) -> None:
-        self._network.break_link(*self._pair())
+        source_id, target_id = self._pair()
+        self._note("broken link", source_id, target_id)
+        self._network.break_link(source_id, target_id)
 
     def _pause(self) -> None:
         voter = self._choose([voter for voter in self._voters.values() if voter.is_up])
@@ -338,17 +361,24 @@ class _Simulation:
 
 
 def main() -> None:
-    parser = ArgumentParser(prog="penstock.chaos.simulation.quorum_run", description=__doc__.split("\n")[0])
+    parser = ArgumentParser(prog=_MODULE, description=__doc__.split("\n")[0])
     parser.add_argument("--seeds", type=int, default=100, help="how many runs")
     parser.add_argument("--first", type=int, default=0, help="seed of the first")
     parser.add_argument("--voters", type=int, default=3)
     parser.add_argument("--streams", action="store_true", help="a network that keeps the order, as real links do")
+    parser.add_argument("--controllers", action="store_true", help="voters with the product's controllers on top")
     parser.add_argument("--trace", action="store_true", help="print everything that happens")
     options = parser.parse_args()
     total: Counter[str] = Counter()
     is_clean = True
     for seed in range(options.first, options.first + options.seeds):
-        run = run_quorum(seed, voter_count=options.voters, is_hostile=not options.streams, keeps_trace=options.trace)
+        run = run_quorum(
+            seed,
+            voter_count=options.voters,
+            is_hostile=not options.streams,
+            has_controllers=options.controllers,
+            keeps_trace=options.trace,
+        )
         for line in run.trace:
             sys.stdout.write(line + "\n")
         total.update(run.counts)
@@ -356,6 +386,8 @@ def main() -> None:
         if run.violations or not run.is_live:
             is_clean = False
             sys.stdout.write(f"seed {seed}: {'; '.join(run.violations) or 'not live after healing'}\n")
+            flags = (f"--voters {options.voters}", *(f"--{name}" for name in _FLAGS if getattr(options, name)))
+            sys.stdout.write(f"replay: python -m {_MODULE} --first {seed} --seeds 1 {' '.join(flags)} --trace\n")
     counts = ", ".join(f"{count} {what}" for what, count in total.items())
     sys.stdout.write(f"{options.seeds} runs of {options.voters} voters: {counts}\n")
     sys.exit(not is_clean)

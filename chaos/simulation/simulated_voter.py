@@ -1,12 +1,17 @@
-"""A voter of a simulated quorum: a disk, one process after the other on it, and a state that keeps every command."""
+"""A voter of a simulated quorum: a disk, one process after the other on it, and a state that keeps every command.
 
-from collections.abc import Callable, Iterator
+`ControlledVoter` (`controlled_voter.py`) has the product's controller and its image for a state instead.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
 from random import Random
+from typing import ClassVar
 from uuid import UUID
 
 import cbor2
 
 from ...quorum.consensus import ConsensusFailed, NotLeader, Snapshot, TransferFailed
+from ...quorum.frames import scan_frames
 from ...quorum.raft_voter import RaftVoter
 from ...storage.memory_files import MemoryFiles
 from .network import Network, SimulatedLinks
@@ -21,6 +26,8 @@ _RESERVE_BYTES = 1024
 
 class SimulatedVoter:
     """One node's part in the quorum. `voter` is None while no process runs."""
+
+    voter_class: ClassVar[type[RaftVoter]] = RaftVoter
 
     def __init__(
         self, node_id: int, voter_ids: tuple[int, ...], *, loop: VirtualLoop, network: Network, judge: QuorumJudge,
@@ -37,6 +44,8 @@ class SimulatedVoter:
         self.failure: ConsensusFailed | None = None
         """Why the process that runs stopped taking part."""
         self.is_failure_expected = False
+        self.torn_count = 0
+        """How many of its processes ended in the middle of a write to the journal."""
         self._voter_ids = voter_ids
         self._virtual_loop = loop
         self._network = network
@@ -68,7 +77,7 @@ class SimulatedVoter:
         assert self.voter is None
         self.commands, self.heard_end, self.failure, self._is_saving = [], 0, None, False
         self.loop = loop = ProcessLoop(self._virtual_loop, job_duration_s=self._job_duration_s)
-        self.voter = RaftVoter(
+        self.voter = self.voter_class(
             self.files,
             FOLDER,
             node_id=self.node_id,
@@ -107,6 +116,14 @@ class SimulatedVoter:
             self.files.kill()
         else:
             self.files.crash(self._random)
+        self.torn_count += self._has_torn_write()
+
+    def _has_torn_write(self) -> bool:
+        if not self.files.is_directory(FOLDER):
+            return False
+        names = [name for name in self.files.list_directory(FOLDER) if name.endswith(".journal")]
+        data = self.files.read(f"{FOLDER}/{names[-1]}") if names else b""
+        return scan_frames(data, None, FOLDER).end < len(data)
 
     def swap_disk(self) -> None:
         """Give the node, which is down, an empty disk."""
@@ -115,6 +132,16 @@ class SimulatedVoter:
         self.directory_id = UUID(int=self._random.getrandbits(128))
 
     # What clients and the node do.
+
+    @property
+    def kept(self) -> Sequence[bytes]:
+        """What the state has of what clients were answered."""
+        return self.commands
+
+    @property
+    def state(self) -> object:
+        """Equal where two nodes are in the same state."""
+        return self.commands
 
     def propose(self, command: bytes) -> None:
         assert self.voter is not None

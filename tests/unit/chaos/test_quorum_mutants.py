@@ -21,6 +21,7 @@ DIRECTED = {
     "older-term-acknowledges": "test_raft_core.py::test_an_acknowledgement_counts_in_its_own_term_only",
     "snapshot-without-log-match": "test_raft_core.py::test_a_snapshot_message_commits_nothing",
     "new-disk-votes": "test_standing.py::test_an_empty_disk_that_hears_of_data_waits",
+    "decides-too-early": "test_controller_leadership.py::test_a_leader_answers_nothing_before_an_entry_of_its_epoch",
     "new-disk-counts": "test_standing.py::test_a_new_disk_under_an_old_id_waits_until_it_has_caught_up",
 }
 
@@ -32,7 +33,9 @@ SEEDS = {
     "local-reads": 44,
     "snapshot-without-log-match": 3,
     "new-disk-votes": 0,
+    "decides-too-early": 0,
 }
+NEED_CONTROLLERS = {"decides-too-early"}
 
 
 def test_every_mutant_has_its_test() -> None:
@@ -56,7 +59,7 @@ def test_the_test_that_is_about_a_bug_catches_it(name: str) -> None:
 def test_random_runs_catch_a_bug(name: str) -> None:
     with mutant_named(name).applied():
         for seed in range(SEEDS[name], SEEDS[name] + 60):
-            run = run_quorum(seed, faults_s=12)
+            run = run_quorum(seed, faults_s=12, has_controllers=name in NEED_CONTROLLERS)
             if run.violations or not run.is_live:
                 return
     raise AssertionError(f"no run found {name}")

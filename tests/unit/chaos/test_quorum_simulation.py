@@ -39,6 +39,36 @@ def test_no_fault_breaks_five_voters(first: int) -> None:
         check(run_quorum(seed, voter_count=5, faults_s=20 if IS_SOAK else 6), "--voters 5")
 
 
+@pytest.mark.simulation
+@pytest.mark.parametrize("first", range(60_000, 60_300 if IS_SOAK else 60_020, RUNS_PER_TEST))
+def test_no_fault_breaks_controllers(first: int) -> None:
+    """Images are equal at the end, and nothing was decided on an old one."""
+    for seed in range(first, first + RUNS_PER_TEST):
+        check(run_quorum(seed, has_controllers=True, faults_s=20 if IS_SOAK else 8), "--controllers")
+
+
+FAULTS = {
+    "kill", "power loss", "torn writes", "blackout", "start", "cut", "one-way cut", "partition", "isolate", "heal",
+    "broken link", "pause", "save", "transfer", "disk error", "disk full", "swap", "dropped", "doubled", "overtaken",
+}  # fmt: skip
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("voter_count", [3, 5])
+def test_every_fault_does_happen(voter_count: int) -> None:
+    """One that never does shows nothing."""
+    seen: set[str] = set()
+    for seed in range(70_000, 70_040):
+        run = run_quorum(seed, voter_count=voter_count, faults_s=20)
+        check(run, f"--voters {voter_count}")
+        assert run.acknowledged_count
+        assert run.barrier_count
+        seen |= run.counts.keys()
+        if seen >= FAULTS:
+            return
+    raise AssertionError(f"never seen: {sorted(FAULTS - seen)}")
+
+
 TRACE = """
 import sys
 garbage = [[] for _ in range(int(sys.argv[1]))]
