@@ -3,7 +3,9 @@
 A voter asks for a pre-vote when it has not heard from a leader for a random time, and campaigns when a majority would
 vote for it (Raft thesis §9.6). It is sticky: it gives neither pre-votes nor votes while it hears a leader (§4.2.3),
 but for an election that the leader itself asked for. When the leader's process is gone, which the node sees by its
-links, it is sticky no more and asks after a few milliseconds. All of this touches liveness only.
+links, it is sticky no more, until it hears a leader again, and asks after a few milliseconds. A network that refuses
+connections for a leader that lives makes it ask in vain: the others hear that leader and are sticky. All of this
+touches liveness only.
 """
 
 from dataclasses import dataclass
@@ -40,6 +42,7 @@ class Elections:
         self._random = random
         self._last_heard_s = float("-inf")
         self._is_leader_gone = False
+        self._leader_gone_s = float("-inf")
         self._pre_votes: set[int] = set()
         self._votes: set[int] = set()
         # Alone there is nobody to wait for.
@@ -61,6 +64,7 @@ class Elections:
     def on_leader_gone(self, now_s: float) -> None:
         """Hear that the leader's process does not exist any more."""
         self._is_leader_gone = self.has_lost_leader = True
+        self._leader_gone_s = now_s
         self._wait(now_s, self._timing.loss_jitter_min_s, self._timing.loss_jitter_max_s)
 
     def on_silence(self) -> None:
@@ -76,7 +80,7 @@ class Elections:
         self.has_lost_leader = True
         self._votes.clear()
         self._pre_votes = {self._voter_id}
-        if self._is_leader_gone:
+        if self._is_in_haste(now_s):
             self._wait(now_s, self._timing.loss_jitter_min_s, self._timing.loss_jitter_max_s)
         else:
             self._wait_long(now_s)
@@ -103,7 +107,7 @@ class Elections:
 
     def on_support(self, now_s: float) -> None:
         """Let a candidate, this voter itself perhaps, have the time it needs."""
-        if self._is_leader_gone:
+        if self._is_in_haste(now_s):
             self._wait(now_s, self._timing.loss_retry_min_s, self._timing.loss_retry_max_s)
         else:
             self._wait_long(now_s)
@@ -111,6 +115,10 @@ class Elections:
     def on_step_down(self, now_s: float) -> None:
         self.has_lost_leader = True
         self._wait_long(now_s)
+
+    def _is_in_haste(self, now_s: float) -> bool:
+        """Whether the others can be expected to miss the leader as well, or will shortly."""
+        return self._is_leader_gone and now_s - self._leader_gone_s < self._timing.election_max_s
 
     def _wait_long(self, now_s: float) -> None:
         self._wait(now_s, self._timing.election_min_s, self._timing.election_max_s)

@@ -1,5 +1,8 @@
 """Messages that wait for a step, looked at and bounded."""
 
+from dataclasses import dataclass
+from typing import TypeAlias
+
 from ..protocol.errors import CorruptData
 from .raft_messages import RaftMessage, decode_message
 
@@ -10,11 +13,19 @@ _MAX_BYTES = 64 * 1024 * 1024
 _MAX_TERM_LEAP = 1_000_000_000
 
 
+@dataclass(frozen=True, slots=True)
+class PeerGone:
+    """A peer closed its links, and nobody listens at its address. Whatever it sent lies before this."""
+
+
+Heard: TypeAlias = RaftMessage | PeerGone
+
+
 class Inbox:
     """In the order in which they came."""
 
     def __init__(self) -> None:
-        self._messages: list[tuple[int, RaftMessage]] = []
+        self._messages: list[tuple[int, Heard]] = []
         self._size_bytes = 0
 
     @property
@@ -31,6 +42,10 @@ class Inbox:
         self._messages.append((peer_id, message))
         self._size_bytes += len(data)
 
-    def take(self) -> list[tuple[int, RaftMessage]]:
+    def add_gone(self, peer_id: int) -> None:
+        """Hear the end of a peer, once what it sent before has been heard."""
+        self._messages.append((peer_id, PeerGone()))
+
+    def take(self) -> list[tuple[int, Heard]]:
         messages, self._messages, self._size_bytes = self._messages, [], 0
         return messages

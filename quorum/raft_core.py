@@ -16,6 +16,7 @@ from .barriers import Barriers
 from .consensus import ConsensusFailed, TransferFailed
 from .elections import Elections, RaftTiming
 from .handover import Handover
+from .inbox import Heard, PeerGone
 from .journal_items import Entry, Term
 from .progress import Progress
 from .pysyncobj_engine import (
@@ -46,7 +47,7 @@ from .raft_messages import (
     Vote,
     VoteRequest,
 )
-from .raft_step import Addressed, Step
+from .raft_step import Step
 from .replicator import Replicator
 from .snapshot_transfer import FinishSnapshot, OutgoingSnapshot, SnapshotReceive
 from .standing import Admissions, Census
@@ -161,11 +162,6 @@ class RaftCore:
         if is_up and not self._log.is_member:
             self._census_at_s = self._clock()
 
-    def on_peer_gone(self, peer_id: int) -> None:
-        """Learn that a peer closed its links, and that nobody listens at its address."""
-        if not self.is_leader and peer_id == self._decisions.leader_id:
-            self._elections.on_leader_gone(self._clock())
-
     def begin_barrier(self, token: object) -> None:
         self._barriers.begin(token)
 
@@ -195,7 +191,7 @@ class RaftCore:
 
     # The step.
 
-    def step(self, inbox: Sequence[Addressed], commands: Sequence[bytes]) -> Step:
+    def step(self, inbox: Sequence[tuple[int, Heard]], commands: Sequence[bytes]) -> Step:
         """Take in messages, then proposals, then the time. Raises ConsensusFailed, and then there is no next step."""
         now_s = self._clock()
         step = self._step
@@ -232,8 +228,11 @@ class RaftCore:
         for peer_id in self._peer_ids:
             self._send(peer_id, message)
 
-    def _deliver(self, peer_id: int, message: RaftMessage, now_s: float) -> None:
+    def _deliver(self, peer_id: int, message: Heard, now_s: float) -> None:
         match message:
+            case PeerGone():
+                if not self.is_leader and peer_id == self._decisions.leader_id:
+                    self._elections.on_leader_gone(now_s)
             case Append():
                 self._on_append(peer_id, message, now_s)
             case AppendAck():

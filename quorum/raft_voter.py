@@ -274,9 +274,9 @@ class RaftVoter:
         self._core.set_link(peer_id, is_up=False)
 
     def on_peer_gone(self, peer_id: int) -> None:
-        assert self._core is not None
-        self._core.on_peer_gone(peer_id)
-        self._wake()
+        if self._failure is None:
+            self._inbox.add_gone(peer_id)
+            self._wake()
 
     # Steps.
 

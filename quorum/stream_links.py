@@ -23,6 +23,7 @@ from typing import Final, cast
 from uuid import UUID
 
 from ..protocol.errors import CorruptData
+from .knock import Refused, Unclear, knock
 from .link_frames import MAX_FRAME_BYTES, FrameReader, encode_frame
 from .link_hello import PREFACE, DialerHello, ListenerHello, encode_refusal
 from .node_certificates import NodeCertificates
@@ -162,19 +163,15 @@ class StreamLinks:
         refusals = 0
         for delay_s in _LOSS_REDIALS_S:
             await asyncio.sleep(delay_s)
-            try:
-                async with asyncio.timeout(_DIAL_TIMEOUT_S):
-                    transport, _ = await self._loop.create_connection(asyncio.Protocol, host, port)
-            except ConnectionRefusedError:
+            found = await knock(self._loop, host, port, timeout_s=_DIAL_TIMEOUT_S)
+            if isinstance(found, Unclear):
+                return False
+            if isinstance(found, Refused):
                 refusals += 1
                 if refusals == _REFUSALS_OF_THE_GONE:
                     return True
-            except (ConnectionResetError, BrokenPipeError):
-                refusals = 0
-            except (OSError, TimeoutError):
-                return False
             else:
-                transport.abort()
+                found.close()
                 refusals = 0
         return False
 

@@ -1,7 +1,8 @@
 """A network in memory between simulated voters: it delays, cuts in one direction or both, and breaks links.
 
 A `NetworkMode` says how much worse than its promise it is. A stream network keeps what `quorum/peer_links.py` promises:
-order, at most once. A hostile one drops, doubles and reorders messages, and delivers some to the next process of the
+order, at most once. A process that ends is refused for; a network that cuts is silent, unless it is to refuse for the
+living, too. A hostile one drops, doubles and reorders messages, and delivers some to the next process of the
 same node: the quorum must not lose anything then either.
 """
 
@@ -96,6 +97,18 @@ class Network:
         self._cut.add((source_id, target_id))
         if self._random.random() < 0.5:
             self._disconnect(source_id, target_id)
+
+    def refuse(self, source_id: int, target_id: int) -> None:
+        """Let a firewall answer for a target that may well live: the source's link is closed and its dials refused."""
+        self._cut.add((source_id, target_id))
+        self._disconnect(source_id, target_id)
+        source = self._endpoints.get(source_id)
+        if source is not None:
+            source.loop.call_later(_GONE_S, self._tell_refused, source_id, source, target_id)
+
+    def _tell_refused(self, source_id: int, source: _Endpoint, target_id: int) -> None:
+        if (source_id, target_id) in self._cut and self._endpoints.get(source_id) is source:
+            source.listener.on_peer_gone(target_id)
 
     def heal(self, source_id: int, target_id: int) -> None:
         self._cut.discard((source_id, target_id))

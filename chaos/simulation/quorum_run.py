@@ -103,6 +103,8 @@ class _Simulation:
             (0.006, self._fail_disk),
             (0.004, self._fill_disk),
             (0.010, self._swap_disk),
+            # A leader that is refused for is of little use, so most runs do without.
+            *(((0.008, self._refuse),) if seed % 4 == 1 else ()),
         )
 
     def _trace(self, line: str) -> None:
@@ -271,6 +273,17 @@ class _Simulation:
         self._note("one-way cut" if is_one_way else "cut", source_id, target_id)
         if not is_one_way:
             self._network.cut(target_id, source_id)
+
+    def _refuse(self) -> None:
+        """Mostly for the leader: those who are refused take it for gone."""
+        leaders = [voter.node_id for voter in self._voters.values() if voter.is_leader]
+        source_id, target_id = self._pair()
+        if leaders and self._random.random() < 0.7:
+            target_id = leaders[-1]
+        for node_id in self._voters if self._random.random() < 0.4 else (source_id,):
+            if node_id != target_id:
+                self._note("refuse", node_id, target_id)
+                self._network.refuse(node_id, target_id)
 
     def _partition(self) -> None:
         side = set(self._random.sample(sorted(self._voters), self._random.randrange(1, len(self._voters))))

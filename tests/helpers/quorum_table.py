@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from penstock.quorum.elections import RaftTiming
+from penstock.quorum.inbox import Heard
 from penstock.quorum.journal_items import Entry, Term
 from penstock.quorum.raft_core import RaftCore
 from penstock.quorum.raft_log import RaftLog
@@ -53,7 +54,7 @@ class Table:
                 self.cores[node_id].set_link(peer_id, is_up=True)
                 self.cores[peer_id].set_link(node_id, is_up=True)
 
-    def step(self, node_id: int, *messages: tuple[int, RaftMessage], commands: Sequence[bytes] = ()) -> Step:
+    def step(self, node_id: int, *messages: tuple[int, Heard], commands: Sequence[bytes] = ()) -> Step:
         """Let one voter do one step, and keep what it says for the others."""
         step = self.cores[node_id].step(messages, commands)
         self.cores[node_id].next_step_at_s()

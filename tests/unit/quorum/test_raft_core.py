@@ -1,9 +1,10 @@
 """Known bugs of the library's own shell, each replayed against the voter (B1 to B12), and the rules around them."""
 
 import pytest
-from quorum_table import Table, elected
+from quorum_table import TIMING, Table, elected
 
 from penstock.quorum.consensus import ConsensusFailed
+from penstock.quorum.inbox import PeerGone
 from penstock.quorum.journal_items import Term
 from penstock.quorum.raft_messages import (
     Append,
@@ -330,11 +331,51 @@ def test_the_loss_of_the_leader_s_process_is_answered_at_once() -> None:
     followers = table.followers
     table.isolate(dead)
     for follower in followers:
-        table.cores[follower].on_peer_gone(dead)
+        table.step(follower, (dead, PeerGone()))
     table.run(0.6)
     assert any(table.cores[follower].is_leader for follower in followers)
     leader = next(follower for follower in followers if table.cores[follower].is_leader)
     assert table.commit_end(leader) == 2
+
+
+def test_what_the_leader_sent_before_it_was_gone_does_not_hold_the_election_up() -> None:
+    """A slow disk may let both wait for one step."""
+    table = elected()
+    dead, followers = table.leader_id, table.followers
+    table.isolate(dead)
+    for follower in followers:
+        table.step(follower, (dead, stale_heartbeat(table, follower)), (dead, PeerGone()))
+    table.run(0.45)
+    assert any(table.cores[follower].is_leader for follower in followers)
+
+
+def test_a_leader_that_one_voter_takes_for_gone_goes_on_leading() -> None:
+    """A network that refuses connections for it: nobody else helps, and its next heartbeat sets that one right."""
+    table = elected()
+    leader, before = table.leader_id, terms(table)
+    for _ in range(20):
+        table.step(table.followers[0], (leader, PeerGone()))
+        table.run(0.09)
+    assert (table.leader_id, terms(table)) == (leader, before)
+
+
+def test_a_voter_that_is_wrong_about_the_leader_and_hears_nothing_asks_in_vain_and_not_for_ever_in_haste() -> None:
+    table = elected()
+    leader, wrong = table.leader_id, table.followers[0]
+    before = terms(table)
+    table.cut = {(leader, wrong), (wrong, leader)}
+    table.step(wrong, (leader, PeerGone()))
+    table.run(1.2)
+    table.sent.clear()
+    table.run(3)
+    asked = [
+        message for source_id, _, message in table.sent if source_id == wrong and isinstance(message, PreVoteRequest)
+    ]
+    assert 0 < len(asked) <= 2 * (3 / TIMING.election_min_s + 1)
+    assert (table.leader_id, terms(table)) == (leader, before)
+    table.cut.clear()
+    table.run(1)
+    assert (table.leader_id, terms(table)) == (leader, before)
 
 
 def test_the_loss_of_another_process_changes_nothing() -> None:
@@ -342,8 +383,8 @@ def test_the_loss_of_another_process_changes_nothing() -> None:
     leader = table.leader_id
     lost, other = table.followers
     before = terms(table)
-    table.cores[other].on_peer_gone(lost)
-    table.cores[leader].on_peer_gone(lost)
+    table.step(other, (lost, PeerGone()))
+    table.step(leader, (lost, PeerGone()))
     table.run(0.3)
     assert terms(table) == before
 
