@@ -68,9 +68,11 @@ def join_broker(
     steady_clock_ms: Callable[[], int],
     random: Random,
     on_failure: Callable[[str], None],
+    on_replaced: Callable[[str], None],
 ) -> BrokerParts:
     """`directory_ids` are those of the log directories in use; `heartbeats` is a channel of its own, which no client's
-    request holds up; `steady_clock_ms` is the wall clock for decisions; `on_failure` hears why the node cannot go on.
+    request holds up; `steady_clock_ms` is the wall clock for decisions; `on_failure` hears why the node cannot go on,
+    `on_replaced` that another process has its place.
     """
     lifecycle = BrokerLifecycle(
         heartbeats,
@@ -80,6 +82,7 @@ def join_broker(
         incarnation_id=UUID(int=random.getrandbits(128), version=4),
         directories=directory_ids,
         heartbeat_interval_ms=config.broker_heartbeat_interval_ms,
+        on_replaced=on_replaced,
     )
     produces, fetches = Purgatory(loop, "Produce"), Purgatory(loop, "Fetch")
     flusher = Flusher(loop)

@@ -6,6 +6,7 @@
 | registered   | `register`                | has a broker epoch; fenced, so that nobody is sent here                |
 | active       | `unfence`                 | `keep_alive` sends heartbeats                                          |
 | shut down    | `shut_down`               | leads nothing any more; the controller has fenced it                   |
+| replaced     | another process registers | nothing: whatever it hears from then on is said to that one            |
 
 The controller may be in this process or elsewhere: its answers come by the same decisions.
 """
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from uuid import UUID
 
@@ -24,9 +25,11 @@ from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest,
 from kio.schema.types import BrokerId
 from kio.static.primitive import i16, i64, u16
 
-from ..protocol.errors import KafkaError
+from ..protocol.errors import ErrorCode, KafkaError
 from ..quorum.controller_requests import BROKER_HEARTBEAT, BROKER_REGISTRATION
+from ..quorum.delta import MetadataDelta
 from ..quorum.features import FEATURES
+from ..quorum.image import MetadataImage
 from .configuration.listener_config import ListenerConfig
 from .controller_channel import ControllerChannel
 from .metadata_view import MetadataView
@@ -54,7 +57,9 @@ class BrokerLifecycle:
         incarnation_id: UUID,
         directories: Sequence[UUID],
         heartbeat_interval_ms: int,
+        on_replaced: Callable[[str], None],
     ) -> None:
+        """`on_replaced` hears, once and with a sentence, that another process is this broker now."""
         self._controller = controller
         self._metadata = metadata
         self._node_id = node_id
@@ -63,6 +68,9 @@ class BrokerLifecycle:
         self._directories = tuple(directories)
         self._offline_directories: set[UUID] = set()
         self._heartbeat_interval_ms = heartbeat_interval_ms
+        self._on_replaced = on_replaced
+        self._is_replaced = False
+        self._controller_epoch = 0
         self._wake = asyncio.Event()
         self.broker_epoch = -1
 
@@ -99,10 +107,42 @@ class BrokerLifecycle:
             log_dirs=self._directories,
             previous_broker_epoch=i64(previous_broker_epoch),
         )
-        response = await self._controller.submit(BROKER_REGISTRATION, request)
+        try:
+            response = await self._controller.submit(BROKER_REGISTRATION, request)
+        except KafkaError as error:
+            if error.code is not ErrorCode.DUPLICATE_BROKER_REGISTRATION:
+                raise
+            raise KafkaError(
+                error.code,
+                f"another process is broker {self._node_id}, on other log directories, and was heard within its "
+                "session (broker.session.timeout.ms)",
+            ) from error
         self.broker_epoch = response.broker_epoch
         # The epoch is where the registration stands in the metadata: what is done from here on rests on nothing older.
         await self._metadata.wait_for(self.broker_epoch)
+        self._check_replaced(self._metadata.image)
+
+    def publish(self, _delta: MetadataDelta, image: MetadataImage) -> None:
+        """Hears the metadata before the parts that serve partitions do."""
+        if self.broker_epoch >= 0:
+            self._check_replaced(image)
+        if image.epoch != self._controller_epoch:
+            # A new controller should have a connection to watch as soon as can be.
+            self._controller_epoch = image.epoch
+            self._wake.set()
+
+    def _check_replaced(self, image: MetadataImage) -> None:
+        registered = image.brokers.get(self._node_id)
+        if registered is not None and registered.epoch > self.broker_epoch:
+            self._become_replaced()
+
+    def _become_replaced(self) -> None:
+        if not self._is_replaced:
+            self._is_replaced = True
+            self._on_replaced(
+                f"Another process has taken the place of this one as broker {self._node_id}, while this one was not "
+                "heard."
+            )
 
     async def unfence(self) -> None:
         """Asks to be let in, until it is."""
@@ -116,6 +156,8 @@ class BrokerLifecycle:
             try:
                 await self._heartbeat()
             except KafkaError as error:
+                if error.code is ErrorCode.STALE_BROKER_EPOCH:
+                    self._become_replaced()
                 logger.warning("heartbeat refused: broker_epoch=%d reason=%s", self.broker_epoch, error)
 
     def report_failed_directory(self, directory: UUID) -> None:

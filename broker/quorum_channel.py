@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Container, Mapping
+from datetime import timedelta
 from typing import Any, Final, TypeVar, cast
 
 from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest, PartitionData, TopicData
@@ -31,6 +32,11 @@ ResponseT = TypeVar("ResponseT")
 CONNECT_TIMEOUT_MS: Final = 2_000
 # Between two voters that both said that they are not the controller.
 RETRY_MS: Final = 50
+# For an answer to what nodes ask for themselves, which they may ask again: a connection that a network swallowed is
+# given up within a session.
+NODE_ANSWER_TIMEOUT_MS: Final = 4_000
+# However short a time a client gives a change of metadata: a controller that is there needs less.
+SHORTEST_WAIT_MS: Final = 1_000
 # How soon a waiting request notices that another voter leads.
 LEADER_CHECK_S: Final = 0.1
 _NOT_CONTROLLER: Final = frozenset({int(ErrorCode.NOT_CONTROLLER)})
@@ -73,26 +79,52 @@ class QuorumChannel:
             except KafkaError as error:
                 if error.code is not ErrorCode.NOT_CONTROLLER:
                     raise
-        response = await self._call(cast(Any, message), is_taken_in=not request.is_for_brokers)
+        response = await self._call(
+            cast(Any, message),
+            is_taken_in=not request.is_for_brokers,
+            timeout_ms=self._wait_ms(message),
+            answer_timeout_ms=NODE_ANSWER_TIMEOUT_MS if request.is_for_brokers else self._timeout_ms,
+        )
         if request.is_for_brokers and response.error_code:
             raise KafkaError(ErrorCode(int(response.error_code)))
         return cast(ResponseT, response)
 
     async def describe_quorum(self, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
         """The leader's own answer. Raises KafkaError as `submit` does."""
-        response = await self._call(request, is_taken_in=False, refusals=_NOT_LEADER)
+        response = await self._call(
+            request,
+            is_taken_in=False,
+            timeout_ms=self._timeout_ms,
+            answer_timeout_ms=self._timeout_ms,
+            refusals=_NOT_LEADER,
+        )
         assert isinstance(response, DescribeQuorumResponse)
         return response
 
-    async def _call(self, message: Request, *, is_taken_in: bool, refusals: Container[int] = _NOT_CONTROLLER) -> Any:
+    def _wait_ms(self, message: object) -> int:
+        """The time of a request: what its client gives it, where it says so, within bounds."""
+        timeout = getattr(message, "timeout", None)
+        if not isinstance(timeout, timedelta):
+            return self._timeout_ms
+        return min(max(int(timeout.total_seconds() * 1000), SHORTEST_WAIT_MS), self._timeout_ms)
+
+    async def _call(
+        self,
+        message: Request,
+        *,
+        is_taken_in: bool,
+        timeout_ms: int,
+        answer_timeout_ms: int,
+        refusals: Container[int] = _NOT_CONTROLLER,
+    ) -> Any:
         """As a client would, it asks again while there is no controller, until the time of a request is over."""
         reason = "no controller could be reached"
         try:
-            async with asyncio.timeout(self._timeout_ms / 1000), self._turn:
+            async with asyncio.timeout(timeout_ms / 1000), self._turn:
                 while True:
                     try:
                         connection = await self._connect()
-                        response = await self._answer(connection, message)
+                        response = await self._answer(connection, message, answer_timeout_ms)
                         if not _says(response, refusals):
                             if is_taken_in:
                                 await self._wait_taken_in(connection)
@@ -106,12 +138,12 @@ class QuorumChannel:
         except TimeoutError:
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"The controller did not answer: {reason}.") from None
 
-    async def _answer(self, connection: Connection, message: Request) -> Response:
+    async def _answer(self, connection: Connection, message: Request, timeout_ms: int) -> Response:
         """The answer of the voter that is asked, given up for lost when another one leads meanwhile.
 
         A process that stands still keeps its connections, and answers nothing.
         """
-        call = asyncio.ensure_future(connection.call(message, timeout_ms=self._timeout_ms))
+        call = asyncio.ensure_future(connection.call(message, timeout_ms=timeout_ms))
         try:
             while not call.done():
                 await asyncio.wait({call}, timeout=LEADER_CHECK_S)

@@ -204,7 +204,9 @@ class Node:
             steady_clock_ms=self._steady_clock_ms,
             random=self._random,
             on_failure=self._fail,
+            on_replaced=self._on_replaced,
         )
+        self._publishers.add(parts.lifecycle)
         bound = await parts.listeners.bind(config.listeners, backlog=config.socket_listen_backlog_size)
         self.bound_ports = {**self.bound_ports, **bound}
         advertised = config.advertise(socket.gethostname(), bound)
@@ -295,6 +297,11 @@ class Node:
     def _fail(self, sentence: str) -> None:
         if not self.failure.done():
             self.failure.set_result(sentence)
+
+    def _on_replaced(self, sentence: str) -> None:
+        # What is said to that broker from now on is not said to this process.
+        self._publishers.close()
+        self._fail(sentence)
 
     def _on_directory_failure(self, path: str, error: OSError) -> None:
         if self._parts is not None:

@@ -24,7 +24,12 @@ class Publishers:
 
     def __init__(self) -> None:
         self._publishers: list[MetadataPublisher] = []
+        self._is_closed = False
         self.image: MetadataImage = EMPTY_IMAGE
+
+    def close(self) -> None:
+        """Tell nobody anything any more, not even the rest of what is being told."""
+        self._is_closed = True
 
     def add(self, publisher: MetadataPublisher) -> None:
         """Let a publisher join behind those that are there."""
@@ -36,4 +41,6 @@ class Publishers:
         """Tell everyone, in order."""
         self.image = image
         for publisher in self._publishers:
+            if self._is_closed:
+                return
             publisher.publish(delta, image)

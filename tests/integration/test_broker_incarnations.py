@@ -1,0 +1,95 @@
+"""One process after the other under one broker id: who takes the place, who is refused, who leads afterwards."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cluster_views import DEADLINE_S, brokers, create_topic, leaders, until
+from fourth_broker import FourthBroker
+
+from penstock.chaos.cluster import LocalCluster
+
+# Sessions that end within the test, and such that do not.
+SHORT = {"broker.session.timeout.ms": "1500", "broker.heartbeat.interval.ms": "200"}
+LONG = {"broker.session.timeout.ms": "120000", "broker.heartbeat.interval.ms": "200"}
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[LocalCluster]:
+    with LocalCluster(tmp_path, node_count=3, properties=LONG) as started:
+        yield started
+
+
+@pytest.fixture
+def fourth(cluster: LocalCluster, tmp_path: Path) -> Iterator[FourthBroker]:
+    """Broker 4, which leads the only partition of "flights"."""
+    with FourthBroker(cluster, tmp_path, LONG) as broker:
+        broker.start()
+        until(lambda: 4 in brokers(cluster.nodes[1].address))
+        assert create_topic(cluster.nodes[1].address, "flights", {0: (4,)}).error_message is None
+        yield broker
+
+
+def test_a_second_living_process_under_one_id_is_refused_with_a_sentence(
+    cluster: LocalCluster, fourth: FourthBroker
+) -> None:
+    second = fourth.another("node-4-again")
+    fourth.start(second)
+    until(lambda: not second.is_running)
+    assert second.exit_status == 2
+    assert second.log.read_text().splitlines()[-1] == (
+        "penstock: Node 4 cannot start: DUPLICATE_BROKER_REGISTRATION: another process is broker 4, on other log "
+        "directories, and was heard within its session (broker.session.timeout.ms)"
+    )
+    assert fourth.node.is_running
+    assert [leader.broker_id for leader in leaders(cluster.nodes[2].address, "flights")] == [4]
+
+
+def test_a_killed_process_is_followed_at_once_and_leads_with_a_higher_epoch(
+    cluster: LocalCluster, fourth: FourthBroker
+) -> None:
+    """Its session would last for minutes; its log directories prove that it is gone."""
+    address = cluster.nodes[1].address
+    for _ in range(3):
+        (before,) = leaders(address, "flights")
+        fourth.node.kill()
+        fourth.start()
+        until(lambda before=before: leaders(address, "flights")[0].epoch > before.epoch)  # type: ignore[misc]
+        until(lambda: leaders(address, "flights")[0].broker_id == 4)
+
+
+def test_empty_disks_under_the_same_id_lead_nothing_and_the_old_ones_come_back(
+    cluster: LocalCluster, fourth: FourthBroker
+) -> None:
+    address = cluster.nodes[1].address
+    fourth.node.kill()
+    until(lambda: 4 not in brokers(address))
+    empty = fourth.another("node-4-empty")
+    fourth.start(empty)
+    until(lambda: 4 in brokers(address))
+    assert [leader.broker_id for leader in leaders(address, "flights")] == [-1]
+    empty.stop(timeout_s=DEADLINE_S)
+    fourth.start()
+    until(lambda: leaders(address, "flights")[0].broker_id == 4)
+
+
+def test_a_process_that_comes_back_after_its_place_was_taken_ends_with_a_sentence(tmp_path: Path) -> None:
+    """It stood still for longer than its session, as a virtual machine may that was moved."""
+    with (
+        LocalCluster(tmp_path, node_count=3, properties=SHORT) as cluster,
+        FourthBroker(cluster, tmp_path, SHORT) as fourth,
+    ):
+        address = cluster.nodes[1].address
+        fourth.start()
+        until(lambda: 4 in brokers(address))
+        fourth.node.pause()
+        until(lambda: 4 not in brokers(address))
+        second = fourth.another("node-4-again")
+        fourth.start(second)
+        until(lambda: 4 in brokers(address))
+        fourth.node.resume()
+        until(lambda: not fourth.node.is_running)
+        assert fourth.node.exit_status == 1
+        assert "Another process has taken the place of this one as broker 4" in fourth.node.log.read_text()
+        assert second.is_running
+        assert 4 in brokers(address)
