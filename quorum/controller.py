@@ -303,10 +303,11 @@ class Controller:
         self._loader.catch_up()
         self._overlay = self._loader.image
         now_ms = self._now_ms()
-        for broker_id in self._loader.image.brokers:
-            # The process that registered under this node's own id was an earlier run of this node.
-            if broker_id != self._consensus.node_id:
-                self._sessions.touch(broker_id, now_ms)
+        for broker in self._loader.image.brokers.values():
+            # The process that registered under this node's own id was an earlier run of this node. One that is fenced
+            # has left, perhaps long ago, or will be heard.
+            if broker.id != self._consensus.node_id and not broker.is_fenced:
+                self._sessions.touch(broker.id, now_ms)
         self._activated.set_result(None)
         logger.info("controller active: node_id=%d epoch=%d", self._consensus.node_id, self._consensus.epoch)
         if self._loader.is_in_transaction:

@@ -120,7 +120,9 @@ async def test_a_caller_that_gives_up_changes_nothing(puppet: Puppet, controller
 
 
 @on_a_loop
-async def test_an_earlier_run_of_this_node_has_no_session(puppet: Puppet, controller: Controller) -> None:
+async def test_a_new_controller_gives_sessions_to_those_who_are_in_but_not_to_its_own_earlier_run(
+    puppet: Puppet, controller: Controller
+) -> None:
     def sessions(_image: MetadataImage, _request: None, context: DecisionContext) -> ControllerResult[list[int]]:
         return ControllerResult(
             records=(), response=[broker for broker in (1, 2, 3) if context.has_live_session(broker)]
@@ -130,8 +132,12 @@ async def test_an_earlier_run_of_this_node_has_no_session(puppet: Puppet, contro
         return ControllerResult(records=(), response=None, heard_broker=1)
 
     puppet.elect(2)
-    for broker in (1, 2):
-        puppet.hear(RegisterBrokerRecord(broker_id=broker, incarnation_id=UUID(int=broker), broker_epoch=broker))
+    for broker in (1, 2, 3):
+        puppet.hear(
+            RegisterBrokerRecord(
+                broker_id=broker, incarnation_id=UUID(int=broker), broker_epoch=broker, is_fenced=broker == 3
+            )
+        )
     activate(puppet)
     assert await controller.submit(sessions, None) == [2]
     await controller.submit(contact, None)
