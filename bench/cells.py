@@ -14,6 +14,7 @@ from .workloads.partitions import partitions
 from .workloads.prepared import prepared
 from .workloads.quorum_commits import quorum_commits
 from .workloads.quorum_failover import quorum_failover
+from .workloads.quorum_fencing import quorum_fencing
 from .workloads.quorum_image import quorum_image
 from .workloads.quorum_quiet import quorum_quiet
 from .workloads.quorum_topic import quorum_topic
@@ -102,6 +103,7 @@ def cells(*, is_quick: bool, minutes: float = QUIET_MINUTES) -> tuple[Cell, ...]
             "the active controller killed, and paused",
             lambda target: quorum_failover(target, kills=20 // part, pauses=8 // part),
         ),
+        _quorum("fencing", "a broker killed", lambda target: quorum_fencing(target, kills=20 // part)),
         _quorum(
             "topic",
             f"a topic of {MANY_PARTITIONS // part:,} partitions created",

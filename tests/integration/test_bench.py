@@ -17,6 +17,7 @@ from penstock.bench.workloads.partitions import partitions
 from penstock.bench.workloads.prepared import prepared
 from penstock.bench.workloads.quorum_commits import quorum_commits
 from penstock.bench.workloads.quorum_failover import quorum_failover
+from penstock.bench.workloads.quorum_fencing import quorum_fencing
 from penstock.bench.workloads.quorum_image import quorum_image
 from penstock.bench.workloads.quorum_quiet import quorum_quiet
 from penstock.bench.workloads.quorum_topic import quorum_topic
@@ -79,6 +80,7 @@ def test_load_of_a_fresh_node_is_measured_and_the_node_ended(load: str) -> None:
 CLUSTER_LOADS: dict[str, Callable[[Target], Values]] = {
     "commits": lambda target: quorum_commits(target, changes=100),
     "failover": lambda target: quorum_failover(target, kills=1, pauses=1),
+    "fencing": lambda target: quorum_fencing(target, kills=1),
     "topic": lambda target: quorum_topic(target, partitions=20),
     "image": lambda target: quorum_image(target, partitions=50, kills=1),
     "quiet": lambda target: quorum_quiet(target, minutes=0.02, is_busy=True),
