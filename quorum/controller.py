@@ -174,7 +174,8 @@ class Controller:
                 )
         if result.left_broker is not None:
             self._sessions.end(result.left_broker)
-        elif result.heard_broker is not None:
+        elif result.heard_broker is not None and result.heard_broker in self._overlay.brokers:
+            # It may be in no image any more: leadership can have been lost while this was decided.
             self._watcher.on_heard(result.heard_broker, self._overlay.brokers[result.heard_broker].epoch)
         if last is not None:
             try:
