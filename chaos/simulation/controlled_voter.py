@@ -70,12 +70,17 @@ class ControlledVoter(SimulatedVoter):
             random=Random(self.node_id),
             loop=self.loop.as_loop,
             wall_clock_ms=lambda: 0,
-            on_failure=lambda _: None,
+            on_failure=self._on_controller_failure,
         )
         try:
             await self.controller.start()
         except ConsensusFailed as error:
             self.on_failure(error)
+
+    def _on_controller_failure(self, sentence: str) -> None:
+        """Hear of the controller's own failures; those of the voter came first."""
+        if not self.has_failed:
+            self._judge.on_failure(self.node_id, sentence)
 
     @property
     def kept(self) -> Sequence[bytes]:
@@ -111,7 +116,7 @@ class ControlledVoter(SimulatedVoter):
         return True
 
     async def _save_image(self, controller: Controller) -> None:
-        await controller.save_snapshot()
+        await controller.snapshots.save_now()
         self._is_saving = False
 
     # What the voter tells.
