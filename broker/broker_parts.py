@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from ..quorum.peer_proof import PeerHello
@@ -31,7 +32,12 @@ from .network.peer_log import PeerLog
 from .network.request_memory import RequestMemory
 from .partitions.partition_manager import PartitionManager
 from .purgatory.purgatory import Purgatory
+from .replication.fetcher_config import FetcherConfig
+from .replication.replication import Replication, ReplicationConfig
 from .tls_contexts import TlsContexts
+
+if TYPE_CHECKING:
+    from .peers import PeerConnector
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +49,7 @@ class BrokerParts:
     produces: Purgatory
     fetches: Purgatory
     flusher: Flusher
+    replication: Replication
     partitions: PartitionManager
     housekeeping: LogHousekeeping
     handlers: Handlers
@@ -59,6 +66,7 @@ def join_broker(
     *,
     controller: ControllerChannel,
     heartbeats: ControllerChannel,
+    isr_changes: ControllerChannel,
     describe_quorum: DescribeQuorum,
     hello: Callable[[], PeerHello],
     tls: TlsContexts,
@@ -70,9 +78,9 @@ def join_broker(
     on_failure: Callable[[str], None],
     on_replaced: Callable[[str], None],
 ) -> BrokerParts:
-    """`directory_ids` are those of the log directories in use; `heartbeats` is a channel of its own, which no client's
-    request holds up; `steady_clock_ms` is the wall clock for decisions; `on_failure` hears why the node cannot go on,
-    `on_replaced` that another process has its place.
+    """`directory_ids` are those of the log directories in use; `heartbeats` and `isr_changes` are channels of their
+    own, which no client's request holds up; `steady_clock_ms` is the wall clock for decisions; `on_failure` hears why
+    the node cannot go on, `on_replaced` that another process has its place.
     """
     lifecycle = BrokerLifecycle(
         heartbeats,
@@ -86,6 +94,16 @@ def join_broker(
     )
     produces, fetches = Purgatory(loop, "Produce"), Purgatory(loop, "Fetch")
     flusher = Flusher(loop)
+    replication = Replication(
+        _replication_config(config),
+        metadata,
+        channel=isr_changes,
+        peers=lambda: _peers(config, hello, tls),
+        broker_epoch=lambda: lifecycle.broker_epoch,
+        loop=loop,
+        wall_clock_ms=wall_clock_ms,
+        on_failure=on_failure,
+    )
     partitions = PartitionManager(
         node_id=config.node_id,
         logs=logs,
@@ -99,10 +117,14 @@ def join_broker(
         },
         produces=produces,
         fetches=fetches,
+        replication=replication,
+        lag_ms_max=config.replica_lag_time_max_ms,
+        monotonic_ms=lambda: int(loop.time() * 1000),
         on_disk_error=logs.on_error,
         loop=loop,
         on_failure=on_failure,
     )
+    replication.attach(partitions)
     housekeeping = LogHousekeeping(
         logs,
         flusher,
@@ -166,6 +188,7 @@ def join_broker(
         produces=produces,
         fetches=fetches,
         flusher=flusher,
+        replication=replication,
         partitions=partitions,
         housekeeping=housekeeping,
         handlers=handlers,
@@ -183,6 +206,35 @@ def _housekeeping_config(config: NodeConfig) -> HousekeepingConfig:
         replica_high_watermark_checkpoint_interval_ms=config.replica_high_watermark_checkpoint_interval_ms,
         log_retention_check_interval_ms=config.log_retention_check_interval_ms,
         producer_id_expiration_check_interval_ms=config.producer_id_expiration_check_interval_ms,
+    )
+
+
+def _replication_config(config: NodeConfig) -> ReplicationConfig:
+    return ReplicationConfig(
+        node_id=config.node_id,
+        listener_name=config.inter_broker_listener_name,
+        fetcher_count=config.num_replica_fetchers,
+        lag_ms_max=config.replica_lag_time_max_ms,
+        fetcher=FetcherConfig(
+            wait_ms_max=config.replica_fetch_wait_max_ms,
+            bytes_min=config.replica_fetch_min_bytes,
+            bytes_max=config.replica_fetch_max_bytes,
+            response_bytes_max=config.replica_fetch_response_max_bytes,
+            backoff_ms=config.replica_fetch_backoff_ms,
+            timeout_ms=config.replica_socket_timeout_ms,
+        ),
+    )
+
+
+def _peers(config: NodeConfig, hello: Callable[[], PeerHello], tls: TlsContexts) -> PeerConnector:
+    # A node that follows nobody starts without it.
+    from .peers import PeerConnector
+
+    return PeerConnector(
+        secret=config.cluster_secret,
+        hello=hello,
+        certificates=config.node_certificates,
+        tls=tls.client(config.inter_broker_listener_name),
     )
 
 

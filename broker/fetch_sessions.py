@@ -48,6 +48,7 @@ class FetchablePartition:
         "hosted",
         "index",
         "last_fetched_epoch",
+        "log_start_offset",
         "max_bytes",
         "sent_high_watermark",
         "sent_log_start_offset",
@@ -64,6 +65,7 @@ class FetchablePartition:
         max_bytes: int,
         current_leader_epoch: int,
         last_fetched_epoch: int,
+        log_start_offset: int = -1,
     ) -> None:
         self.topic = topic
         """None while a topic id has not been found in the metadata yet."""
@@ -74,6 +76,8 @@ class FetchablePartition:
         self.max_bytes = max_bytes
         self.current_leader_epoch = current_leader_epoch
         self.last_fetched_epoch = last_fetched_epoch
+        # A follower's own.
+        self.log_start_offset = log_start_offset
         self.sent_high_watermark = -1
         self.sent_log_start_offset = -1
         # Found once and kept, so that an incremental fetch looks nothing up; the fetch handler alone judges it.
@@ -219,6 +223,7 @@ class FetchSessions:
                 cached.max_bytes = partition.max_bytes
                 cached.current_leader_epoch = partition.current_leader_epoch
                 cached.last_fetched_epoch = partition.last_fetched_epoch
+                cached.log_start_offset = partition.log_start_offset
         for key in forgotten:
             known.pop(key, None)
         del self._sessions[session_id]

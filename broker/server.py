@@ -195,6 +195,7 @@ class Node:
             self._metadata,
             controller=quorum.channel(REQUEST_TIMEOUT_MS),
             heartbeats=quorum.channel(config.initial_broker_registration_timeout_ms),
+            isr_changes=quorum.channel(REQUEST_TIMEOUT_MS),
             describe_quorum=quorum.describe_quorum,
             hello=self._hello,
             tls=tls,
@@ -215,6 +216,7 @@ class Node:
         await parts.lifecycle.unfence()
         await parts.partitions.settled()
         self._start_task("heartbeats", parts.lifecycle.keep_alive())
+        self._start_task("watch over followers", parts.replication.watch_followers())
         self._start_task("housekeeping of logs", parts.housekeeping.run())
         self._start_task("waiting for room", self._wait_for_room(parts))
         # Accept in the turn in which the cluster has let this broker in: whoever gets through is served, and is told of
@@ -246,6 +248,7 @@ class Node:
         parts.fetches.expire_all()
         await parts.listeners.drain(DRAIN_TIMEOUT_MS)
         await parts.dispatcher.stop()
+        await parts.replication.stop()
         await parts.flusher.drain()
         await self._logs.close(
             self._loop,
@@ -290,6 +293,7 @@ class Node:
         await self._stop_tasks()
         if self._parts is not None:
             self._parts.listeners.close()
+            await self._parts.replication.stop()
         if self._quorum is not None:
             await self._quorum.stop()
         self._logs.unlock()

@@ -10,7 +10,7 @@ import ssl
 import struct
 from collections.abc import Callable, Mapping
 from types import MappingProxyType, TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, cast
 
 from kio.schema.api_versions.v4 import ApiVersionsRequest, ApiVersionsResponse
 
@@ -111,6 +111,16 @@ class Connection:
         if answer.error_code:
             raise KafkaError(ErrorCode(answer.error_code), f"{self._peer} does not tell its versions")
         self.versions = MappingProxyType({api.api_key: (api.min_version, api.max_version) for api in answer.api_keys})
+
+    def hand_over(self, protocol: asyncio.BaseProtocol) -> asyncio.Transport:
+        """Let another protocol have what is received from now on; this object is only to be kept, and not to be used.
+
+        Nothing may be asked and not answered yet.
+        """
+        # What uvloop has for one is not of asyncio's class.
+        transport = cast(asyncio.Transport, self._writer.transport)
+        transport.set_protocol(protocol)
+        return transport
 
     async def close(self) -> None:
         self._writer.close()

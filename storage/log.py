@@ -446,7 +446,8 @@ class Log:
 
     def files_to_sync(self, end_offset: int) -> Sequence[Syncable]:
         """What must be synced before `mark_flushed(end_offset)`. One sync of a log at a time."""
-        return self._recovery_point.files_to_sync(end_offset)
+        # It may have been asked for before the log was cut below.
+        return self._recovery_point.files_to_sync(min(end_offset, self.log_end_offset))
 
     def mark_flushed(self, end_offset: int) -> None:
         """All of `files_to_sync(end_offset)` was synced: the recovery point moves there."""

@@ -250,6 +250,13 @@ class LogManager:
         for log, offset in offsets.items():
             log.truncate_to(offset)
 
+    def restart(self, log: Log, offset: int) -> None:
+        """`Log.truncate_fully_and_start_at`, such that a crash in the middle is not taken for damage. OSError."""
+        directory = self._directory_of(log.directory)
+        if directory is not None:
+            directory.limit_recovery_points({(log.topic, log.partition): offset})
+        log.truncate_fully_and_start_at(offset)
+
     def delete(self, topic: str, partition: int) -> None:
         """Rename the folder to `….-delete`; it goes after `file.delete.delay.ms`. Nothing when there is no log.
 

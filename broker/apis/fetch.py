@@ -9,14 +9,16 @@ is made of slices of segment files.
     5        107  log start offset
     7        227  sessions
     9        320  leader epochs
-    11       392  closest replica (there is none but the leader)
+    11       392  closest replica: followers answer consumers up to their own high watermark
     12       320  divergence by last fetched epoch
     13       516  topic ids
     15       903  replica state
     16       951  current leader
 
-Where the protocol leaves room: a second request of a session ends the first one's wait; a fetch of a follower
-(replica id ≥ 0) is refused with CLUSTER_AUTHORIZATION_FAILED, because nothing replicates yet.
+A fetch of a follower (replica id ≥ 0) tells the leader what it has, so it is refused with CLUSTER_AUTHORIZATION_FAILED
+on any connection but one of the node that it names. It reads to the end of the log.
+
+Where the protocol leaves room: a second request of a session ends the first one's wait.
 """
 
 from __future__ import annotations
@@ -33,13 +35,22 @@ from ..fetch_sessions import FetchablePartition, FetchContext, FetchSessions, pa
 from ..network.handlers import Handlers
 from ..network.request import Request
 from ..partitions.partition_manager import PartitionManager
-from ..purgatory.delayed_fetch import DelayedFetch, FetchAnswers, FetchEnd, FetchLimits, PartitionAnswer, failed
+from ..purgatory.delayed_fetch import (
+    DelayedFetch,
+    FetchAnswers,
+    FetchEnd,
+    FetchLimits,
+    FollowerFetch,
+    PartitionAnswer,
+    failed,
+)
 
 CONSUMER_REPLICA_ID: Final = -1
 READ_COMMITTED: Final = 1
 ZSTD: Final = "zstd"
 FIRST_STORAGE_ERROR_VERSION: Final = 6
 FIRST_ZSTD_VERSION: Final = 10
+FIRST_CLOSEST_REPLICA_VERSION: Final = 11
 FIRST_TOPIC_ID_VERSION: Final = 13
 FIRST_LEADER_HINT_VERSION: Final = 16
 ELSEWHERE: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
@@ -63,7 +74,8 @@ class FetchHandler:
     def begin(self, request: Request) -> None:
         version = request.api_version
         message = decode_fetch(version, request.body, request.body_offset)
-        if message.replica_id >= 0:
+        is_follower = message.replica_id >= 0
+        if is_follower and request.context.node_id != message.replica_id:
             self._refuse(request, message, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
             return
         context = self._sessions.begin(
@@ -79,6 +91,7 @@ class FetchHandler:
                     wanted.partition_max_bytes,
                     wanted.current_leader_epoch,
                     wanted.last_fetched_epoch,
+                    wanted.log_start_offset,
                 )
                 for topic in message.topics
                 for wanted in topic.partitions
@@ -88,21 +101,28 @@ class FetchHandler:
                 for topic in message.forgotten_topics
                 for index in topic.partitions
             ],
-            is_privileged=False,
+            is_privileged=is_follower,
             now_ms=self._steady_clock_ms(),
         )
         if context.error_code is not ErrorCode.NONE:
             self._send(request, (), error_code=context.error_code)
             return
         max_bytes = min(message.max_bytes, self._max_bytes)
-        limits = FetchLimits(_end(message), min(message.min_bytes, max_bytes), max_bytes)
+        is_leader_only = is_follower or version < FIRST_CLOSEST_REPLICA_VERSION
+        limits = FetchLimits(_end(message), min(message.min_bytes, max_bytes), max_bytes, is_leader_only)
         fetch = DelayedFetch(
             self._partitions, context, limits, lambda answers: self._respond(request, context, answers)
         )
-        if fetch.read() or message.max_wait_ms <= 0:
+        follower: FollowerFetch | None = None
+        if is_follower:
+            follower = FollowerFetch(message.replica_id, message.replica_epoch, self._steady_clock_ms())
+        if fetch.read(follower) or message.max_wait_ms <= 0:
             fetch.answer()
         else:
             self._park(request, context, fetch, message.max_wait_ms)
+        # What a follower has may be what others wait for: they come behind its own answer.
+        for hosted, effects in fetch.effects:
+            self._partitions.carry_out(hosted, effects)
 
     def _park(self, request: Request, context: FetchContext, fetch: DelayedFetch, max_wait_ms: int) -> None:
         fetches = self._partitions.fetches

@@ -99,7 +99,7 @@ class ProduceHandler:
         if hosted is None:
             return False
         try:
-            info = hosted.append(admit(request, acks, hosted, records), self._wall_clock_ms())
+            info = hosted.append(admit(request, acks, hosted, records), self._wall_clock_ms(), acks)
         except KafkaError:
             return False
         if not acks:
@@ -155,7 +155,7 @@ class ProduceHandler:
                     topic_answers.append(failure(index, error, NO_OFFSET, error.message))
                     continue
                 try:
-                    info = hosted.append(batch, now_ms)
+                    info = hosted.append(batch, now_ms, acks)
                 except KafkaError as error:
                     has_error = True
                     log_start_offset = NO_OFFSET if error.code in WITHOUT_LOG_START else hosted.log.log_start_offset

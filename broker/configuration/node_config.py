@@ -36,6 +36,8 @@ DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
         "controller.listener.names": "CONTROLLER",
         "listeners": "PLAINTEXT://127.0.0.1:9092",
         "log.dir": "penstock-data",
+        # Kafka waits three times as long for a follower that is gone, and so does every producer with acks=all.
+        "replica.lag.time.max.ms": "10000",
     }
 )
 # Kafka's -1 means no bound at all; memory held for requests that are still arriving always has one here.
@@ -104,6 +106,16 @@ class NodeConfig:
     max_request_partition_size_limit: int
     fetch_max_bytes: int
     max_incremental_fetch_session_cache_slots: int
+
+    replica_lag_time_max_ms: int
+    replica_fetch_wait_max_ms: int
+    replica_fetch_min_bytes: int
+    # Of one partition, and of a whole answer; a single larger batch comes whole.
+    replica_fetch_max_bytes: int
+    replica_fetch_response_max_bytes: int
+    replica_fetch_backoff_ms: int
+    replica_socket_timeout_ms: int
+    num_replica_fetchers: int
 
     # A request frame may be this large; all unfinished ones together hold `queued_max_request_bytes` (-1 is 256 MiB).
     socket_request_max_bytes: int
@@ -197,6 +209,14 @@ def load(properties: Mapping[str, str]) -> NodeConfig:
         max_request_partition_size_limit=values.integer("max.request.partition.size.limit"),
         fetch_max_bytes=values.integer("fetch.max.bytes"),
         max_incremental_fetch_session_cache_slots=values.integer("max.incremental.fetch.session.cache.slots"),
+        replica_lag_time_max_ms=values.integer("replica.lag.time.max.ms"),
+        replica_fetch_wait_max_ms=values.integer("replica.fetch.wait.max.ms"),
+        replica_fetch_min_bytes=values.integer("replica.fetch.min.bytes"),
+        replica_fetch_max_bytes=values.integer("replica.fetch.max.bytes"),
+        replica_fetch_response_max_bytes=values.integer("replica.fetch.response.max.bytes"),
+        replica_fetch_backoff_ms=values.integer("replica.fetch.backoff.ms"),
+        replica_socket_timeout_ms=values.integer("replica.socket.timeout.ms"),
+        num_replica_fetchers=values.integer("num.replica.fetchers"),
         socket_request_max_bytes=values.integer("socket.request.max.bytes"),
         queued_max_request_bytes=_queued_max_request_bytes(values),
         socket_listen_backlog_size=values.integer("socket.listen.backlog.size"),
@@ -458,6 +478,17 @@ def _check_node_certificates(config: NodeConfig) -> None:
 
 
 def _check_limits(config: NodeConfig) -> None:
+    # Both are Kafka's rules: else followers of a quiet partition come and go, or every wait ends in a timeout.
+    if config.replica_fetch_wait_max_ms > config.replica_lag_time_max_ms:
+        raise ConfigError(
+            f"replica.fetch.wait.max.ms ({config.replica_fetch_wait_max_ms}) must not be more than "
+            f"replica.lag.time.max.ms ({config.replica_lag_time_max_ms})."
+        )
+    if config.replica_fetch_wait_max_ms > config.replica_socket_timeout_ms:
+        raise ConfigError(
+            f"replica.fetch.wait.max.ms ({config.replica_fetch_wait_max_ms}) must not be more than "
+            f"replica.socket.timeout.ms ({config.replica_socket_timeout_ms})."
+        )
     if config.broker_heartbeat_interval_ms >= config.broker_session_timeout_ms:
         raise ConfigError(
             f"broker.heartbeat.interval.ms ({config.broker_heartbeat_interval_ms}) must be less than "

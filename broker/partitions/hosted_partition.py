@@ -14,9 +14,13 @@ from ...storage.disk_errors import leaves_directory_usable
 from ...storage.file_slice import FetchData
 from ...storage.log import Log
 from ..cluster_view import INTERNAL_TOPICS
+from .leadership import Brokers
 from .partition import Partition
 
 T = TypeVar("T")
+
+ALL = -1
+"""The acks of a producer that waits for all replicas that are in sync."""
 
 
 class Flusher(Protocol):
@@ -36,7 +40,9 @@ class HostedPartition:
     """
 
     __slots__ = (
+        "_cut_count",
         "_flusher",
+        "_monotonic_ms",
         "_on_disk_error",
         "_on_progress",
         "appended_bytes",
@@ -45,6 +51,7 @@ class HostedPartition:
         "is_flush_due",
         "is_internal",
         "log",
+        "on_synced",
         "partition",
         "topic",
         "topic_id",
@@ -53,25 +60,35 @@ class HostedPartition:
     def __init__(
         self,
         *,
+        node_id: int,
+        brokers: Brokers,
+        lag_ms_max: int,
         topic: str,
         topic_id: UUID,
         index: int,
         log: Log,
         high_watermark: int,
         flusher: Flusher,
+        monotonic_ms: Callable[[], int],
         on_progress: Callable[[HostedPartition], None],
         on_disk_error: Callable[[HostedPartition, OSError], None],
     ) -> None:
         """`high_watermark` is what was known before a restart; it is clipped to the log.
 
-        `on_progress` is called when a sync let records count. `on_disk_error` takes the log directory offline where the
-        error says so much of it, which ends in a call of `take_offline`.
+        `monotonic_ms` is the clock of decisions. `on_progress` is called when a sync let records count. `on_disk_error`
+        takes the log directory offline where the error says so much of it, which ends in a call of `take_offline`.
         """
         self.topic = topic
         self.topic_id = topic_id
         self.index = index
         self.log = log
-        self.partition = Partition(high_watermark=min(max(high_watermark, log.log_start_offset), log.log_end_offset))
+        self.partition = Partition(
+            node_id=node_id,
+            brokers=brokers,
+            high_watermark=min(max(high_watermark, log.log_start_offset), log.log_end_offset),
+            lag_ms_max=lag_ms_max,
+            min_insync_replicas=log.config.min_insync_replicas,
+        )
         # Opening a log leaves nothing in it unsynced.
         self.partition.on_log_end(log.log_end_offset)
         self.error = ErrorCode.NONE
@@ -80,19 +97,31 @@ class HostedPartition:
         self.is_internal = topic in INTERNAL_TOPICS
         # A sync was refused before it could begin, and is to be asked for again.
         self.is_flush_due = False
+        # Called once, with whether the disk refused; the follower that waits sets it.
+        self.on_synced: Callable[[bool], None] | None = None
+        # A sync that was asked for before the last cut says nothing of what is there now.
+        self._cut_count = 0
         self._flusher = flusher
+        self._monotonic_ms = monotonic_ms
         self._on_progress = on_progress
         self._on_disk_error = on_disk_error
 
-    def append(self, records: Buffer, now_ms: int) -> AppendInfo:
+    def append(self, records: Buffer, now_ms: int, acks: int = 1) -> AppendInfo:
         """Validates and appends one batch as the leader; raises KafkaError, and then nothing was appended.
 
-        The batch counts for the high watermark when this returns, unless `flush.messages` asks for a sync first.
+        This replica has the batch when this returns, unless `flush.messages` asks for a sync first. `now_ms` is for the
+        records' timestamps.
         """
         partition = self.partition
         if not partition.is_leader:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         log = self.log
+        if acks == ALL and partition.is_under_min_isr:
+            raise KafkaError(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"Fewer replicas of partition {log.name} are in sync than its min.insync.replicas of "
+                f"{log.config.min_insync_replicas}.",
+            )
         try:
             info = log.append_as_leader(records, leader_epoch=partition.leader_epoch, now_ms=now_ms)
         except OSError as error:
@@ -104,10 +133,58 @@ class HostedPartition:
             self.appended_bytes += len(records)
             end_offset = info.last_offset + 1
             if log.unflushed_records < log.config.flush_messages:
-                partition.on_log_end(end_offset)
+                partition.on_log_end(end_offset, self._monotonic_ms() if partition.is_replicated else 0)
             else:
                 self._request_flush(end_offset)
         return info
+
+    def append_as_follower(self, records: memoryview, now_ms: int) -> None:
+        """Appends what the leader has, as it is; raises KafkaError, and then nothing was appended.
+
+        This replica has it when this returns, unless `flush.messages` asks for a sync first: see `is_synced`.
+        """
+        log = self.log
+        before = log.log_end_offset
+        try:
+            log.append_as_follower(records, now_ms=now_ms)
+        except OSError as error:
+            raise self._refusal(error) from error
+        finally:
+            # An error may come after some of the batches.
+            if log.log_end_offset > before:
+                self.appended_bytes += len(records)
+                self._count_log_end()
+
+    def _count_log_end(self) -> None:
+        log = self.log
+        if log.unflushed_records < log.config.flush_messages:
+            self.partition.on_log_end(log.log_end_offset)
+        else:
+            self._request_flush(log.log_end_offset)
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether all of the log counts. If not, `on_synced` is called when it does, or when a sync was refused."""
+        return self.partition.log_end_offset >= self.log.log_end_offset
+
+    def on_leader_offsets(self, *, high_watermark: int, log_start_offset: int) -> bool:
+        """What the leader says of itself; True when more may be read here now.
+
+        What the leader has deleted goes here too, as far as it is known to be committed.
+        """
+        has_moved = self.partition.on_leader_high_watermark(high_watermark)
+        self.log.increment_log_start_offset(min(log_start_offset, self.partition.high_watermark))
+        return has_moved
+
+    def on_cut(self) -> None:
+        """The log was cut, or began anew."""
+        self._cut_count += 1
+        log = self.log
+        is_synced = log.unflushed_records < log.config.flush_messages
+        log_end_offset = log.log_end_offset if is_synced else max(log.recovery_point, log.log_start_offset)
+        self.partition.on_truncated(log_start_offset=log.log_start_offset, log_end_offset=log_end_offset)
+        if not is_synced:
+            self._request_flush(log.log_end_offset)
 
     def read(self, start_offset: int, max_bytes: int, end_offset: int, min_one_batch: bool) -> FetchData:
         """`Log.read`, with errors as `attempt` has them."""
@@ -129,18 +206,26 @@ class HostedPartition:
         self._on_disk_error(self, error)
         return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
 
-    def _on_flushed(self, end_offset: int, error: OSError | None) -> None:
+    def _on_flushed(self, end_offset: int, cut_count: int, error: OSError | None) -> None:
         if error is not None:
             self.is_flush_due = leaves_directory_usable(error)
             self._on_disk_error(self, error)
-        elif self.error is ErrorCode.NONE:
-            self.partition.on_log_end(end_offset)
+            self._tell_synced(is_refused=True)
+        elif self.error is ErrorCode.NONE and cut_count == self._cut_count:
+            self.partition.on_log_end(end_offset, self._monotonic_ms())
             self._on_progress(self)
+            if self.is_synced:
+                self._tell_synced(is_refused=False)
+
+    def _tell_synced(self, *, is_refused: bool) -> None:
+        on_synced, self.on_synced = self.on_synced, None
+        if on_synced is not None:
+            on_synced(is_refused)
 
     def is_open(self, end_offset: int, acks: int) -> bool:
         """Whether an append of this leadership that ended at `end_offset` does not count yet."""
         partition = self.partition
-        return end_offset > (partition.high_watermark if acks < 0 else partition.log_end_offset)
+        return end_offset > (partition.high_watermark if acks == ALL else partition.log_end_offset)
 
     def flush_again(self) -> None:
         """What was appended waits for a sync that was refused for want of room."""
@@ -149,7 +234,7 @@ class HostedPartition:
             self._request_flush(self.log.log_end_offset)
 
     def _request_flush(self, end_offset: int) -> None:
-        self._flusher.request(self.log, end_offset, partial(self._on_flushed, end_offset))
+        self._flusher.request(self.log, end_offset, partial(self._on_flushed, end_offset, self._cut_count))
 
     def outcome(self, end_offset: int, leader_epoch: int, acks: int) -> ErrorCode | None:
         """What became of an append that ended at `end_offset` in `leader_epoch`; None while that is open."""
@@ -158,11 +243,14 @@ class HostedPartition:
         partition = self.partition
         if not partition.is_leader or partition.leader_epoch != leader_epoch:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        reached = partition.high_watermark if acks == -1 else partition.log_end_offset
-        return ErrorCode.NONE if reached >= end_offset else None
+        if acks != ALL:
+            return ErrorCode.NONE if partition.log_end_offset >= end_offset else None
+        if partition.high_watermark < end_offset:
+            return None
+        return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND if partition.is_under_min_isr else ErrorCode.NONE
 
     def take_offline(self, error: ErrorCode) -> None:
         """From now on requests are answered with `error`."""
         assert error is not ErrorCode.NONE, "a partition does not come back"
         self.error = error
-        self.partition.is_leader = False
+        self.partition.leave()

@@ -3,119 +3,275 @@
 The shell (`hosted_partition.py`) owns the log, reports what happened to it, and carries out the effects in the order
 given. A replica is in one of these states:
 
-    state     entered by        left by
-    idle      creation          become_leader
-    leader    become_leader     resign (another leader, none, or the partition is leaving this node)
-    idle      resign            become_leader
+    state      entered by                          left by
+    idle       creation; `register` of no leader   `register` of a leader
+    leader     `register` of itself                `register` of another leader, or of none; `leave`
+    follower   `register` of another leader        `register` of itself, or of no leader; `leave`
 
-The in-sync set is this replica alone: the high watermark is its own log end, as far as that counts (`on_log_end`).
+and each leader epoch is a state of its own: a leader or a follower that is named again in a higher epoch starts anew.
+Only committed metadata (`register`) change who leads and who is in sync; what a leader asks of the controller meanwhile
+makes it more careful, never less. Leader epoch and partition epoch never fall, the high watermark only when a log is
+cut below it, which takes an unclean election.
 """
 
-from dataclasses import dataclass
-from typing import TypeAlias
-
 from ...protocol.errors import ErrorCode
+from ...quorum.image import PartitionRegistration
+from .effects import (
+    AdvanceHighWatermark,
+    Effect,
+    Follow,
+    ProposeIsr,
+    ReleaseWaiting,
+    StartEpoch,
+    StopFollowing,
+)
+from .in_sync_replicas import IsrProposal
+from .leadership import AWAIT_METADATA, NOT_DONE, Brokers, Leadership
 
 NO_LEADER = -1
 NO_EPOCH = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StartEpoch:
-    """The log must note that `leader_epoch` starts at `start_offset`, before anything is appended (KIP-101)."""
-
-    leader_epoch: int
-    start_offset: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdvanceHighWatermark:
-    """Records below `to` may be read and acknowledged: whoever waits for them is looked at again."""
-
-    to: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReleaseWaiting:
-    """Requests that wait on this leadership end now; the outcome of their appends is not known here any more."""
-
-
-Effect: TypeAlias = StartEpoch | AdvanceHighWatermark | ReleaseWaiting
-
-
 class Partition:
-    """Leadership, epochs and high watermark of one replica.
-
-    Leader epoch, partition epoch and high watermark never fall.
-    """
-
     __slots__ = (
+        "_brokers",
+        "_lag_ms_max",
+        "_leadership",
+        "_min_insync_replicas",
+        "_node_id",
         "high_watermark",
         "is_leader",
+        "is_replicated",
         "leader_epoch",
-        "leader_epoch_start_offset",
         "leader_id",
         "log_end_offset",
         "partition_epoch",
     )
 
-    def __init__(self, *, high_watermark: int) -> None:
+    def __init__(
+        self,
+        *,
+        node_id: int,
+        brokers: Brokers,
+        high_watermark: int,
+        lag_ms_max: int,
+        min_insync_replicas: int = 1,
+    ) -> None:
+        """`lag_ms_max` is `replica.lag.time.max.ms`, `min_insync_replicas` the topic's."""
+        self._node_id = node_id
+        self._brokers = brokers
+        self._lag_ms_max = lag_ms_max
+        self._min_insync_replicas = min_insync_replicas
+        self._leadership: Leadership | None = None
         self.is_leader = False
+        # Whether it leads others: only then the time of a report is of meaning.
+        self.is_replicated = False
         self.leader_id = NO_LEADER
         self.leader_epoch = NO_EPOCH
         self.partition_epoch = NO_EPOCH
-        self.leader_epoch_start_offset = 0
         # End of the log as far as it counts: with `flush.messages` only what is synced (see `on_log_end`).
         self.log_end_offset = high_watermark
         self.high_watermark = high_watermark
 
-    def become_leader(
-        self, *, leader_id: int, leader_epoch: int, partition_epoch: int, log_end_offset: int
-    ) -> tuple[Effect, ...]:
-        """This replica leads from `leader_epoch` on; `log_end_offset` is where its log ends now, synced or not.
+    @property
+    def is_following(self) -> bool:
+        return self.leader_id not in (NO_LEADER, self._node_id)
 
-        A registration older than the one known changes nothing, the same one again neither.
+    @property
+    def is_under_min_isr(self) -> bool:
+        """With acks=all nothing is taken in while this holds, and nothing is committed (KIP-966)."""
+        return self._leadership is not None and self._leadership.is_under_min_isr
+
+    @property
+    def pending_isr(self) -> IsrProposal | None:
+        return None if self._leadership is None else self._leadership.isr.pending
+
+    @property
+    def maximal_isr(self) -> frozenset[int]:
+        """Whoever may have to have what is committed, while this replica leads."""
+        return frozenset() if self._leadership is None else self._leadership.isr.maximal
+
+    # What the metadata tell.
+
+    def register(self, registration: PartitionRegistration, *, log_end_offset: int, now_ms: int) -> tuple[Effect, ...]:
+        """The metadata say this of the partition; `log_end_offset` is where the log ends now, synced or not.
+
+        What is older than what is known changes nothing, the same again neither.
         """
-        if partition_epoch < self.partition_epoch or leader_epoch < self.leader_epoch:
+        if registration.partition_epoch <= self.partition_epoch or registration.leader_epoch < self.leader_epoch:
             return ()
+        is_new_epoch = registration.leader_epoch > self.leader_epoch
+        was_following = self.is_following
         effects: list[Effect] = []
-        if leader_epoch > self.leader_epoch:
-            if self.is_leader:
-                effects.append(ReleaseWaiting())
-            effects.append(StartEpoch(leader_epoch=leader_epoch, start_offset=log_end_offset))
-            self.leader_epoch_start_offset = log_end_offset
-        self.is_leader = True
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
-        self.partition_epoch = partition_epoch
-        # What was appended in an earlier epoch of this leader may still wait for its sync.
-        if self.on_log_end(self.log_end_offset):
-            effects.append(AdvanceHighWatermark(to=self.high_watermark))
+        if is_new_epoch and self.leader_epoch != NO_EPOCH:
+            effects.append(ReleaseWaiting())
+        self.leader_epoch = registration.leader_epoch
+        self.partition_epoch = registration.partition_epoch
+        self.leader_id = registration.leader
+        if was_following and not self.is_following:
+            effects.append(StopFollowing())
+        if registration.leader == self._node_id:
+            leadership = self._leadership
+            if is_new_epoch or leadership is None:
+                effects.append(StartEpoch(leader_epoch=self.leader_epoch, start_offset=log_end_offset))
+                leadership = self._leadership = Leadership(
+                    node_id=self._node_id,
+                    brokers=self._brokers,
+                    epoch_start_offset=log_end_offset,
+                    lag_ms_max=self._lag_ms_max,
+                    min_insync_replicas=self._min_insync_replicas,
+                )
+            leadership.register(registration, now_ms)
+            self.is_leader = True
+            self.is_replicated = bool(leadership.followers)
+            # What was appended in an earlier epoch of this leader may still wait for its sync.
+            effects += self._advanced(now_ms)
+        else:
+            self._resign()
+            if is_new_epoch and self.is_following:
+                effects.append(Follow(leader_id=self.leader_id, leader_epoch=self.leader_epoch))
         return tuple(effects)
 
-    def resign(self, *, leader_id: int, leader_epoch: int, partition_epoch: int) -> tuple[Effect, ...]:
-        """Another replica leads, or none (`NO_LEADER`)."""
-        if partition_epoch < self.partition_epoch or leader_epoch < self.leader_epoch:
+    def set_min_insync_replicas(self, count: int, now_ms: int) -> tuple[Effect, ...]:
+        """The topic's `min.insync.replicas`: what waits for more members may wait for fewer now."""
+        self._min_insync_replicas = count
+        if self._leadership is None:
             return ()
-        was_leader = self.is_leader
-        self.is_leader = False
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
-        self.partition_epoch = partition_epoch
-        return (ReleaseWaiting(),) if was_leader else ()
+        self._leadership.set_min_insync_replicas(count)
+        return self._advanced(now_ms)
 
-    def on_log_end(self, log_end_offset: int) -> bool:
+    def leave(self) -> None:
+        """The partition is not served here any more."""
+        self.leader_id = NO_LEADER
+        self._resign()
+
+    def _resign(self) -> None:
+        self._leadership = None
+        self.is_leader = self.is_replicated = False
+
+    # What the log tells.
+
+    def on_log_end(self, log_end_offset: int, now_ms: int = 0) -> bool:
         """The log now counts up to `log_end_offset` (exclusive); True when the high watermark moved.
 
         Without `flush.messages` an append counts at once, with it only when it is synced, so that nothing is shown or
-        acknowledged that a power loss could take back. Reports may come late and out of order.
+        acknowledged that a power loss could take back. Reports may come late and out of order. `now_ms` is of meaning
+        while `is_replicated`.
         """
         if log_end_offset > self.log_end_offset:
             self.log_end_offset = log_end_offset
-        if self.is_leader and self.log_end_offset > self.high_watermark:
-            self.high_watermark = self.log_end_offset
-            return True
-        return False
+        return self._advance(now_ms)
+
+    def on_truncated(self, *, log_start_offset: int, log_end_offset: int) -> None:
+        """A follower's log was cut, or began anew: this is what it has now."""
+        self.log_end_offset = log_end_offset
+        self.high_watermark = max(min(self.high_watermark, log_end_offset), log_start_offset)
+
+    # What the leader tells a follower.
+
+    def on_leader_high_watermark(self, high_watermark: int) -> bool:
+        """What the leader has committed counts as far as it is here; True when more may be read here now (KIP-392)."""
+        known = min(high_watermark, self.log_end_offset)
+        if self.is_leader or known <= self.high_watermark:
+            return False
+        self.high_watermark = known
+        return True
+
+    # What followers tell the leader.
+
+    def check_follower(self, replica_id: int, current_leader_epoch: int, broker_epoch: int) -> ErrorCode:
+        """Whether a replica may fetch as a follower."""
+        error = self.compare_epoch(current_leader_epoch)
+        if error is not ErrorCode.NONE:
+            return error
+        if self._leadership is None:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        has_epoch = current_leader_epoch != NO_EPOCH
+        return self._leadership.check_follower(replica_id, has_epoch=has_epoch, broker_epoch=broker_epoch)
+
+    def on_follower_fetch(
+        self,
+        replica_id: int,
+        *,
+        fetch_offset: int,
+        log_start_offset: int,
+        leader_end_offset: int,
+        broker_epoch: int,
+        now_ms: int,
+    ) -> tuple[Effect, ...]:
+        """A follower that `check_follower` let through, and whose log does not diverge, fetches from `fetch_offset`.
+
+        `log_start_offset` is its own, `leader_end_offset` where the log of this replica ends before it is read.
+        """
+        leadership = self._leadership
+        assert leadership is not None, "followers fetch from leaders"
+        follower = leadership.followers[replica_id]
+        has_moved = follower.on_fetch(
+            fetch_offset=fetch_offset,
+            log_start_offset=log_start_offset,
+            leader_end_offset=leader_end_offset,
+            broker_epoch=broker_epoch,
+            now_ms=now_ms,
+        )
+        if replica_id in leadership.isr.committed:
+            # The common case: a member moves on.
+            return self._advanced(now_ms) if has_moved else ()
+        proposal = leadership.proposal_to_join(follower, self.high_watermark)
+        proposed = () if proposal is None else (ProposeIsr(proposal=proposal),)
+        return (*proposed, *self._advanced(now_ms)) if has_moved else proposed
+
+    def on_time(self, now_ms: int) -> tuple[Effect, ...]:
+        """To be called a few times within `replica.lag.time.max.ms`: members that lag behind leave."""
+        leadership = self._leadership
+        if leadership is None or not leadership.followers:
+            return ()
+        proposal = leadership.proposal_without_lagging(self.log_end_offset, now_ms)
+        proposed = () if proposal is None else (ProposeIsr(proposal=proposal),)
+        # Who was about to join does not hold up the others for ever.
+        return (*proposed, *self._advanced(now_ms))
+
+    def low_watermark(self, log_start_offset: int) -> int:
+        """What is deleted on all replicas that are alive; `log_start_offset` is this one's (KIP-107)."""
+        return log_start_offset if self._leadership is None else self._leadership.low_watermark(log_start_offset)
+
+    # What the controller answers.
+
+    def on_isr_changed(self, proposal: IsrProposal, partition_epoch: int) -> None:
+        """The controller has made the change, which the metadata will tell; or found that nothing had to be changed."""
+        leadership = self._leadership
+        is_unchanged = partition_epoch == proposal.partition_epoch
+        if leadership is not None and proposal is leadership.isr.pending and is_unchanged:
+            leadership.isr.take_back()
+
+    def on_isr_refused(self, proposal: IsrProposal, error: ErrorCode | None) -> tuple[Effect, ...]:
+        """The controller answered with an error, or nobody knows what it would have answered (None).
+
+        It is asked again unless that would be in vain.
+        """
+        leadership = self._leadership
+        if leadership is None or proposal is not leadership.isr.pending or error in AWAIT_METADATA:
+            return ()
+        if error in NOT_DONE:
+            leadership.isr.take_back()
+            return ()
+        return (ProposeIsr(proposal=proposal),)
+
+    # The high watermark.
+
+    def _advance(self, now_ms: int) -> bool:
+        leadership = self._leadership
+        if leadership is None:
+            return False
+        end_offset = leadership.committed_end_offset(self.log_end_offset, now_ms)
+        if end_offset <= self.high_watermark:
+            return False
+        self.high_watermark = end_offset
+        return True
+
+    def _advanced(self, now_ms: int) -> tuple[AdvanceHighWatermark, ...]:
+        return (AdvanceHighWatermark(to=self.high_watermark),) if self._advance(now_ms) else ()
+
+    # What requests are told.
 
     def compare_epoch(self, current_leader_epoch: int) -> ErrorCode:
         """What a client is told that believes in `current_leader_epoch` (KIP-320); `NO_EPOCH` believes in nothing."""
@@ -136,4 +292,4 @@ class Partition:
     def is_latest_offset_known(self) -> bool:
         """False while the high watermark lags behind the start of this leader's epoch: a client that asked for the
         latest offset could be told one that goes back (KIP-207)."""
-        return self.high_watermark >= self.leader_epoch_start_offset
+        return self._leadership is None or self.high_watermark >= self._leadership.epoch_start_offset

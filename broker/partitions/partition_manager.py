@@ -32,8 +32,19 @@ from ...storage.config import LogConfig
 from ...storage.disk_errors import leaves_directory_usable
 from ...storage.log import Log
 from ..purgatory.purgatory import Purgatory
+from .effects import (
+    AdvanceHighWatermark,
+    Effect,
+    Follow,
+    ProposeIsr,
+    ReleaseWaiting,
+    StartEpoch,
+    StopFollowing,
+)
 from .hosted_partition import Flusher, HostedPartition
-from .partition import NO_EPOCH, NO_LEADER, AdvanceHighWatermark, Effect, ReleaseWaiting, StartEpoch
+from .in_sync_replicas import IsrProposal
+from .known_brokers import KnownBrokers
+from .partition import NO_EPOCH, NO_LEADER
 
 logger = logging.getLogger(__name__)
 
@@ -68,6 +79,25 @@ class Logs(Protocol):
 
     def update_config(self, topic: str, config: LogConfig) -> None: ...
 
+    def truncate(self, offsets: Mapping[Log, int]) -> None:
+        """Cuts logs of one log directory. OSError."""
+
+    def restart(self, log: Log, offset: int) -> None:
+        """Drops all of a log, which goes on at `offset`. OSError."""
+
+
+class Replication(Protocol):
+    """What partitions need of `broker/replication`."""
+
+    def propose_isr(self, hosted: HostedPartition, proposal: IsrProposal) -> None:
+        """Tells the controller, and the partition what the controller says."""
+
+    def follow(self, hosted: HostedPartition) -> None:
+        """Fetches from the partition's leader, from where the log ends, until told otherwise."""
+
+    def unfollow(self, hosted: HostedPartition) -> None:
+        """Appends nothing to the partition's log from now on."""
+
 
 class LeaderHint(NamedTuple):
     """Who leads a partition now, for clients that asked the wrong node (KIP-951)."""
@@ -91,15 +121,23 @@ class PartitionManager:
         high_watermarks: Mapping[tuple[str, int], int],
         produces: Purgatory,
         fetches: Purgatory,
+        replication: Replication,
+        lag_ms_max: int,
+        monotonic_ms: Callable[[], int],
         on_disk_error: Callable[[str, OSError], None],
         loop: asyncio.AbstractEventLoop,
         on_failure: Callable[[str], None],
     ) -> None:
-        """`high_watermarks` are those checkpointed before this start. `on_disk_error` takes a log directory offline,
-        and then calls `on_directory_failure`. `on_failure` hears the sentence with which the node must stop."""
+        """`lag_ms_max` is `replica.lag.time.max.ms`, by the clock `monotonic_ms`. `high_watermarks` are those
+        checkpointed before this start. `on_disk_error` takes a log directory offline, and then calls
+        `on_directory_failure`. `on_failure` hears the sentence with which the node must stop."""
         self.produces = produces
         self.fetches = fetches
         self._node_id = node_id
+        self._brokers = KnownBrokers()
+        self._replication = replication
+        self._lag_ms_max = lag_ms_max
+        self._monotonic_ms = monotonic_ms
         self._logs = logs
         self._flusher = flusher
         self._log_config = log_config
@@ -189,6 +227,7 @@ class PartitionManager:
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
         self._image = image
+        self._brokers.registrations = image.brokers
         self._update_configs(delta)
         is_going_on = bool(self._changes)
         self._note_changes(delta)
@@ -201,7 +240,7 @@ class PartitionManager:
             partitions = self._hosted.pop(topic.name, {})
             self._hosted_by_id.pop(topic.topic_id.bytes, None)
             for hosted in partitions.values():
-                hosted.take_offline(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                self._take_offline(hosted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             self._changes.append(self._remove_all(topic, partitions))
         for change in delta.topics.changed.values():
             logger.info("partitions changed: topic=%s partitions=%d", change.name, len(change.changed))
@@ -257,7 +296,11 @@ class PartitionManager:
         elif delta.configs:
             topics = [r.name for r in delta.configs if r.type == ConfigResourceType.TOPIC and r.name in self._hosted]
         for topic in topics:
-            self._logs.update_config(topic, self._log_config(self._image, topic))
+            config = self._log_config(self._image, topic)
+            self._logs.update_config(topic, config)
+            for hosted in self._hosted.get(topic, {}).values():
+                count = config.min_insync_replicas
+                self.carry_out(hosted, hosted.partition.set_min_insync_replicas(count, self._monotonic_ms()))
 
     def _assign(
         self, topic: str, topic_id: UUID, index: int, registration: PartitionRegistration, *, is_new: bool
@@ -272,21 +315,10 @@ class PartitionManager:
             except (CorruptData, OSError, KafkaError) as error:
                 self._note_unopened(topic, index, error, is_new=is_new)
                 return
-        partition = hosted.partition
-        if registration.leader == self._node_id:
-            effects = partition.become_leader(
-                leader_id=registration.leader,
-                leader_epoch=registration.leader_epoch,
-                partition_epoch=registration.partition_epoch,
-                log_end_offset=hosted.log.log_end_offset,
-            )
-        else:
-            effects = partition.resign(
-                leader_id=registration.leader,
-                leader_epoch=registration.leader_epoch,
-                partition_epoch=registration.partition_epoch,
-            )
-        self._carry_out(hosted, effects)
+        effects = hosted.partition.register(
+            registration, log_end_offset=hosted.log.log_end_offset, now_ms=self._monotonic_ms()
+        )
+        self.carry_out(hosted, effects)
 
     def _note_unopened(self, topic: str, index: int, error: Exception, *, is_new: bool) -> None:
         self._offline.add((topic, index))
@@ -319,12 +351,16 @@ class PartitionManager:
             # It must not lead: what is gone was acknowledged, and the rest must not pass for all there was.
             raise log.damage.refusal(log.name)
         hosted = HostedPartition(
+            node_id=self._node_id,
+            brokers=self._brokers,
+            lag_ms_max=self._lag_ms_max,
             topic=topic,
             topic_id=topic_id,
             index=index,
             log=log,
             high_watermark=self._checkpointed.pop((topic, index), log.log_start_offset),
             flusher=self._flusher,
+            monotonic_ms=self._monotonic_ms,
             on_progress=self.complete_waiting,
             on_disk_error=self._report_disk_error,
         )
@@ -333,7 +369,8 @@ class PartitionManager:
         self._hosted_by_id[topic_id.bytes] = partitions
         return hosted
 
-    def _carry_out(self, hosted: HostedPartition, effects: Iterable[Effect]) -> None:
+    def carry_out(self, hosted: HostedPartition, effects: Iterable[Effect]) -> None:
+        """What the rules of the partition ask for."""
         for effect in effects:
             match effect:
                 case StartEpoch():
@@ -347,6 +384,12 @@ class PartitionManager:
                     )
                 case AdvanceHighWatermark() | ReleaseWaiting():
                     self.complete_waiting(hosted)
+                case ProposeIsr():
+                    self._replication.propose_isr(hosted, effect.proposal)
+                case Follow():
+                    self._replication.follow(hosted)
+                case StopFollowing():
+                    self._replication.unfollow(hosted)
                 case _:
                     assert_never(effect)
 
@@ -357,7 +400,7 @@ class PartitionManager:
         if hosted is not None:
             if not partitions:
                 del self._hosted[topic], self._hosted_by_id[hosted.topic_id.bytes]
-            hosted.take_offline(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            self._take_offline(hosted, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         self._remove(topic, index, hosted)
 
     def _remove(self, topic: str, index: int, hosted: HostedPartition | None) -> None:
@@ -375,15 +418,37 @@ class PartitionManager:
         self.produces.check_and_complete(hosted)
         self.fetches.check_and_complete(hosted)
 
+    def truncate(self, offsets: Mapping[HostedPartition, int]) -> None:
+        """Cuts the logs of followers, and ends what waits for records that are gone. KafkaError when a disk fails."""
+        by_directory: dict[str, dict[HostedPartition, int]] = {}
+        for hosted, offset in offsets.items():
+            by_directory.setdefault(hosted.log.directory.rpartition("/")[0], {})[hosted] = offset
+        for some in by_directory.values():
+            logs = {hosted.log: offset for hosted, offset in some.items()}
+            next(iter(some)).attempt(partial(self._logs.truncate, logs))
+            for hosted in some:
+                hosted.on_cut()
+                self.complete_waiting(hosted)
+
+    def restart(self, hosted: HostedPartition, offset: int) -> None:
+        """Drops all of a follower's log, which goes on at `offset`. KafkaError when the disk fails."""
+        hosted.attempt(partial(self._logs.restart, hosted.log, offset))
+        hosted.on_cut()
+        self.complete_waiting(hosted)
+
     def on_directory_failure(self, path: str) -> None:
         """The log directory `path` has failed: its partitions answer KAFKA_STORAGE_ERROR from now on."""
         failed = [hosted for hosted in self.hosted if hosted.log.directory.startswith(path + "/")]
         for hosted in failed:
             self._offline.add((hosted.topic, hosted.index))
             del self._hosted[hosted.topic][hosted.index]
-            hosted.take_offline(ErrorCode.KAFKA_STORAGE_ERROR)
+            self._take_offline(hosted, ErrorCode.KAFKA_STORAGE_ERROR)
         for hosted in failed:
             self.complete_waiting(hosted)
+
+    def _take_offline(self, hosted: HostedPartition, error: ErrorCode) -> None:
+        hosted.take_offline(error)
+        self._replication.unfollow(hosted)
 
     def _report_disk_error(self, hosted: HostedPartition, error: OSError) -> None:
         if hosted.is_flush_due:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.fetch import PartitionFetchResponse
 from ..fetch_sessions import FetchablePartition, FetchContext
+from ..partitions.effects import Effect
 from ..partitions.partition import NO_EPOCH
 from ..partitions.partition_manager import PartitionManager
 from .purgatory import DelayedOperation
@@ -39,6 +40,16 @@ class FetchLimits(NamedTuple):
     end: FetchEnd
     min_bytes: int
     max_bytes: int
+    is_leader_only: bool = True
+    """Whether a follower may not answer it (KIP-392)."""
+
+
+class FollowerFetch(NamedTuple):
+    """Who fetches, as one process, and when by the clock of decisions."""
+
+    replica_id: int
+    broker_epoch: int
+    now_ms: int
 
 
 class DelayedFetch(DelayedOperation):
@@ -56,6 +67,7 @@ class DelayedFetch(DelayedOperation):
         "_partitions",
         "_respond",
         "answers",
+        "effects",
     )
 
     def __init__(
@@ -74,14 +86,19 @@ class DelayedFetch(DelayedOperation):
         self._is_just_read = False
         self._appended_bytes = 0
         self.answers: FetchAnswers = []
+        # What follows from what a follower said that it has: to be carried out when it is answered or parked.
+        self.effects: list[tuple[HostedPartition, Sequence[Effect]]] = []
 
     @property
     def keys(self) -> Sequence[HostedPartition]:
         """What to park under."""
         return [partition.hosted for partition in self._context.partitions if partition.hosted is not None]
 
-    def read(self) -> bool:
-        """Reads every partition anew; True when the result should be answered at once."""
+    def read(self, follower: FollowerFetch | None = None) -> bool:
+        """Reads every partition anew; True when the result should be answered at once.
+
+        With `follower` the leaders take in first what that one has: once for each request.
+        """
         limit_bytes = self._limits.max_bytes
         is_incremental = self._context.session is not None
         total_bytes = appended_bytes = 0
@@ -102,9 +119,11 @@ class DelayedFetch(DelayedOperation):
                 hosted = partition.hosted
                 assert hosted is not None, "found"
             has_readable = True
-            if is_incremental and is_idle(hosted, partition):
+            if is_incremental and follower is None and is_idle(hosted, partition):
                 continue
-            answer, size = self._read_partition(hosted, partition, min(limit_bytes, partition.max_bytes), min_one_batch)
+            answer, size = self._read_partition(
+                hosted, partition, min(limit_bytes, partition.max_bytes), min_one_batch, follower
+            )
             if size:
                 min_one_batch = False
                 limit_bytes = max(0, limit_bytes - size)
@@ -144,10 +163,18 @@ class DelayedFetch(DelayedOperation):
         return ErrorCode.NONE
 
     def _read_partition(
-        self, hosted: HostedPartition, wanted: FetchablePartition, max_bytes: int, min_one_batch: bool
+        self,
+        hosted: HostedPartition,
+        wanted: FetchablePartition,
+        max_bytes: int,
+        min_one_batch: bool,
+        follower: FollowerFetch | None,
     ) -> tuple[PartitionAnswer, int]:
         state = hosted.partition
-        error = state.check_leader(wanted.current_leader_epoch)
+        if follower is None:
+            error = self._check(hosted, wanted)
+        else:
+            error = state.check_follower(follower.replica_id, wanted.current_leader_epoch, follower.broker_epoch)
         if error is not ErrorCode.NONE:
             return failed(wanted.index, error), 0
         log = hosted.log
@@ -173,6 +200,19 @@ class DelayedFetch(DelayedOperation):
                 )
         if not log_start_offset <= offset <= log.log_end_offset:
             return failed(wanted.index, ErrorCode.OFFSET_OUT_OF_RANGE), 0
+        if follower is not None:
+            effects = state.on_follower_fetch(
+                follower.replica_id,
+                fetch_offset=offset,
+                log_start_offset=wanted.log_start_offset,
+                leader_end_offset=log.log_end_offset,
+                broker_epoch=follower.broker_epoch,
+                now_ms=follower.now_ms,
+            )
+            if effects:
+                self.effects.append((hosted, effects))
+                high_watermark = state.high_watermark
+                last_stable_offset = log.last_stable_offset(high_watermark)
         end_offset = self._end_offset(hosted)
         aborted: Sequence[tuple[int, int]] | None = () if self._limits.end is FetchEnd.LAST_STABLE_OFFSET else None
         slices: Sequence[FileSlice] = ()
@@ -237,10 +277,7 @@ class DelayedFetch(DelayedOperation):
             hosted = partition.hosted
             if hosted is None:
                 continue
-            if (
-                hosted.error is not ErrorCode.NONE
-                or hosted.partition.check_leader(partition.current_leader_epoch) is not ErrorCode.NONE
-            ):
+            if hosted.error is not ErrorCode.NONE or self._check(hosted, partition) is not ErrorCode.NONE:
                 return True
             offset = partition.fetch_offset
             log = hosted.log
@@ -253,6 +290,12 @@ class DelayedFetch(DelayedOperation):
                 return True
         # What was appended since is an upper bound of what there is to read now.
         return limits.min_bytes > 1 and appended_bytes - self._appended_bytes >= limits.min_bytes
+
+    def _check(self, hosted: HostedPartition, wanted: FetchablePartition) -> ErrorCode:
+        state = hosted.partition
+        if self._limits.is_leader_only:
+            return state.check_leader(wanted.current_leader_epoch)
+        return state.compare_epoch(wanted.current_leader_epoch)
 
     def _end_offset(self, hosted: HostedPartition) -> int:
         """Up to where this fetch may read the partition."""

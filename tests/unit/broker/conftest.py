@@ -23,6 +23,7 @@ from penstock.broker.apis import fetch, produce
 from penstock.broker.fetch_sessions import FetchSessions
 from penstock.broker.network.request import Answer, CloseConnection, Request, RequestContext
 from penstock.broker.partitions.hosted_partition import HostedPartition
+from penstock.broker.partitions.in_sync_replicas import IsrProposal
 from penstock.broker.partitions.partition_manager import PartitionManager
 from penstock.broker.purgatory.purgatory import Purgatory
 from penstock.protocol.apis import ApiKey
@@ -48,6 +49,7 @@ from penstock.storage.log import Log
 
 NODE_ID = 1
 NOW_MS = 1_700_000_000_000
+LAG_MS_MAX = 10_000
 
 
 class Logs:
@@ -93,6 +95,13 @@ class Logs:
             log.close()
             shutil.rmtree(f"{self.folder}/{topic}-{partition}")
 
+    def truncate(self, offsets: Mapping[Log, int]) -> None:
+        for log, offset in offsets.items():
+            log.truncate_to(offset)
+
+    def restart(self, log: Log, offset: int) -> None:
+        log.truncate_fully_and_start_at(offset)
+
     def update_config(self, topic: str, config: LogConfig) -> None:
         for (name, _), log in self._logs.items():
             if name == topic:
@@ -116,6 +125,23 @@ class Flusher:
             on_flushed(error)
 
 
+class Replication:
+    """Notes what the partitions ask for."""
+
+    def __init__(self) -> None:
+        self.proposals: list[tuple[HostedPartition, IsrProposal]] = []
+        self.followed: dict[HostedPartition, int] = {}
+
+    def propose_isr(self, hosted: HostedPartition, proposal: IsrProposal) -> None:
+        self.proposals.append((hosted, proposal))
+
+    def follow(self, hosted: HostedPartition) -> None:
+        self.followed[hosted] = hosted.partition.leader_id
+
+    def unfollow(self, hosted: HostedPartition) -> None:
+        self.followed.pop(hosted, None)
+
+
 class Exchange:
     """One request and what came of it."""
 
@@ -123,7 +149,9 @@ class Exchange:
         frame = encode_request(api_key, version, 7, node.client_id, message)
         body = memoryview(frame)[4:]
         header = decode_header(body)
-        context = RequestContext(listener_name="PLAINTEXT", peer_host="127.0.0.1", client_id=node.client_id)
+        context = RequestContext(
+            listener_name="PLAINTEXT", peer_host="127.0.0.1", client_id=node.client_id, node_id=node.peer_node_id
+        )
         self._version = version
         self._api_key = api_key
         self.request = Request(self, api_key, version, 7, context, body, header.body_offset)
@@ -168,6 +196,9 @@ class DataNode:
 
     def __init__(self, folder: Path, loop: asyncio.AbstractEventLoop) -> None:
         self.client_id = "test"
+        # Which node of the cluster the connection of a request has been proved to be.
+        self.peer_node_id: int | None = None
+        self.replication = Replication()
         self.loop = loop
         self.failures: list[str] = []
         self.now_ms = NOW_MS
@@ -209,6 +240,9 @@ class DataNode:
             high_watermarks=high_watermarks,
             produces=self.produces,
             fetches=self.fetches,
+            replication=self.replication,
+            lag_ms_max=LAG_MS_MAX,
+            monotonic_ms=lambda: self.now_ms,
             on_disk_error=self._on_disk_error,
             loop=self.loop,
             on_failure=self.failures.append,
@@ -252,6 +286,11 @@ class DataNode:
         self.publish(
             PartitionChangeRecord(topic_id=self.image.topics.by_name[topic].topic_id, partition_id=index, leader=leader)
         )
+
+    def publish_isr(self, topic: str, *isr: int) -> None:
+        """What the controller has made of the ISR of partition 0."""
+        topic_id = self.image.topics.by_name[topic].topic_id
+        self.publish(PartitionChangeRecord(topic_id=topic_id, partition_id=0, isr=isr))
 
     def reassign(self, topic: str, *replicas: int) -> None:
         self.publish(
@@ -334,6 +373,8 @@ class DataNode:
         last_fetched_epoch: int = -1,
         forgotten: tuple[int, ...] = (),
         replica_id: int = -1,
+        replica_epoch: int = -1,
+        log_start_offset: int = -1,
     ) -> Exchange:
         """`wanted` has (partition, offset)."""
         has_ids = version >= 13
@@ -345,13 +386,13 @@ class DataNode:
                 current_leader_epoch=current_leader_epoch,
                 fetch_offset=offset,
                 last_fetched_epoch=last_fetched_epoch,
-                log_start_offset=-1,
+                log_start_offset=log_start_offset,
                 partition_max_bytes=partition_max_bytes,
             )
             for index, offset in wanted
         )
         replica = (
-            {"replica_state": fetch_v18.ReplicaState(replica_id=replica_id, replica_epoch=-1)}  # type: ignore[arg-type]
+            {"replica_state": fetch_v18.ReplicaState(replica_id=replica_id, replica_epoch=replica_epoch)}  # type: ignore[arg-type]
             if has_ids
             else {"replica_id": replica_id}
         )

@@ -194,9 +194,25 @@ def test_divergence_is_told_by_the_last_fetched_epoch(filled: DataNode) -> None:
 
 def test_lost_leadership_ends_the_wait(filled: DataNode) -> None:
     filled.reassign("a", 1, 2)
-    exchange = filled.begin_fetch((0, 5))
+    exchange = filled.begin_fetch((0, 5), version=10)
     filled.elect("a", leader=2)
     assert partitions(exchange)[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_a_follower_serves_consumers_up_to_its_own_high_watermark_kip_392(filled: DataNode) -> None:
+    filled.reassign("a", 1, 2)
+    filled.elect("a", leader=2)
+    partition = filled.hosted().partition
+    assert filled.fetch((0, 0)).high_watermark == partition.high_watermark == 5
+    waiting = filled.begin_fetch((0, 5))
+    assert filled.fetch((0, 0), version=10).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    hosted = filled.hosted()
+    hosted.append_as_follower(memoryview(write_batch([Record(5, 0, None, b"")], leader_epoch=2)), 0)
+    filled.partitions.complete_waiting(hosted)
+    assert not waiting.is_answered
+    assert hosted.on_leader_offsets(high_watermark=9, log_start_offset=0)
+    filled.partitions.complete_waiting(hosted)
+    assert partitions(waiting)[0].high_watermark == 6
 
 
 def test_new_leader_epoch_ends_the_wait_of_clients_that_named_the_old_one(filled: DataNode) -> None:
@@ -229,7 +245,7 @@ def test_zstd_topics_need_version_10_kip_110(filled: DataNode) -> None:
 
 
 @pytest.mark.parametrize("version", [11, 18])
-def test_followers_are_refused(filled: DataNode, version: int) -> None:
+def test_followers_are_refused_on_connections_of_others(filled: DataNode, version: int) -> None:
     topic = filled.hosted().topic_id if version >= 13 else "a"
     answer = filled.begin_fetch((0, 0), topic=topic, version=version, replica_id=2).answer
     assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED

@@ -124,7 +124,10 @@ def test_clients_see_nothing_above_the_high_watermark(filled: DataNode) -> None:
 def test_latest_is_not_available_before_the_epoch_has_begun_kip_207(
     filled: DataNode, version: int, error: ErrorCode
 ) -> None:
-    filled.hosted().partition.leader_epoch_start_offset = 5
+    # Of its follower a new leader knows nothing yet.
+    filled.reassign("a", 1, 2)
+    filled.hosted().append(filled.batch(), NOW)
+    filled.elect("a", leader=1)
     assert ask(filled, (0, OffsetTime.LATEST), version=version)[0][0] == error
     assert ask(filled, (0, NOW + 31), version=version)[0][0] == error
     assert ask(filled, (0, OffsetTime.EARLIEST), version=version)[0][0] == ErrorCode.NONE

@@ -110,7 +110,7 @@ def test_first_delta_brings_every_partition(node: DataNode) -> None:
 def test_checkpointed_high_watermark_is_clipped_to_the_log(node: DataNode, checkpointed: int, clipped: int) -> None:
     node.create_topic(replicas=(1, 2))
     for _ in range(3):
-        node.produce()
+        node.produce(acks=1)
     node.hosted().log.increment_log_start_offset(1)
     node.elect("a", leader=2)
     again = node.restarted({("a", 0): checkpointed})

@@ -1,0 +1,1 @@
+"""How replicas follow their leaders, and leaders tell the controller who does."""

@@ -1,0 +1,15 @@
+"""How this node fetches as a follower."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetcherConfig:
+    """Kafka's properties `replica.fetch.…`, and `replica.socket.timeout.ms`."""
+
+    wait_ms_max: int
+    bytes_min: int
+    bytes_max: int
+    response_bytes_max: int
+    backoff_ms: int
+    timeout_ms: int

@@ -1,0 +1,453 @@
+"""Copies from one leader what this node follows of it: a long poll at a time, over one connection, in a fetch session.
+
+What is fetched is decided by `fetch_plan.py`, where logs are cut by `divergence.py`. An answer is taken in partition by
+partition, a slice in each turn of the loop, and the next request tells where the logs end now: that is what the leader
+counts as replicated. Where `flush.messages` asks for it the request waits for the sync.
+
+Something new to ask for does not wait for the poll under way: a second request of the session ends that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Final, Protocol
+
+from ...protocol.errors import CorruptData, ErrorCode, KafkaError
+from ...protocol.replica_fetch import (
+    FetchedPartition,
+    FollowedPartition,
+    ReplicaFetchLimits,
+    decode_replica_fetch_response,
+    encode_replica_fetch,
+)
+from ...quorum.peer_proof import PeerRefused
+from ..partitions.hosted_partition import HostedPartition
+from ..peers import PeerConnector
+from .divergence import truncation_offset
+from .fetch_plan import DELAY_MS_MIN, FetchPlan, FollowedKey
+from .fetcher_config import FetcherConfig
+from .fetcher_link import FetcherLink
+from .leader_offsets import LeaderOffsets, ask_leader_offsets
+
+logger = logging.getLogger(__name__)
+
+CONNECT_TIMEOUT_MS: Final = 2_000
+SLICE_BYTES: Final = 256 * 1024
+"""Appended in one turn of the loop: a fraction of a millisecond."""
+REQUESTS_MAX: Final = 2
+"""On their way at a time: a poll, and the one that ends it."""
+_SESSION_ERRORS: Final = frozenset(
+    {
+        ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+        ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+        ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+    }
+)
+
+
+class Followed(Protocol):
+    """What is needed of `partitions/partition_manager.py`. Raises KafkaError when a disk fails."""
+
+    def truncate(self, offsets: Mapping[HostedPartition, int]) -> None: ...
+
+    def restart(self, hosted: HostedPartition, offset: int) -> None: ...
+
+    def complete_waiting(self, hosted: HostedPartition) -> None: ...
+
+
+class ReplicaFetcher:
+    def __init__(
+        self,
+        leader_id: int,
+        *,
+        node_id: int,
+        partitions: Followed,
+        peers: PeerConnector,
+        address: Callable[[], tuple[str, int] | None],
+        broker_epoch: Callable[[], int],
+        config: FetcherConfig,
+        loop: asyncio.AbstractEventLoop,
+        wall_clock_ms: Callable[[], int],
+    ) -> None:
+        """`address` is where the metadata say that the leader is."""
+        self._leader_id = leader_id
+        self._node_id = node_id
+        self._partitions = partitions
+        self._peers = peers
+        self._address = address
+        self._broker_epoch = broker_epoch
+        self._config = config
+        self._limits = ReplicaFetchLimits(
+            max_wait_ms=config.wait_ms_max,
+            min_bytes=config.bytes_min,
+            max_bytes=config.response_bytes_max,
+            partition_max_bytes=config.bytes_max,
+        )
+        self._loop = loop
+        self._wall_clock_ms = wall_clock_ms
+        self._client_id = f"replica-{node_id}".encode()
+        self._plan = FetchPlan(self._position_of, delay_ms_max=config.backoff_ms)
+        self._followed: dict[FollowedKey, HostedPartition] = {}
+        self._link: FetcherLink | None = None
+        self._correlation_id = 0
+        # Of requests that are not answered yet.
+        self._sent: deque[int] = deque()
+        self._sent_last_ms = 0
+        # Of the answer that is being taken in.
+        self._arrived: deque[tuple[FollowedKey, FetchedPartition]] = deque()
+        self._is_taking_in = False
+        self._diverging: dict[HostedPartition, int] = {}
+        # Appended to, and not synced yet.
+        self._unsynced: dict[HostedPartition, FollowedKey] = {}
+        self._searching: dict[FollowedKey, asyncio.Task[None]] = {}
+        self._wake_up: asyncio.TimerHandle | None = None
+        self._is_due = False
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it follows nothing any more."""
+        return not self._followed
+
+    # What to fetch.
+
+    def follow(self, hosted: HostedPartition) -> None:
+        """In the leader epoch that the partition is in now."""
+        key = _key(hosted)
+        self._followed[key] = hosted
+        self._diverging.pop(hosted, None)
+        self._plan.add(key)
+        self._fetch_soon()
+
+    def unfollow(self, hosted: HostedPartition) -> None:
+        key = _key(hosted)
+        if self._followed.get(key) is not hosted:
+            return
+        del self._followed[key]
+        self._plan.remove(key)
+        self._diverging.pop(hosted, None)
+        searching = self._searching.pop(key, None)
+        if searching is not None:
+            searching.cancel()
+        if self._unsynced.pop(hosted, None) is not None:
+            hosted.on_synced = None
+            self._fetch_soon()
+
+    def _position_of(self, key: FollowedKey) -> FollowedPartition:
+        hosted = self._followed[key]
+        state, log = hosted.partition, hosted.log
+        # What is not synced where it has to be does not count.
+        return FollowedPartition(
+            state.leader_epoch, state.log_end_offset, log.leader_epochs.latest_epoch, log.log_start_offset
+        )
+
+    # The connection.
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        backoff_ms = DELAY_MS_MIN
+        said = ""
+        try:
+            while True:
+                reason = await self._connect_and_fetch()
+                if self._sent_last_ms:
+                    backoff_ms, said = DELAY_MS_MIN, ""
+                self._sent_last_ms = 0
+                if reason != said:
+                    logger.info("leader not reached: leader=%d reason=%s", self._leader_id, reason)
+                    said = reason
+                await asyncio.sleep(backoff_ms / 1000)
+                backoff_ms = min(2 * backoff_ms, self._config.backoff_ms)
+        finally:
+            self._let_go("this node follows it no more")
+            for task in self._searching.values():
+                task.cancel()
+            if self._wake_up is not None:
+                self._wake_up.cancel()
+
+    async def _connect_and_fetch(self) -> str:
+        """Until the connection is lost; returns why."""
+        address = self._address()
+        if address is None:
+            return "the metadata do not tell where it is"
+        try:
+            connection, peer = await self._peers.connect(*address, timeout_ms=CONNECT_TIMEOUT_MS)
+        except (ConnectionError, TimeoutError, CorruptData, PeerRefused, KafkaError) as error:
+            return str(error)
+        if peer.node_id != self._leader_id:
+            await connection.close()
+            return f"node {peer.node_id} is at its address {connection.peer}"
+        lost: asyncio.Future[str] = self._loop.create_future()
+        self._link = FetcherLink(
+            connection,
+            on_answer=self._on_answer,
+            on_lost=lambda reason: None if lost.done() else lost.set_result(reason),
+        )
+        self._plan.end_session()
+        self._fetch_soon()
+        timeout_ms = self._config.timeout_ms
+        while not (await asyncio.wait({lost}, timeout=timeout_ms / 1000))[0]:
+            if self._sent and self._now_ms() - self._sent_last_ms >= timeout_ms:
+                self._let_go(f"it did not answer within {timeout_ms} ms")
+        self._let_go("")
+        return lost.result()
+
+    def _let_go(self, reason: str) -> None:
+        link, self._link = self._link, None
+        if link is not None:
+            link.close(reason)
+        self._sent.clear()
+        self._arrived.clear()
+        self._is_taking_in = False
+
+    # Asking.
+
+    def _fetch_soon(self) -> None:
+        """Asks once for all that is to be asked for by the end of this turn of the loop."""
+        if not self._is_due:
+            self._is_due = True
+            self._loop.call_soon(self._fetch)
+
+    def _fetch(self) -> None:
+        self._is_due = False
+        link, plan = self._link, self._plan
+        if link is None or self._is_taking_in or self._unsynced:
+            return
+        if self._sent and (plan.needs_session or not plan.has_news or len(self._sent) >= REQUESTS_MAX):
+            return
+        now_ms = self._now_ms()
+        planned = plan.next_fetch(now_ms)
+        self._watch_delays(now_ms)
+        if planned is None:
+            return
+        self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
+        self._sent.append(self._correlation_id)
+        self._sent_last_ms = now_ms
+        link.send(
+            encode_replica_fetch(
+                self._correlation_id,
+                self._client_id,
+                self._limits,
+                replica_id=self._node_id,
+                broker_epoch=self._broker_epoch(),
+                session_id=planned.session_id,
+                session_epoch=planned.session_epoch,
+                partitions=planned.partitions,
+                forgotten=planned.forgotten,
+            )
+        )
+
+    def _watch_delays(self, now_ms: int) -> None:
+        if self._wake_up is not None:
+            self._wake_up.cancel()
+            self._wake_up = None
+        due_ms = self._plan.next_due_ms
+        if due_ms is not None:
+            self._wake_up = self._loop.call_later(max(due_ms - now_ms, 1) / 1000, self._on_delay_over)
+
+    def _on_delay_over(self) -> None:
+        self._wake_up = None
+        now_ms = self._now_ms()
+        self._plan.end_delays(now_ms)
+        self._watch_delays(now_ms)
+        self._fetch_soon()
+
+    # Taking in.
+
+    def _on_answer(self, frame: memoryview) -> None:
+        link = self._link
+        assert link is not None, "answers come over the link"
+        try:
+            correlation_id, response = decode_replica_fetch_response(frame)
+            if not self._sent or correlation_id != self._sent.popleft():
+                raise CorruptData(f"the answer has the correlation id {correlation_id}, which was not asked with")
+        except CorruptData as error:
+            link.close(str(error))
+            return
+        if response.error_code:
+            self._on_refusal(ErrorCode(response.error_code))
+        else:
+            self._plan.on_answer(response.session_id)
+            self._arrived.extend(
+                ((topic_id, partition.partition_index), partition)
+                for topic_id, partitions in response.topics
+                for partition in partitions
+            )
+        self._is_taking_in = True
+        self._take_in_some()
+
+    def _on_refusal(self, error: ErrorCode) -> None:
+        self._plan.end_session()
+        if error in _SESSION_ERRORS:
+            logger.debug("fetch session ended: leader=%d error=%s", self._leader_id, error.name)
+            return
+        logger.warning("fetch refused: leader=%d error=%s", self._leader_id, error.name)
+        now_ms = self._now_ms()
+        for key in self._followed:
+            self._plan.delay(key, now_ms)
+
+    def _take_in_some(self) -> None:
+        if not self._is_taking_in:
+            # The link was lost meanwhile.
+            return
+        size = 0
+        while self._arrived:
+            key, fetched = self._arrived.popleft()
+            self._take_in(key, fetched)
+            size += len(fetched.records)
+            if size >= SLICE_BYTES and self._arrived:
+                self._loop.call_soon(self._take_in_some)
+                return
+        self._is_taking_in = False
+        self._truncate_diverging()
+        link = self._link
+        if link is not None:
+            link.release()
+        if not self._is_taking_in:
+            self._fetch()
+
+    def _take_in(self, key: FollowedKey, fetched: FetchedPartition) -> None:
+        hosted = self._followed.get(key)
+        if hosted is None or not self._plan.expects(key):
+            return
+        error = ErrorCode(fetched.error_code)
+        if error is ErrorCode.OFFSET_OUT_OF_RANGE:
+            self._search(key, hosted)
+        elif error is not ErrorCode.NONE:
+            self._fail(key, hosted, error.name)
+        elif fetched.diverging_epoch is not None:
+            log = hosted.log
+            own_epoch = log.leader_epochs.end_offset_for(fetched.diverging_epoch[0], log.log_end_offset)
+            self._diverging[hosted] = truncation_offset(fetched.diverging_epoch, own_epoch, log.log_end_offset)
+        else:
+            try:
+                self._append(hosted, fetched)
+            except (KafkaError, CorruptData) as refusal:
+                self._fail(key, hosted, str(refusal))
+                return
+            self._plan.on_progress(key)
+            if not hosted.is_synced:
+                self._unsynced[hosted] = key
+                hosted.on_synced = partial(self._on_synced, hosted)
+
+    def _append(self, hosted: HostedPartition, fetched: FetchedPartition) -> None:
+        log = hosted.log
+        if len(fetched.records) > 0:
+            if log.log_start_offset == log.log_end_offset:
+                # Where records were deleted, the leader's log may begin within a batch, and comes with all of that.
+                base_offset = int.from_bytes(fetched.records[:8], "big")
+                if base_offset < log.log_end_offset:
+                    self._partitions.restart(hosted, base_offset)
+            hosted.append_as_follower(fetched.records, self._wall_clock_ms())
+        if hosted.on_leader_offsets(high_watermark=fetched.high_watermark, log_start_offset=fetched.log_start_offset):
+            self._partitions.complete_waiting(hosted)
+
+    def _on_synced(self, hosted: HostedPartition, is_refused: bool) -> None:
+        key = self._unsynced.pop(hosted, None)
+        if key is not None:
+            if is_refused:
+                self._plan.delay(key, self._now_ms())
+            else:
+                self._plan.on_progress(key)
+            self._fetch_soon()
+
+    def _truncate_diverging(self) -> None:
+        diverging, self._diverging = self._diverging, {}
+        if not diverging:
+            return
+        for hosted, offset in diverging.items():
+            logger.info(
+                "log cut: topic=%s partition=%d leader=%d leader_epoch=%d from=%d to=%d high_watermark=%d",
+                hosted.topic,
+                hosted.index,
+                self._leader_id,
+                hosted.partition.leader_epoch,
+                hosted.log.log_end_offset,
+                offset,
+                hosted.partition.high_watermark,
+            )
+        before = {hosted: self._position_of(_key(hosted)) for hosted in diverging}
+        try:
+            self._partitions.truncate(diverging)
+        except KafkaError as error:
+            logger.warning("logs not cut: leader=%d reason=%s", self._leader_id, error)
+        for hosted, position in before.items():
+            key = _key(hosted)
+            if key not in self._followed:
+                continue
+            if self._position_of(key) == position:
+                self._fail(key, hosted, "its log parts from the leader's, and cannot be cut")
+            else:
+                self._plan.on_progress(key)
+
+    def _fail(self, key: FollowedKey, hosted: HostedPartition, reason: str) -> None:
+        logger.info(
+            "replica held up: topic=%s partition=%d leader=%d leader_epoch=%d offset=%d reason=%s",
+            hosted.topic,
+            hosted.index,
+            self._leader_id,
+            hosted.partition.leader_epoch,
+            hosted.log.log_end_offset,
+            reason,
+        )
+        self._plan.delay(key, self._now_ms())
+
+    # Finding where to begin.
+
+    def _search(self, key: FollowedKey, hosted: HostedPartition) -> None:
+        """The log ends where the leader's has nothing: the leader is asked what it has."""
+        self._plan.delay(key, self._now_ms())
+        if key not in self._searching:
+            self._searching[key] = self._loop.create_task(self._find_position(key, hosted))
+
+    async def _find_position(self, key: FollowedKey, hosted: HostedPartition) -> None:
+        leader_epoch = hosted.partition.leader_epoch
+        try:
+            address = self._address()
+            if address is None:
+                return
+            offsets = await ask_leader_offsets(
+                self._peers,
+                address,
+                hosted.topic,
+                hosted.index,
+                node_id=self._node_id,
+                leader_epoch=leader_epoch,
+                timeout_ms=CONNECT_TIMEOUT_MS,
+            )
+            if self._followed.get(key) is hosted and hosted.partition.leader_epoch == leader_epoch:
+                self._begin_at(hosted, offsets)
+                self._plan.add(key)
+                self._fetch_soon()
+        except (ConnectionError, TimeoutError, CorruptData, PeerRefused, KafkaError) as error:
+            self._fail(key, hosted, str(error))
+        finally:
+            self._searching.pop(key, None)
+
+    def _begin_at(self, hosted: HostedPartition, leader: LeaderOffsets) -> None:
+        log_end_offset = hosted.log.log_end_offset
+        logger.warning(
+            "log ends where the leader's has nothing: topic=%s partition=%d leader=%d start=%d end=%d leaders_start=%d "
+            "leaders_end=%d",
+            hosted.topic,
+            hosted.index,
+            self._leader_id,
+            hosted.log.log_start_offset,
+            log_end_offset,
+            leader.log_start_offset,
+            leader.log_end_offset,
+        )
+        if leader.log_end_offset < log_end_offset:
+            self._partitions.truncate({hosted: leader.log_end_offset})
+        elif leader.log_start_offset > log_end_offset:
+            self._partitions.restart(hosted, leader.log_start_offset)
+
+    def _now_ms(self) -> int:
+        return int(self._loop.time() * 1000)
+
+
+def _key(hosted: HostedPartition) -> FollowedKey:
+    return hosted.topic_id.bytes, hosted.index
