@@ -48,6 +48,7 @@ class BrokerParts:
     configs: ConfigResolver
     produces: Purgatory
     fetches: Purgatory
+    deletes: Purgatory
     flusher: Flusher
     replication: Replication
     partitions: PartitionManager
@@ -92,7 +93,7 @@ def join_broker(
         heartbeat_interval_ms=config.broker_heartbeat_interval_ms,
         on_replaced=on_replaced,
     )
-    produces, fetches = Purgatory(loop, "Produce"), Purgatory(loop, "Fetch")
+    produces, fetches, deletes = (Purgatory(loop, name) for name in ("Produce", "Fetch", "DeleteRecords"))
     flusher = Flusher(loop)
     replication = Replication(
         _replication_config(config),
@@ -117,6 +118,7 @@ def join_broker(
         },
         produces=produces,
         fetches=fetches,
+        deletes=deletes,
         replication=replication,
         lag_ms_max=config.replica_lag_time_max_ms,
         monotonic_ms=lambda: int(loop.time() * 1000),
@@ -187,6 +189,7 @@ def join_broker(
         configs=configs,
         produces=produces,
         fetches=fetches,
+        deletes=deletes,
         flusher=flusher,
         replication=replication,
         partitions=partitions,

@@ -246,6 +246,7 @@ class Node:
         parts.listeners.close()
         parts.produces.expire_all()
         parts.fetches.expire_all()
+        parts.deletes.expire_all()
         await parts.listeners.drain(DRAIN_TIMEOUT_MS)
         await parts.dispatcher.stop()
         await parts.replication.stop()

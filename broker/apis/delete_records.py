@@ -1,12 +1,16 @@
 """DeleteRecords, versions 0 to 2: nothing below an offset can be read any more (KIP-107).
 
-Offset -1 is the high watermark. The low watermark in the answer is the least log start offset of the live replicas,
-which is this one's. Segments that are wholly below it go with the next round of retention.
+Offset -1 is the high watermark. The low watermark in the answer is the least log start offset of the live replicas: it
+is answered when they all have deleted, or at the deadline. Segments that are wholly below it go with the next round of
+retention.
 """
 
 from __future__ import annotations
 
+import asyncio
+from datetime import timedelta
 from functools import partial
+from typing import Final
 
 from kio.schema.delete_records.v2.request import DeleteRecordsRequest
 from kio.schema.delete_records.v2.response import (
@@ -24,48 +28,69 @@ from ..network.handlers import Handlers
 from ..network.request import RequestContext
 from ..partitions.hosted_partition import HostedPartition
 from ..partitions.partition_manager import PartitionManager
+from ..purgatory.delayed_delete import UNKNOWN_LOW_WATERMARK, DelayedDelete, DeleteOutcome, OpenDelete
 from .values import NO_THROTTLE
 
-HIGH_WATERMARK = -1
-UNKNOWN_LOW_WATERMARK = -1
+HIGH_WATERMARK: Final = -1
 
 
 def register(handlers: Handlers, partitions: PartitionManager) -> None:
-    def handle(request: DeleteRecordsRequest, _context: RequestContext) -> DeleteRecordsResponse:
-        return delete_records(partitions, request)
+    async def handle(request: DeleteRecordsRequest, _context: RequestContext) -> DeleteRecordsResponse:
+        return await delete_records(partitions, request)
 
     handlers.add_message(ApiKey.DELETE_RECORDS, handle, answer_error=error_response)
 
 
-def delete_records(partitions: PartitionManager, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
+async def delete_records(partitions: PartitionManager, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
     # As in Kafka: what is named twice is done and answered once, as it was named last; no partitions, no topic.
     offsets: dict[TopicName, dict[int, int]] = {}
     for topic in request.topics:
         for wanted in topic.partitions:
             offsets.setdefault(topic.name, {})[wanted.partition_index] = wanted.offset
-    topics = []
+    outcomes: dict[tuple[str, int], DeleteOutcome] = {}
+    opened: dict[tuple[str, int], OpenDelete] = {}
     for name, wanted_offsets in offsets.items():
-        results = []
         for index, offset in wanted_offsets.items():
-            error, low_watermark = ErrorCode.NONE, UNKNOWN_LOW_WATERMARK
             try:
-                hosted = partitions.get_online(name, index)
-                low_watermark = delete_before(hosted, offset)
+                opened[name, index] = delete_before(partitions.get_online(name, index), offset)
             except KafkaError as refusal:
-                error = refusal.code
-            else:
-                partitions.complete_waiting(hosted)
-            results.append(
-                DeleteRecordsPartitionResult(
-                    partition_index=i32(index), low_watermark=i64(low_watermark), error_code=kio_error(error)
-                )
+                outcomes[name, index] = DeleteOutcome(refusal.code, UNKNOWN_LOW_WATERMARK)
+    # The fetches of followers among what waits bring the news.
+    for delete in opened.values():
+        partitions.complete_waiting(delete.hosted)
+    waited = await _all_replicas(partitions, list(opened.values()), request.timeout // timedelta(milliseconds=1))
+    outcomes.update(zip(opened, waited, strict=True))
+    return DeleteRecordsResponse(
+        throttle_time=NO_THROTTLE,
+        topics=tuple(
+            DeleteRecordsTopicResult(
+                name=name,
+                partitions=tuple(
+                    DeleteRecordsPartitionResult(
+                        partition_index=i32(index),
+                        low_watermark=i64(outcomes[name, index].low_watermark),
+                        error_code=kio_error(outcomes[name, index].error),
+                    )
+                    for index in wanted_offsets
+                ),
             )
-        topics.append(DeleteRecordsTopicResult(name=name, partitions=tuple(results)))
-    return DeleteRecordsResponse(throttle_time=NO_THROTTLE, topics=tuple(topics))
+            for name, wanted_offsets in offsets.items()
+        ),
+    )
 
 
-def delete_before(hosted: HostedPartition, offset: int) -> int:
-    """Returns the low watermark after it; raises KafkaError."""
+async def _all_replicas(partitions: PartitionManager, opened: list[OpenDelete], timeout_ms: int) -> list[DeleteOutcome]:
+    done: asyncio.Future[list[DeleteOutcome]] = asyncio.get_running_loop().create_future()
+    operation = DelayedDelete(opened, lambda outcomes: None if done.done() else done.set_result(outcomes))
+    try:
+        partitions.deletes.watch(operation, {delete.hosted for delete in opened}, timeout_ms)
+        return await done
+    finally:
+        partitions.deletes.cancel(operation)
+
+
+def delete_before(hosted: HostedPartition, offset: int) -> OpenDelete:
+    """Deletes here; raises KafkaError."""
     if hosted.is_internal:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
     if not hosted.partition.is_leader:
@@ -78,7 +103,7 @@ def delete_before(hosted: HostedPartition, offset: int) -> int:
     if not 0 <= start_offset <= high_watermark:
         raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
     hosted.attempt(partial(log.increment_log_start_offset, start_offset))
-    return log.log_start_offset
+    return OpenDelete(hosted, start_offset, hosted.partition.leader_epoch)
 
 
 def error_response(request: DeleteRecordsRequest, error: KafkaError) -> DeleteRecordsResponse:

@@ -47,4 +47,11 @@ class StopFollowing:
     """Nothing is to be fetched any more; what arrives yet must not be appended."""
 
 
-Effect: TypeAlias = StartEpoch | AdvanceHighWatermark | ReleaseWaiting | ProposeIsr | Follow | StopFollowing
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteLogStart:
+    """A follower has deleted records: whoever waits for that is looked at again."""
+
+
+Effect: TypeAlias = (
+    StartEpoch | AdvanceHighWatermark | ReleaseWaiting | ProposeIsr | Follow | StopFollowing | NoteLogStart
+)

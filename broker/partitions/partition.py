@@ -20,6 +20,7 @@ from .effects import (
     AdvanceHighWatermark,
     Effect,
     Follow,
+    NoteLogStart,
     ProposeIsr,
     ReleaseWaiting,
     StartEpoch,
@@ -206,6 +207,7 @@ class Partition:
         leadership = self._leadership
         assert leadership is not None, "followers fetch from leaders"
         follower = leadership.followers[replica_id]
+        has_deleted = log_start_offset != follower.log_start_offset
         has_moved = follower.on_fetch(
             fetch_offset=fetch_offset,
             log_start_offset=log_start_offset,
@@ -213,12 +215,12 @@ class Partition:
             broker_epoch=broker_epoch,
             now_ms=now_ms,
         )
-        if replica_id in leadership.isr.committed:
-            # The common case: a member moves on.
-            return self._advanced(now_ms) if has_moved else ()
-        proposal = leadership.proposal_to_join(follower, self.high_watermark)
-        proposed = () if proposal is None else (ProposeIsr(proposal=proposal),)
-        return (*proposed, *self._advanced(now_ms)) if has_moved else proposed
+        effects: tuple[Effect, ...] = (NoteLogStart(),) if has_deleted else ()
+        if replica_id not in leadership.isr.committed:
+            proposal = leadership.proposal_to_join(follower, self.high_watermark)
+            if proposal is not None:
+                effects += (ProposeIsr(proposal=proposal),)
+        return effects + self._advanced(now_ms) if has_moved else effects
 
     def on_time(self, now_ms: int) -> tuple[Effect, ...]:
         """To be called a few times within `replica.lag.time.max.ms`: members that lag behind leave."""
@@ -262,7 +264,9 @@ class Partition:
         leadership = self._leadership
         if leadership is None:
             return False
-        end_offset = leadership.committed_end_offset(self.log_end_offset, now_ms)
+        end_offset = self.log_end_offset
+        if self.is_replicated:
+            end_offset = leadership.committed_end_offset(end_offset, now_ms)
         if end_offset <= self.high_watermark:
             return False
         self.high_watermark = end_offset

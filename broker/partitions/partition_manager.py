@@ -14,6 +14,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import NamedTuple, Protocol, assert_never
 from uuid import UUID
 
@@ -36,6 +37,7 @@ from .effects import (
     AdvanceHighWatermark,
     Effect,
     Follow,
+    NoteLogStart,
     ProposeIsr,
     ReleaseWaiting,
     StartEpoch,
@@ -121,6 +123,7 @@ class PartitionManager:
         high_watermarks: Mapping[tuple[str, int], int],
         produces: Purgatory,
         fetches: Purgatory,
+        deletes: Purgatory,
         replication: Replication,
         lag_ms_max: int,
         monotonic_ms: Callable[[], int],
@@ -133,6 +136,7 @@ class PartitionManager:
         `on_directory_failure`. `on_failure` hears the sentence with which the node must stop."""
         self.produces = produces
         self.fetches = fetches
+        self.deletes = deletes
         self._node_id = node_id
         self._brokers = KnownBrokers()
         self._replication = replication
@@ -384,6 +388,8 @@ class PartitionManager:
                     )
                 case AdvanceHighWatermark() | ReleaseWaiting():
                     self.complete_waiting(hosted)
+                case NoteLogStart():
+                    self.deletes.check_and_complete(hosted)
                 case ProposeIsr():
                     self._replication.propose_isr(hosted, effect.proposal)
                 case Follow():
@@ -417,6 +423,7 @@ class PartitionManager:
         """Looks again at every request that is parked on the partition."""
         self.produces.check_and_complete(hosted)
         self.fetches.check_and_complete(hosted)
+        self.deletes.check_and_complete(hosted)
 
     def truncate(self, offsets: Mapping[HostedPartition, int]) -> None:
         """Cuts the logs of followers, and ends what waits for records that are gone. KafkaError when a disk fails."""

@@ -128,7 +128,7 @@ class DelayedFetch(DelayedOperation):
                 min_one_batch = False
                 limit_bytes = max(0, limit_bytes - size)
                 total_bytes += size
-            elif answer.error_code or answer.diverging_epoch is not None:
+            elif answer.error_code or answer.diverging_epoch is not None or self._is_new_log_start(hosted, partition):
                 has_news = True
             elif is_incremental and partition.is_known(answer.high_watermark, answer.log_start_offset):
                 continue
@@ -284,6 +284,8 @@ class DelayedFetch(DelayedOperation):
             if not log.log_start_offset <= offset <= log.log_end_offset:
                 # The log was cut, at one end or the other.
                 return True
+            if self._is_new_log_start(hosted, partition):
+                return True
             if limits.min_bytes > 1:
                 appended_bytes += hosted.appended_bytes
             elif offset < self._end_offset(hosted):
@@ -296,6 +298,10 @@ class DelayedFetch(DelayedOperation):
         if self._limits.is_leader_only:
             return state.check_leader(wanted.current_leader_epoch)
         return state.compare_epoch(wanted.current_leader_epoch)
+
+    def _is_new_log_start(self, hosted: HostedPartition, wanted: FetchablePartition) -> bool:
+        """Whether a follower has yet to hear of deleted records, for which somebody may wait."""
+        return self._limits.end is FetchEnd.LOG_END and -1 < wanted.sent_log_start_offset < hosted.log.log_start_offset
 
     def _end_offset(self, hosted: HostedPartition) -> int:
         """Up to where this fetch may read the partition."""

@@ -206,6 +206,7 @@ class DataNode:
         self.flusher = Flusher()
         self.produces = Purgatory(loop, "produce")
         self.fetches = Purgatory(loop, "fetch")
+        self.deletes = Purgatory(loop, "delete")
         self.image: MetadataImage = EMPTY_IMAGE
         self.configs = LogConfig()
         self.failed_directories: list[str] = []
@@ -240,6 +241,7 @@ class DataNode:
             high_watermarks=high_watermarks,
             produces=self.produces,
             fetches=self.fetches,
+            deletes=self.deletes,
             replication=self.replication,
             lag_ms_max=LAG_MS_MAX,
             monotonic_ms=lambda: self.now_ms,

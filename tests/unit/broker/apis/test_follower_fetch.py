@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from kio.schema.delete_records.v2.request import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+from kio.schema.delete_records.v2.response import DeleteRecordsResponse
+from kio.schema.types import TopicName
+from kio.static.primitive import i32, i32Timedelta, i64
 
+from penstock.broker.apis.delete_records import delete_records
 from penstock.broker.partitions.in_sync_replicas import IsrProposal
 from penstock.protocol.errors import ErrorCode
 from penstock.protocol.records import Record, write_batch
@@ -184,3 +191,38 @@ def test_sync_from_before_a_cut_says_nothing_of_what_came_after(node: DataNode) 
     node.partitions.truncate({hosted: 1})
     node.flusher.finish()
     assert hosted.partition.log_end_offset == 1
+
+
+def test_rule_7_deletion_waits_until_all_live_replicas_have_deleted(led: DataNode) -> None:
+    hosted = led.hosted()
+    session = ask(led, 3, last_fetched_epoch=0, session_epoch=0, max_wait_ms=0).answer
+    fields = {"version": 17, "topic": hosted.topic_id, "session_id": session.session_id, "replica_id": FOLLOWER}
+    waiting = led.begin_fetch(**fields, session_epoch=1, replica_epoch=2)
+    deletion = led.loop.create_task(delete_records(led.partitions, deletion_of(2)))
+    led.loop.run_until_complete(asyncio.sleep(0))
+    # The follower that waits is told at once, and says when it has done the same.
+    assert answer(waiting).log_start_offset == 2
+    assert not deletion.done()
+    ask(led, 3, last_fetched_epoch=0, log_start_offset=2)
+    led.loop.run_until_complete(deletion)
+    assert outcome(deletion) == (ErrorCode.NONE, 2)
+
+
+def test_rule_7_deletion_ends_with_the_leadership(led: DataNode) -> None:
+    ask(led, 3, last_fetched_epoch=0)
+    deletion = led.loop.create_task(delete_records(led.partitions, deletion_of(2)))
+    led.loop.run_until_complete(asyncio.sleep(0))
+    led.elect("a", leader=2)
+    led.loop.run_until_complete(deletion)
+    assert outcome(deletion) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
+
+
+def outcome(deletion: asyncio.Task[DeleteRecordsResponse]) -> tuple[int, int]:
+    result = deletion.result().topics[0].partitions[0]
+    return int(result.error_code), result.low_watermark
+
+
+def deletion_of(offset: int) -> DeleteRecordsRequest:
+    partition = DeleteRecordsPartition(partition_index=i32(0), offset=i64(offset))
+    topic = DeleteRecordsTopic(name=TopicName("a"), partitions=(partition,))
+    return DeleteRecordsRequest(topics=(topic,), timeout=i32Timedelta.parse(timedelta(seconds=30)))

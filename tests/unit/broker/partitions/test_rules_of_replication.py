@@ -29,7 +29,7 @@ def test_rule_1_high_watermark_is_the_least_log_end_of_the_isr() -> None:
     assert replica.high_watermark == 0
     replica.fetch(2, 4)
     assert replica.high_watermark == 0
-    assert replica.fetch(3, 3) == (AdvanceHighWatermark(to=3),)
+    assert AdvanceHighWatermark(to=3) in replica.fetch(3, 3)
     assert replica.fetch(3, 5) == (AdvanceHighWatermark(to=4),)
 
 
@@ -106,7 +106,7 @@ def test_rule_1_no_move_below_min_insync_replicas() -> None:
     replica.append(5)
     assert (replica.high_watermark, replica.partition.is_under_min_isr) == (0, True)
     replica.register(isr=(1, 2))
-    assert replica.fetch(2, 5) == (AdvanceHighWatermark(to=5),)
+    assert AdvanceHighWatermark(to=5) in replica.fetch(2, 5)
 
 
 def test_rule_1_a_proposal_to_join_does_not_count_for_min_insync_replicas() -> None:
