@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-REPLICATION_FACTOR_MAX = 1
-"""Nothing copies records to followers yet, and what is promised of replicas must be true."""
 REGISTRATION_TIMEOUT_MS = 30_000
 """For one attempt of a controller to tell the active one of itself; there is always another."""
 
@@ -304,7 +302,7 @@ def _controller_config(config: NodeConfig) -> ControllerConfig:
         own_defaults=DEFAULTS,
         num_partitions=config.num_partitions,
         default_replication_factor=config.default_replication_factor,
-        replication_factor_max=REPLICATION_FACTOR_MAX,
+        is_replication_factor_capped=config.is_replication_factor_capped,
         min_insync_replicas=config.min_insync_replicas,
         unclean_leader_election_enable=config.unclean_leader_election_enable,
         broker_session_timeout_ms=config.broker_session_timeout_ms,

@@ -36,6 +36,8 @@ DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
         "controller.listener.names": "CONTROLLER",
         "listeners": "PLAINTEXT://127.0.0.1:9092",
         "log.dir": "penstock-data",
+        # Of a topic that does not say: three, or as many replicas as there are brokers. Set, it is what it says.
+        "default.replication.factor": "3",
         # Kafka waits three times as long for a follower that is gone, and so does every producer with acks=all.
         "replica.lag.time.max.ms": "10000",
     }
@@ -98,6 +100,8 @@ class NodeConfig:
     delete_topic_enable: bool
     num_partitions: int
     default_replication_factor: int
+    # Whether it was not set, and so is as many replicas as there are brokers when these are fewer.
+    is_replication_factor_capped: bool
     min_insync_replicas: int
     unclean_leader_election_enable: bool
     unclean_leader_election_interval_ms: int
@@ -201,6 +205,7 @@ def load(properties: Mapping[str, str]) -> NodeConfig:
         delete_topic_enable=values.boolean("delete.topic.enable"),
         num_partitions=values.integer("num.partitions"),
         default_replication_factor=values.integer("default.replication.factor"),
+        is_replication_factor_capped=not values.is_set("default.replication.factor"),
         min_insync_replicas=values.integer("min.insync.replicas"),
         unclean_leader_election_enable=values.boolean("unclean.leader.election.enable"),
         unclean_leader_election_interval_ms=values.integer("unclean.leader.election.interval.ms"),

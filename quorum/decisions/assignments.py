@@ -10,7 +10,7 @@ from ..image import MetadataImage
 from ..records import PartitionRecord
 from .answers import Refusal
 from .context import DecisionContext
-from .placement import default_directory, place
+from .placement import count_usable, default_directory, place
 
 # As many as Kafka takes in one request; it bounds how long one decision holds up the loop.
 MAX_PARTITIONS_PER_REQUEST = 10_000
@@ -36,8 +36,7 @@ def automatic_assignment(
     if num_partitions == -1:
         num_partitions = context.config.num_partitions
     if replication_factor == -1:
-        replication_factor = context.config.default_replication_factor
-    check_replication_factor(replication_factor, context)
+        replication_factor = _default_replication_factor(image, context)
     try:
         return place(
             image,
@@ -50,7 +49,7 @@ def automatic_assignment(
         raise KafkaError(error.code, message) from error
 
 
-def manual_assignment(image: MetadataImage, topic: CreatableTopic, context: DecisionContext) -> list[tuple[int, ...]]:
+def manual_assignment(image: MetadataImage, topic: CreatableTopic) -> list[tuple[int, ...]]:
     """Return the replicas that the request gives a new topic. Raises KafkaError."""
     prefix = "A manual partition assignment was specified, but "
     if topic.replication_factor != -1:
@@ -65,21 +64,12 @@ def manual_assignment(image: MetadataImage, topic: CreatableTopic, context: Deci
             raise _refused(f"Found multiple manual partition assignments for partition {index}")
         replicas = tuple([int(replica) for replica in assignment.broker_ids])
         check_replicas(image, replicas, replication_factor)
-        check_replication_factor(len(replicas), context)
         check_active(image, replicas, index)
         replication_factor = len(replicas)
         placed[index] = replicas
     if placed.keys() != set(range(len(placed))):
         raise _refused("partitions should be a consecutive 0-based integer sequence")
     return [placed[index] for index in range(len(placed))]
-
-
-def check_replication_factor(replication_factor: int, context: DecisionContext) -> None:
-    """Raise KafkaError(INVALID_REPLICATION_FACTOR) when the cluster cannot keep that many replicas."""
-    largest = context.config.replication_factor_max
-    if largest is not None and replication_factor > largest:
-        message = f"Replication factor {replication_factor} is larger than {largest}, the largest of this version."
-        raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, message)
 
 
 def check_replicas(image: MetadataImage, replicas: Sequence[int], replication_factor: int | None) -> None:
@@ -125,6 +115,14 @@ def new_partition(image: MetadataImage, topic_id: UUID, index: int, replicas: tu
         partition_epoch=0,
         directories=tuple([default_directory(image, replica) for replica in replicas]),
     )
+
+
+def _default_replication_factor(image: MetadataImage, context: DecisionContext) -> int:
+    replication_factor = context.config.default_replication_factor
+    if not context.config.is_replication_factor_capped:
+        return replication_factor
+    # With no broker at all the refusal speaks of that.
+    return min(replication_factor, max(count_usable(image), 1))
 
 
 def _refused(message: str) -> KafkaError:

@@ -24,7 +24,7 @@ class ControllerConfig:
       have when neither they nor the brokers' dynamic configs say otherwise.
     - `num_partitions` (`num.partitions`), `default_replication_factor` (`default.replication.factor`): for topics that
       do not say.
-    - `replication_factor_max`: how many replicas the brokers can keep of a partition; None is no limit.
+    - `is_replication_factor_capped`: the default is as many replicas as there are brokers when these are fewer.
     - `min_insync_replicas` (`min.insync.replicas`): for topics and clusters that do not say; decides who stays eligible
       to lead.
     - `unclean_leader_election_enable` (`unclean.leader.election.enable`): for topics that do not say.
@@ -42,7 +42,7 @@ class ControllerConfig:
     own_defaults: Mapping[str, str] = field(default_factory=dict)
     num_partitions: int = 1
     default_replication_factor: int = 1
-    replication_factor_max: int | None = None
+    is_replication_factor_capped: bool = False
     min_insync_replicas: int = 1
     unclean_leader_election_enable: bool = False
     broker_session_timeout_ms: int = 9_000

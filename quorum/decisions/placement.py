@@ -65,7 +65,7 @@ def place(
 
     Raises KafkaError(INVALID_REPLICATION_FACTOR).
     """
-    brokers = [broker for broker in image.brokers.values() if not broker.in_controlled_shutdown]
+    brokers = _usable(image)
     leader_count = sum(not broker.is_fenced for broker in brokers)
     if replication_factor <= 0:
         raise _refused(f"Invalid replication factor {replication_factor}: the replication factor must be positive.")
@@ -89,6 +89,11 @@ def place(
     return placed
 
 
+def count_usable(image: MetadataImage) -> int:
+    """Return how many brokers may take new replicas: as many as a partition can have."""
+    return len(_usable(image))
+
+
 def default_directory(image: MetadataImage, broker_id: int) -> UUID:
     """Return where a new replica will be: known before the broker says so when it has only one directory (KIP-858)."""
     broker = image.brokers.get(broker_id)
@@ -100,6 +105,10 @@ def default_directory(image: MetadataImage, broker_id: int) -> UUID:
 def is_reserved_directory(directory: UUID) -> bool:
     """Whether the id is one of those that mean no directory. Kafka keeps the first hundred for such use."""
     return directory in (DIRECTORY_UNASSIGNED, DIRECTORY_LOST, DIRECTORY_MIGRATING) or directory.int < 100
+
+
+def _usable(image: MetadataImage) -> list[BrokerRegistration]:
+    return [broker for broker in image.brokers.values() if not broker.in_controlled_shutdown]
 
 
 def _by_rack(brokers: Iterable[BrokerRegistration]) -> list[list[BrokerRegistration]]:

@@ -22,7 +22,7 @@ from ..records import MetadataRecord, PartitionChangeRecord
 from ..topics_delta import changed_partition
 from .answers import NO_THROTTLE, Refusal, refusal, wire_code
 from .assignment_moves import Assignment, assignment_of, move, revert
-from .assignments import check_replicas, check_replication_factor
+from .assignments import check_replicas
 from .context import ControllerResult, DecisionContext
 from .partition_changes import PartitionTarget, acceptable_leader, election_rules, partition_change
 from .placement import default_directory
@@ -103,7 +103,6 @@ def _alter(
         if not may_resize:
             _check_same_size(assignment_of(partition), replicas)
         assignment = move(assignment_of(partition), replicas)
-        check_replication_factor(len(assignment.replicas), context)
         added = {replica: default_directory(image, replica) for replica in assignment.adding}
         target = replace(target, assignment=assignment, directories={**added, **target.directories})
     return partition_change(

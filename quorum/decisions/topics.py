@@ -123,7 +123,7 @@ def _create_topic(image: MetadataImage, topic: CreatableTopic, context: Decision
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
     values = _topic_configs(topic, context.broker_configs(image))
     replicas = (
-        manual_assignment(image, topic, context)
+        manual_assignment(image, topic)
         if topic.assignments
         else automatic_assignment(image, topic.num_partitions, topic.replication_factor, context)
     )

@@ -252,14 +252,19 @@ def test_fenced_brokers_cannot_lead_a_new_partition(cluster: Cluster) -> None:
     assert (cluster.partition("t").isr, cluster.partition("t").leader) == ((1,), 1)
 
 
-@pytest.mark.parametrize("creatable", [topic("t", replication_factor=2), topic("t", assignments={0: (1, 2)})])
-def test_more_replicas_than_the_cluster_can_keep_are_refused(cluster: Cluster, creatable: CreatableTopic) -> None:
-    cluster.add_brokers(2)
-    cluster.config = replace(cluster.config, replication_factor_max=1)
-    assert refused(cluster, creatable) == (
-        ErrorCode.INVALID_REPLICATION_FACTOR,
-        "Replication factor 2 is larger than 1, the largest of this version.",
-    )
+@pytest.mark.parametrize(("broker_count", "expected"), [(1, 1), (2, 2), (3, 3), (5, 3)])
+def test_default_of_three_replicas_is_what_smaller_clusters_have_brokers(
+    cluster: Cluster, broker_count: int, expected: int
+) -> None:
+    cluster.add_brokers(*range(2, broker_count + 1))
+    cluster.config = replace(cluster.config, default_replication_factor=3, is_replication_factor_capped=True)
+    create(cluster, topic("t"))
+    assert len(cluster.partition("t").replicas) == expected
+
+
+def test_default_that_was_set_is_what_it_says(cluster: Cluster) -> None:
+    cluster.config = replace(cluster.config, default_replication_factor=2)
+    assert refused(cluster, topic("t"))[0] == ErrorCode.INVALID_REPLICATION_FACTOR
 
 
 def test_without_a_live_broker_nothing_is_created() -> None:
