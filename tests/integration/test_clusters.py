@@ -144,10 +144,10 @@ def test_a_cluster_that_stops_and_starts_has_everything(cluster: LocalCluster) -
     assert read(cluster.bootstrap, "flights", 3, 300) == list(range(300))
 
 
-def test_more_replicas_than_can_be_kept_are_refused(cluster: LocalCluster) -> None:
+def test_more_replicas_than_brokers_are_refused(cluster: LocalCluster) -> None:
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
     with pytest.raises(KafkaException, match="INVALID_REPLICATION_FACTOR"):
-        admin.create_topics([NewTopic("flights", 1, 3)])["flights"].result(DEADLINE_S)
+        admin.create_topics([NewTopic("flights", 1, 4)])["flights"].result(DEADLINE_S)
 
 
 def test_the_quorum_is_told_with_voters_and_observers(tmp_path: Path) -> None:

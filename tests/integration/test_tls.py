@@ -130,7 +130,7 @@ def test_nodes_prove_themselves_with_certificates_and_clients_are_served(cluster
     cluster.start(4)
     until(lambda: cluster.brokers() == {*IDS, 4}, "fourth node")
     admin = AdminClient(cluster.client())
-    admin.create_topics([NewTopic("flights", 4, 1)])["flights"].result(DEADLINE_S)
+    admin.create_topics([NewTopic("flights", 4, 3)])["flights"].result(DEADLINE_S)
     producer = Producer(cluster.client(node_id=4) | {"acks": "all"})
     values = [bytes([number]) * 100_000 for number in range(200)]
     for number, value in enumerate(values):
