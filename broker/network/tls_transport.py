@@ -37,7 +37,7 @@ HANDSHAKE_BYTES_MAX: Final = 256 * 1024
 """That a peer may send for it; chains of certificates have a few KiB."""
 RECORD_BYTES: Final = 16 * 1024
 """What TLS encrypts at a time. Smaller parts of an answer share a record."""
-SEND_BYTES: Final = 256 * 1024
+SEND_BYTES: Final = 64 * 1024
 """Encrypted at a time: a large answer is not held three times."""
 _HANDSHAKE_RECORD: Final = 22
 
