@@ -2,6 +2,7 @@
 
 import functools
 import socket
+import ssl
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -42,6 +43,29 @@ class Bootstrap:
             **{name.replace("_", "."): value for name, value in defaults.items()},
             **self.properties,
         }
+
+    def tls(self) -> ssl.SSLContext | None:
+        """What -X says of TLS, for what is asked without librdkafka. Raises ClickException."""
+        if self.properties.get("security.protocol", "plaintext").lower() != "ssl":
+            return None
+        certificate = self.properties.get("ssl.certificate.location")
+        try:
+            context = ssl.create_default_context(cafile=self.properties.get("ssl.ca.location"))
+            if certificate is not None:
+                context.load_cert_chain(
+                    certificate,
+                    self.properties.get("ssl.key.location"),
+                    # Without any, OpenSSL would ask for it on the terminal.
+                    password=self.properties.get("ssl.key.password", ""),
+                )
+        except (OSError, ValueError) as error:
+            raise click.ClickException(f"The certificates that -X names cannot be used: {error}.") from error
+        if self.properties.get("ssl.endpoint.identification.algorithm") == "none":
+            context.check_hostname = False
+        if self.properties.get("enable.ssl.certificate.verification") == "false":
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        return context
 
     def check_reachable(self) -> None:
         """Raises ClickException when no address takes a connection; Kafka's client would only ever say: timed out."""

@@ -66,11 +66,12 @@ async def _ask(bootstrap: Bootstrap) -> QuorumState:
     question = DescribeQuorumRequest(
         topics=(TopicData(topic_name=TopicName(METADATA_TOPIC), partitions=(PartitionData(partition_index=i32(0)),)),)
     )
+    tls = bootstrap.tls()
     failure: KafkaError | CorruptData | OSError | None = None
     for address in bootstrap.addresses:
         try:
             timeout_ms = int(bootstrap.timeout_s * 1000)
-            async with await connect(address.host, address.port, timeout_ms=timeout_ms) as connection:
+            async with await connect(address.host, address.port, timeout_ms=timeout_ms, tls=tls) as connection:
                 answer = await connection.call(question)
         except (KafkaError, CorruptData, OSError) as error:
             failure = error

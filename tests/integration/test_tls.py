@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import random
 import socket
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -145,6 +148,17 @@ def test_nodes_prove_themselves_with_certificates_and_clients_are_served(cluster
         found += [message.value() or b"" for message in consumer.consume(100, 0.5) if message.error() is None]
     consumer.close()
     assert sorted(found) == sorted(values)
+
+
+def test_the_command_line_speaks_tls(cluster: TlsCluster) -> None:
+    options = [f"-X{key}={value}" for key, value in cluster.client().items() if key != "bootstrap.servers"]
+    command = [sys.executable, "-P", "-m", "penstock", "quorum", "status", "--json"]
+    asked = [*command, "--bootstrap", f"127.0.0.1:{cluster.nodes[1].port}"]
+    answered = subprocess.run([*asked, *options], check=True, capture_output=True, timeout=DEADLINE_S)
+    assert json.loads(answered.stdout)["leader_id"] in IDS
+    refused = subprocess.run([*asked, options[0]], capture_output=True, text=True, timeout=DEADLINE_S)
+    assert refused.returncode == 1
+    assert "certificate verify failed" in refused.stderr
 
 
 def test_nobody_gets_in_without_a_certificate_that_is_valid_now(cluster: TlsCluster) -> None:
