@@ -28,6 +28,8 @@ _TOPIC: Final = "led"
 _PARTITIONS: Final = 30
 _DEADLINE_S: Final = 60.0
 _POLL_S: Final = 0.002
+# Of three brokers one is fenced at once within a session; a second one that dies waits for the end of its own.
+_SESSION_S: Final = 9.0
 _MILLISECONDS: Final = 1000
 
 
@@ -59,6 +61,7 @@ def _kill(cluster: Cluster, *, is_controller: bool) -> float:
     seconds = asyncio.run(_until_leaderless(second, victim))
     victim.start()
     wait_ready(tuple(cluster.nodes.values()), timeout_s=_DEADLINE_S)
+    clock.pause(_SESSION_S)
     return seconds
 
 
