@@ -4,7 +4,8 @@
 
 It writes to FOLDER: `acknowledged`, a line for each command that was answered for; `leaders`, a line for each term that
 a node led. It proposes while it leads, until a file `quiet` is there: from then on it writes all commands that it has
-to `state.<node id>`, again and again. It saves a snapshot every few hundred entries.
+to `state.<node id>`, again and again. It saves a snapshot every few hundred entries. `PENSTOCK_TEST_STATE_BYTES` is how
+large its state is made with what each command carries, from the first: snapshots of it take a while.
 """
 
 import asyncio
@@ -27,9 +28,11 @@ from penstock.storage.files import DiskFiles
 
 SECRET = b"only these nodes know it"
 CLUSTER_ID = "kVg0FJXuTjOXMxXGnN9MPA"
-_ENTRIES_PER_SNAPSHOT = 400
+_ENTRIES_PER_SNAPSHOT = 200
 _IN_FLIGHT_MAX = 200
-_COMMANDS_PER_CHUNK = 64
+_COMMANDS_PER_CHUNK = 16
+# What a command carries, as a part of the whole state: some hundred are proposed before any fault.
+_LOADS_PER_STATE = 256
 
 
 class FirstBytes(asyncio.Protocol):
@@ -65,6 +68,8 @@ class Node:
         self.is_saving = False
         self.proposed = 0
         self.in_flight = 0
+        load_bytes = int(os.environ.get("PENSTOCK_TEST_STATE_BYTES", "0")) // _LOADS_PER_STATE
+        self.load = " " + "x" * load_bytes
         disk = folder / f"disk-{node_id}"
         disk.mkdir(exist_ok=True)
         identity_file = disk / "directory.id"
@@ -128,9 +133,11 @@ class Node:
     async def propose(self) -> None:
         self.proposed += 1
         command = f"{self.node_id}:{os.getpid()}:{self.proposed}"
+        # Large commands until the state is as large as it is meant to be, then small ones.
+        load = self.load if len(self.commands) < _LOADS_PER_STATE else " "
         self.in_flight += 1
         try:
-            await self.voter.propose(command.encode(), epoch=self.voter.epoch)
+            await self.voter.propose((command + load).encode(), epoch=self.voter.epoch)
             os.write(self.acknowledged, command.encode() + b"\n")
         except (NotLeader, OutcomeUnknown, ConsensusFailed):
             # It may be lost.
@@ -156,7 +163,9 @@ class Node:
 
     def show_state(self) -> None:
         unfinished = self.folder / f"unfinished.{self.node_id}"
-        unfinished.write_text("\n".join(self.commands))
+        # A command that lost a part of its load is none.
+        whole = [command.partition(" ")[0] for command in self.commands if command.endswith((self.load, " "))]
+        unfinished.write_text("\n".join(whole))
         unfinished.rename(self.folder / f"state.{self.node_id}")
 
 

@@ -1,6 +1,7 @@
 """Three real processes of the quorum, killed, paused and torn: nothing acknowledged is lost, one leader per term.
 
-`PENSTOCK_TEST_QUORUM_SECONDS` is how long each run goes on (5; 60 in a soak).
+`PENSTOCK_TEST_QUORUM_SECONDS` is how long each run goes on (5; 60 in a soak). The state is large: each
+snapshot is of some MiB, tens in a soak, and a voter that comes back late gets it from the leader.
 """
 
 import os
@@ -23,6 +24,7 @@ IS_SOAK = os.environ.get("PENSTOCK_TEST_PROFILE") == "soak"
 SECONDS = float(os.environ.get("PENSTOCK_TEST_QUORUM_SECONDS", "60" if IS_SOAK else "5"))
 NODE = Path(__file__).parent.parent / "helpers" / "quorum_node.py"
 DEADLINE_S = 60.0
+STATE_BYTES = (32 if IS_SOAK else 4) * 1024 * 1024
 VOTERS = (1, 2, 3)
 
 
@@ -38,7 +40,10 @@ class Quorum:
     def start(self, node_id: int) -> None:
         with (self.folder / f"node-{node_id}.log").open("ab") as log:
             self.processes[node_id] = subprocess.Popen(
-                [sys.executable, str(NODE), str(self.folder), str(node_id), self.ports], stderr=log, stdout=log
+                [sys.executable, str(NODE), str(self.folder), str(node_id), self.ports],
+                stderr=log,
+                stdout=log,
+                env={**os.environ, "PENSTOCK_TEST_STATE_BYTES": str(STATE_BYTES)},
             )
 
     def kill(self, node_id: int) -> None:
@@ -106,13 +111,19 @@ def wait_for_more(quorum: Quorum, count: int = 50) -> None:
     wait_for(lambda: len(quorum.acknowledged) >= before + count, "more acknowledged commands")
 
 
+def large_snapshots(folder: Path) -> Iterator[Path]:
+    for snapshot in folder.glob("disk-*/metadata/*.checkpoint"):
+        if snapshot.exists() and snapshot.stat().st_size > STATE_BYTES // 2:
+            yield snapshot
+
+
 @pytest.mark.parametrize("mode", ["mixed", "all at once"])
-def test_nothing_acknowledged_is_lost(quorum: Quorum, mode: str) -> None:
+def test_nothing_acknowledged_is_lost(quorum: Quorum, tmp_path: Path, mode: str) -> None:
     seed = int(os.environ.get("PENSTOCK_TEST_SEED", random.SystemRandom().randrange(2**32)))
     sys.stdout.write(f"replay: PENSTOCK_TEST_SEED={seed} pytest {__file__}\n")
     generator = random.Random(seed)
+    wait_for(lambda: any(large_snapshots(tmp_path)), "snapshot of the large state")
     end_s = monotonic_s() + SECONDS
-    wait_for_more(quorum)
     counts: dict[str, int] = defaultdict(int)
     while monotonic_s() < end_s:
         fault = "all" if mode == "all at once" else generator.choice(["one", "one", "two", "all", "pause"])
