@@ -84,7 +84,9 @@ MEASURES: Final[Sequence[Measure]] = (
     Measure(name="kill_restart_s", title="the same after SIGKILL", unit="s"),
     *_quantiles("commit", "committed"),
     Measure(name="disk_sync_p50_ms", title="a sync of the disk alone, p50", unit="ms", is_compared=False),
-    Measure(name="commit_p50_in_syncs", title="committed, p50", unit="syncs", is_compared=False),
+    Measure(
+        name="commit_p50_in_syncs", title="committed, p50, beside a sync of the disk", unit="syncs", is_compared=False
+    ),
     Measure(name="commits_per_s", title="committed", unit="1/s", is_more_better=True),
     Measure(name="kill_failover_median_ms", title="controller killed to next commit, median", unit="ms"),
     Measure(name="kill_failover_worst_ms", title="controller killed to next commit, worst", unit="ms"),
@@ -100,7 +102,7 @@ MEASURES: Final[Sequence[Measure]] = (
     Measure(name="snapshot_slowest_ms", title="slowest answer while snapshots are made", unit="ms"),
     Measure(name="image_failover_worst_ms", title="controller killed to next commit, worst", unit="ms"),
     Measure(name="minutes", title="looked on", unit="min", is_compared=False),
-    Measure(name="elections", title="elections", unit="", is_compared=False),
+    Measure(name="elections", title="elections", unit="count", is_compared=False),
     Measure(name="quiet_slowest_ms", title="slowest answer", unit="ms"),
     Measure(name="loaded_mib", title="resident memory, loaded", unit="MiB"),
 )

@@ -54,6 +54,11 @@ def wait_settled(cluster: Cluster) -> QuorumState:
     raise ClusterError(f"the quorum has not settled within {SETTLED_TIMEOUT_S:g} s")
 
 
+def cluster_pids(cluster: Cluster) -> tuple[int, ...]:
+    """Of a cluster that runs."""
+    return tuple(node.process.pid for node in cluster.nodes.values() if node.process is not None)
+
+
 async def _ask(node: LocalNode) -> QuorumState | None:
     async with await connect(HOST, node.port, timeout_ms=_TIMEOUT_MS) as connection:
         answer = await connection.call(_QUESTION)

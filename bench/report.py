@@ -91,9 +91,7 @@ def goals_table(results: Results) -> Iterator[str]:
     yield "|---|---|---|---|"
     for verdict in verdicts(results):
         unit = "×" if verdict.goal.endswith("×") else ""
-        least, most = (
-            f"{value:.2f}×" if unit else f"{value:,.0f}" for value in (verdict.values[0], verdict.values[-1])
-        )
+        least, most = (f"{value:.2f}×" if unit else short(value) for value in (verdict.values[0], verdict.values[-1]))
         measured = least if len(verdict.values) == 1 else f"{least}–{most}"
         count = len(verdict.values)
         holds = "yes" if verdict.holding == count else "no" if not verdict.holding else f"{verdict.holding} of {count}"

@@ -15,6 +15,8 @@ logger = logging.getLogger(__name__)
 
 # Snapshot chunks are gathered up to this size before a write of them goes to the executor.
 _WRITE_BYTES = 256 * 1024
+# Several times what a chunk takes: on a busy machine, who works without a pause waits long for a processor afterwards.
+_PAUSE_S = 0.001
 
 
 class SnapshotSaver:
@@ -71,7 +73,10 @@ async def write_snapshot(
     in_executor: Callable[[Callable[[], Any]], Awaitable[Any]],
     is_stopping: Callable[[], bool],
 ) -> bool:
-    """Return whether it was finished. Takes one chunk per turn of the loop: the state is large, others wait."""
+    """Return whether it was finished.
+
+    The state may be large and nobody waits for it, so it takes little of the loop's time: a chunk, then a pause.
+    """
     gathered: list[bytes] = []
     size_bytes = 0
     for chunk in chunks:
@@ -81,7 +86,7 @@ async def write_snapshot(
             await in_executor(partial(writer.append, gathered))
             gathered, size_bytes = [], 0
         else:
-            await asyncio.sleep(0)
+            await asyncio.sleep(_PAUSE_S)
         if is_stopping():
             return False
     await in_executor(partial(writer.append, gathered))

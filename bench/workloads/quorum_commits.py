@@ -17,9 +17,10 @@ from ...client import clock
 from ..disk_sync import sync_times_ns
 from ..metadata_changes import ImpatientSocket, MetadataChanges
 from ..quantiles import latencies
-from ..quorum_state import wait_settled
+from ..quorum_state import cluster_pids, wait_settled
 from ..target import Target
 from ..topics import admin, create, wait_serving
+from ..usage import measured
 from ..wire import Socket
 
 _TOPIC: Final = "changed"
@@ -43,7 +44,8 @@ def quorum_commits(target: Target, *, changes: int) -> Mapping[str, float | None
             _one_by_one(connection, requests, _WARM_UP)
             # On both sides of what is measured: a disk is not the same from one minute to the next.
             sync_ns = sync_times_ns(leader.data)
-            times_ns = _one_by_one(connection, requests, changes)
+            with measured(cluster_pids(cluster)) as usage:
+                times_ns = _one_by_one(connection, requests, changes)
             sync_ns += sync_times_ns(leader.data)
         start_s = clock.monotonic_s()
         _at_once(leader, requests, changes)
@@ -54,6 +56,7 @@ def quorum_commits(target: Target, *, changes: int) -> Mapping[str, float | None
         "disk_sync_p50_ms": sync_p50_ns / _NS_PER_MS,
         "commit_p50_in_syncs": statistics.median_low(times_ns) / sync_p50_ns,
         "commits_per_s": changes / seconds,
+        "others_cores": usage.others_cores,
     }
 
 

@@ -11,8 +11,9 @@ from typing import Final
 
 from ...client import clock
 from ..pauses import slowest_answer
-from ..quorum_state import quorum_state, wait_settled
+from ..quorum_state import cluster_pids, quorum_state, wait_settled
 from ..target import Target
+from ..usage import measured
 
 _LOOK_S: Final = 5.0
 _SPIN: Final = "while True: pass"
@@ -27,7 +28,8 @@ def quorum_quiet(target: Target, *, minutes: float, is_busy: bool) -> Mapping[st
         nodes = tuple(cluster.nodes.values())
         first_epoch = epoch = wait_settled(cluster).epoch
         end_s = clock.monotonic_s() + 60 * minutes
-        with _spinning(os.cpu_count() or 1 if is_busy else 0), slowest_answer(nodes) as slowest:
+        spinning = _spinning(os.cpu_count() or 1 if is_busy else 0)
+        with measured(cluster_pids(cluster)) as usage, spinning, slowest_answer(nodes) as slowest:
             while clock.monotonic_s() < end_s:
                 clock.pause(min(_LOOK_S, max(0.0, end_s - clock.monotonic_s())))
                 for node in nodes:
@@ -36,6 +38,7 @@ def quorum_quiet(target: Target, *, minutes: float, is_busy: bool) -> Mapping[st
     return {
         "minutes": minutes,
         "elections": float(epoch - first_epoch),
+        "others_cores": usage.others_cores,
         "quiet_slowest_ms": slowest.seconds * _MILLISECONDS,
     }
 

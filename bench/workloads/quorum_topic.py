@@ -7,9 +7,10 @@ from typing import Final
 
 from ...client import clock
 from ..pauses import slowest_answer
-from ..quorum_state import wait_settled
+from ..quorum_state import cluster_pids, wait_settled
 from ..target import Target
 from ..topics import TIMEOUT_S, admin, create, wait_serving
+from ..usage import measured
 
 _TOPIC: Final = "many"
 _MILLISECONDS: Final = 1000
@@ -23,7 +24,7 @@ def quorum_topic(target: Target, *, partitions: int) -> Mapping[str, float | Non
         client = admin(cluster.bootstrap)
         client.list_topics(timeout=TIMEOUT_S)  # the connection is not what is measured
         epoch = wait_settled(cluster).epoch
-        with slowest_answer(cluster.nodes.values()) as slowest:
+        with measured(cluster_pids(cluster)) as usage, slowest_answer(cluster.nodes.values()) as slowest:
             start_s = clock.monotonic_s()
             create(client, _TOPIC, partitions)
             created_s = clock.monotonic_s() - start_s
@@ -37,4 +38,5 @@ def quorum_topic(target: Target, *, partitions: int) -> Mapping[str, float | Non
         "serving_s": serving_s,
         "serving_slowest_ms": slowest.seconds * _MILLISECONDS,
         "elections": float(elections),
+        "others_cores": usage.others_cores,
     }
