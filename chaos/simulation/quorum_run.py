@@ -354,11 +354,18 @@ class _Simulation:
             voter.files.capacity_bytes = voter.files.total_bytes("/") - voter.files.free_bytes("/")
 
     def _swap_disk(self) -> None:
-        """Only while every other voter has the data: what is gone from a majority of disks is gone."""
+        """Only while every other voter has the data: what is gone from a majority of disks is gone.
+
+        What a voter that failed has in memory may not be on its disk.
+        """
         down = [voter for voter in self._voters.values() if not voter.is_up]
         others = [voter for voter in self._voters.values() if voter.is_up]
         if len(down) == 1 and all(
-            voter.voter is not None and voter.voter.is_member and voter.heard_end and not voter.is_busy
+            voter.voter is not None
+            and voter.voter.is_member
+            and voter.heard_end
+            and not voter.is_busy
+            and not voter.has_failed
             for voter in others
         ):
             self._note("swap", down[0].node_id)
