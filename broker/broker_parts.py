@@ -21,6 +21,7 @@ from .broker_handlers import HandlerParts, register_handlers
 from .configuration.node_config import NodeConfig
 from .configuration.topic_configs import ConfigResolver
 from .controller_channel import ControllerChannel
+from .directory_reporter import DirectoryReporter
 from .lifecycle import BrokerLifecycle
 from .metadata_view import MetadataView
 from .network.connection import NEVER_MS, ConnectionHost
@@ -52,6 +53,7 @@ class BrokerParts:
     flusher: Flusher
     replication: Replication
     partitions: PartitionManager
+    directories: DirectoryReporter
     housekeeping: LogHousekeeping
     handlers: Handlers
     dispatcher: Dispatcher
@@ -68,6 +70,7 @@ def join_broker(
     controller: ControllerChannel,
     heartbeats: ControllerChannel,
     isr_changes: ControllerChannel,
+    assignments: ControllerChannel,
     describe_quorum: DescribeQuorum,
     hello: Callable[[], PeerHello],
     tls: TlsContexts,
@@ -79,9 +82,10 @@ def join_broker(
     on_failure: Callable[[str], None],
     on_replaced: Callable[[str], None],
 ) -> BrokerParts:
-    """`directory_ids` are those of the log directories in use; `heartbeats` and `isr_changes` are channels of their
-    own, which no client's request holds up; `steady_clock_ms` is the wall clock for decisions; `on_failure` hears why
-    the node cannot go on, `on_replaced` that another process has its place.
+    """`directory_ids` are those of the log directories in use; `heartbeats`, `isr_changes` and `assignments` (of
+    replicas to log directories) are channels of their own, which no client's request holds up; `steady_clock_ms` is
+    the wall clock for decisions; `on_failure` hears why the node cannot go on, `on_replaced` that another process has
+    its place.
     """
     lifecycle = BrokerLifecycle(
         heartbeats,
@@ -127,6 +131,13 @@ def join_broker(
         on_failure=on_failure,
     )
     replication.attach(partitions)
+    directories = DirectoryReporter(
+        partitions,
+        assignments,
+        node_id=config.node_id,
+        broker_epoch=lambda: lifecycle.broker_epoch,
+        directory_id_of=lambda path: next(one.id for one in logs.directories if path.startswith(one.path + "/")),
+    )
     housekeeping = LogHousekeeping(
         logs,
         flusher,
@@ -193,6 +204,7 @@ def join_broker(
         flusher=flusher,
         replication=replication,
         partitions=partitions,
+        directories=directories,
         housekeeping=housekeeping,
         handlers=handlers,
         dispatcher=dispatcher,

@@ -13,13 +13,16 @@ from . import controller_handlers
 from .apis import (
     api_versions,
     describe_cluster,
+    describe_configs,
     describe_quorum,
     metadata_fetch,
+    partition_reassignments,
     peer_authentication,
     quorum_operations,
 )
 from .apis.describe_quorum import QuorumDescriber
 from .configuration.node_config import NodeConfig
+from .configuration.topic_configs import ConfigResolver
 from .heartbeat_connections import HeartbeatConnections
 from .metadata_view import MetadataView
 from .network.connection import NEVER_MS, ConnectionHost
@@ -45,6 +48,7 @@ class ControllerListener:
         consensus: Consensus,
         controller: Controller,
         metadata: MetadataView,
+        configs: ConfigResolver,
         snapshots: Snapshots,
         describer: QuorumDescriber,
         *,
@@ -68,6 +72,8 @@ class ControllerListener:
             handlers,
             metadata_fetch.MetadataFetchHandler(controller, snapshots, consensus=consensus, loop=loop),
         )
+        describe_configs.register(handlers, metadata, configs, is_controller=True)
+        partition_reassignments.register(handlers, metadata)
         describe_cluster.register_for_controllers(handlers, metadata, lambda: consensus.leader_id)
         describe_quorum.register(handlers, lambda request, _context: describer.describe(request))
         quorum_operations.register(handlers, quorum_operations.QuorumOperator(consensus, controller, snapshots))

@@ -87,6 +87,9 @@ class Node:
         self._publishers = Publishers()
         self._publishers.add(self._metadata)
         self._publishers.add(FeatureGuard(self._fail))
+        if not config.is_broker:
+            # A broker's follow behind its registration.
+            self._publishers.add(self._configs)
         self._cluster_id: str | None = None
         self._quorum: QuorumLink | None = None
         self._parts: BrokerParts | None = None
@@ -152,6 +155,7 @@ class Node:
                 self._files,
                 self._publishers,
                 self._metadata,
+                self._configs,
                 folder=folder,
                 directory_id=lambda: self._logs.metadata_directory_id,
                 hello=self._hello,
@@ -196,6 +200,7 @@ class Node:
             controller=quorum.channel(REQUEST_TIMEOUT_MS),
             heartbeats=quorum.channel(config.initial_broker_registration_timeout_ms),
             isr_changes=quorum.channel(REQUEST_TIMEOUT_MS),
+            assignments=quorum.channel(REQUEST_TIMEOUT_MS),
             describe_quorum=quorum.describe_quorum,
             hello=self._hello,
             tls=tls,
@@ -217,6 +222,7 @@ class Node:
         await parts.partitions.settled()
         self._start_task("heartbeats", parts.lifecycle.keep_alive())
         self._start_task("watch over followers", parts.replication.watch_followers())
+        self._start_task("directories of replicas", parts.directories.run())
         self._start_task("housekeeping of logs", parts.housekeeping.run())
         self._start_task("waiting for room", self._wait_for_room(parts))
         # Accept in the turn in which the cluster has let this broker in: whoever gets through is served, and is told of
@@ -237,7 +243,8 @@ class Node:
         await self._logs.load(
             self._loop, config_of=lambda topic: parts.configs.log_config(image, topic), is_stray=is_stray
         )
-        for follower in (parts.partitions, *self._followers):
+        followers: Sequence[MetadataPublisher] = (parts.partitions, parts.directories, *self._followers)
+        for follower in followers:
             self._publishers.add(follower)
 
     async def _stop_broker(self, parts: BrokerParts) -> None:

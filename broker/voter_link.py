@@ -28,6 +28,7 @@ from ..quorum.snapshots import Snapshots
 from ..storage.files import Files
 from .apis.describe_quorum import QuorumDescriber
 from .configuration.node_config import DEFAULTS, NodeConfig
+from .configuration.topic_configs import ConfigResolver
 from .controller_channel import ControllerChannel, LocalChannel
 from .metadata_view import MetadataView
 from .network.request import RequestContext
@@ -54,6 +55,7 @@ class VoterLink:
         files: Files,
         publishers: Publishers,
         metadata: MetadataView,
+        configs: ConfigResolver,
         *,
         folder: str,
         directory_id: Callable[[], UUID],
@@ -69,6 +71,7 @@ class VoterLink:
         self._files = files
         self._publishers = publishers
         self._metadata = metadata
+        self._configs = configs
         self._folder = folder
         self._directory_id = directory_id
         self._hello = hello
@@ -141,6 +144,7 @@ class VoterLink:
                 voter,
                 controller,
                 self._metadata,
+                self._configs,
                 Snapshots(self._files, self._folder),
                 self._describer,
                 hello=self._hello,

@@ -91,6 +91,12 @@ class LocalCluster:
         return ",".join(node.address for node in self.nodes.values())
 
     @property
+    def controller_addresses(self) -> tuple[str, ...]:
+        """Where the nodes that are controllers listen as such; empty for a node alone, which nobody reaches there."""
+        told = next(iter(self._quorum_settings.values()), {})
+        return tuple(voter.partition("@")[2] for voter in told.get("controller.quorum.voters", "").split(",") if voter)
+
+    @property
     def is_running(self) -> bool:
         """Whether any node is."""
         return any(node.is_running for node in self.nodes.values())

@@ -58,10 +58,14 @@ class _Everything(Container[str]):
 _EVERYTHING: Final = _Everything()
 
 
-def register(handlers: Handlers, metadata: MetadataView, resolver: ConfigResolver) -> None:
+def register(
+    handlers: Handlers, metadata: MetadataView, resolver: ConfigResolver, *, is_controller: bool = False
+) -> None:
+    """`is_controller`: for the listener of controllers, which lists no resources."""
     apis = DescribeConfigs(metadata, resolver)
     handlers.add_message(ApiKey.DESCRIBE_CONFIGS, apis.describe, answer_error=describe_error)
-    handlers.add_message(ApiKey.LIST_CONFIG_RESOURCES, apis.list_resources, answer_error=list_error)
+    if not is_controller:
+        handlers.add_message(ApiKey.LIST_CONFIG_RESOURCES, apis.list_resources, answer_error=list_error)
 
 
 class DescribeConfigs:

@@ -194,6 +194,10 @@ class PartitionManager:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
+    def is_postponed(self, topic: str, index: int) -> bool:
+        """Whether there was no room to open it, which is tried again."""
+        return (topic, index) in self._postponed
+
     def topic_name(self, topic_id: UUID) -> str | None:
         topic = self._image.topics.by_id.get(topic_id)
         return None if topic is None else topic.name

@@ -1,4 +1,4 @@
-"""Whether the dynamic configs of a topic, group or client metrics subscription can be: Kafka's rules and sentences."""
+"""Whether the dynamic configs of a resource can be: Kafka's rules and sentences."""
 
 import re
 from collections.abc import Mapping
@@ -97,6 +97,21 @@ def validate_client_metrics_config(values: Mapping[str, str | None]) -> None:
         name, _, expression = pattern.partition("=")
         if name.strip() not in _MATCH_KEYS or not _is_expression(expression.strip()):
             raise _invalid(f"Illegal client matching pattern: {pattern}")
+
+
+def validate_broker_config(values: Mapping[str, str]) -> None:
+    """Refuses values that no broker could read. Raises KafkaError INVALID_REQUEST.
+
+    A broker that is asked checks more, against its own properties; of a controller this can be asked as well, and what
+    it writes its own decisions read (`min.insync.replicas`).
+    """
+    for name, text in values.items():
+        definition = broker_configs().get(name)
+        if definition is not None:
+            try:
+                definition.parse(text)
+            except ConfigError as error:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
 
 
 def _parse(

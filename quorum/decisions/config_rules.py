@@ -6,7 +6,12 @@ from ...protocol.errors import ErrorCode, KafkaError
 from ..configs.definition import ConfigType, format_value
 from ..configs.effective import BrokerConfigs, defaults_of
 from ..configs.table import ConfigTable, broker_configs, client_metrics_configs, group_configs, topic_configs
-from ..configs.validation import validate_client_metrics_config, validate_group_config, validate_topic_config
+from ..configs.validation import (
+    validate_broker_config,
+    validate_client_metrics_config,
+    validate_group_config,
+    validate_topic_config,
+)
 from ..image import ConfigResource, ConfigResourceType
 from .topic_names import invalid_topic_name
 
@@ -39,8 +44,8 @@ def validate_configs(resource: ConfigResource, values: Mapping[str, str], broker
                 raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, invalid)
             validate_topic_config(values, in_effect=broker.overlaid())
         case ConfigResourceType.BROKER:
-            # The values were checked by the broker that they are for, against its own.
             _check_broker_name(resource.name)
+            validate_broker_config(values)
         case ConfigResourceType.GROUP:
             if not resource.name:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")

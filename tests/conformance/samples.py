@@ -10,6 +10,12 @@ from .expectations import Expectations
 EVERYTHING: Final = None
 SAMPLES: Final[Mapping[str, frozenset[str] | None]] = {
     "java-tools": EVERYTHING,
+    "java-tools-cluster": frozenset(
+        {
+            *("topics-1", "topics-2", "topics-3", "quorum-1", "quorum-3", "cluster-controller-1", "features-3"),
+            *("features-controller-2", "quorum-controller-2", "configs-controller-3", "unregister-2"),
+        }
+    ),
     "kafka-integration": frozenset(
         {
             "clients.admin.DynamicGroupConfigIntegrationTest.testDescribeGroupConfigSynonymsWithoutBrokerSynonym(ClusterInstance)[1]",

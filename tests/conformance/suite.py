@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from random import Random
-from typing import Protocol
+from typing import Final, Protocol
 
 from penstock.bench.anchor.broker import AnchorCluster
 from penstock.bench.anchor.jars import install
@@ -21,6 +21,9 @@ from penstock.chaos.ports import find_free
 
 from .expectations import Expectations
 from .server_properties import APACHE_KAFKA_ONLY
+
+_HEAP_MIB: Final = 384
+"""Of each node of Apache Kafka where there are several."""
 
 
 class Status(StrEnum):
@@ -79,6 +82,32 @@ class Run:
             cluster = LocalCluster(self.work / folder, first_node_id=0, first_port=port, properties=told)
         with cluster:
             yield cluster.bootstrap
+
+    @contextmanager
+    def cluster(self, node_count: int) -> Iterator[tuple[Node, ...]]:
+        """The nodes of a fresh cluster, all of them brokers and controllers.
+
+        Raises SuiteUnavailableError when there is to be no other broker than the one given.
+        """
+        if self.bootstrap is not None:
+            raise SuiteUnavailableError("it starts clusters of its own, and cannot be run against a broker elsewhere")
+        cluster: LocalCluster | AnchorCluster
+        if self.on_apache_kafka:
+            cluster = AnchorCluster(install(), self.work / "cluster", node_count=node_count, heap_mib=_HEAP_MIB)
+        else:
+            cluster = LocalCluster(self.work / "cluster", node_count=node_count)
+        with cluster:
+            addresses = zip(cluster.nodes.values(), cluster.controller_addresses, strict=True)
+            yield tuple(Node(id=node.id, bootstrap=node.address, controller=address) for node, address in addresses)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """One node of a cluster, by its two listeners."""
+
+    id: int
+    bootstrap: str
+    controller: str
 
 
 class Suite(Protocol):

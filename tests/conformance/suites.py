@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from .java_tools.cluster_suite import JavaToolsClusterSuite
 from .java_tools.suite import JavaToolsSuite
 from .kafka_integration.suite import KafkaIntegrationSuite
 from .kafka_python import KafkaPythonSuite
 from .librdkafka.suite import LibrdkafkaSuite
 from .suite import Suite
 
-SUITES: tuple[Suite, ...] = (KafkaPythonSuite(), LibrdkafkaSuite(), JavaToolsSuite(), KafkaIntegrationSuite())
+SUITES: tuple[Suite, ...] = (
+    KafkaPythonSuite(),
+    LibrdkafkaSuite(),
+    JavaToolsSuite(),
+    JavaToolsClusterSuite(),
+    KafkaIntegrationSuite(),
+)

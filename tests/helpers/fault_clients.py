@@ -70,3 +70,10 @@ def produce_once(cluster: LocalCluster, topic: str, *, partition: int = 0, value
 
 def wait_for(condition: Callable[[], bool], what: str, *, timeout_s: float = DEADLINE_S) -> None:
     assert clock.wait_until(condition, timeout_s=timeout_s, interval_s=0.05), f"not within {timeout_s:g} s: {what}"
+
+
+def led_partitions(cluster: LocalCluster, topic: str) -> set[int]:
+    """Those that have a leader, by Metadata."""
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    found = admin.list_topics(topic, timeout=DEADLINE_S).topics[topic].partitions
+    return {index for index, partition in found.items() if partition.leader >= 0}

@@ -19,6 +19,7 @@ from fault_clients import (
     create_topic,
     end_offset,
     faulty_cluster,
+    led_partitions,
     numbered,
     produce_once,
     wait_for,
@@ -27,6 +28,7 @@ from fault_clients import (
 from penstock.chaos.cluster import LocalCluster
 from penstock.chaos.faults.node_faults import NodeFaults
 from penstock.chaos.faults.orders import DiskFault, full_disk
+from penstock.chaos.local_node import environment_without_properties
 from penstock.chaos.workloads.numbered_records import NumberedRecords, read_all
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
@@ -243,3 +245,31 @@ def trouble(cluster: LocalCluster, faults: NodeFaults, generator: random.Random)
             faults.order(DiskFault(operation="sync", path=path, error="EIO", probability=probability))
         case _:
             faults.order(DiskFault(operation="read", path=path, error="EIO", probability=probability))
+
+
+def test_a_failed_directory_takes_its_own_partitions_out_of_service(tmp_path: Path) -> None:
+    """KIP-858: the controller is told where replicas are and which directory failed; the others go on."""
+    folders = [tmp_path / name for name in ("first", "second")]
+    environment = {**environment_without_properties(os.environ), "PENSTOCK_LOG_DIRS": ",".join(map(str, folders))}
+    cluster = LocalCluster(tmp_path / "cluster", environment=environment)
+    faults = NodeFaults(cluster.nodes[1])
+    partitions = 6
+    try:
+        cluster.start()
+        create_topic(cluster, TOPIC, partitions=partitions)
+        for index in range(partitions):
+            assert produce_once(cluster, TOPIC, partition=index) == ACKNOWLEDGED
+        lost = {int(folder.name.rpartition("-")[2]) for folder in folders[1].glob(f"{TOPIC}-*")}
+        assert len(lost) == partitions // 2
+        faults.order(DiskFault(operation="write", path=f"{folders[1]}/*", error="EIO"))
+        produce_once(cluster, TOPIC, partition=min(lost))
+        wait_for(lambda: led_partitions(cluster, TOPIC) == set(range(partitions)) - lost, "the others alone are led")
+        for index in set(range(partitions)) - lost:
+            assert produce_once(cluster, TOPIC, partition=index) == ACKNOWLEDGED
+        faults.heal()
+        cluster.restart_node(1)
+        assert led_partitions(cluster, TOPIC) == set(range(partitions))
+        for index in range(partitions):
+            assert end_offset(cluster, TOPIC, index) == (1 if index in lost else 2)
+    finally:
+        cluster.kill()

@@ -33,6 +33,15 @@ def features(tools: Tools) -> None:
     require("Feature: metadata.version" in output, "no metadata.version", output)
 
 
+def feature_tables(tools: Tools) -> None:
+    server = ("--bootstrap-server", tools.bootstrap)
+    output = tools.run("features", *server, "version-mapping", "--release-version", "4.3-IV0")
+    require("metadata.version=30 (4.3-IV0)" in output, "not the release's metadata.version", output)
+    feature = ("--feature", "eligible.leader.replicas.version=1")
+    output = tools.run("features", *server, "feature-dependencies", *feature)
+    require("metadata.version=23 (4.0-IV1)" in output, "not what it depends on", output)
+
+
 def metadata_quorum(tools: Tools) -> None:
     status = tools.run("metadata-quorum", "--bootstrap-server", tools.bootstrap, "describe", "--status")
     require("LeaderId:" in status, "no leader", status)
@@ -74,6 +83,7 @@ CHECKS = (
     cluster_id,
     cluster_list_endpoints,
     features,
+    feature_tables,
     metadata_quorum,
     log_dirs,
     leader_election,

@@ -12,12 +12,24 @@ from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
 from kio.schema.broker_heartbeat.v2.response import BrokerHeartbeatResponse
 from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequest
 from kio.schema.create_topics.v7.response import CreateTopicsResponse
+from kio.schema.describe_cluster.v2.request import DescribeClusterRequest
+from kio.schema.describe_cluster.v2.response import DescribeClusterResponse
 from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest, PartitionData, TopicData
 from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
+from kio.schema.incremental_alter_configs.v1.request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from kio.schema.incremental_alter_configs.v1.response import IncrementalAlterConfigsResponse
 from kio.schema.metadata.v13.request import MetadataRequest
 from kio.schema.metadata.v13.response import MetadataResponse
 from kio.schema.types import BrokerId, TopicName
-from kio.static.primitive import i16, i32, i64
+from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest
+from kio.schema.unregister_broker.v0.response import UnregisterBrokerResponse
+from kio.schema.update_features.v2.request import FeatureUpdateKey, UpdateFeaturesRequest
+from kio.schema.update_features.v2.response import UpdateFeaturesResponse
+from kio.static.primitive import i8, i16, i32, i64
 
 from penstock.broker.configuration.node_config import load
 from penstock.broker.server import Node
@@ -253,6 +265,101 @@ def test_the_quorum_is_described_through_any_node() -> None:
                 assert (partition.error_code, partition.leader_id) == (0, 1)
                 assert [voter.replica_id for voter in partition.current_voters] == [1]
         await second.stop()
+        await first.stop()
+
+    run(scenario)
+
+
+async def describe_cluster(connection: Connection, endpoint_type: int) -> tuple[int, set[int], int]:
+    """Error code, the ids told of, the controller's id."""
+    response = await connection.call(
+        DescribeClusterRequest(
+            include_cluster_authorized_operations=False,
+            endpoint_type=i8(endpoint_type),
+            include_fenced_brokers=False,
+        )
+    )
+    assert isinstance(response, DescribeClusterResponse)
+    ids = {int(broker.broker_id) for broker in response.brokers}
+    return int(response.error_code), ids, int(response.controller_id)
+
+
+def test_each_listener_tells_of_its_own_kind_of_node() -> None:
+    """KIP-919: what a controller says of itself is a record, so whoever has the metadata knows all of them."""
+
+    async def scenario(world: World) -> None:
+        first, second = await world.start(1), await world.start(2)
+        await second.metadata.wait_for(first.metadata.image.offset)
+        mismatch = int(ErrorCode.MISMATCHED_ENDPOINT_TYPE)
+        async with asking(first, "CONTROLLER") as controller, asking(second) as broker:
+            while not first.metadata.image.controllers:
+                await describe_cluster(controller, 2)
+            assert await describe_cluster(controller, 2) == (0, {1}, 1)
+            assert await describe_cluster(controller, 1) == (mismatch, set(), -1)
+            assert (await describe_cluster(broker, 1))[:2] == (0, {1, 2})
+            assert await describe_cluster(broker, 2) == (mismatch, set(), -1)
+        (registration,) = first.metadata.image.controllers.values()
+        assert {feature.name for feature in registration.features} >= {"metadata.version", "group.version"}
+        await second.stop()
+        await first.stop()
+
+    run(scenario)
+
+
+async def update_features(connection: Connection, level: int, kind: int) -> ErrorCode:
+    update = FeatureUpdateKey(feature="group.version", max_version_level=i16(level), upgrade_type=i8(kind))
+    response = await connection.call(UpdateFeaturesRequest(feature_updates=(update,)))
+    assert isinstance(response, UpdateFeaturesResponse)
+    return ErrorCode(int(response.error_code))
+
+
+def test_features_are_changed_through_any_node_and_all_hear_of_it() -> None:
+    async def scenario(world: World) -> None:
+        first, second = await world.start(1), await world.start(2)
+        async with asking(second) as broker, asking(first, "CONTROLLER") as controller:
+            assert await update_features(broker, 0, 2) == ErrorCode.NONE
+            assert "group.version" not in first.metadata.image.features
+            assert "group.version" not in second.metadata.image.features
+            assert await update_features(broker, 2, 1) == ErrorCode.INVALID_UPDATE_VERSION
+            assert await update_features(controller, 1, 1) == ErrorCode.NONE
+            await second.metadata.wait_for(first.metadata.image.offset)
+            assert second.metadata.image.features["group.version"] == 1
+        await second.stop()
+        await first.stop()
+
+    run(scenario)
+
+
+def test_an_unregistered_broker_is_no_part_of_the_cluster_until_it_starts_again() -> None:
+    async def scenario(world: World) -> None:
+        first, second = await world.start(1), await world.start(2)
+        async with asking(first) as connection:
+            assert await create(connection, "flights", 4) == ErrorCode.NONE
+            await second.stop()
+            response = await connection.call(UnregisterBrokerRequest(broker_id=BrokerId(2)))
+            assert isinstance(response, UnregisterBrokerResponse)
+            assert response.error_code == 0
+            assert await describe_cluster(connection, 1) == (0, {1}, 1)
+            assert await leaders(connection, "flights") == {1, -1}
+            second = await world.start(2)
+            assert await leaders(connection, "flights") == {1, 2}
+        await second.stop()
+        await first.stop()
+
+    run(scenario)
+
+
+def test_a_controller_writes_no_config_that_no_broker_could_read() -> None:
+    """It is asked by clients too, and reads what it writes."""
+
+    async def scenario(world: World) -> None:
+        first = await world.start(1)
+        config = AlterableConfig(name="min.insync.replicas", config_operation=i8(0), value="many")
+        resource = AlterConfigsResource(resource_type=i8(4), resource_name="", configs=(config,))
+        async with asking(first, "CONTROLLER") as connection:
+            response = await connection.call(IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False))
+            assert isinstance(response, IncrementalAlterConfigsResponse)
+            assert response.responses[0].error_code == int(ErrorCode.INVALID_REQUEST)
         await first.stop()
 
     run(scenario)
