@@ -42,7 +42,7 @@ def register(handlers: Handlers, controller: Controller, heartbeats: HeartbeatCo
         request: ControllerRequest[RequestT, ResponseT], answer_error: Callable[[RequestT, KafkaError], ResponseT]
     ) -> None:
         def handle(message: RequestT, context: RequestContext) -> Awaitable[ResponseT]:
-            if request.is_for_brokers and context.node_id is None:
+            if request.sender is not None and context.node_id != request.sender(message):
                 raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
             if isinstance(message, BrokerHeartbeatRequest | BrokerRegistrationRequest):
                 heartbeats.note(int(message.broker_id), context)

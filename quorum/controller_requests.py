@@ -1,7 +1,8 @@
 """The requests that a controller decides: which decision answers each API, and who may send it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 from ..protocol.apis import ApiKey
 from .decisions.brokers import register_broker, unregister_broker
@@ -24,11 +25,26 @@ ResponseT = TypeVar("ResponseT")
 
 @dataclass(frozen=True, slots=True)
 class ControllerRequest(Generic[RequestT, ResponseT]):
-    """One API. Those `is_for_brokers` are refused from whoever has not proved to be a node of this cluster."""
+    """One API. `sender` tells which node a request speaks for; it is refused from whoever has not proved to be that
+    one. Without it anybody may ask."""
 
     api_key: ApiKey
     decision: Decision[RequestT, ResponseT]
-    is_for_brokers: bool = False
+    sender: Callable[[RequestT], int] | None = None
+
+    @property
+    def is_for_brokers(self) -> bool:
+        """Whether it is only for nodes of this cluster."""
+        return self.sender is not None
+
+
+class _OfBroker(Protocol):
+    @property
+    def broker_id(self) -> int: ...
+
+
+def _broker(request: _OfBroker) -> int:
+    return request.broker_id
 
 
 CREATE_TOPICS: Final = ControllerRequest(ApiKey.CREATE_TOPICS, create_topics)
@@ -40,15 +56,11 @@ ALTER_CONFIGS: Final = ControllerRequest(ApiKey.ALTER_CONFIGS, alter_configs)
 INCREMENTAL_ALTER_CONFIGS: Final = ControllerRequest(ApiKey.INCREMENTAL_ALTER_CONFIGS, incremental_alter_configs)
 UPDATE_FEATURES: Final = ControllerRequest(ApiKey.UPDATE_FEATURES, update_features)
 UNREGISTER_BROKER: Final = ControllerRequest(ApiKey.UNREGISTER_BROKER, unregister_broker)
-BROKER_REGISTRATION: Final = ControllerRequest(ApiKey.BROKER_REGISTRATION, register_broker, is_for_brokers=True)
-BROKER_HEARTBEAT: Final = ControllerRequest(ApiKey.BROKER_HEARTBEAT, heartbeat, is_for_brokers=True)
-ALLOCATE_PRODUCER_IDS: Final = ControllerRequest(
-    ApiKey.ALLOCATE_PRODUCER_IDS, allocate_producer_ids, is_for_brokers=True
-)
-ALTER_PARTITION: Final = ControllerRequest(ApiKey.ALTER_PARTITION, alter_partition, is_for_brokers=True)
-ASSIGN_REPLICAS_TO_DIRS: Final = ControllerRequest(
-    ApiKey.ASSIGN_REPLICAS_TO_DIRS, assign_replicas_to_dirs, is_for_brokers=True
-)
+BROKER_REGISTRATION: Final = ControllerRequest(ApiKey.BROKER_REGISTRATION, register_broker, _broker)
+BROKER_HEARTBEAT: Final = ControllerRequest(ApiKey.BROKER_HEARTBEAT, heartbeat, _broker)
+ALLOCATE_PRODUCER_IDS: Final = ControllerRequest(ApiKey.ALLOCATE_PRODUCER_IDS, allocate_producer_ids, _broker)
+ALTER_PARTITION: Final = ControllerRequest(ApiKey.ALTER_PARTITION, alter_partition, _broker)
+ASSIGN_REPLICAS_TO_DIRS: Final = ControllerRequest(ApiKey.ASSIGN_REPLICAS_TO_DIRS, assign_replicas_to_dirs, _broker)
 CONTROLLER_REGISTRATION: Final = ControllerRequest(
-    ApiKey.CONTROLLER_REGISTRATION, register_controller, is_for_brokers=True
+    ApiKey.CONTROLLER_REGISTRATION, register_controller, lambda request: request.controller_id
 )

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from random import Random
+from uuid import UUID
 
 import pytest
 from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
@@ -32,9 +33,11 @@ from kio.schema.update_features.v2.response import UpdateFeaturesResponse
 from kio.static.primitive import i8, i16, i32, i64
 
 from penstock.broker.configuration.node_config import load
+from penstock.broker.peers import PeerConnector
 from penstock.broker.server import Node
 from penstock.client.connection import Connection, connect
 from penstock.protocol.errors import ConfigError, ErrorCode
+from penstock.quorum.peer_proof import NONCE_BYTES, PeerHello
 from penstock.storage.memory_files import MemoryFiles
 
 SECRET = "hush"
@@ -227,18 +230,38 @@ def test_a_broker_whose_metadata_goes_another_way_stops() -> None:
     run(scenario)
 
 
+def fence_wish(node: Node) -> BrokerHeartbeatRequest:
+    """With which a broker leaves."""
+    return BrokerHeartbeatRequest(
+        broker_id=BrokerId(1),
+        broker_epoch=i64(node.parts.lifecycle.broker_epoch),
+        current_metadata_offset=i64(100),
+        want_fence=True,
+        want_shut_down=False,
+    )
+
+
 def test_who_has_proved_nothing_is_no_broker() -> None:
     async def scenario(world: World) -> None:
         first = await world.start(1)
-        heartbeat = BrokerHeartbeatRequest(
-            broker_id=BrokerId(1),
-            broker_epoch=i64(first.parts.lifecycle.broker_epoch),
-            current_metadata_offset=i64(100),
-            want_fence=True,
-            want_shut_down=False,
-        )
         async with asking(first, "CONTROLLER") as connection:
-            response = await connection.call(heartbeat)
+            response = await connection.call(fence_wish(first))
+            assert isinstance(response, BrokerHeartbeatResponse)
+            assert response.error_code == int(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        assert not first.metadata.image.brokers[1].is_fenced
+        await first.stop()
+
+    run(scenario)
+
+
+def test_a_node_speaks_for_no_other_node() -> None:
+    async def scenario(world: World) -> None:
+        first = await world.start(1)
+        hello = PeerHello(node_id=2, directory_id=UUID(int=9), cluster_id=None, nonce=bytes(NONCE_BYTES))
+        peers = PeerConnector(secret=SECRET.encode(), hello=lambda: hello)
+        connection, _ = await peers.connect("127.0.0.1", first.bound_ports["CONTROLLER"], timeout_ms=10_000)
+        async with connection:
+            response = await connection.call(fence_wish(first))
             assert isinstance(response, BrokerHeartbeatResponse)
             assert response.error_code == int(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
         assert not first.metadata.image.brokers[1].is_fenced
