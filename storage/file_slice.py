@@ -32,13 +32,7 @@ class FileSlice:
 
     def send_nowait(self, descriptor: int, offset: int, size: int) -> int | None:
         """`File.send_nowait` of at most `size` bytes from `offset` of the slice."""
-        try:
-            return self.file.send_nowait(descriptor, self.position + offset, min(size, self.size - offset))
-        except ConnectionError:
-            raise
-        except OSError:
-            self.file.is_suspect = True
-            raise
+        return self.file.send_nowait(descriptor, self.position + offset, min(size, self.size - offset))
 
     def read(self, offset: int, size: int) -> bytes:
         """What `read_nowait` reads, waiting: for the executor."""

@@ -13,7 +13,7 @@ import os
 import stat
 from collections import OrderedDict, deque
 from collections.abc import Sequence
-from errno import EAGAIN, EINVAL, EIO, ENOSYS, EOPNOTSUPP
+from errno import EAGAIN, EIO, EOPNOTSUPP
 from threading import Lock as Mutex
 from typing import Final, Protocol
 from weakref import WeakValueDictionary
@@ -64,8 +64,8 @@ class File(Protocol):
         """How many of those bytes that socket took, without waiting for it or the disk; 0 when it is full. Only from
         the loop.
 
-        None when this file cannot, or not these bytes now: then they have to be read. ConnectionError when the peer is
-        gone, EOFError when the file ends before `position`.
+        None when this file cannot, or not now: then they have to be read, and that tells what is wrong with the disk
+        or the peer. ConnectionError when the peer is gone, EOFError when the file ends before `position`.
         """
 
     def write_at(self, position: int, data: Buffer) -> None: ...
@@ -417,26 +417,27 @@ class DiskFile:
     def send_nowait(self, descriptor: int, position: int, size: int) -> int | None:
         # There is no asking sendfile not to wait for the disk. Where both ends of a range are in the page cache, so is
         # what lies between, or nearly always: it came in by the same append or the same read.
-        if not self._is_cached(position) or not self._is_cached(position + size - 1):
-            return None
-        files = self._files
-        source = files.enter(self)
         try:
-            count = os.sendfile(descriptor, source, position, size)
+            if not self._is_cached(position) or not self._is_cached(position + size - 1):
+                return None
+            count = self._sendfile(descriptor, position, size)
         except BlockingIOError:
             return 0
         except ConnectionError:
             raise
-        except OSError as error:
-            if error.errno in (EINVAL, ENOSYS, EOPNOTSUPP):
-                # A file system without it, or what is no socket.
-                return None
-            raise failed_read(self.path, error) from error
-        finally:
-            files.leave(self)
+        except OSError:
+            # A file system without it, a disk that fails, or a network that lost the peer: reading tells which.
+            return None
         if count == 0:
             raise EOFError(f"{self.path} ends before {position}")
         return count
+
+    def _sendfile(self, descriptor: int, position: int, size: int) -> int:
+        source = self._files.enter(self)
+        try:
+            return os.sendfile(descriptor, source, position, size)
+        finally:
+            self._files.leave(self)
 
     def _is_cached(self, position: int) -> bool:
         return bool(self.read_at_nowait(position, 1))

@@ -7,6 +7,7 @@ That keeps the order only while the transport itself has nothing left to send: w
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -15,6 +16,8 @@ from .request import FileSlice
 
 # Where it is missing, sendmsg sends what comes before a file at once, in a packet of its own.
 _MORE: Final = getattr(socket, "MSG_MORE", 0)
+# In one call; POSIX promises 16.
+_PARTS_MAX: Final = max(os.sysconf("SC_IOV_MAX"), 16)
 
 
 class FileSender:
@@ -40,7 +43,7 @@ class FileSender:
     def send(self, parts: Sequence[bytes | bytearray]) -> int:
         """How many bytes of what comes before a file were taken. Raises OSError when the connection is gone."""
         try:
-            return self._socket.sendmsg(parts, (), _MORE)
+            return self._socket.sendmsg(parts[:_PARTS_MAX], (), _MORE)
         except BlockingIOError:
             return 0
 

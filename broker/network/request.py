@@ -22,7 +22,7 @@ class FileSlice(Protocol):
     def send_nowait(self, descriptor: int, offset: int, size: int) -> int | None:
         """How many bytes the socket took, from the page cache; 0 when it is full. None when they must be read instead.
 
-        Raises OSError, BrokenPipeError and ConnectionResetError among them, and EOFError when they are no longer there.
+        Raises ConnectionError when the peer is gone, and EOFError when they are no longer there.
         """
 
 

@@ -6,6 +6,7 @@ import asyncio
 import os
 import struct
 from collections.abc import Callable
+from errno import ETIMEDOUT
 from pathlib import Path
 from random import Random
 
@@ -139,3 +140,30 @@ def test_an_answer_whose_file_lost_its_end_is_cut_off(file: File) -> None:
         assert echo.host.counters.connections_failed == 1
 
     run(asyncio.new_event_loop, scenario)
+
+
+@pytest.mark.parametrize("new_loop", LOOPS)
+def test_more_small_pieces_than_the_system_takes_at_once_may_come_before_a_large_one(
+    new_loop: NewLoop, file: File, data: bytes, sent_directly: list[int]
+) -> None:
+    many = tuple((17 * number, 9) for number in range(240))
+    answers = [many, many, many, ((5, DIRECT_BYTES),)]
+
+    async def scenario(echo: Echo, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"".join(frame(number, b"park") for number in range(len(answers))))
+        await echo.wait_parked(len(answers))
+        for number in [1, 2, 3, 0]:
+            echo.parked[number].respond(parts_of(file, number, *answers[number]))
+        for number, slices in enumerate(answers):
+            assert await read_answer(reader) == (number, body_of(data, *slices))
+
+    run(new_loop, scenario)
+
+
+def test_a_peer_that_the_network_lost_says_nothing_of_the_file(file: File, monkeypatch: pytest.MonkeyPatch) -> None:
+    def timed_out(*_: int) -> int:
+        raise TimeoutError(ETIMEDOUT, "Connection timed out")
+
+    monkeypatch.setattr(os, "sendfile", timed_out)
+    assert FileSlice(file, 0, DIRECT_BYTES).send_nowait(0, 0, DIRECT_BYTES) is None
+    assert not file.is_suspect
