@@ -26,7 +26,8 @@ class NodeCertificates:
         self._name = name
         self._is_uri = "://" in name
         before, after = map(re.escape, name.split(ID))
-        self._pattern = re.compile(f"{before}{_NODE_ID}{after}", 0 if self._is_uri else re.IGNORECASE)
+        # Without ASCII, the sign for Kelvin would be a k.
+        self._pattern = re.compile(f"{before}{_NODE_ID}{after}", re.ASCII if self._is_uri else re.ASCII | re.IGNORECASE)
 
     def node_ids(self, certificate: Mapping[str, Any]) -> frozenset[int]:
         """All nodes that it names."""

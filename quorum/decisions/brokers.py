@@ -1,8 +1,7 @@
 """Who the brokers are: registration and its end.
 
 BrokerRegistration, versions 0-4 (KIP-631, KIP-858 log directories, KIP-966 previous broker epoch). UnregisterBroker,
-version 0 (KIP-631). What happens to a
-registered broker afterwards is in `heartbeats.py`.
+version 0 (KIP-631). What happens to a registered broker afterwards is in `heartbeats.py`.
 """
 
 from collections.abc import Sequence
@@ -122,6 +121,7 @@ def unregister_broker(
         response=UnregisterBrokerResponse(
             throttle_time=NO_THROTTLE, error_code=wire_code(ErrorCode.NONE), error_message=None
         ),
+        left_broker=broker.id,
     )
 
 

@@ -70,11 +70,13 @@ def heartbeat(
 
 
 def fence_expired(image: MetadataImage, broker_id: int, context: DecisionContext) -> ControllerResult[bool]:
-    """Shut out a broker whose session is over; the answer tells whether it was active."""
-    broker = image.brokers.get(broker_id)
-    if broker is None or broker.is_fenced or context.has_live_session(broker_id):
+    """Shut out a broker whose session is over, and forget the session; the answer tells whether it was active."""
+    if context.has_live_session(broker_id):
         return ControllerResult(records=(), response=False)
-    return ControllerResult(records=tuple(fence(image, broker, context)), response=True)
+    broker = image.brokers.get(broker_id)
+    if broker is None or broker.is_fenced:
+        return ControllerResult(records=(), response=False, left_broker=broker_id)
+    return ControllerResult(records=tuple(fence(image, broker, context)), response=True, left_broker=broker_id)
 
 
 class GoneBroker(NamedTuple):

@@ -118,7 +118,8 @@ def partition_change(
     elif not isr and not rules.uses_elr:
         # Without ELR the last member stays: an empty ISR could never be left again.
         isr = partition.isr
-    last_known_elr = partition.last_known_elr
+    # A reassignment that is cancelled may take it out of the replicas.
+    last_known_elr = tuple([replica for replica in partition.last_known_elr if replica in replicas])
     if leader != NO_LEADER:
         last_known_elr = ()
     elif rules.uses_elr and not isr and partition.leader != NO_LEADER:
@@ -260,8 +261,10 @@ def _elect(
     for replica in (prefers, partition.leader, *replicas):
         if replica in eligible and may_lead(replica):
             return replica, False
-    if rules.uses_elr and not eligible and len(partition.last_known_elr) == 1 and may_lead(partition.last_known_elr[0]):
-        return partition.last_known_elr[0], True
+    if rules.uses_elr and not eligible and len(partition.last_known_elr) == 1:
+        [last_leader] = partition.last_known_elr
+        if last_leader in replicas and may_lead(last_leader):
+            return last_leader, True
     if rules.allows_unclean:
         for replica in replicas:
             if may_lead(replica):

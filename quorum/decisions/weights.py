@@ -4,11 +4,15 @@ from typing import Final
 
 from kio.schema.alter_partition.v3.request import AlterPartitionRequest
 from kio.schema.alter_partition_reassignments.v0.request import AlterPartitionReassignmentsRequest
+from kio.schema.assign_replicas_to_dirs.v0.request import AssignReplicasToDirsRequest
 from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
 from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest
 from kio.schema.create_partitions.v3.request import CreatePartitionsRequest
 from kio.schema.create_topics.v7.request import CreateTopicsRequest
 from kio.schema.elect_leaders.v2.request import ElectLeadersRequest
+from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest
+from kio.schema.update_features.v1.request import UpdateFeaturesRequest as UpdateFeaturesRequestV1
+from kio.schema.update_features.v2.request import UpdateFeaturesRequest
 
 from ..image import MetadataImage
 from .heartbeats import GoneBroker
@@ -26,13 +30,18 @@ def weight(image: MetadataImage, request: object) -> int:
             return sum(topic.count for topic in request.topics)
         case AlterPartitionRequest() | AlterPartitionReassignmentsRequest():
             return sum(len(topic.partitions) for topic in request.topics)
+        case AssignReplicasToDirsRequest():
+            return sum(len(topic.partitions) for directory in request.directories for topic in directory.topics)
         case ElectLeadersRequest():
             if request.topic_partitions is None:
                 return image.topics.partition_count
             return sum(len(topic.partitions) for topic in request.topic_partitions)
         case BrokerHeartbeatRequest():
             return image.topics.partition_count if _changes_state(image, request) else 0
-        case BrokerRegistrationRequest() | GoneBroker() | int() | None:
+        case UpdateFeaturesRequestV1() | UpdateFeaturesRequest():
+            # Without eligible leader replicas no partition keeps any.
+            return image.topics.partition_count
+        case BrokerRegistrationRequest() | UnregisterBrokerRequest() | GoneBroker() | int() | None:
             # Brokers that come or go, and what the controller does of itself, concern any partition.
             return image.topics.partition_count
         case _:

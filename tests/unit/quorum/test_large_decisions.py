@@ -2,12 +2,23 @@
 
 import asyncio
 import threading
+from uuid import UUID
 
 import pytest
+from kio.schema.assign_replicas_to_dirs.v0.request import (
+    AssignReplicasToDirsRequest,
+    DirectoryData,
+    PartitionData,
+    TopicData,
+)
 from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequest
-from kio.schema.types import TopicName
-from kio.static.primitive import i16, i32
+from kio.schema.types import BrokerId, TopicName
+from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest
+from kio.schema.update_features.v2.request import UpdateFeaturesRequest
+from kio.static.primitive import i16, i32, i64
+from metadata_cluster import Cluster
 from puppet_engine import Puppet, activate, on_a_loop, read
+from replicated_topics import make_topic
 
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.quorum.controller import Controller
@@ -23,6 +34,12 @@ LARGE = CreateTopicsRequest(
         ),
     )
 )
+
+
+def assignments(count: int) -> AssignReplicasToDirsRequest:
+    partitions = tuple(PartitionData(partition_index=i32(index)) for index in range(count))
+    directory = DirectoryData(id_=UUID(int=1), topics=(TopicData(topic_id=UUID(int=2), partitions=partitions),))
+    return AssignReplicasToDirsRequest(broker_id=BrokerId(1), broker_epoch=i64(1), directories=(directory,))
 
 
 class HeldDecision:
@@ -49,6 +66,19 @@ class HeldDecision:
 
 def test_creating_many_partitions_is_no_light_decision() -> None:
     assert weight(MetadataImage(), LARGE) > LIGHT
+
+
+def test_what_may_concern_any_partition_is_no_light_decision_where_there_are_many() -> None:
+    cluster = Cluster()
+    cluster.add_brokers(1)
+    make_topic(cluster, "t", *[(1,)] * (LIGHT + 1))
+    for request in (
+        UnregisterBrokerRequest(broker_id=BrokerId(1)),
+        UpdateFeaturesRequest(feature_updates=(), validate_only=False),
+        assignments(LIGHT + 1),
+    ):
+        assert weight(cluster.image, request) > LIGHT
+    assert weight(cluster.image, assignments(1)) <= LIGHT
 
 
 @on_a_loop

@@ -21,6 +21,7 @@ def certificate(*names: tuple[str, str], common_name: str = "") -> dict[str, obj
         ("node-{id}.kafka.svc", certificate(("DNS", "node-3xkafka.svc"), ("DNS", "node-3.kafka.svc.evil.org")), set()),
         ("node-{id}", certificate(("DNS", "node-01"), ("DNS", "node-"), ("DNS", "node-*"), ("DNS", "xnode-1")), set()),
         ("node-{id}", certificate(("DNS", "node-1\n"), ("DNS", "node-\u0661"), ("DNS", "node--1")), set()),
+        ("node-{id}.kafka", certificate(("DNS", "node-1.\u212aafka"), common_name="node-2.\u212aafka"), set()),
         ("node-{id}", certificate(("URI", "node-1"), ("email", "node-1"), ("IP Address", "node-1")), set()),
         ("spiffe://a/node/{id}", certificate(("URI", "spiffe://a/node/0"), ("DNS", "spiffe://a/node/1")), {0}),
         ("spiffe://a/node/{id}", certificate(("URI", "spiffe://A/node/0"), common_name="spiffe://a/node/1"), set()),

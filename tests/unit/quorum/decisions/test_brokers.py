@@ -404,6 +404,8 @@ def test_a_broker_whose_session_is_over_is_fenced_once_and_leads_nothing(cluster
     assert cluster.submit(fence_expired, 1) is False
     assert cluster.submit(fence_expired, 9) is False
     assert cluster.records == ()
+    # Else the same sessions would end again and again.
+    assert [cluster.decide(fence_expired, one).left_broker for one in (1, 2, 9)] == [1, None, 9]
     assert not beat(cluster, 1).is_fenced
 
 

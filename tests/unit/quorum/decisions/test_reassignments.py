@@ -125,6 +125,22 @@ def test_a_revert_that_would_lose_records_needs_leave_for_unclean_elections(clus
     assert (partition.replicas, partition.isr, partition.leader) == ((1, 2, 3), (1,), 1)
 
 
+def test_a_last_leader_that_a_cancelled_move_takes_away_is_never_elected(cluster: Cluster) -> None:
+    move(cluster, (4, 1, 2))
+    topic_id = cluster.image.topics.by_name["t"].topic_id
+    cluster.replay([PartitionChangeRecord(topic_id=topic_id, partition_id=0, isr=(), leader=-1, last_known_elr=(4,))])
+    fence(cluster, 4)
+    assert move(cluster, None) == [DONE]
+    partition = cluster.partition("t")
+    assert (partition.replicas, partition.last_known_elr) == ((1, 2, 3), ())
+    # Alive, it is not elected by the cancellation either.
+    move(cluster, (4, 1, 2))
+    cluster.replay([PartitionChangeRecord(topic_id=topic_id, partition_id=0, last_known_elr=(4,))])
+    fence(cluster, 4, is_fenced=False)
+    assert move(cluster, None) == [DONE]
+    assert (cluster.partition("t").leader, cluster.partition("t").last_known_elr) == (-1, ())
+
+
 def test_a_partition_named_twice_moves_on_from_its_first_mention(cluster: Cluster) -> None:
     assert move(cluster, (4, 5, 1), None) == [DONE, DONE]
     assert set(cluster.partition("t").replicas) == {1, 2, 3}
