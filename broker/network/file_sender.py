@@ -7,7 +7,6 @@ That keeps the order only while the transport itself has nothing left to send: w
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -16,8 +15,8 @@ from .request import FileSlice
 
 # Where it is missing, sendmsg sends what comes before a file at once, in a packet of its own.
 _MORE: Final = getattr(socket, "MSG_MORE", 0)
-# In one call; POSIX promises 16.
-_PARTS_MAX: Final = max(os.sysconf("SC_IOV_MAX"), 16)
+# In one call: IOV_MAX of Linux, macOS and the BSDs.
+_PARTS_MAX: Final = 1024
 
 
 class FileSender:
