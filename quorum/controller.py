@@ -43,7 +43,7 @@ from .metadata_log import CommittedEntry, MetadataLog, SnapshotId
 from .own_snapshots import OwnSnapshots
 from .publishers import Publishers
 from .record_codec import encode_entry, encode_record
-from .records import AbortTransactionRecord, MetadataRecord
+from .records import DIRECTORY_LOST, AbortTransactionRecord, MetadataRecord
 from .replay import Replay
 from .snapshot_schedule import SnapshotSchedule
 
@@ -349,7 +349,8 @@ class Controller:
         return tuple(
             VoterStatus(
                 replica_id=broker_id,
-                directory_id=self._loader.image.brokers[broker_id].directories[0],
+                # All of them may have failed.
+                directory_id=next(iter(self._loader.image.brokers[broker_id].directories), DIRECTORY_LOST),
                 log_end_offset=position.offset + 1,
                 last_fetch_timestamp_ms=position.told_ms,
                 last_caught_up_timestamp_ms=position.caught_up_ms,

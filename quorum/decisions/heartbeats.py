@@ -20,6 +20,7 @@ from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
 from kio.schema.broker_heartbeat.v2.response import BrokerHeartbeatResponse
 
 from ...protocol.errors import ErrorCode
+from ..delta import MetadataDelta
 from ..image import BrokerRegistration, MetadataImage
 from ..records import NO_LEADER, BrokerRegistrationChangeRecord, MetadataRecord
 from .answers import NO_THROTTLE, wire_code
@@ -37,6 +38,11 @@ def heartbeat(
     """
     broker = check_broker_epoch(image, request.broker_id, request.broker_epoch)
     is_caught_up = request.current_metadata_offset >= broker.epoch
+    offline = _offline_directories(image, broker, request, context)
+    if offline:
+        # First, so that what follows elects nobody there.
+        image = _replayed(image, offline)
+        broker = image.brokers[broker.id]
     records: list[MetadataRecord] = []
     is_fenced, should_shut_down = broker.is_fenced, False
     if broker.is_fenced:
@@ -53,9 +59,8 @@ def heartbeat(
                 broker_id=broker.id, broker_epoch=broker.epoch, in_controlled_shutdown=True
             )
             records = [change, *_without(image, broker, context)]
-    records.extend(_offline_directories(image, broker, request, context))
     return ControllerResult(
-        records=tuple(records),
+        records=(*offline, *records),
         response=BrokerHeartbeatResponse(
             throttle_time=NO_THROTTLE,
             error_code=wire_code(ErrorCode.NONE),
@@ -132,6 +137,13 @@ def _offline_directories(
         leaving=broker.id,
     )
     return [*moved, change]
+
+
+def _replayed(image: MetadataImage, records: list[MetadataRecord]) -> MetadataImage:
+    delta = MetadataDelta(image)
+    for record in records:
+        delta.replay(record)
+    return delta.apply(offset=image.offset, epoch=image.epoch, timestamp_ms=image.timestamp_ms)
 
 
 def _leads_any(image: MetadataImage, broker_id: int) -> bool:

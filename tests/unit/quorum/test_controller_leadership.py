@@ -145,6 +145,18 @@ async def test_a_new_controller_gives_sessions_to_those_who_are_in_but_not_to_it
 
 
 @on_a_loop
+async def test_an_observer_whose_disks_have_all_failed_is_still_told_of(puppet: Puppet, controller: Controller) -> None:
+    def contact(_image: MetadataImage, _request: None, _context: DecisionContext) -> ControllerResult[None]:
+        return ControllerResult(records=(), response=None, heard_broker=2, heard_offset=3)
+
+    puppet.elect(2)
+    puppet.hear(RegisterBrokerRecord(broker_id=2, incarnation_id=UUID(int=2), broker_epoch=2, log_dirs=()))
+    activate(puppet)
+    await controller.submit(contact, None)
+    assert [observer.replica_id for observer in controller.observers({1})] == [2]
+
+
+@on_a_loop
 async def test_a_snapshot_that_arrives_replaces_everything(puppet: Puppet, controller: Controller) -> None:
     puppet.elect(2)
     puppet.hear(FeatureLevelRecord(name="f", feature_level=1))

@@ -370,6 +370,26 @@ def test_a_failed_directory_takes_its_replicas_out(cluster: Cluster) -> None:
     assert cluster.partition("t").leader == -1
 
 
+def test_a_heartbeat_that_lets_a_broker_in_elects_nobody_in_a_directory_that_it_says_has_failed(
+    cluster: Cluster,
+) -> None:
+    start(cluster, 1)
+    add_topic(cluster, 1)
+    beat(cluster, 1, wants_fence=True)
+    assert cluster.partition("t").leader == -1
+    assert not beat(cluster, 1, offline=(directory_id(1),)).is_fenced
+    assert (cluster.partition("t").leader, cluster.partition("t").elr) == (-1, (1,))
+
+
+def test_who_leaves_and_tells_of_a_failed_directory_is_succeeded_once(cluster: Cluster) -> None:
+    start(cluster, 1)
+    start(cluster, 2)
+    add_topic(cluster, 1, 2)
+    epoch = cluster.partition("t").leader_epoch
+    beat(cluster, 1, wants_fence=True, offline=(directory_id(1),))
+    assert (cluster.partition("t").leader, cluster.partition("t").leader_epoch) == (2, epoch + 1)
+
+
 def test_epochs_rise_as_they_must(cluster: Cluster) -> None:
     """The leader epoch on every leader change, also to none; the partition epoch on every change."""
     start(cluster)
