@@ -66,13 +66,11 @@ class StreamLinks:
         loop: asyncio.AbstractEventLoop,
         certificates: NodeCertificates | None = None,
         tls: Callable[[], ssl.SSLContext | None] = lambda: None,
-        proxied_ids: frozenset[int] = frozenset(),
     ) -> None:
         """`addresses` are those of the other voters; `hello` says who this one is, with a nonce that is new each time.
 
         `tls` is asked each time a peer is dialed. With `certificates`, a peer must also be named by the certificate
-        that it shows. Peers in `proxied_ids` are reached through a proxy, which refuses for the living too: of those no
-        refusal means anything.
+        that it shows.
         """
         self._addresses = dict(addresses)
         self._hello = hello
@@ -80,7 +78,6 @@ class StreamLinks:
         self._loop = loop
         self._certificates = certificates
         self._tls = tls
-        self._proxied_ids = proxied_ids
         self._listener: LinkListener | None = None
         self._outgoing: dict[int, _Outgoing] = {}
         self._incoming: dict[int, _Incoming] = {}
@@ -154,7 +151,7 @@ class StreamLinks:
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
                 continue
             pause_s = _FIRST_PAUSE_S
-            if closed_by_peer and peer_id not in self._proxied_ids and await self._is_gone(peer_id):
+            if closed_by_peer and await self._is_gone(peer_id):
                 assert self._listener is not None
                 self._listener.on_peer_gone(peer_id)
 
