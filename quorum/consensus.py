@@ -123,8 +123,9 @@ class Consensus(Protocol):
 
     @property
     def has_fresh_quorum(self) -> bool:
-        """Whether this node leads and heard a majority of the voters, itself included, so lately that none of them
-        helps another to lead."""
+        """Whether this node leads and took in what a majority of the voters, itself included, said, within the time for
+        which they help nobody else to lead. After a pause of this process it may have been said long ago: nothing that
+        must be safe rests on it."""
 
     @property
     def next_offset(self) -> int:
