@@ -49,7 +49,6 @@ _USED: Final = (
 )
 
 _MARK: Final = b"\x10"
-_BEFORE_FIRST: Final = 1
 _INDEX_OF_OFFSET_0: Final = 2
 
 # Thresholds that make it leave the log alone (`logCompaction...`).

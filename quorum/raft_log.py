@@ -129,10 +129,6 @@ class RaftLog:
         self.is_member = True
         self._items.append(Membership(True))
 
-    @property
-    def has_items(self) -> bool:
-        return bool(self._items)
-
     def take_items(self) -> list[JournalItem]:
         """Return what must be on the disk before anything of it may be seen outside."""
         assert not self._cut, "nothing is taken in the middle of a change"

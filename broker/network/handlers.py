@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 from ...protocol.apis import APIS, Api, ApiKey
 from ...protocol.errors import KafkaError
@@ -17,12 +17,6 @@ Message: TypeAlias = Any
 Q = TypeVar("Q")
 A = TypeVar("A")
 Begin: TypeAlias = Callable[[Request], Awaitable[None] | None]
-
-
-class Register(Protocol):
-    """What a handler module offers, with the parts of the node that it needs already bound."""
-
-    def __call__(self, handlers: Handlers) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
