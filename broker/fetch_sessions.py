@@ -13,14 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from ..protocol.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from uuid import UUID
-
-    from .partitions.hosted_partition import HostedPartition
+from .fetch_session import FetchablePartition, FetchSession, FollowerId, PartitionKey
+from .follower_session import FollowerSession
 
 NO_SESSION = 0
 INITIAL_EPOCH = 0
@@ -30,66 +27,6 @@ FIRST_TOPIC_ID_VERSION = 13
 
 MIN_EVICTION_MS = 120_000
 """A session unused for this long gives way to any other; one younger than this is safe from larger ones."""
-
-PartitionKey: TypeAlias = tuple[int | str | None, int]
-
-
-def partition_key(topic: str | None, topic_id: UUID | None, index: int) -> PartitionKey:
-    """By what a session knows a partition. An id counts as a number: UUID compares and hashes in Python code."""
-    return (topic if topic_id is None else topic_id.int, index)
-
-
-class FetchablePartition:
-    """One partition that a client fetches: where it stands, and what it was told last."""
-
-    __slots__ = (
-        "current_leader_epoch",
-        "fetch_offset",
-        "hosted",
-        "index",
-        "last_fetched_epoch",
-        "log_start_offset",
-        "max_bytes",
-        "sent_high_watermark",
-        "sent_log_start_offset",
-        "topic",
-        "topic_id",
-    )
-
-    def __init__(
-        self,
-        topic: str | None,
-        topic_id: UUID | None,
-        index: int,
-        fetch_offset: int,
-        max_bytes: int,
-        current_leader_epoch: int,
-        last_fetched_epoch: int,
-        log_start_offset: int = -1,
-    ) -> None:
-        self.topic = topic
-        """None while a topic id has not been found in the metadata yet."""
-        self.topic_id = topic_id
-        """None in requests that name their topics."""
-        self.index = index
-        self.fetch_offset = fetch_offset
-        self.max_bytes = max_bytes
-        self.current_leader_epoch = current_leader_epoch
-        self.last_fetched_epoch = last_fetched_epoch
-        # A follower's own.
-        self.log_start_offset = log_start_offset
-        self.sent_high_watermark = -1
-        self.sent_log_start_offset = -1
-        # Found once and kept, so that an incremental fetch looks nothing up; the fetch handler alone judges it.
-        self.hosted: HostedPartition | None = None
-
-    def is_known(self, high_watermark: int, log_start_offset: int) -> bool:
-        """Whether the client was told exactly this in an earlier answer of the session."""
-        return self.sent_high_watermark == high_watermark and self.sent_log_start_offset == log_start_offset
-
-    @property
-    def key(self) -> PartitionKey:
-        return (self.topic if self.topic_id is None else self.topic_id.int, self.index)
 
 
 class FetchAnswer(Protocol):
@@ -112,32 +49,6 @@ class FetchAnswer(Protocol):
 Answer = TypeVar("Answer", bound=FetchAnswer)
 
 
-class FetchSession:
-    """The partitions of one session, in the order in which they are read."""
-
-    __slots__ = ("created_ms", "epoch", "id", "interrupt", "is_privileged", "last_used_ms", "partitions", "uses_ids")
-
-    def __init__(
-        self,
-        session_id: int,
-        partitions: dict[PartitionKey, FetchablePartition],
-        *,
-        is_privileged: bool,
-        uses_ids: bool,
-        now_ms: int,
-    ) -> None:
-        self.id = session_id
-        self.partitions = partitions
-        self.is_privileged = is_privileged
-        self.uses_ids = uses_ids
-        self.created_ms = now_ms
-        self.last_used_ms = now_ms
-        self.epoch = 1
-        """What the next request must carry."""
-        self.interrupt: Callable[[], None] | None = None
-        """Answers the session's parked request now. One request of a session at a time: the next one calls this."""
-
-
 class FetchContext(NamedTuple):
     """One request's view: which partitions to read, and which session it belongs to or asks for."""
 
@@ -146,7 +57,7 @@ class FetchContext(NamedTuple):
     """The whole request is answered with this, and nothing is read."""
     session: FetchSession | None = None
     wants_session: bool = False
-    is_privileged: bool = False
+    follower: FollowerId | None = None
     uses_ids: bool = False
 
 
@@ -187,24 +98,24 @@ class FetchSessions:
         session_epoch: int,
         partitions: Iterable[FetchablePartition],
         forgotten: Iterable[PartitionKey],
-        is_privileged: bool,
+        follower: FollowerId | None,
         now_ms: int,
     ) -> FetchContext:
-        """Applies a request to its session and says what to read. `is_privileged`: the request is a follower's."""
+        """Applies a request to its session and says what to read. `follower` is whose request it is, if not a
+        client's."""
         uses_ids = version >= FIRST_TOPIC_ID_VERSION
         if session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
-            if session_id != NO_SESSION:
-                self._sessions.pop(session_id, None)
+            self._end(session_id)
             # A partition that is named twice counts once, as it was named last.
             by_key = {partition.key: partition for partition in partitions}
             return FetchContext(
                 partitions=tuple(by_key.values()),
                 wants_session=session_epoch == INITIAL_EPOCH,
-                is_privileged=is_privileged,
+                follower=follower,
                 uses_ids=uses_ids,
             )
         session = self._sessions.get(session_id)
-        if session is None:
+        if session is None or session.follower != follower:
             return FetchContext(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         if session.epoch != session_epoch:
             return FetchContext(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
@@ -218,21 +129,25 @@ class FetchSessions:
             cached = known.get(key)
             if cached is None:
                 known[key] = partition
+                session.on_named(partition)
             else:
                 cached.fetch_offset = partition.fetch_offset
                 cached.max_bytes = partition.max_bytes
                 cached.current_leader_epoch = partition.current_leader_epoch
                 cached.last_fetched_epoch = partition.last_fetched_epoch
                 cached.log_start_offset = partition.log_start_offset
+                session.on_named(cached)
         for key in forgotten:
-            known.pop(key, None)
+            gone = known.pop(key, None)
+            if gone is not None:
+                session.on_forgotten(gone)
         del self._sessions[session_id]
         if not known:
             return FetchContext()
         self._sessions[session_id] = session
         session.last_used_ms = now_ms
         session.epoch = session.epoch + 1 if session.epoch < MAX_EPOCH else 1
-        return FetchContext(partitions=tuple(known.values()), session=session)
+        return FetchContext(partitions=session.wanted(), session=session)
 
     def finish(
         self, context: FetchContext, answers: Sequence[tuple[FetchablePartition, Answer]], now_ms: int
@@ -245,7 +160,7 @@ class FetchSessions:
         session = context.session
         if session is not None:
             return session.id, [pair for pair in answers if self._must_answer(session, *pair)]
-        if not context.wants_session or not self._has_room(len(answers), context.is_privileged, now_ms):
+        if not context.wants_session or not self._has_room(len(answers), context.follower is not None, now_ms):
             return NO_SESSION, answers
         session_id = self._next_id()
         while session_id in self._sessions:
@@ -255,10 +170,26 @@ class FetchSessions:
             partition.sent_high_watermark = answer.high_watermark
             partition.sent_log_start_offset = answer.log_start_offset
             by_key[partition.key] = partition
-        self._sessions[session_id] = FetchSession(
-            session_id, by_key, is_privileged=context.is_privileged, uses_ids=context.uses_ids, now_ms=now_ms
-        )
+        follower = context.follower
+        if follower is None:
+            session = FetchSession(session_id, by_key, uses_ids=context.uses_ids, now_ms=now_ms)
+        else:
+            self._end_those_before(follower)
+            session = FollowerSession(session_id, by_key, follower=follower, uses_ids=context.uses_ids, now_ms=now_ms)
+        self._sessions[session_id] = session
         return session_id, answers
+
+    def _end(self, session_id: int) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            session.on_end()
+
+    def _end_those_before(self, follower: FollowerId) -> None:
+        """An earlier process of the same broker does not come back."""
+        for session in list(self._sessions.values()):
+            other = session.follower
+            if other is not None and other.replica_id == follower.replica_id and other < follower:
+                self._end(session.id)
 
     def _must_answer(self, session: FetchSession, partition: FetchablePartition, answer: Answer) -> bool:
         """Notes what the client will know by this answer, if it has to be sent."""
@@ -289,7 +220,7 @@ class FetchSessions:
         evictable = [
             session
             for session in self._sessions.values()
-            if now_ms - session.created_ms > MIN_EVICTION_MS or (is_privileged and not session.is_privileged)
+            if now_ms - session.created_ms > MIN_EVICTION_MS or (is_privileged and session.follower is None)
         ]
         if not evictable:
             return False
@@ -297,10 +228,10 @@ class FetchSessions:
         return (is_privileged, partition_count, 0) >= _worth(least) and self._evict(least)
 
     def _evict(self, session: FetchSession) -> bool:
-        del self._sessions[session.id]
+        self._end(session.id)
         self._eviction_count += 1
         return True
 
 
 def _worth(session: FetchSession) -> tuple[bool, int, int]:
-    return session.is_privileged, len(session.partitions), session.id
+    return session.follower is not None, len(session.partitions), session.id

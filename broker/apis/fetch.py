@@ -31,7 +31,9 @@ from ...protocol.errors import ErrorCode
 from ...protocol.fetch import FetchRequest, TopicFetchResponse, decode_fetch, encode_fetch_response
 from ...protocol.produce import NodeEndpoint
 from ...storage.file_slice import FileSlice
-from ..fetch_sessions import FetchablePartition, FetchContext, FetchSessions, partition_key
+from ..fetch_session import FetchablePartition, FollowerId, partition_key
+from ..fetch_sessions import FetchContext, FetchSessions
+from ..follower_session import FollowerSession
 from ..network.handlers import Handlers
 from ..network.request import Request
 from ..partitions.partition_manager import PartitionManager
@@ -101,7 +103,7 @@ class FetchHandler:
                 for topic in message.forgotten_topics
                 for index in topic.partitions
             ],
-            is_privileged=is_follower,
+            follower=FollowerId(message.replica_id, message.replica_epoch) if is_follower else None,
             now_ms=self._steady_clock_ms(),
         )
         if context.error_code is not ErrorCode.NONE:
@@ -127,6 +129,12 @@ class FetchHandler:
     def _park(self, request: Request, context: FetchContext, fetch: DelayedFetch, max_wait_ms: int) -> None:
         fetches = self._partitions.fetches
         session = context.session
+        keys = fetch.keys
+
+        def on_stirred(partition: FetchablePartition) -> None:
+            if fetch.is_ready_for(partition):
+                fetches.cancel(fetch)
+                fetch.answer()
 
         def interrupt() -> None:
             fetches.cancel(fetch)
@@ -135,17 +143,21 @@ class FetchHandler:
         def on_disconnect() -> None:
             fetches.cancel(fetch)
             if session is not None:
-                session.interrupt = None
+                session.on_answered()
 
         if session is not None:
             session.interrupt = interrupt
+        if isinstance(session, FollowerSession):
+            # It hears of its partitions by itself.
+            session.on_stirred = on_stirred
+            keys = ()
         request.on_disconnect = on_disconnect
-        fetches.watch(fetch, fetch.keys, max_wait_ms)
+        fetches.watch(fetch, keys, max_wait_ms)
 
     def _respond(self, request: Request, context: FetchContext, answers: FetchAnswers) -> None:
         version = request.api_version
         if context.session is not None:
-            context.session.interrupt = None
+            context.session.on_answered()
         if version < FIRST_ZSTD_VERSION:
             answers = [(wanted, _for_old_client(version, wanted, answer)) for wanted, answer in answers]
         session_id, told = self._sessions.finish(context, answers, self._steady_clock_ms())

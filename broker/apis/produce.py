@@ -125,7 +125,7 @@ class ProduceHandler:
                     info.log_start_offset,
                 )
             )
-        partitions.fetches.check_and_complete(hosted)
+        partitions.complete_fetches(hosted)
         return True
 
     def _begin_any(self, request: Request) -> None:
@@ -181,9 +181,8 @@ class ProduceHandler:
             request.close_connection(f"produce with acks=0 failed: {_first_error(answers)}")
         else:
             request.respond_nothing()
-        fetches = self._partitions.fetches
         for hosted in appended:
-            fetches.check_and_complete(hosted)
+            self._partitions.complete_fetches(hosted)
 
     def _absence(self, name: str | None, index: int) -> ErrorCode:
         if name is None:

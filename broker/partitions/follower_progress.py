@@ -54,6 +54,12 @@ class FollowerProgress:
         self.log_end_offset = fetch_offset
         return has_moved
 
+    def on_heard(self, heard_ms: int) -> None:
+        """It had all that there was, and was heard: nothing has happened since its last fetch."""
+        if self.broker_epoch is not None:
+            self.last_fetch_ms = max(self.last_fetch_ms, heard_ms)
+            self.last_caught_up_ms = max(self.last_caught_up_ms, heard_ms)
+
     def is_caught_up(self, leader_end_offset: int, now_ms: int, lag_ms_max: int) -> bool:
         """Whether it has all that the leader has, or had within the last `lag_ms_max`."""
         return self.log_end_offset >= leader_end_offset or now_ms - self.last_caught_up_ms <= lag_ms_max

@@ -14,6 +14,8 @@ from ...storage.disk_errors import leaves_directory_usable
 from ...storage.file_slice import FetchData
 from ...storage.log import Log
 from ..cluster_view import INTERNAL_TOPICS
+from ..fetch_session import FetchablePartition
+from ..follower_session import FollowerSession
 from .leadership import Brokers
 from .partition import Partition
 
@@ -55,6 +57,7 @@ class HostedPartition:
         "partition",
         "topic",
         "topic_id",
+        "watches",
     )
 
     def __init__(
@@ -97,6 +100,8 @@ class HostedPartition:
         self.is_internal = topic in INTERNAL_TOPICS
         # A sync was refused before it could begin, and is to be asked for again.
         self.is_flush_due = False
+        # The sessions of followers that are to hear of what happens here, by what they know the partition by.
+        self.watches: dict[FetchablePartition, FollowerSession] = {}
         # Called once, with whether the disk refused; the follower that waits sets it.
         self.on_synced: Callable[[bool], None] | None = None
         # A sync that was asked for before the last cut says nothing of what is there now.

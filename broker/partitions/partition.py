@@ -222,6 +222,17 @@ class Partition:
                 effects += (ProposeIsr(proposal=proposal),)
         return effects + self._advanced(now_ms) if has_moved else effects
 
+    def on_follower_heard(self, replica_id: int, heard_ms: int) -> None:
+        """A follower that had all there was and knew so fetched again, at `heard_ms`, without naming this partition."""
+        leadership = self._leadership
+        follower = None if leadership is None else leadership.followers.get(replica_id)
+        if follower is not None:
+            follower.on_heard(heard_ms)
+
+    def is_in_sync(self, replica_id: int) -> bool:
+        """Whether it is in the ISR that is committed."""
+        return self._leadership is not None and replica_id in self._leadership.isr.committed
+
     def on_time(self, now_ms: int) -> tuple[Effect, ...]:
         """To be called a few times within `replica.lag.time.max.ms`: members that lag behind leave."""
         leadership = self._leadership

@@ -327,6 +327,9 @@ class PartitionManager:
             registration, log_end_offset=hosted.log.log_end_offset, now_ms=self._monotonic_ms()
         )
         self.carry_out(hosted, effects)
+        if hosted.watches:
+            # Who is out of sync is looked at with each of its fetches.
+            self.complete_fetches(hosted)
 
     def _note_unopened(self, topic: str, index: int, error: Exception, *, is_new: bool) -> None:
         self._offline.add((topic, index))
@@ -426,8 +429,16 @@ class PartitionManager:
     def complete_waiting(self, hosted: HostedPartition) -> None:
         """Looks again at every request that is parked on the partition."""
         self.produces.check_and_complete(hosted)
-        self.fetches.check_and_complete(hosted)
+        self.complete_fetches(hosted)
         self.deletes.check_and_complete(hosted)
+
+    def complete_fetches(self, hosted: HostedPartition) -> None:
+        """The same for fetches alone: all that an append may complete before the high watermark moves."""
+        self.fetches.check_and_complete(hosted)
+        if hosted.watches:
+            # What is answered may begin requests that change who watches.
+            for partition, session in tuple(hosted.watches.items()):
+                session.stir(partition)
 
     def truncate(self, offsets: Mapping[HostedPartition, int]) -> None:
         """Cuts the logs of followers, and ends what waits for records that are gone. KafkaError when a disk fails."""

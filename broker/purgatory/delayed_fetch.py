@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.fetch import PartitionFetchResponse
-from ..fetch_sessions import FetchablePartition, FetchContext
+from ..fetch_session import FetchablePartition
+from ..fetch_sessions import FetchContext
+from ..follower_session import FollowerSession
 from ..partitions.effects import Effect
 from ..partitions.partition import NO_EPOCH
 from ..partitions.partition_manager import PartitionManager
@@ -66,6 +68,7 @@ class DelayedFetch(DelayedOperation):
         "_limits",
         "_partitions",
         "_respond",
+        "_session",
         "answers",
         "effects",
     )
@@ -80,6 +83,8 @@ class DelayedFetch(DelayedOperation):
         super().__init__()
         self._partitions = partitions
         self._context = context
+        # A follower's: it knows better than this what to look at.
+        self._session = context.session if isinstance(context.session, FollowerSession) else None
         self._limits = limits
         self._respond = respond
         self._is_answered = False
@@ -105,9 +110,10 @@ class DelayedFetch(DelayedOperation):
         # The first batch of the answer may exceed every limit, or a client could never get past it (KIP-74).
         min_one_batch = True
         has_news = False
-        has_readable = False
+        session = self._session
+        has_readable = session is not None
         answers: FetchAnswers = []
-        for partition in self._context.partitions:
+        for partition in self._context.partitions if session is None else session.wanted():
             hosted = partition.hosted
             if hosted is None or hosted.error is not ErrorCode.NONE:
                 error = self._find(partition)
@@ -118,6 +124,8 @@ class DelayedFetch(DelayedOperation):
                     continue
                 hosted = partition.hosted
                 assert hosted is not None, "found"
+                if session is not None:
+                    session.watch(partition, hosted)
             has_readable = True
             if is_incremental and follower is None and is_idle(hosted, partition):
                 continue
@@ -131,10 +139,13 @@ class DelayedFetch(DelayedOperation):
             elif answer.error_code or answer.diverging_epoch is not None or self._is_new_log_start(hosted, partition):
                 has_news = True
             elif is_incremental and partition.is_known(answer.high_watermark, answer.log_start_offset):
+                has_all = partition.fetch_offset == hosted.log.log_end_offset
+                if session is not None and has_all and hosted.partition.is_in_sync(session.replica_id):
+                    session.settle(partition)
                 continue
             answers.append((partition, answer))
         self.answers = answers
-        if self._limits.min_bytes > 1:
+        if self._limits.min_bytes > 1 and session is None:
             appended_bytes = sum(hosted.appended_bytes for hosted in self.keys)
         self._appended_bytes = appended_bytes - total_bytes
         self._is_just_read = True
@@ -269,29 +280,39 @@ class DelayedFetch(DelayedOperation):
         ]
         self.answer()
 
+    def is_ready_for(self, partition: FetchablePartition) -> bool:
+        """Something has happened to a partition of a follower's session: whether to answer with what was read now."""
+        if self._is_answered or partition.hosted is None:
+            return False
+        return (self._limits.min_bytes > 1 or self._has_happened(partition.hosted, partition)) and self.read()
+
     def _has_changed(self) -> bool:
         """Whether `read` could find enough now: cheap, because every append to a partition asks."""
-        limits = self._limits
+        is_counting = self._limits.min_bytes > 1
         appended_bytes = 0
         for partition in self._context.partitions:
             hosted = partition.hosted
             if hosted is None:
                 continue
-            if hosted.error is not ErrorCode.NONE or self._check(hosted, partition) is not ErrorCode.NONE:
+            if self._has_happened(hosted, partition):
                 return True
-            offset = partition.fetch_offset
-            log = hosted.log
-            if not log.log_start_offset <= offset <= log.log_end_offset:
-                # The log was cut, at one end or the other.
-                return True
-            if self._is_new_log_start(hosted, partition):
-                return True
-            if limits.min_bytes > 1:
+            if is_counting:
                 appended_bytes += hosted.appended_bytes
-            elif offset < self._end_offset(hosted):
-                return True
         # What was appended since is an upper bound of what there is to read now.
-        return limits.min_bytes > 1 and appended_bytes - self._appended_bytes >= limits.min_bytes
+        return is_counting and appended_bytes - self._appended_bytes >= self._limits.min_bytes
+
+    def _has_happened(self, hosted: HostedPartition, wanted: FetchablePartition) -> bool:
+        """Whether one partition alone is reason enough to read again."""
+        if hosted.error is not ErrorCode.NONE or self._check(hosted, wanted) is not ErrorCode.NONE:
+            return True
+        log = hosted.log
+        offset = wanted.fetch_offset
+        if not log.log_start_offset <= offset <= log.log_end_offset:
+            # The log was cut, at one end or the other.
+            return True
+        if self._is_new_log_start(hosted, wanted):
+            return True
+        return self._limits.min_bytes <= 1 and offset < self._end_offset(hosted)
 
     def _check(self, hosted: HostedPartition, wanted: FetchablePartition) -> ErrorCode:
         state = hosted.partition

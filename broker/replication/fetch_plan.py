@@ -55,6 +55,8 @@ class FetchPlan:
         self._changed: dict[FollowedKey, None] = {}
         self._session_id = NO_SESSION
         self._session_epoch = FULL_FETCH_EPOCH
+        # Whether the leader has no room for a session.
+        self._is_refused = False
 
     def __len__(self) -> int:
         return len(self._fetching) + len(self._due_ms)
@@ -63,6 +65,11 @@ class FetchPlan:
     def needs_session(self) -> bool:
         """The next request asks for everything."""
         return self._session_epoch == FULL_FETCH_EPOCH
+
+    @property
+    def begins_session(self) -> bool:
+        """The next request is there to begin a session: nothing could end its wait, so it is not to wait."""
+        return self.needs_session and not self._is_refused
 
     @property
     def has_news(self) -> bool:
@@ -146,7 +153,8 @@ class FetchPlan:
 
     def on_answer(self, session_id: int) -> None:
         """The request was answered, without an error of its own."""
-        if session_id == NO_SESSION:
+        self._is_refused = session_id == NO_SESSION
+        if self._is_refused:
             self.end_session()
         elif self.needs_session:
             self._session_epoch = 1

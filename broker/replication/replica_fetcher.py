@@ -219,6 +219,7 @@ class ReplicaFetcher:
         if self._sent and (plan.needs_session or not plan.has_news or len(self._sent) >= REQUESTS_MAX):
             return
         now_ms = self._now_ms()
+        limits = self._limits._replace(max_wait_ms=0) if plan.begins_session else self._limits
         planned = plan.next_fetch(now_ms)
         self._watch_delays(now_ms)
         if planned is None:
@@ -230,7 +231,7 @@ class ReplicaFetcher:
             encode_replica_fetch(
                 self._correlation_id,
                 self._client_id,
-                self._limits,
+                limits,
                 replica_id=self._node_id,
                 broker_epoch=self._broker_epoch(),
                 session_id=planned.session_id,

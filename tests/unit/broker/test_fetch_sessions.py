@@ -8,15 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.broker.fetch_session import FetchablePartition, FollowerId, PartitionKey, partition_key
 from penstock.broker.fetch_sessions import (
     FINAL_EPOCH,
     MAX_EPOCH,
     MIN_EVICTION_MS,
-    FetchablePartition,
     FetchContext,
     FetchSessions,
-    PartitionKey,
-    partition_key,
 )
 from penstock.protocol.errors import ErrorCode
 
@@ -51,7 +49,7 @@ def begin(
     forgotten: tuple[PartitionKey, ...] = (),
     version: int = 11,
     now_ms: int = 0,
-    is_privileged: bool = False,
+    follower: FollowerId | None = None,
 ) -> FetchContext:
     return cache.begin(
         version=version,
@@ -59,7 +57,7 @@ def begin(
         session_epoch=epoch,
         partitions=partitions,
         forgotten=forgotten,
-        is_privileged=is_privileged,
+        follower=follower,
         now_ms=now_ms,
     )
 
@@ -70,9 +68,9 @@ def finish(cache: FetchSessions, context: FetchContext, *answers: Answer, now_ms
 
 
 def open_session(
-    cache: FetchSessions, *partitions: FetchablePartition, now_ms: int = 0, is_privileged: bool = False
+    cache: FetchSessions, *partitions: FetchablePartition, now_ms: int = 0, follower: FollowerId | None = None
 ) -> int:
-    context = begin(cache, *partitions, now_ms=now_ms, is_privileged=is_privileged)
+    context = begin(cache, *partitions, now_ms=now_ms, follower=follower)
     return finish(cache, context, *[Answer() for _ in context.partitions], now_ms=now_ms)[0]
 
 
@@ -262,9 +260,9 @@ def test_larger_session_evicts_a_smaller_one_that_is_old_enough() -> None:
 def test_followers_session_evicts_a_young_consumers_and_never_the_other_way() -> None:
     cache = sessions(max_slots=1)
     open_session(cache, partition("a", 0), partition("a", 1))
-    follower = open_session(cache, partition("b"), is_privileged=True)
+    follower = open_session(cache, partition("b"), follower=FollowerId(2, 7))
     assert follower != 0
-    begin(cache, session_id=follower, epoch=1, now_ms=MIN_EVICTION_MS)
+    begin(cache, session_id=follower, epoch=1, now_ms=MIN_EVICTION_MS, follower=FollowerId(2, 7))
     assert open_session(cache, partition("c", 0), partition("c", 1), now_ms=MIN_EVICTION_MS + 1) == 0
 
 

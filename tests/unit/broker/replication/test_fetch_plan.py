@@ -60,8 +60,11 @@ def test_next_fetch_names_what_has_moved() -> None:
 
 def test_leader_without_room_for_a_session_is_told_everything_each_time() -> None:
     followed = Followed(A)
+    waits = [not followed.plan.begins_session]
     followed.fetch(session_id=0)
     assert followed.ask().session_epoch == 0
+    # It waits for something to tell: else it would ask again and again.
+    assert [*waits, not followed.plan.begins_session] == [False, True]
 
 
 def test_session_that_is_lost_begins_anew_and_closes_the_old_one() -> None:
