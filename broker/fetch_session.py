@@ -112,6 +112,11 @@ class FetchSession:
         """What the next request is to look at."""
         return tuple(self.partitions.values())
 
+    def on_read(self, partition: FetchablePartition) -> None:
+        """Records of it were sent. It is read last next time: every partition gets its turn though the response's size
+        is limited."""
+        self.partitions[partition.key] = self.partitions.pop(partition.key)
+
     def on_named(self, partition: FetchablePartition) -> None:
         """A request names a partition: it is new, or has moved."""
 

@@ -201,9 +201,7 @@ class FetchSessions:
             partition.sent_high_watermark = -1
             return True
         if answer.slices:
-            # Read last next time: every partition gets its turn though the response's size is limited.
-            key = partition.key
-            session.partitions[key] = session.partitions.pop(key)
+            session.on_read(partition)
             return True
         return is_new or answer.preferred_read_replica >= 0 or answer.diverging_epoch is not None
 

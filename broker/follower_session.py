@@ -63,6 +63,11 @@ class FollowerSession(FetchSession):
         """The follower has everything of it, and knows so."""
         self.stirred.pop(partition, None)
 
+    def on_read(self, partition: FetchablePartition) -> None:
+        super().on_read(partition)
+        self.stirred.pop(partition, None)
+        self.stirred[partition] = None
+
     def on_named(self, partition: FetchablePartition) -> None:
         self.stirred[partition] = None
 

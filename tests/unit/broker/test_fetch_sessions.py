@@ -167,11 +167,15 @@ def test_partition_is_answered_again_after_its_error_is_gone() -> None:
     assert finish(cache, context, Answer())[1] == [Answer()]
 
 
-def test_partition_that_gave_records_is_read_last_next_time() -> None:
+@pytest.mark.parametrize("follower", [None, FollowerId(2, 7)])
+def test_partition_that_gave_records_is_read_last_next_time(follower: FollowerId | None) -> None:
     cache = sessions()
-    session_id = open_session(cache, partition(index=0), partition(index=1))
-    finish(cache, begin(cache, session_id=session_id, epoch=1), Answer(slices=(object(),)), Answer())
-    assert keys(begin(cache, session_id=session_id, epoch=2)) == [("a", 1), ("a", 0)]
+    session_id = open_session(cache, partition(index=0), partition(index=1), follower=follower)
+    context = begin(cache, session_id=session_id, epoch=1, follower=follower)
+    finish(cache, context, Answer(slices=(object(),)), Answer())
+    # It goes on behind what it was given.
+    moved = partition(index=0, offset=9)
+    assert keys(begin(cache, moved, session_id=session_id, epoch=2, follower=follower)) == [("a", 1), ("a", 0)]
 
 
 def test_forgetting_everything_closes_the_session() -> None:
