@@ -28,7 +28,6 @@ from ..records import ConfigRecord, MetadataRecord, PartitionChangeRecord
 from .answers import NO_THROTTLE, Refusal, refusal, wire_code
 from .config_rules import default_of, is_list, validate_configs
 from .context import ControllerResult, DecisionContext
-from .partition_changes import partitions_of
 
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
 MAX_VALUE_BYTES = 32_767
@@ -222,8 +221,10 @@ def _without_elr(image: MetadataImage, resource: ConfigResource) -> list[Metadat
 
     A partition without a leader keeps it: nothing was committed since, and it is its only way back.
     """
-    records: list[MetadataRecord] = []
-    for topic, index, _ in partitions_of(image, lambda partition: bool(partition.isr and partition.elr)):
-        if resource.type == ConfigResourceType.BROKER or topic.name == resource.name:
-            records.append(PartitionChangeRecord(topic_id=topic.topic_id, partition_id=index, elr=()))
-    return records
+    topic = image.topics.by_name.get(resource.name) if resource.type == ConfigResourceType.TOPIC else None
+    return [
+        PartitionChangeRecord(topic_id=found.topic_id, partition_id=index, elr=())
+        for found in (image.topics.by_id.values() if topic is None else [topic])
+        for index, partition in enumerate(found.partitions)
+        if partition.isr and partition.elr
+    ]

@@ -2,19 +2,22 @@
 
 from typing import Final
 
+from kio.schema.alter_configs.v2.request import AlterConfigsRequest
 from kio.schema.alter_partition.v3.request import AlterPartitionRequest
-from kio.schema.alter_partition_reassignments.v0.request import AlterPartitionReassignmentsRequest
+from kio.schema.alter_partition_reassignments.v1.request import AlterPartitionReassignmentsRequest
 from kio.schema.assign_replicas_to_dirs.v0.request import AssignReplicasToDirsRequest
 from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
 from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest
 from kio.schema.create_partitions.v3.request import CreatePartitionsRequest
 from kio.schema.create_topics.v7.request import CreateTopicsRequest
 from kio.schema.elect_leaders.v2.request import ElectLeadersRequest
+from kio.schema.incremental_alter_configs.v1.request import IncrementalAlterConfigsRequest
 from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest
 from kio.schema.update_features.v1.request import UpdateFeaturesRequest as UpdateFeaturesRequestV1
 from kio.schema.update_features.v2.request import UpdateFeaturesRequest
 
 from ..image import MetadataImage
+from .configs import MIN_INSYNC_REPLICAS
 from .heartbeats import GoneBroker
 
 LIGHT: Final = 500
@@ -38,6 +41,9 @@ def weight(image: MetadataImage, request: object) -> int:
             return sum(len(topic.partitions) for topic in request.topic_partitions)
         case BrokerHeartbeatRequest():
             return image.topics.partition_count if _changes_state(image, request) else 0
+        case IncrementalAlterConfigsRequest() | AlterConfigsRequest():
+            names = {config.name for resource in request.resources for config in resource.configs}
+            return image.topics.partition_count if MIN_INSYNC_REPLICAS in names else 0
         case UpdateFeaturesRequestV1() | UpdateFeaturesRequest():
             # Without eligible leader replicas no partition keeps any.
             return image.topics.partition_count

@@ -5,6 +5,11 @@ import threading
 from uuid import UUID
 
 import pytest
+from kio.schema.alter_partition_reassignments.v1.request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
 from kio.schema.assign_replicas_to_dirs.v0.request import (
     AssignReplicasToDirsRequest,
     DirectoryData,
@@ -12,10 +17,15 @@ from kio.schema.assign_replicas_to_dirs.v0.request import (
     TopicData,
 )
 from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequest
+from kio.schema.incremental_alter_configs.v1.request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from kio.schema.types import BrokerId, TopicName
 from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest
 from kio.schema.update_features.v2.request import UpdateFeaturesRequest
-from kio.static.primitive import i16, i32, i64
+from kio.static.primitive import i8, i16, i32, i64
 from metadata_cluster import Cluster
 from puppet_engine import Puppet, activate, on_a_loop, read
 from replicated_topics import make_topic
@@ -40,6 +50,17 @@ def assignments(count: int) -> AssignReplicasToDirsRequest:
     partitions = tuple(PartitionData(partition_index=i32(index)) for index in range(count))
     directory = DirectoryData(id_=UUID(int=1), topics=(TopicData(topic_id=UUID(int=2), partitions=partitions),))
     return AssignReplicasToDirsRequest(broker_id=BrokerId(1), broker_epoch=i64(1), directories=(directory,))
+
+
+def moves(count: int) -> AlterPartitionReassignmentsRequest:
+    partitions = tuple(ReassignablePartition(partition_index=i32(index), replicas=None) for index in range(count))
+    return AlterPartitionReassignmentsRequest(topics=(ReassignableTopic(name=TopicName("t"), partitions=partitions),))
+
+
+def min_insync_replicas(value: str) -> IncrementalAlterConfigsRequest:
+    config = AlterableConfig(name="min.insync.replicas", config_operation=i8(0), value=value)
+    resource = AlterConfigsResource(resource_type=i8(4), resource_name="", configs=(config,))
+    return IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
 
 
 class HeldDecision:
@@ -75,6 +96,8 @@ def test_what_may_concern_any_partition_is_no_light_decision_where_there_are_man
     for request in (
         UnregisterBrokerRequest(broker_id=BrokerId(1)),
         UpdateFeaturesRequest(feature_updates=(), validate_only=False),
+        min_insync_replicas("2"),
+        moves(LIGHT + 1),
         assignments(LIGHT + 1),
     ):
         assert weight(cluster.image, request) > LIGHT
