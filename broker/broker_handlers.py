@@ -119,7 +119,7 @@ def register_handlers(parts: HandlerParts) -> Handlers:
             parts.partitions,
             sessions,
             max_bytes=config.fetch_max_bytes,
-            steady_clock_ms=lambda: int(parts.loop.time() * 1000),
+            monotonic_ms=lambda: int(parts.loop.time() * 1000),
         ),
     )
     list_offsets.register(handlers, parts.partitions)

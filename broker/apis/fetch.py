@@ -65,13 +65,16 @@ class FetchHandler:
         sessions: FetchSessions,
         *,
         max_bytes: int,
-        steady_clock_ms: Callable[[], int],
+        monotonic_ms: Callable[[], int],
     ) -> None:
-        """`max_bytes` is `fetch.max.bytes`: what one answer holds at most, but for a single larger batch."""
+        """`max_bytes` is `fetch.max.bytes`: what one answer holds at most, but for a single larger batch.
+
+        `monotonic_ms` is the clock by which the partitions judge followers.
+        """
         self._partitions = partitions
         self._sessions = sessions
         self._max_bytes = max_bytes
-        self._steady_clock_ms = steady_clock_ms
+        self._monotonic_ms = monotonic_ms
 
     def begin(self, request: Request) -> None:
         version = request.api_version
@@ -104,7 +107,7 @@ class FetchHandler:
                 for index in topic.partitions
             ],
             follower=FollowerId(message.replica_id, message.replica_epoch) if is_follower else None,
-            now_ms=self._steady_clock_ms(),
+            now_ms=self._monotonic_ms(),
         )
         if context.error_code is not ErrorCode.NONE:
             self._send(request, (), error_code=context.error_code)
@@ -117,7 +120,7 @@ class FetchHandler:
         )
         follower: FollowerFetch | None = None
         if is_follower:
-            follower = FollowerFetch(message.replica_id, message.replica_epoch, self._steady_clock_ms())
+            follower = FollowerFetch(message.replica_id, message.replica_epoch, self._monotonic_ms())
         if fetch.read(follower) or message.max_wait_ms <= 0:
             fetch.answer()
         else:
@@ -160,7 +163,7 @@ class FetchHandler:
             context.session.on_answered()
         if version < FIRST_ZSTD_VERSION:
             answers = [(wanted, _for_old_client(version, wanted, answer)) for wanted, answer in answers]
-        session_id, told = self._sessions.finish(context, answers, self._steady_clock_ms())
+        session_id, told = self._sessions.finish(context, answers, self._monotonic_ms())
         endpoints: dict[int, NodeEndpoint] = {}
         if version >= FIRST_LEADER_HINT_VERSION:
             told = [

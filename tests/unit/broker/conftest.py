@@ -214,7 +214,7 @@ class DataNode:
         self.sessions = FetchSessions(10, count(1000).__next__)
         self.produce_handler = produce.ProduceHandler(self.partitions, lambda: self.now_ms)
         self.fetch_handler = fetch.FetchHandler(
-            self.partitions, self.sessions, max_bytes=1_000_000, steady_clock_ms=lambda: self.now_ms
+            self.partitions, self.sessions, max_bytes=1_000_000, monotonic_ms=lambda: self.now_ms
         )
         self.publish(
             *(
