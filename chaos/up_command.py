@@ -17,7 +17,7 @@ DEFAULT_PORT: Final = 9092
 
 
 @click.command()
-@click.option("--nodes", "node_count", type=click.IntRange(min=1), default=1, show_default=True, help="How many nodes.")
+@click.option("--nodes", "node_count", type=click.IntRange(min=1), default=3, show_default=True, help="How many nodes.")
 @folder_option
 @click.option(
     "--port",

@@ -1,9 +1,9 @@
-"""`penstock demo`: a cluster, real records through a real client, and proof that they came back."""
+"""`penstock demo`: a cluster, real records through a real client, proof that they came back, and the loss of a node."""
 
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,12 +24,14 @@ from ..errors import PortInUseError
 from ..foreground import look_after, stop_signals_interrupt, stop_signals_request
 from ..ports import check_free
 from .dataset import DatasetMissingError, find_tables
+from .leader_loss import TOPIC, LeaderLoss, lose_leader
 from .sources import SOURCES, Source
 from .stream import ReadBack, Streamed, read_back, stream
 
 _FOLDER: Final = "penstock-demo"
 # Where every Kafka client looks first; when somebody is there already, any other will do.
 _FAVOURITE_PORT: Final = 9092
+_NODE_COUNT: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +47,7 @@ class _Outcome:
 @click.option("--bootstrap", metavar="HOST:PORT,…", help="Use this cluster instead of starting one.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
 def demo(once: bool, folder: Path, bootstrap: str | None, as_json: bool) -> None:
-    """Stream a year of flights out of New York through a cluster of its own and read it back.
+    """Stream a year of flights out of New York through three nodes and read it back; then kill a leader.
 
     The cluster stays up until Ctrl-C. Its folder is emptied at the next start.
     """
@@ -56,10 +58,10 @@ def demo(once: bool, folder: Path, bootstrap: str | None, as_json: bool) -> None
     talk = _Talk(is_silent=as_json)
     with sentences(), stop_signals_interrupt():
         if bootstrap is not None:
-            _show_all(_bootstrap_of(bootstrap), tables, {}, talk)
+            _show_all(_bootstrap_of(bootstrap), tables, None, talk)
             return
         with _own_cluster(folder, talk) as cluster:
-            _show_all(_bootstrap_of(cluster.bootstrap), tables, cluster.description(), talk)
+            _show_all(_bootstrap_of(cluster.bootstrap), tables, cluster, talk)
             if not once:
                 with stop_signals_request() as request:
                     talk.say("")
@@ -67,8 +69,9 @@ def demo(once: bool, folder: Path, bootstrap: str | None, as_json: bool) -> None
                     look_after(cluster, request)
 
 
-def _show_all(bootstrap: Bootstrap, tables: Path, description: Mapping[str, object], talk: "_Talk") -> None:
-    """Raises ClickException when anything is missing or not as it was sent."""
+def _show_all(bootstrap: Bootstrap, tables: Path, cluster: LocalCluster | None, talk: "_Talk") -> None:
+    """`cluster` is one's own, in which nodes may be killed. Raises ClickException when anything is missing or not as it
+    was sent."""
     with bootstrap.sentences():
         _create_topics(bootstrap, talk)
         outcomes = []
@@ -81,14 +84,26 @@ def _show_all(bootstrap: Bootstrap, tables: Path, description: Mapping[str, obje
             read = read_back(bootstrap, source, streamed)
             talk.done(f"read {source.topic}: {_rate(read.record_count, read.seconds)}", is_well=not read.findings)
             results.append(_Outcome(source=source, streamed=streamed, read=read))
+        loss = None if cluster is None else lose_leader(cluster, Topics(bootstrap))
     findings = [f"{result.source.topic}: {finding}" for result in results for finding in result.read.findings]
+    if loss is not None:
+        findings += [f"{TOPIC}: {finding}" for finding in loss.findings]
     if talk.is_silent:
-        print_json({**description, "topics": [_as_json(result) for result in results], "findings": findings})
+        description = {} if cluster is None else cluster.description()
+        told = {} if loss is None else {"leader_loss": _loss_as_json(loss)}
+        topics = [_as_json(result) for result in results]
+        print_json({**description, "topics": topics, **told, "findings": findings})
     else:
         _show_results(bootstrap, results)
     if findings:
         raise click.ClickException("Not everything came back as it was sent.\n" + "\n".join(findings))
     talk.done("every record came back once, unchanged, in the order of its key; no offset is missing")
+    if loss is not None:
+        talk.done(
+            f"node {loss.lost_id} was killed while it led {TOPIC}-0: after {_milliseconds(loss.gap_s)} ms node"
+            f" {loss.successor_id} acknowledged the next record (usual: {_milliseconds(loss.usual_s)} ms); all of"
+            f" {format_count(loss.acknowledged_count)} acknowledged records are there, and node {loss.lost_id} is back"
+        )
     talk.say("")
     for line in _where_to_look(bootstrap):
         talk.say(line)
@@ -157,15 +172,13 @@ def _where_to_look(bootstrap: Bootstrap) -> Iterator[str]:
 def _own_cluster(folder: Path, talk: "_Talk") -> Iterator[LocalCluster]:
     """A new cluster on embedded defaults in an empty folder. At the end it is stopped; its folder stays."""
     _empty(folder)
-    cluster = LocalCluster(folder, first_port=_port())
+    cluster = LocalCluster(folder, node_count=_NODE_COUNT, first_port=_port())
     started_s = clock.monotonic_s()
     cluster.start()
     try:
-        (node,) = cluster.nodes.values()
-        pid = node.process.pid if node.process is not None else "?"
         talk.done(
-            f"cluster up in {format_seconds(clock.monotonic_s() - started_s)}: {cluster.bootstrap},"
-            f" node {node.id} with pid {pid}, data in {folder / node.data.name}"
+            f"{len(cluster.nodes)} nodes up in {format_seconds(clock.monotonic_s() - started_s)}: {cluster.bootstrap},"
+            f" data in {folder}"
         )
         yield cluster
     finally:
@@ -185,7 +198,8 @@ def _empty(folder: Path) -> None:
 
 def _port() -> int:
     try:
-        check_free(_FAVOURITE_PORT)
+        for index in range(_NODE_COUNT):
+            check_free(_FAVOURITE_PORT + index)
     except PortInUseError:
         return 0
     return _FAVOURITE_PORT
@@ -210,6 +224,20 @@ def _rate(count: int, seconds: float) -> str:
 
 def _per_second(count: int, seconds: float) -> str:
     return format_count(round(count / max(seconds, 1e-9)))
+
+
+def _milliseconds(seconds: float) -> str:
+    return format_count(round(seconds * 1000))
+
+
+def _loss_as_json(loss: LeaderLoss) -> dict[str, object]:
+    return {
+        "killed_node": loss.lost_id,
+        "next_leader": loss.successor_id,
+        "seconds_without_acknowledgement": round(loss.gap_s, 3),
+        "seconds_usual": round(loss.usual_s, 3),
+        "acknowledged": loss.acknowledged_count,
+    }
 
 
 def _as_json(outcome: _Outcome) -> dict[str, object]:

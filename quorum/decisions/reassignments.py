@@ -16,7 +16,7 @@ from kio.schema.alter_partition_reassignments.v1.response import (
     ReassignableTopicResponse,
 )
 
-from ...protocol.errors import ErrorCode, KafkaError, error_info
+from ...protocol.errors import ErrorCode, KafkaError
 from ..image import MetadataImage, PartitionRegistration, TopicImage
 from ..records import MetadataRecord, PartitionChangeRecord
 from ..topics_delta import changed_partition
@@ -56,7 +56,8 @@ def alter_reassignments(
             throttle_time=NO_THROTTLE,
             allow_replication_factor_change=request.allow_replication_factor_change,
             error_code=wire_code(ErrorCode.NONE),
-            error_message=None,
+            # As Apache Kafka, which takes a way of its own when there is nothing to do.
+            error_message=None if request.topics else "",
             responses=tuple(responses),
         ),
     )
@@ -86,9 +87,7 @@ def _alter(
     target = PartitionTarget.of(partition)
     if asked.replicas is None:
         if not assignment_of(partition).is_moving:
-            raise KafkaError(
-                ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, error_info(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS).sentence
-            )
+            raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
         reverted = revert(partition)
         if reverted.is_unclean and not rules.allows_unclean:
             raise KafkaError(

@@ -287,3 +287,27 @@ def list_partition_reassignments(run: Run) -> None:
     ask("no partitions", name)
     run.ask("nothing", topics=[], timeout=TIMEOUT_MS)
     run.ask("everything", topics=None, timeout=TIMEOUT_MS)
+
+
+@case(ApiKey.ALTER_PARTITION_REASSIGNMENTS)
+def alter_partition_reassignments(run: Run) -> None:
+    name = run.create("t", 2)
+
+    def move(step: str, topic: str, *targets: tuple[int, list[int] | None], **rest: Any) -> None:
+        partitions = [{"partition_index": index, "replicas": replicas} for index, replicas in targets]
+        run.ask(step, topics=[{"name": topic, "partitions": partitions}], timeout=TIMEOUT_MS, **rest)
+
+    move("to where it is", name, (0, [1]))
+    move("cancelled", name, (0, None), (1, None))
+    move("to nobody", name, (0, []))
+    move("to an unknown broker", name, (0, [1, 77]))
+    move("to an unknown broker alone", name, (0, [77]))
+    move("twice to one broker", name, (0, [1, 1]))
+    move("unknown partition", name, (7, [1]), (-1, None))
+    move("unknown topic", run.name("unknown"), (0, [1]), (0, None))
+    move("no partitions", name)
+    move("one named twice", name, (0, [1]), (0, None))
+    run.ask("nothing", topics=[], timeout=TIMEOUT_MS)
+    if run.version >= 1:
+        move("as many replicas", name, (0, [1]), allow_replication_factor_change=False)
+        move("fewer replicas", name, (0, []), allow_replication_factor_change=False)

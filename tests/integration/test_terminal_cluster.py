@@ -53,18 +53,19 @@ def cluster(tmp_path: Path) -> Iterator[LocalCluster]:
 def test_detached_cluster_stays_until_it_is_told_to_stop(run: Run, tmp_path: Path) -> None:
     described = json.loads(run("up", "--port", 0, "--detach", "--json").stdout)
     try:
-        (node,) = described["nodes"]
-        assert described["bootstrap"] == f"127.0.0.1:{node['port']}"
-        assert node["id"] == 1
-        assert node["admin"] is None
-        assert node["data"] == str((tmp_path / "penstock-cluster" / "node-1").resolve())
-        assert identify(node["pid"]) is not None
+        nodes = described["nodes"]
+        assert described["bootstrap"] == ",".join(f"127.0.0.1:{node['port']}" for node in nodes)
+        assert [node["id"] for node in nodes] == [1, 2, 3]
+        for node in nodes:
+            assert node["admin"] is None
+            assert node["data"] == str((tmp_path / "penstock-cluster" / f"node-{node['id']}").resolve())
+            assert identify(node["pid"]) is not None
         assert "already running" in run("up", "--port", 0, status=1).stderr
         run("topic", "create", "kept", "--bootstrap", described["bootstrap"])
     finally:
         stopped = run("down", "--json")
-    assert json.loads(stopped.stdout) == {"stopped": [1]}
-    assert identify(node["pid"]) is None
+    assert json.loads(stopped.stdout) == {"stopped": [1, 2, 3]}
+    assert not any(identify(node["pid"]) for node in nodes)
     assert json.loads(run("down", "--json").stdout) == {"stopped": []}
 
     again = json.loads(run("up", "--port", 0, "--detach", "--json").stdout)
@@ -76,7 +77,7 @@ def test_detached_cluster_stays_until_it_is_told_to_stop(run: Run, tmp_path: Pat
 
 @pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])
 def test_cluster_in_the_foreground_ends_with_a_signal(tmp_path: Path, signal_number: signal.Signals) -> None:
-    command = [sys.executable, "-P", "-m", "penstock", "up", "--port", "0", "--json"]
+    command = [sys.executable, "-P", "-m", "penstock", "up", "--nodes", "1", "--port", "0", "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=tmp_path, env=environment()) as process:
         assert process.stdout is not None
         (node,) = json.loads(process.stdout.readline())["nodes"]
@@ -86,7 +87,7 @@ def test_cluster_in_the_foreground_ends_with_a_signal(tmp_path: Path, signal_num
 
 
 def test_cluster_in_the_foreground_fails_when_its_node_is_killed(tmp_path: Path) -> None:
-    command = [sys.executable, "-P", "-m", "penstock", "up", "--port", "0", "--json"]
+    command = [sys.executable, "-P", "-m", "penstock", "up", "--nodes", "1", "--port", "0", "--json"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path, env=environment()
     ) as process:
@@ -156,6 +157,9 @@ def test_attached_cluster_is_the_same(cluster: LocalCluster) -> None:
 def test_demo_brings_every_record_back(run: Run) -> None:
     result = json.loads(run("demo", "--once", "--json").stdout)
     assert result["findings"] == []
+    loss = result["leader_loss"]
+    assert loss["killed_node"] != loss["next_leader"]
+    assert loss["acknowledged"] > 0
     assert {topic["topic"]: topic["records"] for topic in result["topics"]} == {
         "airlines": 16,
         "airports": 1_458,

@@ -1,0 +1,68 @@
+"""The demo's last act: the node that leads a partition is killed while records flow."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from ...client.topics import Topics
+from ..checkers.records import Finding
+from ..cluster import LocalCluster
+from ..errors import ClusterError
+from ..workloads.steady_records import SteadyRecords
+
+TOPIC: Final = "steady"
+_PARTITION: Final = 0
+_BEFORE: Final = 100
+"""Records that are acknowledged before the fault, so that the client is at its ease."""
+_AFTER: Final = 100
+_DEADLINE_S: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderLoss:
+    """`gap_s` is the longest time without an acknowledgement that the producer saw, `usual_s` that before the fault."""
+
+    lost_id: int
+    successor_id: int
+    acknowledged_count: int
+    usual_s: float
+    gap_s: float
+    findings: tuple[Finding, ...]
+
+
+def lose_leader(cluster: LocalCluster, topics: Topics) -> LeaderLoss:
+    """Kill the leader of a new topic's partition, judge what was written, and start the node again.
+
+    Raises ClusterError when the records do not flow again.
+    """
+    for error in topics.create([TOPIC], partition_count=1, configs={"min.insync.replicas": "2"}).values():
+        if error is not None:
+            raise ClusterError(f"topic {TOPIC} was not created: {error.str()}")
+    lost_id = _leader_id(topics)
+    with SteadyRecords(cluster.bootstrap, TOPIC, partitions=1) as records:
+        records.wait_acknowledged(_BEFORE, timeout_s=_DEADLINE_S)
+        killed_s = records.acknowledged[-1].acknowledged_s
+        usual_s = records.longest_gap_s(records.acknowledged[_BEFORE // 2].acknowledged_s)
+        cluster.kill_node(lost_id)
+        records.wait_acknowledged(_AFTER, timeout_s=_DEADLINE_S)
+        gap_s = records.longest_gap_s(killed_s)
+    successor_id = _leader_id(topics)
+    findings = records.judge(cluster.bootstrap, timeout_s=_DEADLINE_S)
+    if records.errors:
+        raise ClusterError(f"records were given up: {records.errors[0]}")
+    cluster.start_node(lost_id)
+    return LeaderLoss(
+        lost_id=lost_id,
+        successor_id=successor_id,
+        acknowledged_count=len(records.acknowledged),
+        usual_s=usual_s,
+        gap_s=gap_s,
+        findings=tuple(findings),
+    )
+
+
+def _leader_id(topics: Topics) -> int:
+    (topic,) = topics.describe([TOPIC])
+    leader = topic.partitions[_PARTITION].leader
+    if leader is None:
+        raise ClusterError(f"{TOPIC}-{_PARTITION} has no leader")
+    return leader
