@@ -9,7 +9,7 @@ from ..protocol.errors import KafkaError
 from .controller import Controller
 from .decisions.heartbeats import GoneBroker, fence_gone
 from .fast_fencing import Bar, Dial, Effect, FastFencing, Fence
-from .knock import Refused, Unclear, is_closed_by_peer, knock
+from .knock import Refused, Unclear, knock
 
 logger = logging.getLogger(__name__)
 
@@ -101,7 +101,7 @@ class BrokerProbes:
                 has_quorum=controller.has_fresh_quorum,
             )
         )
-        if isinstance(found, Refused | Unclear) or not await is_closed_by_peer(self._loop, found, within_s=_HOLD_S):
+        if isinstance(found, Refused | Unclear) or not await found.is_closed_by_peer(within_s=_HOLD_S):
             return
         self._carry_out(
             self._rules.on_accepted_and_closed(

@@ -3,9 +3,7 @@
 import asyncio
 import socket
 from ipaddress import ip_address
-from typing import Final, TypeAlias
-
-_Address: TypeAlias = tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]
+from typing import Final, cast
 
 
 class Refused:
@@ -20,46 +18,63 @@ REFUSED: Final = Refused()
 UNCLEAR: Final = Unclear()
 
 
+class OpenDoor(asyncio.Protocol):
+    """Somebody listens: the connection, the caller's to close."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport: asyncio.Transport | None = None
+        self._is_closed: asyncio.Future[bool] = loop.create_future()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # uvloop's transports are none of asyncio's by class.
+        self._transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, _: bytes) -> None:
+        self._tell(is_closed=False)
+
+    def connection_lost(self, _: Exception | None) -> None:
+        self._tell(is_closed=True)
+
+    def _tell(self, *, is_closed: bool) -> None:
+        if not self._is_closed.done():
+            self._is_closed.set_result(is_closed)
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    async def is_closed_by_peer(self, *, within_s: float) -> bool:
+        """Return whether the other side closes in that time, without a word; it is closed afterwards in any case."""
+        try:
+            async with asyncio.timeout(within_s):
+                return await self._is_closed
+        except TimeoutError:
+            return False
+        finally:
+            self.close()
+
+
 async def knock(
     loop: asyncio.AbstractEventLoop, host: str, port: int, *, timeout_s: float
-) -> socket.socket | Refused | Unclear:
-    """Return a connection, the caller's to close, or why there is none. Of a name, all addresses must refuse."""
+) -> OpenDoor | Refused | Unclear:
+    """Return a connection, or why there is none. Of a name, all addresses must refuse."""
     try:
         async with asyncio.timeout(timeout_s):
             addresses = await _addresses(loop, host, port)
-            for family, address in addresses:
-                knocking = socket.socket(family, socket.SOCK_STREAM)
+            for address in addresses:
                 try:
-                    knocking.setblocking(False)
-                    await loop.sock_connect(knocking, address)
+                    _, door = await loop.create_connection(lambda: OpenDoor(loop), address, port)
                 except ConnectionRefusedError:
-                    knocking.close()
-                except BaseException:
-                    knocking.close()
-                    raise
-                else:
-                    return knocking
+                    continue
+                return door
             return REFUSED if addresses else UNCLEAR
     except (OSError, TimeoutError):
         return UNCLEAR
 
 
-async def is_closed_by_peer(loop: asyncio.AbstractEventLoop, connection: socket.socket, *, within_s: float) -> bool:
-    """Return whether the other side closes a connection in that time; it is closed afterwards in any case."""
-    with connection:
-        try:
-            async with asyncio.timeout(within_s):
-                return not await loop.sock_recv(connection, 1)
-        except ConnectionError:
-            return True
-        except (OSError, TimeoutError):
-            return False
-
-
-async def _addresses(loop: asyncio.AbstractEventLoop, host: str, port: int) -> list[tuple[int, _Address]]:
+async def _addresses(loop: asyncio.AbstractEventLoop, host: str, port: int) -> list[str]:
     try:
-        family = socket.AF_INET if ip_address(host).version == 4 else socket.AF_INET6
+        return [str(ip_address(host))]
     except ValueError:
         found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        return [(family, address) for family, _, _, _, address in found]
-    return [(family, (host, port))]
+        return [str(address[0]) for _, _, _, _, address in found]

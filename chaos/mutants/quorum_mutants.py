@@ -1,8 +1,5 @@
 """Bugs of the quorum, each as one patch. No product module knows of them; whoever wants one applies it around a run."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Final
 
 from ...quorum.barriers import BarrierResult, Barriers
@@ -15,26 +12,7 @@ from ...quorum.raft_log import RaftLog
 from ...quorum.raft_messages import AppendAck
 from ...quorum.raft_step import Step
 from ...quorum.standing import Census
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mutant:
-    """`make` takes the attribute that is there and returns what takes its place."""
-
-    name: str
-    bug: str
-    owner: type
-    attribute: str
-    make: Callable[[Any], Any]
-
-    @contextmanager
-    def applied(self) -> Iterator[None]:
-        original = self.owner.__dict__[self.attribute]
-        setattr(self.owner, self.attribute, self.make(original))
-        try:
-            yield
-        finally:
-            setattr(self.owner, self.attribute, original)
+from .mutant import Mutant
 
 
 def _truncate_always(_: Any) -> Any:

@@ -102,5 +102,5 @@ def _records(
             may_lead=acceptable_leader(image, partition, leaving=None if is_online and not is_empty else broker.id),
         )
         if record is not None:
-            is_last_known = broker.id in (partition.leader, *partition.last_known_elr)
-            yield replace(record, last_known_elr=()) if is_empty and is_last_known else record
+            known = partition.last_known_elr if record.last_known_elr is None else record.last_known_elr
+            yield replace(record, last_known_elr=()) if is_empty and broker.id in known else record

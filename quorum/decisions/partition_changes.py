@@ -124,6 +124,9 @@ def partition_change(
         last_known_elr = ()
     elif rules.uses_elr and not isr and partition.leader != NO_LEADER:
         last_known_elr = (partition.leader,)
+    elif rules.uses_elr and not isr and not last_known_elr:
+        # The leader was gone before: the last member that was in sync has all that it had.
+        last_known_elr = partition.isr[:1]
     leader_recovery_state = target.leader_recovery_state
     if is_unclean and leader not in partition.last_known_elr and len(replicas) > 1:
         # The last known leader has all that the partition still has; only an election past live replicas loses more.

@@ -7,6 +7,7 @@ same run as a seed among a thousand.
 from __future__ import annotations
 
 import gc
+import importlib
 import json
 import os
 import sys
@@ -15,6 +16,7 @@ import warnings
 from argparse import ArgumentParser
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import fields
 from typing import Any, Final, NamedTuple
 
@@ -25,7 +27,17 @@ REAL_CLOCK: Final = time.perf_counter
 WORLD: Final = World()
 WORLD.replace(0)
 
+from ...mutants.replication_mutants import BUGS, applied  # noqa: E402
 from .cluster_run import ClusterRun, run_cluster  # noqa: E402
+
+# What nodes import while they start: once here, not in every run.
+_LOADED_BY_NODES: Final = (
+    ".broker.controller_listener",
+    ".broker.quorum_channel",
+    ".broker.voter_link",
+    ".quorum.stream_links",
+    ".quorum.decisions.bootstrap",
+)
 
 
 class _Job(NamedTuple):
@@ -44,14 +56,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--faults-s", type=float, default=20.0)
     parser.add_argument("--trace", action="store_true")
+    parser.add_argument("--mutant", choices=sorted(BUGS))
+    parser.add_argument("--until-failure", action="store_true")
     options = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
+    for name in _LOADED_BY_NODES:
+        importlib.import_module(name, "penstock")
     gc.disable()
     gc.freeze()
     started_s = REAL_CLOCK()
     total = _Total()
     for seed, run in _runs(options):
         total.add(seed, run, options)
+        if sys.stderr.isatty():
+            sys.stderr.write(f"\r{seed - options.first + 1} of {options.seeds} runs ")
+        if options.until_failure and not total.is_clean:
+            break
+    if sys.stderr.isatty():
+        sys.stderr.write("\n")
     sys.stdout.write(total.summary(REAL_CLOCK() - started_s))
     return 0 if total.is_clean else 1
 
@@ -78,7 +100,10 @@ def _begin(seed: int, options: Any) -> _Job:
     status = 1
     try:
         os.close(reading)
-        run = run_cluster(
+        with ExitStack() as patches:
+            if options.mutant is not None:
+                patches.enter_context(applied(options.mutant))
+            run = run_cluster(
             WORLD, seed, node_count=options.nodes, faults_s=options.faults_s,
             trace=_print_line if options.trace else None,
         )  # fmt: skip
@@ -134,6 +159,7 @@ class _Total:
             self.is_clean = False
             reasons = ["it broke off, see above"] if run is None else run.violations or ["not live after healing"]
             sys.stdout.write(f"seed {seed}: {'; '.join(reasons)}\n  replay: {_replay(seed, options)}\n")
+            sys.stdout.flush()
         elif options.trace:
             sys.stdout.write(f"seed {seed}: clean, trace {run.trace_hash}\n")
 
@@ -150,7 +176,8 @@ class _Total:
 
 
 def _replay(seed: int, options: Any) -> str:
-    more = "" if options.nodes == 3 else f" --nodes {options.nodes}"
+    more = "" if options.mutant is None else f" --mutant {options.mutant}"
+    more += "" if options.nodes == 3 else f" --nodes {options.nodes}"
     more += "" if options.faults_s == 20 else f" --faults-s {options.faults_s:g}"
     return f"penstock simulate --seed {seed} --trace{more}"
 

@@ -23,9 +23,8 @@ from .process import Process
 
 _RETRY_S = 0.2
 # Between two records of a producer, on average.
-_PACES_S = (0.02, 0.05, 0.1)
+_PACES_S = (0.05, 0.1, 0.3)
 _PADDING_BYTES = (*7 * (0,), 10, 100, 1_000)
-_INVALID_REPLICATION_FACTOR = 38
 _TOPIC_ALREADY_EXISTS = 36
 
 
@@ -35,6 +34,8 @@ class History:
 
     topic: str
     partition_count: int
+    committed_end: Callable[[str, int], int]
+    """By topic and partition: how far any replica says that it is committed."""
     sent: dict[tuple[str, int], list[Sent]] = field(default_factory=dict)
     """By producer and partition; the place in the list is the number."""
     values: list[dict[int, bytes]] = field(default_factory=list)
@@ -47,12 +48,28 @@ class History:
     def __post_init__(self) -> None:
         self.values = [{} for _ in range(self.partition_count)]
 
+    def on_acknowledged(self, sent: list[Sent], number: int, partition: int, offset: int) -> None:
+        """An offset below 0 tells that the record is stored, and not where."""
+        self.acknowledged_count += 1
+        if offset < 0:
+            return
+        sent[number] = replace(sent[number], offset=offset)
+        self._check_committed(f"{sent[number].producer} {number} was acknowledged", partition, offset)
+
     def on_read(self, who: str, partition: int, offset: int, value: bytes) -> None:
         self.read_count += 1
+        self._check_committed(f"{who} read", partition, offset)
         known = self.values[partition].setdefault(offset, value)
         if known != value:
             self.violations.append(
                 f"{who} read {value[:40]!r} at offset {offset} of partition {partition}, where {known[:40]!r} was read"
+            )
+
+    def _check_committed(self, what: str, partition: int, offset: int) -> None:
+        committed_end = self.committed_end(self.topic, partition)
+        if offset >= committed_end:
+            self.violations.append(
+                f"{what} at offset {offset} of partition {partition}, which is committed up to {committed_end}"
             )
 
 
@@ -75,7 +92,6 @@ class Producer:
         self._random = random
         self._request_timeout_ms = request_timeout_ms
         self._trace = trace
-        self._open_count = 0
         self._is_broken = False
 
     def start(self) -> None:
@@ -106,7 +122,6 @@ class Producer:
             await asyncio.sleep(_RETRY_S)
             return
         self._is_broken = False
-        self._open_count = 0
         pace_s = self._random.choice(_PACES_S)
         try:
             while not self.is_stopping and not self._is_broken:
@@ -131,11 +146,9 @@ class Producer:
         value = f"{name} {partition} {number} ".encode() + padding
         sent.append(Sent(producer=name, number=number, value=value))
         delivered = await producer.send(history.topic, value, partition=partition)
-        self._open_count += 1
-        delivered.add_done_callback(lambda future: self._on_delivered(future, sent, number))
+        delivered.add_done_callback(lambda future: self._on_delivered(future, sent, number, partition))
 
-    def _on_delivered(self, future: asyncio.Future[Any], sent: list[Sent], number: int) -> None:
-        self._open_count -= 1
+    def _on_delivered(self, future: asyncio.Future[Any], sent: list[Sent], number: int, partition: int) -> None:
         if future.cancelled():
             return
         error = future.exception()
@@ -146,17 +159,15 @@ class Producer:
             return
         offset = future.result().offset
         self.acknowledged_count += 1
-        self._history.acknowledged_count += 1
         self._trace(f"acknowledged {sent[number].value[:24]!r} {offset}")
-        if offset >= 0:
-            sent[number] = replace(sent[number], offset=offset)
+        self._history.on_acknowledged(sent, number, partition, offset)
 
 
 class Consumer:
     """Reads every partition from its start on, and anew after a failure."""
 
     def __init__(
-        self, name: str, bootstrap: Sequence[str], history: History, *, committed_end: Callable[[str, int], int],
+        self, name: str, bootstrap: Sequence[str], history: History, *,
         loop: SimulatedLoop, random: Random,
     ) -> None:  # fmt: skip
         self.process = Process(name, f"10.0.2.{int(name[-1])}")
@@ -166,7 +177,6 @@ class Consumer:
         self._name = name
         self._bootstrap = list(bootstrap)
         self._history = history
-        self._committed_end = committed_end
         self._loop = loop
         self._random = random
 
@@ -209,20 +219,11 @@ class Consumer:
     def _on_record(self, partition: int, offset: int, value: bytes) -> None:
         self._history.on_read(self._name, partition, offset, value)
         self.positions[partition] = max(self.positions[partition], offset + 1)
-        committed_end = self._committed_end(self._history.topic, partition)
-        if offset >= committed_end:
-            self._history.violations.append(
-                f"{self._name} read offset {offset} of partition {partition}, whose committed end is {committed_end}"
-            )
 
 
 async def create_topic(
     bootstrap: Sequence[str], name: str, *, partitions: int, replication_factor: int, configs: dict[str, str]
-) -> int:
-    """The replication factor that it got.
-
-    Where the cluster copies nothing to followers that is 1, and what is acknowledged is synced: nobody else has it.
-    """
+) -> None:
     while True:
         admin = AIOKafkaAdminClient(bootstrap_servers=list(bootstrap), request_timeout_ms=5_000)
         try:
@@ -236,9 +237,7 @@ async def create_topic(
         finally:
             await admin.close()
         if code in (0, _TOPIC_ALREADY_EXISTS):
-            return replication_factor
-        if code == _INVALID_REPLICATION_FACTOR:
-            replication_factor, configs = 1, {"flush.messages": "1"}
+            return
         await asyncio.sleep(_RETRY_S)
 
 

@@ -32,9 +32,11 @@ class ClusterFaults:
         is_whole: Callable[[], bool],
         is_flushed: bool,
         is_replicated: bool,
+        counts: Callable[[int], bool],
         leaders: Callable[[], list[int]],
     ) -> None:
-        """`is_whole` says whether every replica is in sync; `is_flushed` that only what is synced is acknowledged."""
+        """`is_whole` says whether every replica is in sync, `is_flushed` that only what is synced is acknowledged, and
+        `counts` whether a node is one of those that committed records have to be on."""
         self.counts: Counter[str] = Counter()
         self._machines = machines
         self._clients = tuple(clients)
@@ -45,10 +47,15 @@ class ClusterFaults:
         self._is_whole = is_whole
         self._is_flushed = is_flushed
         self._is_replicated = is_replicated
+        self._counts = counts
         self._leaders = leaders
         self._paused_clients: set[int] = set()
         # Machines whose disk may have forgotten what it was told to keep: they do not lose power any more.
         self._suspect: set[int] = set()
+        # Those that lost data since all was whole. Until it is again the others must not crash: the cluster does not
+        # know a crash that kept everything from one that did not.
+        self._lost: set[int] = set()
+        self._emptied: set[int] = set()
         self._actions: tuple[tuple[float, Callable[[], None]], ...] = (
             (0.020, self._kill),
             (0.020, self._lose_power),
@@ -70,6 +77,9 @@ class ClusterFaults:
         )
 
     def step(self) -> None:
+        if self._lost and self._is_whole():
+            self._lost.clear()
+            self._emptied.clear()
         for chance, action in self._actions:
             if self._random.random() < chance:
                 action()
@@ -92,7 +102,7 @@ class ClusterFaults:
         for machine in self._machines.values():
             if not machine.is_up:
                 machine.files.heal()
-                machine.is_failure_expected = False
+                machine.is_failure_expected = machine.node_id in self._emptied
                 machine.start()
 
     # Choices.
@@ -106,9 +116,9 @@ class ClusterFaults:
 
     def _one_to_end(self) -> Machine | None:
         """Mostly a majority stays."""
-        up = self._up()
+        up = [machine for machine in self._up() if not self._lost or machine.node_id in self._lost]
         may_lose_majority = self._random.random() < 0.2
-        if not up or not (may_lose_majority or 2 * (len(up) - 1) > len(self._machines)):
+        if not up or not (may_lose_majority or 2 * (len(self._up()) - 1) > len(self._machines)):
             return None
         return self._random.choice(up)
 
@@ -128,16 +138,24 @@ class ClusterFaults:
             machine.kill(has_power=True)
 
     def _may_lose_power(self, machine: Machine) -> bool:
-        return machine.node_id not in self._suspect and (self._is_flushed or self._is_whole())
+        return machine.node_id not in self._suspect and (self._is_flushed or self._may_lose_data(machine))
+
+    def _may_lose_data(self, machine: Machine) -> bool:
+        """While all the others have everything, or nobody counts on this one."""
+        return self._is_replicated and (self._is_whole() or not self._counts(machine.node_id))
 
     def _lose_power(self) -> None:
         machine = self._one_to_end()
         if machine is not None and self._may_lose_power(machine):
             self._note("power loss", machine.node_id)
+            if not self._is_flushed and self._counts(machine.node_id):
+                self._lost.add(machine.node_id)
             machine.kill(has_power=False)
 
     def _black_out(self) -> None:
         """All at once, and back in any order."""
+        if self._lost:
+            return
         has_power = not self._is_flushed or bool(self._suspect)
         self._note("kill of all" if has_power else "power loss of all")
         for machine in self._up():
@@ -149,7 +167,7 @@ class ClusterFaults:
             machine = self._random.choice(down)
             self._note("start", machine.node_id)
             machine.files.heal()
-            machine.is_failure_expected = False
+            machine.is_failure_expected = machine.node_id in self._emptied
             machine.start()
 
     def _stop(self) -> None:
@@ -258,12 +276,18 @@ class ClusterFaults:
             machine.files.fail(operation, skip=self._random.randrange(5), count=self._random.choice((1, 3, None)))
 
     def _swap_disk(self) -> None:
-        """Only while every other replica has everything: what is gone from all disks is gone."""
-        up = self._up()
-        if self._is_replicated and len(up) == len(self._machines) and self._is_whole():
-            machine = self._random.choice(up)
+        """What is gone from all disks is gone, of the metadata too: one at a time, until all are whole again."""
+        up = [machine for machine in self._up() if machine.is_ready and not machine.is_paused]
+        if len(up) < len(self._machines) or self._lost:
+            return
+        machine = self._random.choice(up)
+        if self._may_lose_data(machine):
             self._note("emptied disk", machine.node_id)
-            machine.kill(has_power=False)
+            self._lost.add(machine.node_id)
+            self._emptied.add(machine.node_id)
+            machine.kill(has_power=self._random.random() < 0.5)
             machine.swap_disk()
+            # It is refused while the process that had the other disk is believed to live.
+            machine.is_failure_expected = True
             self._suspect.discard(machine.node_id)
             machine.start()

@@ -71,7 +71,7 @@ class _Simulation:
         self._network = loop.network = Network(loop, Random(random.getrandbits(64)), self._trace)
         self._violations: list[str] = []
         # Only what is synced is acknowledged, or else no more replicas lose power than may.
-        self._is_flushed = random.random() < 0.5
+        self._is_flushed = node_count == 1 or random.random() < 0.5
         self._request_timeout_ms = random.choice((3_000, 10_000))
         ids = tuple(range(1, node_count + 1))
         settings = self._settings()
@@ -84,8 +84,8 @@ class _Simulation:
         }  # fmt: skip
         self._judge = ReplicaJudge(self._machines.values())
         self._bootstrap = [f"{host_of(node_id)}:{BROKER_PORT}" for node_id in ids]
-        self._history = History(TOPIC, random.choice((1, 2, 3)))
-        self._replication_factor = 1
+        self._history = History(TOPIC, random.choice((1, 2, 3)), self._judge.committed_end)
+        self._replication_factor = node_count
         self._operator = Process("operator", "10.0.3.1")
         loop.after_turn = self._judge.look
         loop.on_exception = self._on_exception
@@ -142,18 +142,18 @@ class _Simulation:
         creating = self._operate(
             create_topic(
                 self._bootstrap, TOPIC, partitions=self._history.partition_count,
-                replication_factor=len(self._machines), configs=self._topic_configs(),
+                replication_factor=self._replication_factor, configs=self._topic_configs(),
             )
         )  # fmt: skip
         if not self._wait(creating.done, _START_S):
             return False, Counter()
-        self._replication_factor = creating.result()
+        creating.result()
         producers, consumers = self._start_clients()
         faults = ClusterFaults(
             self._machines, [*(one.process for one in producers), *(one.process for one in consumers)],
             loop=self._loop, network=self._network, random=Random(self._random.getrandbits(64)), trace=self._trace,
-            is_whole=self._is_whole, is_flushed=self._is_flushed or self._replication_factor == 1,
-            is_replicated=self._replication_factor > 1, leaders=self._leaders,
+            is_whole=self._is_whole, is_flushed=self._is_flushed,
+            is_replicated=self._replication_factor > 1, counts=self._counts, leaders=self._leaders,
         )  # fmt: skip
         end_s = self._loop.time() + faults_s
         while self._loop.time() < end_s and not self._all_violations():
@@ -189,11 +189,11 @@ class _Simulation:
                 random=Random(self._random.getrandbits(64)), request_timeout_ms=self._request_timeout_ms,
                 trace=self._trace,
             )
-            for name, is_idempotent in (("idempotent1", True), ("idempotent2", True), ("plain3", False))
+            for name, is_idempotent in (("idempotent1", True), ("plain2", False))
         ]  # fmt: skip
         consumers = [
             Consumer(
-                f"consumer{number}", self._bootstrap, self._history, committed_end=self._judge.committed_end,
+                f"consumer{number}", self._bootstrap, self._history,
                 loop=self._loop, random=Random(self._random.getrandbits(64)),
             )
             for number in (1, 2)
@@ -249,6 +249,9 @@ class _Simulation:
             one is not None and one.leader >= 0 and len(one.isr) == self._replication_factor
             for one in self._registrations()
         )
+
+    def _counts(self, node_id: int) -> bool:
+        return any(one is None or node_id in (one.leader, *one.isr, *one.elr) for one in self._registrations())
 
     def _leaders(self) -> list[int]:
         return sorted({one.leader for one in self._registrations() if one is not None and one.leader >= 0})

@@ -31,8 +31,20 @@ def child_environment() -> Mapping[str, str]:
 @click.option("--trace", is_flag=True, help="Print everything that happens, with its virtual time.")
 @click.option("--nodes", type=click.IntRange(1, 9), default=3, show_default=True, help="Of each cluster.")
 @click.option("--faults-s", type=float, default=20.0, show_default=True, help="Virtual seconds of faults in each run.")
+@click.option("--mutant", metavar="NAME", help="With this known bug in the nodes (see docs/simulation.md).")
+@click.option("--until-failure", is_flag=True, help="End with the first run that is not clean.")
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Runs at the same time.")
-def simulate(seeds: int, first: int, seed: int | None, trace: bool, nodes: int, faults_s: float, jobs: int) -> None:
+def simulate(
+    seeds: int,
+    first: int,
+    seed: int | None,
+    trace: bool,
+    nodes: int,
+    faults_s: float,
+    mutant: str | None,
+    until_failure: bool,
+    jobs: int,
+) -> None:
     """Run clusters of real nodes, with clients, in virtual time, break what can break, and judge what they promised.
 
     A run is drawn from its seed alone: the same seed gives the same run, byte by byte. Exit status 1 when a run was not
@@ -43,6 +55,13 @@ def simulate(seeds: int, first: int, seed: int | None, trace: bool, nodes: int, 
     first, seeds = (first, seeds) if seed is None else (seed, 1)
     options = ["--first", first, "--seeds", seeds, "--nodes", nodes, "--faults-s", faults_s, "--jobs", jobs]
     child = subprocess.run(
-        child_command(*map(str, options), *(["--trace"] if trace else [])), env=child_environment(), check=False
+        child_command(
+            *map(str, options),
+            *(["--trace"] if trace else []),
+            *(["--until-failure"] if until_failure else []),
+            *(["--mutant", mutant] if mutant else []),
+        ),
+        env=child_environment(),
+        check=False,
     )
     sys.exit(child.returncode)

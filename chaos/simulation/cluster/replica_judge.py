@@ -7,6 +7,7 @@
 | Monotone | leader epoch, partition epoch and high watermark never fall while a process lives |
 | LogMatching | logs that have a batch of one offset and one epoch are equal up to there |
 | Committed | what is below any replica's high watermark is the same on all, and in the log of every later leader |
+| MaximalIsr | whom the metadata name in the ISR or the ELR counts for the leader of that epoch |
 | StrongIsr | everything below a presumed leader's high watermark is on every member of the true ISR |
 """
 
@@ -194,6 +195,13 @@ class ReplicaJudge:
             return
         if leader.state.leader_epoch != registration.leader_epoch:
             return
+        partition = leader.hosted.partition
+        missing = {*registration.isr, *registration.elr} - {registration.leader} - partition.maximal_isr
+        if missing:
+            self._violate(
+                f"MaximalIsr: {name} counts {sorted(partition.maximal_isr)}, but the metadata have the ISR "
+                f"{registration.isr} and the ELR {registration.elr}"
+            )
         last = leader.log.last_below(leader.state.high_watermark)
         if last is None:
             return

@@ -13,7 +13,7 @@ from penstock.quorum.controller import Controller
 from penstock.quorum.decisions.heartbeats import GoneBroker
 from penstock.quorum.fast_fencing import FastFencing
 from penstock.quorum.image import BrokerRegistration, MetadataImage
-from penstock.quorum.knock import REFUSED, UNCLEAR, is_closed_by_peer, knock
+from penstock.quorum.knock import REFUSED, UNCLEAR, OpenDoor, knock
 from penstock.quorum.records import Endpoint
 
 HOST = "127.0.0.1"
@@ -134,8 +134,8 @@ def test_a_name_refuses_when_all_its_addresses_do(host: str) -> None:
             assert await knock(loop, host, port, timeout_s=5) is REFUSED
             taken.listen()
             found = await knock(loop, host, port, timeout_s=5)
-            assert isinstance(found, socket.socket)
-            assert not await is_closed_by_peer(loop, found, within_s=0.01)
+            assert isinstance(found, OpenDoor)
+            assert not await found.is_closed_by_peer(within_s=0.01)
 
     asyncio.run(ask())
 

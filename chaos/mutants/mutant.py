@@ -1,0 +1,27 @@
+"""A known bug as a patch: whoever wants it applies it around a run. No product module knows of any."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mutant:
+    """`make` takes the attribute that is there and returns what takes its place."""
+
+    name: str
+    bug: str
+    owner: type | ModuleType
+    attribute: str
+    make: Callable[[Any], Any]
+
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        original = self.owner.__dict__[self.attribute]
+        setattr(self.owner, self.attribute, self.make(original))
+        try:
+            yield
+        finally:
+            setattr(self.owner, self.attribute, original)
