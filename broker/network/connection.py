@@ -95,7 +95,8 @@ class ConnectionHost:
     """Frames up to this size may be of any API."""
     idle_timer: LoopTimerWheel[Connection] = field(init=False)
     counters: NetworkCounters = field(default_factory=NetworkCounters)
-    connections: set[Connection] = field(default_factory=set)
+    connections: dict[Connection, None] = field(default_factory=dict)
+    """In the order in which they came: no other order is the same in two runs."""
     has_no_connections: asyncio.Event = field(default_factory=asyncio.Event)
     receive_view: memoryview = field(default_factory=lambda: memoryview(bytearray(RECEIVE_BUFFER_BYTES)))
 
@@ -196,7 +197,7 @@ class Connection(asyncio.BufferedProtocol):
         connected = transport.get_extra_info("socket")
         if connected is not None:
             connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        host.connections.add(self)
+        host.connections[self] = None
         host.has_no_connections.clear()
         if not host.admit(self._peer, self._listener_name):
             self._is_closing = True
@@ -248,7 +249,7 @@ class Connection(asyncio.BufferedProtocol):
             is_ended_by_peer = not self._is_closing and (exc is None or isinstance(exc, ConnectionError))
             host.on_connection_lost(self._context, is_ended_by_peer)
         self._is_lost = self._is_closing = True
-        host.connections.discard(self)
+        host.connections.pop(self, None)
         if not host.connections:
             host.has_no_connections.set()
         host.idle_timer.remove(self, self._idle_tick)

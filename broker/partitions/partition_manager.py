@@ -161,7 +161,7 @@ class PartitionManager:
         # Those of them there was no room to open, and whether they never had a log.
         self._postponed: dict[tuple[str, int], bool] = {}
         # Whose sync was refused before it could begin.
-        self._unsynced: set[HostedPartition] = set()
+        self._unsynced: dict[HostedPartition, None] = {}
 
     # Finding a partition.
 
@@ -351,7 +351,7 @@ class PartitionManager:
                 self._assign(topic, found.topic_id, index, registration, is_new=is_new)
             if (topic, index) not in self._offline:
                 self._postponed.pop((topic, index), None)
-        unsynced, self._unsynced = self._unsynced, set()
+        unsynced, self._unsynced = self._unsynced, {}
         for hosted in unsynced:
             hosted.flush_again()
 
@@ -474,5 +474,5 @@ class PartitionManager:
 
     def _report_disk_error(self, hosted: HostedPartition, error: OSError) -> None:
         if hosted.is_flush_due:
-            self._unsynced.add(hosted)
+            self._unsynced[hosted] = None
         self._on_disk_error(hosted.log.directory, error)

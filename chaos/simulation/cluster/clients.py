@@ -23,7 +23,7 @@ from .process import Process
 
 _RETRY_S = 0.2
 # Between two records of a producer, on average.
-_PACES_S = (0.05, 0.1, 0.3)
+_PACES_S = (0.02, 0.05, 0.2)
 _PADDING_BYTES = (*7 * (0,), 10, 100, 1_000)
 _TOPIC_ALREADY_EXISTS = 36
 

@@ -69,7 +69,7 @@ class ClusterFaults:
             (0.014, self._slow),
             (0.030, self._break_connections),
             (0.014, self._pause),
-            (0.080, self._resume),
+            (0.060, self._resume),
             (0.006, self._pause_client),
             (0.010, self._step_clock),
             (0.006, self._fail_disk),
@@ -124,6 +124,14 @@ class ClusterFaults:
 
     def _hosts(self) -> list[str]:
         return [machine.host for machine in self._machines.values()] + [client.host for client in self._clients]
+
+    def _pair(self) -> tuple[str, str]:
+        """Mostly two nodes, sometimes a client is one of them."""
+        hosts = [machine.host for machine in self._machines.values()]
+        if len(hosts) < 2 or self._random.random() < 0.4:
+            hosts = self._hosts()
+        source, target = self._random.sample(hosts, 2)
+        return source, target
 
     def _cut_both(self, a: str, b: str) -> None:
         self._network.cut(a, b)
@@ -210,7 +218,7 @@ class ClusterFaults:
     # Links.
 
     def _cut(self) -> None:
-        source, target = self._random.sample(self._hosts(), 2)
+        source, target = self._pair()
         is_both = self._random.random() < 0.5
         self._note("cut" if is_both else "one-way cut", source, target)
         self._network.cut(source, target)
@@ -253,13 +261,13 @@ class ClusterFaults:
         self._network.slow.clear()
 
     def _slow(self) -> None:
-        source, target = self._random.sample(self._hosts(), 2)
+        source, target = self._pair()
         delay_s = self._random.uniform(0.005, _SLOW_MAX_S)
         self._note("slow link", source, target, f"{delay_s:.3f}")
         self._network.slow[source, target] = delay_s
 
     def _break_connections(self) -> None:
-        a, b = self._random.sample(self._hosts(), 2)
+        a, b = self._pair()
         count = self._network.break_connections(a, b)
         if count:
             self._note("broken connections", a, b, count)
@@ -281,11 +289,24 @@ class ClusterFaults:
         if len(up) < len(self._machines) or self._lost:
             return
         machine = self._random.choice(up)
-        if self._may_lose_data(machine):
-            self._note("emptied disk", machine.node_id)
+        if not self._may_lose_data(machine):
+            return
+        self._lost.add(machine.node_id)
+        self._emptied.add(machine.node_id)
+        others = [other for other in up if other is not machine]
+        if self._random.random() < 0.5:
+            # What it said last may arrive when another process is there, with nothing of what this one had.
+            self._network.cut(machine.host, self._random.choice(others).host)
+            self._loop.call_later(self._random.uniform(0.05, 0.5), self._empty, machine, machine.process)
+        else:
+            self._empty(machine, machine.process)
+
+    def _empty(self, machine: Machine, process: Process | None) -> None:
+        if machine.process is process and self._may_lose_data(machine):
             self._lost.add(machine.node_id)
             self._emptied.add(machine.node_id)
-            machine.kill(has_power=self._random.random() < 0.5)
+            self._note("emptied disk", machine.node_id)
+            machine.kill(has_power=self._random.random() < 0.7)
             machine.swap_disk()
             # It is refused while the process that had the other disk is believed to live.
             machine.is_failure_expected = True

@@ -92,7 +92,7 @@ class _Simulation:
 
     def _settings(self) -> dict[str, str]:
         random = self._random
-        session_ms = random.choice((1_500, 3_000, 9_000))
+        session_ms = random.choice((1_500, 1_500, 3_000, 9_000))
         return {
             "broker.session.timeout.ms": str(session_ms),
             "broker.heartbeat.interval.ms": str(session_ms // 4),
@@ -177,7 +177,7 @@ class _Simulation:
         return is_live and self._read_back(consumers), faults.counts
 
     def _topic_configs(self) -> dict[str, str]:
-        configs = {"min.insync.replicas": "2"}
+        configs = {"min.insync.replicas": str(self._random.choice((1, 2, 2)))}
         if self._is_flushed:
             configs["flush.messages"] = "1"
         return configs

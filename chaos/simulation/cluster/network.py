@@ -19,7 +19,8 @@ from .process import KERNEL, Process
 from .transport import Address, Item, StreamServer, StreamTransport
 
 _DELAY_MIN_S = 0.00005
-_DELAY_MAX_S = 0.0008
+# From one machine room to distant ones: what arrives first is open for longer.
+_DELAYS_MAX_S = (0.0008, 0.0008, 0.005, 0.02)
 # How long after a link is healed until a kernel tries again.
 _REPEAT_MAX_S = 0.2
 # What Linux waits between attempts to connect, doubled each time.
@@ -39,6 +40,7 @@ class Network:
         self.connection_count = 0
         self.bytes_sent = 0
         self._random = random
+        self._delay_max_s = random.choice(_DELAYS_MAX_S)
         self._trace = trace
         self._cut: set[tuple[str, str]] = set()
         self._dark: set[str] = set()
@@ -179,7 +181,7 @@ class Network:
         return (source, target) not in self._cut and source not in self._dark and target not in self._dark
 
     def _delay_s(self, source: str, target: str) -> float:
-        return self._random.uniform(_DELAY_MIN_S, _DELAY_MAX_S) + self.slow.get((source, target), 0.0)
+        return self._random.uniform(_DELAY_MIN_S, self._delay_max_s) + self.slow.get((source, target), 0.0)
 
     def _repeat(self) -> None:
         stalled, self._stalled = self._stalled, {}

@@ -19,7 +19,7 @@ SEEDS = {
     "follower-not-fenced": 4,
 }
 # Within a few runs.
-FOUND_SOON = ("acknowledge-at-append", "follower-not-fenced")
+FOUND_SOON = ("acknowledge-at-append", "committed-isr-only", "follower-not-fenced")
 
 
 def test_every_mutant_is_tried() -> None:

@@ -22,6 +22,7 @@ from penstock.quorum.image import BrokerRegistration, PartitionRegistration
 from penstock.quorum.records import (
     DIRECTORY_LOST,
     DIRECTORY_UNASSIGNED,
+    BrokerRegistrationChangeRecord,
     ConfigRecord,
     FeatureLevelRecord,
     PartitionChangeRecord,
@@ -497,3 +498,19 @@ def test_a_broker_that_comes_back_after_it_was_unregistered_stopped_as_if_it_had
     assert (cluster.partition("t").leader, cluster.partition("t").elr) == (-1, (1,))
     register(cluster, registration(1, incarnation=2, previous_broker_epoch=epoch))
     assert (cluster.partition("t").elr, cluster.partition("t").last_known_elr) == ((), (1,))
+
+
+def test_the_last_member_in_sync_is_remembered_where_the_leader_was_gone_before(cluster: Cluster) -> None:
+    """All replicas may be killed, and come back in any order, and somebody leads again (KIP-966)."""
+    start(cluster, 1)
+    start(cluster, 2)
+    add_topic(cluster, 1, 2)
+    # A member that may not lead now, as one whose log directory is offline.
+    epoch = cluster.image.brokers[2].epoch
+    cluster.replay([BrokerRegistrationChangeRecord(broker_id=2, broker_epoch=epoch, is_fenced=True)])
+    register(cluster, registration(1, incarnation=2))
+    assert summary(cluster.partition("t")) == (-1, (2,), (), ())
+    register(cluster, registration(2, incarnation=2))
+    assert summary(cluster.partition("t")) == (-1, (), (), (2,))
+    start(cluster, 2, incarnation=3)
+    assert summary(cluster.partition("t")) == (2, (2,), (), ())
