@@ -55,6 +55,8 @@ ResponseT = TypeVar("ResponseT")
 
 # How late the end of a session may be noticed, as a part of it.
 _CHECKS_PER_SESSION = 8
+# An observer that is silent for longer is not told of any more, as in Apache Kafka.
+_OBSERVER_SILENCE_MS_MAX = 300_000
 
 logger = logging.getLogger(__name__)
 
@@ -345,7 +347,8 @@ class Controller:
         return int(self._loop.time() * 1000)
 
     def observers(self, voter_ids: Collection[int]) -> tuple[VoterStatus, ...]:
-        """Return the brokers that do not vote, as their heartbeats tell. Times are wall-clock milliseconds."""
+        """Return the brokers that do not vote, as their heartbeats of late tell. Times are wall-clock milliseconds."""
+        silent_since_ms = self._wall_clock_ms() - _OBSERVER_SILENCE_MS_MAX
         return tuple(
             VoterStatus(
                 replica_id=broker_id,
@@ -356,7 +359,9 @@ class Controller:
                 last_caught_up_timestamp_ms=position.caught_up_ms,
             )
             for broker_id, position in sorted(self._sessions.positions().items())
-            if broker_id not in voter_ids and broker_id in self._loader.image.brokers
+            if broker_id not in voter_ids
+            and broker_id in self._loader.image.brokers
+            and position.told_ms > silent_since_ms
         )
 
     async def wait_growth(self) -> None:

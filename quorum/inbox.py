@@ -10,7 +10,7 @@ from .raft_messages import RaftMessage, decode_message
 _MAX_BYTES = 64 * 1024 * 1024
 
 # No honest peer is so far ahead, and a leap to the last term there is would leave no term to elect anyone in.
-_MAX_TERM_LEAP = 1_000_000_000
+_MAX_TERM_LEAP = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)

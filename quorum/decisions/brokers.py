@@ -15,11 +15,12 @@ from kio.static.primitive import i64
 
 from ...protocol.errors import ErrorCode, KafkaError
 from ..image import BrokerRegistration, MetadataImage
-from ..records import Endpoint, MetadataRecord, RegisterBrokerRecord, SupportedFeature, UnregisterBrokerRecord
+from ..records import MetadataRecord, RegisterBrokerRecord, SupportedFeature, UnregisterBrokerRecord
 from .answers import NO_THROTTLE, ZERO_ID, base64_id, wire_code
 from .context import ControllerResult, DecisionContext
 from .partition_changes import broker_changes
 from .placement import is_reserved_directory
+from .registration_parts import endpoints_of, features_of
 
 
 def register_broker(
@@ -45,16 +46,7 @@ def register_broker(
     if existing is not None and not is_amended:
         _check_successor(existing, directories, context)
     _check_directories(image, broker_id, directories)
-    features = tuple(
-        [
-            SupportedFeature(
-                name=feature.name,
-                min_supported_version=feature.min_supported_version,
-                max_supported_version=feature.max_supported_version,
-            )
-            for feature in request.features
-        ]
-    )
+    features = features_of(request.features)
     _check_features(image, features)
     records: list[MetadataRecord] = []
     if not is_amended:
@@ -74,17 +66,7 @@ def register_broker(
             broker_id=broker_id,
             incarnation_id=incarnation_id,
             broker_epoch=broker_epoch,
-            endpoints=tuple(
-                [
-                    Endpoint(
-                        name=listener.name,
-                        host=listener.host,
-                        port=listener.port,
-                        security_protocol=listener.security_protocol,
-                    )
-                    for listener in request.listeners
-                ]
-            ),
+            endpoints=endpoints_of(request.listeners),
             features=features,
             rack=request.rack,
             is_fenced=existing.is_fenced if is_amended and existing is not None else True,

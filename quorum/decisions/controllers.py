@@ -8,9 +8,10 @@ from kio.schema.controller_registration.v0.response import ControllerRegistratio
 
 from ...protocol.errors import ErrorCode, KafkaError
 from ..image import MetadataImage
-from ..records import Endpoint, RegisterControllerRecord, SupportedFeature
+from ..records import RegisterControllerRecord, SupportedFeature
 from .answers import NO_THROTTLE, ZERO_ID, wire_code
 from .context import ControllerResult, DecisionContext
+from .registration_parts import endpoints_of, features_of
 
 
 def register_controller(
@@ -25,33 +26,14 @@ def register_controller(
     if controller_id not in context.config.voter_ids:
         message = f"Node {controller_id} is no voter; voters are {sorted(context.config.voter_ids)}"
         raise KafkaError(ErrorCode.INVALID_REGISTRATION, message)
-    features = tuple(
-        [
-            SupportedFeature(
-                name=feature.name,
-                min_supported_version=feature.min_supported_version,
-                max_supported_version=feature.max_supported_version,
-            )
-            for feature in request.features
-        ]
-    )
+    features = features_of(request.features)
     _check_features(image, controller_id, features)
     return ControllerResult(
         records=(
             RegisterControllerRecord(
                 controller_id=controller_id,
                 incarnation_id=request.incarnation_id or ZERO_ID,
-                endpoints=tuple(
-                    [
-                        Endpoint(
-                            name=listener.name,
-                            host=listener.host,
-                            port=listener.port,
-                            security_protocol=listener.security_protocol,
-                        )
-                        for listener in request.listeners
-                    ]
-                ),
+                endpoints=endpoints_of(request.listeners),
                 features=features,
             ),
         ),

@@ -32,6 +32,7 @@ class Puppet:
         self.epoch = 0
         self.next_offset = 0
         self.bytes_since_snapshot = 0
+        self.wall_ms = 1
         self.waiting: list[tuple[int, int, bytes, asyncio.Future[CommitPosition]]] = []
         self.listener: ConsensusListener | None = None
 
@@ -109,7 +110,7 @@ def on_a_loop(
                 bootstrap=bootstrap_records(CLUSTER_ID, min_insync_replicas=1),
                 random=Random(1),
                 loop=asyncio.get_running_loop(),
-                wall_clock_ms=lambda: 1,
+                wall_clock_ms=lambda: puppet.wall_ms,
                 on_failure=lambda sentence: pytest.fail(sentence),
             )
             await controller.start()

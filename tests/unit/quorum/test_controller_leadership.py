@@ -157,6 +157,21 @@ async def test_an_observer_whose_disks_have_all_failed_is_still_told_of(puppet: 
 
 
 @on_a_loop
+async def test_an_observer_that_has_long_been_silent_is_told_of_no_more(puppet: Puppet, controller: Controller) -> None:
+    def contact(_image: MetadataImage, _request: None, _context: DecisionContext) -> ControllerResult[None]:
+        return ControllerResult(records=(), response=None, heard_broker=2, heard_offset=3)
+
+    puppet.elect(2)
+    puppet.hear(RegisterBrokerRecord(broker_id=2, incarnation_id=UUID(int=2), broker_epoch=2, log_dirs=()))
+    activate(puppet)
+    await controller.submit(contact, None)
+    puppet.wall_ms += 299_999
+    assert [observer.replica_id for observer in controller.observers({1})] == [2]
+    puppet.wall_ms += 1
+    assert controller.observers({1}) == ()
+
+
+@on_a_loop
 async def test_a_snapshot_that_arrives_replaces_everything(puppet: Puppet, controller: Controller) -> None:
     puppet.elect(2)
     puppet.hear(FeatureLevelRecord(name="f", feature_level=1))

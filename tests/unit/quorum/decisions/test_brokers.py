@@ -158,6 +158,15 @@ def test_bad_directories_are_refused(cluster: Cluster, directories: tuple[UUID, 
     assert refusal(cluster, registration(directories=directories)) == (ErrorCode.INVALID_REGISTRATION, message)
 
 
+@pytest.mark.parametrize("number", [-1, 4])
+def test_a_listener_of_an_unknown_security_protocol_is_refused(cluster: Cluster, number: int) -> None:
+    listener = Listener(name="ODD", host="localhost", port=u16(9092), security_protocol=i16(number))
+    assert refusal(cluster, replace(registration(), listeners=(listener,))) == (
+        ErrorCode.INVALID_REGISTRATION,
+        f"Listener ODD has the unknown security protocol {number}",
+    )
+
+
 def test_a_broker_must_support_the_finalized_features(cluster: Cluster) -> None:
     levels = dict(LEVELS)
     levels["metadata.version"] = (7, 29)
