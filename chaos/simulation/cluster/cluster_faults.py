@@ -96,6 +96,13 @@ class ClusterFaults:
             if machine.is_paused:
                 machine.resume()
         self._resume_clients()
+        for node_id in sorted(self._suspect):
+            # What a node could not read while its disk failed, it looks for again when it is started.
+            machine = self._machines[node_id]
+            if machine.is_ready and not machine.is_stopping:
+                machine.stop()
+            elif machine.is_up and not machine.is_stopping:
+                machine.kill(has_power=True)
         self.keep_up()
 
     def keep_up(self) -> None:

@@ -150,7 +150,7 @@ class ReplicaJudge:
         self._check_committed(name, truth, replica)
         if state.is_leader and not (old.is_leader and old.leader_epoch == state.leader_epoch):
             self._check_leader(name, truth, replica)
-        self._check_isr(name, truth)
+        self._check_isr(f"{hosted.topic}-{hosted.index}", truth)
 
     def _follow_log(self, name: str, truth: _Truth, replica: _Replica) -> None:
         log = replica.hosted.log
@@ -188,7 +188,7 @@ class ReplicaJudge:
                 f"{last.end_offset}: its log ends at {replica.state.log_end_offset}"
             )
 
-    def _check_isr(self, name: str, truth: _Truth) -> None:
+    def _check_isr(self, place: str, truth: _Truth) -> None:
         registration = truth.registration
         leader = None if registration is None else truth.replicas.get(registration.leader)
         if registration is None or leader is None or not leader.state.is_leader or not _is_alive(leader):
@@ -199,8 +199,9 @@ class ReplicaJudge:
         missing = {*registration.isr, *registration.elr} - {registration.leader} - partition.maximal_isr
         if missing:
             self._violate(
-                f"MaximalIsr: {name} counts {sorted(partition.maximal_isr)}, but the metadata have the ISR "
-                f"{registration.isr} and the ELR {registration.elr}"
+                f"MaximalIsr: node {registration.leader}, the leader of {place}, counts "
+                f"{sorted(partition.maximal_isr)}, but the metadata have the ISR {registration.isr} and the ELR "
+                f"{registration.elr}"
             )
         last = leader.log.last_below(leader.state.high_watermark)
         if last is None:
@@ -213,7 +214,7 @@ class ReplicaJudge:
             if own is None or own.fingerprint != last.fingerprint:
                 self._violate(
                     f"StrongIsr: node {node_id} is in the ISR {registration.isr}, but lacks what is below "
-                    f"{last.end_offset}, the high watermark of {name}: its log ends at {member.state.log_end_offset}"
+                    f"{last.end_offset}, the high watermark of {place}: its log ends at {member.state.log_end_offset}"
                 )
 
     def _violate(self, sentence: str) -> None:
