@@ -245,7 +245,7 @@ class _Simulation:
 
     def _is_whole(self) -> bool:
         """Every node runs, every replica is in sync."""
-        return all(machine.is_ready for machine in self._machines.values()) and all(
+        return all(machine.is_ready and not machine.is_stopping for machine in self._machines.values()) and all(
             one is not None and one.leader >= 0 and len(one.isr) == self._replication_factor
             for one in self._registrations()
         )
