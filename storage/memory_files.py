@@ -21,7 +21,7 @@ from typing import Final
 
 from .disk_errors import failed_read, failed_sync
 from .files import File, Lock
-from .memory_nodes import Directory, MemoryFile, Node, Operation, disk_error
+from .memory_nodes import PROCESS_GONE, Directory, MemoryFile, Node, Operation, disk_error
 
 _UNLIMITED_BYTES: Final = 2**50
 
@@ -63,6 +63,14 @@ class MemoryFiles:
         Without `operation` every kind of call counts and fails. A write that fails has written a part first.
         """
         self._faults.append(_Fault(operation=operation, under=under, error=error, skip=skip, count=count))
+
+    def end_process(self, *, skip: int) -> None:
+        """The process ends in the midst of what it does: it makes `skip` more calls, and the next one up to a part.
+
+        No call is made after that, so unlike one that fails, a `sync` leaves the bytes to later ones. `heal` and `kill`
+        or `crash` before another process begins.
+        """
+        self.fail(error=PROCESS_GONE, skip=skip, count=None)
 
     def heal(self) -> None:
         """No more failures."""

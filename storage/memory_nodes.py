@@ -25,6 +25,9 @@ Operation: TypeAlias = Literal[
     "write",
 ]
 
+PROCESS_GONE: Final = ESTALE
+"""The error of calls that are not made, because the process is gone that would have made them."""
+
 _SECTOR_BYTES: Final = 512
 
 
@@ -143,7 +146,7 @@ class MemoryFile:
         try:
             self._begin("sync")
         except OSError as error:
-            if not self.is_dead:
+            if error.errno != PROCESS_GONE:
                 self._mark_unsynced(_State.UNCERTAIN)
             raise failed_sync(self.path, error) from error
         self._mark_unsynced(_State.SYNCED)
@@ -196,7 +199,7 @@ class MemoryFile:
 
     def _begin(self, operation: Operation) -> None:
         if self.is_dead:
-            raise OSError(ESTALE, f"{self.last_path}: the process that opened it is gone")
+            raise OSError(PROCESS_GONE, f"{self.last_path}: the process that opened it is gone")
         self._disk.note(operation, self.path)
 
     def _write(self, position: int, data: bytes) -> None:

@@ -107,7 +107,7 @@ class SimulatedVoter:
         """
         assert self.loop is not None
         for job in self.loop.kill():
-            self.files.fail(skip=self._random.choice((0, 0, 1, 1, 2, 5)), count=None)
+            self.files.end_process(skip=self._random.choice((0, 0, 1, 1, 2, 5)))
             job()
             self.files.heal()
         self._network.detach(self.node_id)

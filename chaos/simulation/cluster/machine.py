@@ -151,7 +151,7 @@ class Machine:
         assert process is not None
         self._stop_process(process, is_told=has_power)
         for job in process.jobs:
-            self.files.fail(skip=self._random.choice((0, 0, 1, 1, 2, 5)), count=None)
+            self.files.end_process(skip=self._random.choice((0, 0, 1, 1, 2, 5)))
             process.run(job.run)
             self.files.heal()
         process.jobs.clear()

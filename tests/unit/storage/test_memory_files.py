@@ -233,6 +233,22 @@ def test_sync_that_a_dead_process_tries_says_nothing_about_the_disk() -> None:
         assert files.read("/data/a") == b"written"
 
 
+def test_sync_that_a_process_ended_before_leaves_its_bytes_to_a_later_one() -> None:
+    for seed in range(20):
+        files = in_memory()
+        file = files.open("/data/a", create=True)
+        files.sync_directory("/data")
+        file.append((b"written",))
+        files.end_process(skip=0)
+        with pytest.raises(OSError):
+            file.sync()
+        files.heal()
+        files.kill()
+        files.open("/data/a").sync()
+        files.crash(Random(seed))
+        assert files.read("/data/a") == b"written"
+
+
 def test_full_disk_takes_no_part_of_an_append_and_works_again_with_room() -> None:
     files = in_memory()
     files.capacity_bytes = 10
