@@ -1,12 +1,20 @@
 """The demo's last act: the node that leads a partition is killed while records flow."""
 
+import asyncio
 from dataclasses import dataclass
 from typing import Final
 
+from kio.schema.metadata.v13.request import MetadataRequest, MetadataRequestTopic
+from kio.schema.metadata.v13.response import MetadataResponse
+from kio.schema.types import TopicName
+
+from ...client import clock
+from ...client.connection import connect
 from ...client.topics import Topics
 from ..checkers.records import Finding
 from ..cluster import LocalCluster
 from ..errors import ClusterError
+from ..local_node import HOST, LocalNode
 from ..workloads.steady_records import SteadyRecords
 
 TOPIC: Final = "steady"
@@ -15,16 +23,19 @@ _BEFORE: Final = 100
 """Records that are acknowledged before the fault, so that the client is at its ease."""
 _AFTER: Final = 100
 _DEADLINE_S: Final = 60.0
+_POLL_S: Final = 0.002
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderLoss:
-    """`gap_s` is the longest time without an acknowledgement that the producer saw, `usual_s` that before the fault."""
+    """`gap_s` is the longest time without an acknowledgement that the producer saw, `usual_s` that before the fault;
+    `leaderless_s` is how long the other nodes named no living leader."""
 
     lost_id: int
     successor_id: int
     acknowledged_count: int
     usual_s: float
+    leaderless_s: float
     gap_s: float
     findings: tuple[Finding, ...]
 
@@ -43,9 +54,11 @@ def lose_leader(cluster: LocalCluster, topics: Topics) -> LeaderLoss:
         killed_s = records.acknowledged[-1].acknowledged_s
         usual_s = records.longest_gap_s(records.acknowledged[_BEFORE // 2].acknowledged_s)
         cluster.kill_node(lost_id)
+        witness = next(node for node in cluster.nodes.values() if node.id != lost_id)
+        successor_id = asyncio.run(_next_leader(witness, lost_id))
+        leaderless_s = clock.monotonic_s() - killed_s
         records.wait_acknowledged(_AFTER, timeout_s=_DEADLINE_S)
         gap_s = records.longest_gap_s(killed_s)
-    successor_id = _leader_id(topics)
     findings = records.judge(cluster.bootstrap, timeout_s=_DEADLINE_S)
     if records.errors:
         raise ClusterError(f"records were given up: {records.errors[0]}")
@@ -55,6 +68,7 @@ def lose_leader(cluster: LocalCluster, topics: Topics) -> LeaderLoss:
         successor_id=successor_id,
         acknowledged_count=len(records.acknowledged),
         usual_s=usual_s,
+        leaderless_s=leaderless_s,
         gap_s=gap_s,
         findings=tuple(findings),
     )
@@ -66,3 +80,22 @@ def _leader_id(topics: Topics) -> int:
     if leader is None:
         raise ClusterError(f"{TOPIC}-{_PARTITION} has no leader")
     return leader
+
+
+async def _next_leader(asked: LocalNode, lost_id: int) -> int:
+    """Ask a node that lives until it names a leader that does. Raises ClusterError."""
+    question = MetadataRequest(
+        topics=(MetadataRequestTopic(topic_id=None, name=TopicName(TOPIC)),),
+        allow_auto_topic_creation=False,
+        include_topic_authorized_operations=False,
+    )
+    deadline_s = clock.monotonic_s() + _DEADLINE_S
+    async with await connect(HOST, asked.port) as connection:
+        while clock.monotonic_s() < deadline_s:
+            answer = await connection.call(question)
+            assert isinstance(answer, MetadataResponse)
+            leader_id = int(answer.topics[0].partitions[_PARTITION].leader_id)
+            if leader_id not in (-1, lost_id):
+                return leader_id
+            await asyncio.sleep(_POLL_S)
+    raise ClusterError(f"{TOPIC}-{_PARTITION} has no new leader after {_DEADLINE_S:g} s")
