@@ -9,6 +9,7 @@ from typing import Final
 
 from .target import Target
 from .workloads.crowd import crowd
+from .workloads.leader_failover import leader_failover
 from .workloads.memory import memory
 from .workloads.partitions import partitions
 from .workloads.prepared import prepared
@@ -117,6 +118,14 @@ def cells(*, is_quick: bool, minutes: float = QUIET_MINUTES) -> tuple[Cell, ...]
         ),
         _quiet("idle", minutes, is_busy=False),
         _quiet("busy", minutes, is_busy=True),
+        Cell(
+            name="replication/failover",
+            title="three nodes: a leader lost while records are written",
+            run=lambda target: leader_failover(target, faults=20 // part),
+            needs_node=True,
+            needs_cluster=True,
+            is_extra=True,
+        ),
         Cell(name="memory", title="memory after the load", run=memory),
     )
 

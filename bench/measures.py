@@ -92,6 +92,15 @@ MEASURES: Final[Sequence[Measure]] = (
     Measure(name="kill_failover_worst_ms", title="controller killed to next commit, worst", unit="ms"),
     Measure(name="pause_failover_median_ms", title="controller paused to next commit, median", unit="ms"),
     Measure(name="pause_failover_worst_ms", title="controller paused to next commit, worst", unit="ms"),
+    *(
+        Measure(name=f"{name}_gap_{which}_ms", title=f"{title}, without acknowledgement, {which}", unit="ms")
+        for name, title in (
+            ("leader_kill", "leader killed"),
+            ("controller_kill", "leader and controller killed"),
+            ("leader_stop", "leader stopped in order"),
+        )
+        for which in ("median", "worst")
+    ),
     Measure(name="broker_fenced_median_ms", title="broker killed until it leads nothing, median", unit="ms"),
     Measure(name="broker_fenced_worst_ms", title="broker killed until it leads nothing, worst", unit="ms"),
     Measure(name="controller_fenced_median_ms", title="controller killed until it leads nothing, median", unit="ms"),
@@ -128,6 +137,10 @@ GOALS: Final[Sequence[Goal]] = (
         for quantile in ("p50", "p99")
     ),
     Goal(cells="quorum/commits", measure="commit_p50_in_syncs", at_most=2.0, is_ratio=False),
+    Goal(cells="replication/failover", measure="leader_kill_gap_median_ms", at_most=0.1),
+    Goal(cells="replication/failover", measure="controller_kill_gap_median_ms", at_most=0.1),
+    Goal(cells="replication/failover", measure="leader_stop_gap_median_ms", at_most=0.5),
+    Goal(cells="replication/failover", measure="leader_stop_gap_worst_ms", at_most=500.0, is_ratio=False),
     Goal(cells="quorum/failover", measure="kill_failover_median_ms", at_most=300.0, is_ratio=False),
     Goal(cells="quorum/failover", measure="kill_failover_worst_ms", at_most=500.0, is_ratio=False),
     Goal(cells="quorum/failover", measure="pause_failover_worst_ms", at_most=1_500.0, is_ratio=False),

@@ -15,6 +15,7 @@ from penstock.bench.target import Cluster, Target
 from penstock.bench.workloads.crowd import crowd
 from penstock.bench.workloads.partitions import partitions
 from penstock.bench.workloads.prepared import prepared
+from penstock.bench.workloads.leader_failover import leader_failover
 from penstock.bench.workloads.quorum_commits import quorum_commits
 from penstock.bench.workloads.quorum_failover import quorum_failover
 from penstock.bench.workloads.quorum_fencing import quorum_fencing
@@ -83,6 +84,7 @@ CLUSTER_LOADS: dict[str, Callable[[Target], Values]] = {
     "fencing": lambda target: quorum_fencing(target, kills=1),
     "topic": lambda target: quorum_topic(target, partitions=20),
     "image": lambda target: quorum_image(target, partitions=50, kills=1),
+    "leader failover": lambda target: leader_failover(target, faults=1),
     "quiet": lambda target: quorum_quiet(target, minutes=0.02, is_busy=True),
 }
 
