@@ -137,6 +137,7 @@ def join_broker(
         node_id=config.node_id,
         broker_epoch=lambda: lifecycle.broker_epoch,
         directory_id_of=lambda path: next(one.id for one in logs.directories if path.startswith(one.path + "/")),
+        is_online=lambda directory_id: any(one.is_online and one.id == directory_id for one in logs.directories),
     )
     housekeeping = LogHousekeeping(
         logs,

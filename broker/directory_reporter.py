@@ -1,7 +1,8 @@
 """Tells the controller in which log directory each replica of this node is (KIP-858).
 
 The controller must know, to take the replicas of a directory that fails out of service, and only those. It knows by
-itself where a new replica will be when a broker has one directory; otherwise the broker chooses, and says so here.
+itself where a new replica will be when a broker has one directory; otherwise the broker chooses, and says so here. So
+does a broker whose directory is in order and the log of one replica in it is not: others are to lead in its place.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from itertools import islice
 from typing import Final, Protocol
 from uuid import UUID
@@ -37,6 +39,8 @@ ASSIGNMENTS_MAX: Final = 2_250
 """In one request, as many as Kafka's broker sends: it keeps requests and the controller's batches small."""
 RETRY_S: Final = 0.5
 """After a refusal, and between two looks at replicas that have no log yet."""
+LOST_AGAIN_S: Final = 5.0
+"""Between two reports of a log that cannot be opened, while the controller has nobody to put in its place."""
 
 
 class Partitions(Protocol):
@@ -62,17 +66,22 @@ class DirectoryReporter:
         node_id: int,
         broker_epoch: Callable[[], int],
         directory_id_of: Callable[[str], UUID],
+        is_online: Callable[[UUID], bool],
     ) -> None:
-        """`directory_id_of` gives the id of the log directory that has a partition's folder."""
+        """`directory_id_of` gives the id of the log directory that has a partition's folder; `is_online` tells of a log
+        directory whether it is one of this node's and has not failed."""
         self._partitions = partitions
         self._controller = controller
         self._node_id = node_id
         self._broker_epoch = broker_epoch
         self._directory_id_of = directory_id_of
+        self._is_online = is_online
         self._image: MetadataImage = EMPTY_IMAGE
         # Replicas to look at, and those that are elsewhere than the metadata says, until the controller has answered.
         self._changed: set[tuple[UUID, int]] = set()
         self._misplaced: dict[tuple[UUID, int], UUID] = {}
+        # Those that have no log in a directory that has not failed, until the controller counts on them no more.
+        self._lost: set[tuple[UUID, int]] = set()
         self._wake = asyncio.Event()
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
@@ -88,8 +97,12 @@ class DirectoryReporter:
         """Until cancelled."""
         said = ""
         while True:
-            await self._wake.wait()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOST_AGAIN_S if self._lost else None):
+                    await self._wake.wait()
             self._wake.clear()
+            self._changed |= self._lost
+            self._lost.clear()
             await self._partitions.settled()
             self._look()
             try:
@@ -119,12 +132,14 @@ class DirectoryReporter:
             elif self._partitions.is_postponed(topic.name, index):
                 self._changed.add((topic_id, index))
                 continue
-            elif (
-                known == DIRECTORY_UNASSIGNED
-                and self._partitions.absence(topic.name, index) == ErrorCode.KAFKA_STORAGE_ERROR
+            elif self._partitions.absence(topic.name, index) == ErrorCode.KAFKA_STORAGE_ERROR and (
+                known == DIRECTORY_UNASSIGNED or self._is_online(known)
             ):
-                # It may be in a directory that has failed: the controller must not count on it.
+                # It may be in a directory that has failed, or its log is damaged: the controller must not count on it.
+                # What is known to be in a directory that has failed, the heartbeat tells of.
                 found = self._misplaced.get((topic_id, index), DIRECTORY_LOST)
+                if known != DIRECTORY_UNASSIGNED:
+                    self._lost.add((topic_id, index))
             else:
                 continue
             if found != known:

@@ -17,8 +17,8 @@ from kio.schema.assign_replicas_to_dirs.v0.response import (
 from kio.static.primitive import i32
 
 from ...protocol.errors import ErrorCode
-from ..image import BrokerRegistration, MetadataImage, TopicImage
-from ..records import MetadataRecord
+from ..image import BrokerRegistration, MetadataImage, PartitionRegistration, TopicImage
+from ..records import DIRECTORY_LOST, DIRECTORY_UNASSIGNED, NO_LEADER, NO_LEADER_CHANGE, MetadataRecord
 from .answers import NO_THROTTLE, ZERO_ID, wire_code
 from .broker_epochs import check_broker_epoch
 from .context import ControllerResult, DecisionContext
@@ -37,7 +37,8 @@ def assign_replicas_to_dirs(
     """Note where the broker says that its replicas are.
 
     Those in a directory that is not online leave their ISR. Those that were in a directory which the broker has no more
-    leave ISR and ELR: what they had is not in the new one.
+    leave ISR and ELR: what they had is not in the new one. A replica whose directory is known is noted as lost only
+    if another leads then: what is lost counts for nothing when it comes back, and only this one may have the records.
 
     Raises KafkaError(BROKER_ID_NOT_REGISTERED, STALE_BROKER_EPOCH).
     """
@@ -101,6 +102,13 @@ def _records(
             rules=rules_of[topic_id],
             may_lead=acceptable_leader(image, partition, leaving=None if is_online and not is_empty else broker.id),
         )
-        if record is not None:
-            known = partition.last_known_elr if record.last_known_elr is None else record.last_known_elr
-            yield replace(record, last_known_elr=()) if is_empty and broker.id in known else record
+        if record is None or (directory_id == DIRECTORY_LOST and not _may_be_lost(partition, broker.id, record.leader)):
+            continue
+        known = partition.last_known_elr if record.last_known_elr is None else record.last_known_elr
+        yield replace(record, last_known_elr=()) if is_empty and broker.id in known else record
+
+
+def _may_be_lost(partition: PartitionRegistration, broker_id: int, elected: int) -> bool:
+    if partition.directory_of(broker_id) == DIRECTORY_UNASSIGNED:
+        return True
+    return (partition.leader if elected == NO_LEADER_CHANGE else elected) not in (NO_LEADER, broker_id)

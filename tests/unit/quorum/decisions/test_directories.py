@@ -1,5 +1,6 @@
 """AssignReplicasToDirs: in which log directory replicas are, and what that means for who leads (KIP-858)."""
 
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -13,13 +14,18 @@ from kio.schema.errors import ErrorCode as WireErrorCode
 from kio.schema.types import BrokerId
 from kio.static.primitive import i32, i64
 from metadata_cluster import Cluster
+from replicated_topics import fence
 
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.quorum.decisions.directories import assign_replicas_to_dirs
-from penstock.quorum.image import BrokerRegistration
+from penstock.quorum.features import ELIGIBLE_LEADER_REPLICAS_VERSION
+from penstock.quorum.image import BrokerRegistration, ConfigResourceType
 from penstock.quorum.records import (
+    DIRECTORY_LOST,
     DIRECTORY_UNASSIGNED,
     BrokerRegistrationChangeRecord,
+    ConfigRecord,
+    FeatureLevelRecord,
     PartitionRecord,
     RegisterBrokerRecord,
     TopicRecord,
@@ -115,6 +121,42 @@ def test_a_replica_in_a_directory_that_is_offline_hands_its_leadership_over(clus
     found = cluster.partition("t", 0)
     assert (found.directory_of(1), found.leader, found.isr) == (SECOND, 2, (2,))
     assert cluster.partition("t", 1).leader == 1
+
+
+def test_a_replica_whose_log_is_lost_hands_its_leadership_over(cluster: Cluster) -> None:
+    cluster.replay([partition(2, FIRST)])
+    assign(cluster, request(2, directory=DIRECTORY_LOST))
+    found = cluster.partition("t", 2)
+    assert (found.directory_of(1), found.leader, found.isr) == (DIRECTORY_LOST, 2, (2,))
+
+
+def test_a_leader_whose_log_is_lost_stays_until_another_can_stand_in_for_it(cluster: Cluster) -> None:
+    cluster.replay([FeatureLevelRecord(name=ELIGIBLE_LEADER_REPLICAS_VERSION, feature_level=1)])
+    cluster.replay([replace(partition(2, FIRST), isr=(1,), elr=(2,))])
+    fence(cluster, 2)
+    assert assign(cluster, request(2, directory=DIRECTORY_LOST)) == [WireErrorCode.none]
+    found = cluster.partition("t", 2)
+    assert (found.directory_of(1), found.leader, found.isr, found.elr) == (FIRST, 1, (1,), (2,))
+    fence(cluster, 2, is_fenced=False)
+    assign(cluster, request(2, directory=DIRECTORY_LOST))
+    found = cluster.partition("t", 2)
+    assert (found.directory_of(1), found.leader, found.isr) == (DIRECTORY_LOST, 2, (2,))
+
+
+def test_a_follower_whose_log_is_lost_leaves_the_isr(cluster: Cluster) -> None:
+    cluster.replay([replace(partition(2, FIRST), leader=2)])
+    assign(cluster, request(2, directory=DIRECTORY_LOST))
+    found = cluster.partition("t", 2)
+    assert (found.directory_of(1), found.leader, found.isr) == (DIRECTORY_LOST, 2, (2,))
+
+
+def test_a_leader_whose_log_is_lost_makes_way_for_any_replica_where_elections_may_be_unclean(cluster: Cluster) -> None:
+    unclean = ConfigRecord(
+        resource_type=ConfigResourceType.TOPIC, resource_name="t", name="unclean.leader.election.enable", value="true"
+    )
+    cluster.replay([replace(partition(2, FIRST), isr=(1,)), unclean])
+    assign(cluster, request(2, directory=DIRECTORY_LOST))
+    assert cluster.partition("t", 2).leader == 2
 
 
 def test_a_replica_that_begins_anew_elsewhere_is_in_no_isr_and_not_eligible(cluster: Cluster) -> None:
