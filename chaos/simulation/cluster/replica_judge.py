@@ -86,14 +86,18 @@ class ReplicaJudge:
 
     def look(self, turn: int) -> None:
         """After this turn of the loop."""
-        for machine in self._machines:
-            node, process = machine.node, machine.process
-            if node is None or process is None or process.last_turn != turn:
-                continue
+        awake = [
+            (machine, machine.node)
+            for machine in self._machines
+            if machine.node is not None and machine.process is not None and machine.process.last_turn == turn
+        ]
+        # First what all know, then how they behave: one node's replica is compared with those of others.
+        for machine, node in awake:
             image = node.metadata.image
             if self._images.get(machine.node_id) is not image:
                 self._images[machine.node_id] = image
                 self._on_image(image)
+        for machine, node in awake:
             if node.has_parts:
                 for hosted in node.parts.partitions.hosted:
                     self._on_hosted(machine, hosted)
