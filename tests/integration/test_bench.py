@@ -13,9 +13,9 @@ from penstock.bench.cells import Values
 from penstock.bench.local_targets import penstock as local_penstock
 from penstock.bench.target import Cluster, Target
 from penstock.bench.workloads.crowd import crowd
+from penstock.bench.workloads.leader_failover import leader_failover
 from penstock.bench.workloads.partitions import partitions
 from penstock.bench.workloads.prepared import prepared
-from penstock.bench.workloads.leader_failover import leader_failover
 from penstock.bench.workloads.quorum_commits import quorum_commits
 from penstock.bench.workloads.quorum_failover import quorum_failover
 from penstock.bench.workloads.quorum_fencing import quorum_fencing
