@@ -7,8 +7,10 @@ from typing import Any, Final, assert_never
 
 from ..protocol.errors import KafkaError
 from .controller import Controller
+from .decisions.context import ControllerResult, DecisionContext
 from .decisions.heartbeats import GoneBroker, fence_gone
 from .fast_fencing import Bar, Dial, Effect, FastFencing, Fence
+from .image import MetadataImage
 from .knock import Refused, Unclear, knock
 
 logger = logging.getLogger(__name__)
@@ -110,11 +112,22 @@ class BrokerProbes:
         )
 
     async def _fence(self, fence: Fence) -> None:
+        def decide(image: MetadataImage, gone: GoneBroker, context: DecisionContext) -> ControllerResult[bool]:
+            # Other decisions may have come before, one of a heartbeat among them.
+            if not self._rules.is_fencing(fence):
+                return ControllerResult(records=(), response=False)
+            return fence_gone(image, gone, context)
+
         try:
-            if await self._controller.submit(fence_gone, GoneBroker(fence.broker_id, fence.broker_epoch)):
-                logger.warning("broker fenced: broker=%d reason=its process is gone", fence.broker_id)
+            is_fenced = await self._controller.submit(decide, GoneBroker(fence.broker_id, fence.broker_epoch))
         except KafkaError as error:
             logger.info("broker not fenced: broker=%d reason=%s", fence.broker_id, error)
+            is_fenced = False
+        if is_fenced:
+            self._rules.on_fenced(fence, self._now_ms())
+            logger.warning("broker fenced: broker=%d reason=its process is gone", fence.broker_id)
+        else:
+            self._rules.on_not_fenced(fence)
 
     def _now_ms(self) -> int:
         return int(self._loop.time() * 1000)

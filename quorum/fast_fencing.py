@@ -8,9 +8,12 @@ becomes of one attempt:
 |---------|--------------------------------------------------------------------------------------------|---------|
 | idle    | the broker's side closed its heartbeat connection, or this controller has become active    | dialing |
 | dialing | refused, but not for the third time                                                        | dialing |
-| dialing | refused for the third time                                                                 | fenced  |
+| dialing | refused for the third time                                                                 | fencing |
 | dialing | anything but a refusal; a heartbeat or registration of the broker; the end of leadership   | idle    |
 | idle    | the broker's side accepted the dial before, and closed that connection soon                | dialing |
+| fencing | the decision to fence is committed                                                         | fenced  |
+| fencing | a heartbeat or registration of the broker, the end of leadership: nothing is decided then  | idle    |
+| fencing | the decision changes nothing or cannot be committed                                        | idle    |
 | fenced  | a heartbeat under the epoch that was fenced: it was alive, and is left alone for a while   | barred  |
 | fenced  | a registration                                                                             | idle    |
 | barred  | the end of ten sessions                                                                    | idle    |
@@ -89,6 +92,8 @@ class FastFencing:
         # On becoming active: who is looked for first, and who when that has come to its end.
         self._first: int | None = None
         self._later: tuple[int, ...] = ()
+        # Asked for, and carried out.
+        self._fencing: dict[int, Fence] = {}
         self._fenced: dict[int, Fence] = {}
         self._fenced_ms: dict[int, int] = {}
         self._barred_until_ms: dict[int, int] = {}
@@ -110,6 +115,7 @@ class FastFencing:
     def on_inactive(self) -> None:
         """Look for nobody: another controller does."""
         self._attempts.clear()
+        self._fencing.clear()
         self._first, self._later = None, ()
 
     def on_closed(self, broker_id: int, image: MetadataImage, now_ms: int, *, has_quorum: bool) -> tuple[Effect, ...]:
@@ -121,6 +127,7 @@ class FastFencing:
     ) -> tuple[Effect, ...]:
         """Hear a heartbeat or a registration of a broker."""
         effects: tuple[Effect, ...] = ()
+        self._fencing.pop(broker_id, None)
         fenced = self._fenced.pop(broker_id, None)
         if fenced is not None and fenced.broker_epoch == broker_epoch:
             self._wrong_count += 1
@@ -150,9 +157,24 @@ class FastFencing:
         is_same = broker is not None and broker.epoch == attempt.broker_epoch
         if is_refused and is_same and self._may_fence(broker_id, image, now_ms, has_quorum=has_quorum):
             fence = Fence(broker_id=broker_id, broker_epoch=attempt.broker_epoch)
-            self._fenced[broker_id], self._fenced_ms[broker_id] = fence, now_ms
+            self._fencing[broker_id] = fence
             effects = (fence,)
         return effects + self._end(broker_id, image, now_ms, has_quorum=has_quorum)
+
+    def is_fencing(self, fence: Fence) -> bool:
+        """Whether it is still to be decided: the decision has to ask."""
+        return self._fencing.get(fence.broker_id) is fence
+
+    def on_fenced(self, fence: Fence, now_ms: int) -> None:
+        """Hear that the fence is committed. If the broker was heard after that was decided, it is heard again."""
+        if self.is_fencing(fence):
+            del self._fencing[fence.broker_id]
+        self._fenced[fence.broker_id], self._fenced_ms[fence.broker_id] = fence, now_ms
+
+    def on_not_fenced(self, fence: Fence) -> None:
+        """Hear that nothing was decided, or that it may not be committed."""
+        if self.is_fencing(fence):
+            del self._fencing[fence.broker_id]
 
     def on_accepted_and_closed(
         self, attempt: Attempt, image: MetadataImage, now_ms: int, *, has_quorum: bool
@@ -175,7 +197,8 @@ class FastFencing:
     ) -> tuple[Effect, ...]:
         effects: list[Effect] = []
         for broker_id in broker_ids:
-            if broker_id in self._attempts or not self._may_fence(broker_id, image, now_ms, has_quorum=has_quorum):
+            is_looked_for = broker_id in self._attempts or broker_id in self._fencing
+            if is_looked_for or not self._may_fence(broker_id, image, now_ms, has_quorum=has_quorum):
                 continue
             broker = image.brokers[broker_id]
             endpoint = broker.endpoint(self._listener_name) or next(iter(broker.endpoints), None)
@@ -214,5 +237,6 @@ class FastFencing:
     def _has_room(self, broker_id: int, brokers: Iterable[BrokerRegistration], now_ms: int) -> bool:
         """Whether this one may be fenced besides the others: less than half of those that were in lately."""
         lately = {one for one, at_ms in self._fenced_ms.items() if now_ms < at_ms + self._session_timeout_ms}
+        lately |= self._fencing.keys()
         were_in = lately | {broker.id for broker in brokers if not broker.is_fenced}
         return len(lately | {broker_id}) <= (len(were_in) - 1) // 2

@@ -3,6 +3,7 @@
 import asyncio
 import socket
 from collections.abc import Callable, Coroutine
+from random import Random
 from typing import cast
 from uuid import UUID
 
@@ -10,6 +11,7 @@ import pytest
 
 from penstock.quorum.broker_probes import BrokerProbes
 from penstock.quorum.controller import Controller
+from penstock.quorum.decisions.context import ControllerConfig, Decision, DecisionContext
 from penstock.quorum.decisions.heartbeats import GoneBroker
 from penstock.quorum.fast_fencing import FastFencing
 from penstock.quorum.image import BrokerRegistration, MetadataImage
@@ -38,9 +40,19 @@ class FencingController:
             }
         )
 
-    async def submit(self, _decision: object, gone: GoneBroker) -> bool:
-        self.fenced.set_result(gone)
-        return True
+        self.before_decision: Callable[[], None] = lambda: None
+        self.answered = asyncio.Event()
+
+    async def submit(self, decision: Decision[GoneBroker, bool], gone: GoneBroker) -> bool:
+        self.before_decision()
+        context = DecisionContext(
+            next_offset=1, random=Random(1), config=ControllerConfig(node_id=1), has_live_session=lambda _: True
+        )
+        is_fenced = decision(self.image, gone, context).response
+        if is_fenced:
+            self.fenced.set_result(gone)
+        self.answered.set()
+        return is_fenced
 
 
 def on_a_loop(test: Callable[[], Coroutine[None, None, None]]) -> Callable[[], None]:
@@ -69,6 +81,18 @@ async def test_a_broker_whose_port_refuses_is_fenced() -> None:
         probes = probes_of(controller)
         probes.on_connection_closed(2)
         assert await controller.fenced == GoneBroker(2, 2)
+        await probes.stop()
+
+
+@on_a_loop
+async def test_a_broker_whose_heartbeat_is_decided_before_is_not_fenced() -> None:
+    with bound() as taken:
+        controller = FencingController(taken.getsockname()[1])
+        probes = probes_of(controller)
+        controller.before_decision = lambda: probes.on_heard(2, 2)
+        probes.on_connection_closed(2)
+        await controller.answered.wait()
+        assert not controller.fenced.done()
         await probes.stop()
 
 

@@ -74,8 +74,16 @@ class Brokers:
     def fence(self, broker_id: int) -> None:
         """Fence by the shortcut, which must be possible."""
         epoch = self.image.brokers[broker_id].epoch
-        assert self.refuse_all(self.attempt(broker_id)) == (Fence(broker_id=broker_id, broker_epoch=epoch),)
+        fence = self.ask_to_fence(broker_id)
+        assert fence == Fence(broker_id=broker_id, broker_epoch=epoch)
+        self.rules.on_fenced(fence, self.now_ms)
         self.change(broker_id, is_fenced=True)
+
+    def ask_to_fence(self, broker_id: int) -> Fence:
+        """The same, as far as the decision, which is not made yet."""
+        (fence,) = self.refuse_all(self.attempt(broker_id))
+        assert isinstance(fence, Fence)
+        return fence
 
 
 @pytest.fixture
@@ -217,6 +225,48 @@ def test_a_broker_that_was_alive_is_left_to_its_sessions_for_ten_of_them(brokers
     (bar,) = brokers.heard(2)
     assert isinstance(bar, Bar)
     assert bar.wrong_count == 2
+
+
+@pytest.mark.parametrize("epoch", [102, 777], ids=["heartbeat", "registration"])
+def test_a_broker_that_is_heard_before_the_decision_is_neither_fenced_nor_barred(brokers: Brokers, epoch: int) -> None:
+    fence = brokers.ask_to_fence(2)
+    assert brokers.rules.is_fencing(fence)
+    assert brokers.heard(2, epoch) == ()
+    assert not brokers.rules.is_fencing(fence)
+    brokers.rules.on_not_fenced(fence)
+    assert brokers.heard(2, epoch) == ()
+    assert brokers.rules.is_fencing(brokers.ask_to_fence(2))
+
+
+def test_leadership_that_ends_before_the_decision_fences_nobody(brokers: Brokers) -> None:
+    fence = brokers.ask_to_fence(2)
+    brokers.rules.on_inactive()
+    assert not brokers.rules.is_fencing(fence)
+
+
+def test_a_broker_that_is_heard_between_the_decision_and_its_commit_is_barred_when_it_is_heard_again(
+    brokers: Brokers,
+) -> None:
+    fence = brokers.ask_to_fence(2)
+    assert brokers.heard(2) == ()
+    brokers.rules.on_fenced(fence, brokers.now_ms)
+    (bar,) = brokers.heard(2)
+    assert isinstance(bar, Bar)
+
+
+def test_a_broker_that_is_about_to_be_fenced_is_not_dialed(brokers: Brokers) -> None:
+    fence = brokers.ask_to_fence(2)
+    assert brokers.closed(2) == ()
+    brokers.rules.on_not_fenced(fence)
+    assert dialed_ids(brokers.closed(2)) == [2]
+
+
+def test_what_could_not_be_decided_takes_no_room() -> None:
+    brokers = Brokers(3)
+    fence = brokers.ask_to_fence(2)
+    assert brokers.closed(3) == ()
+    brokers.rules.on_not_fenced(fence)
+    brokers.fence(3)
 
 
 def test_a_broker_that_registers_anew_was_gone(brokers: Brokers) -> None:
