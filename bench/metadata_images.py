@@ -11,14 +11,14 @@ from random import Random
 from typing import Final
 from uuid import UUID
 
-from ..quorum.delta import MetadataDelta
-from ..quorum.image import MetadataImage
-from ..quorum.loader import MetadataLoader
-from ..quorum.metadata_log import METADATA_FOLDER
-from ..quorum.publishers import Publishers
-from ..quorum.records import MetadataRecord, PartitionRecord, RegisterBrokerRecord, TopicRecord
-from ..quorum.snapshot_records import image_chunks
-from ..quorum.voter_disk import RecoveredState, VoterDisk
+from ..quorum.disk.voter_disk import RecoveredState, VoterDisk
+from ..quorum.metadata.delta import MetadataDelta
+from ..quorum.metadata.image import MetadataImage
+from ..quorum.metadata.loader import MetadataLoader
+from ..quorum.metadata.metadata_log import METADATA_FOLDER
+from ..quorum.metadata.publishers import Publishers
+from ..quorum.metadata.records import MetadataRecord, PartitionRecord, RegisterBrokerRecord, TopicRecord
+from ..quorum.metadata.snapshot_records import image_chunks
 from ..storage.files import DiskFiles
 from .target import Cluster
 

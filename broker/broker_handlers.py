@@ -12,7 +12,7 @@ from kio.schema.types import BrokerId
 from kio.static.primitive import i64
 
 from ..quorum.controller_requests import ALLOCATE_PRODUCER_IDS
-from ..quorum.peer_proof import PeerHello
+from ..quorum.links.peer_proof import PeerHello
 from ..storage.files import Files
 from ..storage.log_directory import LogDirectory
 from .apis import (

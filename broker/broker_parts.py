@@ -9,7 +9,7 @@ from random import Random
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from ..quorum.peer_proof import PeerHello
+from ..quorum.links.peer_proof import PeerHello
 from ..storage.checkpoints import HIGH_WATERMARKS
 from ..storage.files import Files
 from ..storage.flusher import Flusher

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ..protocol.errors import ErrorCode
-from ..quorum.image import MetadataImage, PartitionRegistration
+from ..quorum.metadata.image import MetadataImage, PartitionRegistration
 
 NO_LEADER = -1
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})

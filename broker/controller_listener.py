@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 
 from ..quorum.consensus import Consensus
 from ..quorum.controller import Controller
-from ..quorum.peer_proof import PeerHello
-from ..quorum.snapshots import Snapshots
+from ..quorum.disk.snapshots import Snapshots
+from ..quorum.links.peer_proof import PeerHello
 from . import controller_handlers
 from .apis import (
     api_versions,

@@ -13,7 +13,7 @@ from kio.static.primitive import i16, i32, u16
 
 from ..protocol.errors import KafkaError
 from ..quorum.controller_requests import CONTROLLER_REGISTRATION
-from ..quorum.features import FEATURES
+from ..quorum.metadata.features import FEATURES
 from .configuration.listener_config import ListenerConfig
 from .controller_channel import ControllerChannel
 from .lifecycle import SECURITY_PROTOCOLS

@@ -27,9 +27,9 @@ from kio.static.primitive import i32, i64
 
 from ..protocol.errors import ErrorCode, KafkaError
 from ..quorum.controller_requests import ASSIGN_REPLICAS_TO_DIRS
-from ..quorum.delta import MetadataDelta
-from ..quorum.image import EMPTY_IMAGE, MetadataImage
-from ..quorum.records import DIRECTORY_LOST, DIRECTORY_UNASSIGNED
+from ..quorum.metadata.delta import MetadataDelta
+from ..quorum.metadata.image import EMPTY_IMAGE, MetadataImage
+from ..quorum.metadata.records import DIRECTORY_LOST, DIRECTORY_UNASSIGNED
 from .controller_channel import ControllerChannel
 from .partitions.hosted_partition import HostedPartition
 

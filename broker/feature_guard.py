@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..quorum.delta import MetadataDelta
-from ..quorum.features import supported_levels
-from ..quorum.image import MetadataImage
+from ..quorum.metadata.delta import MetadataDelta
+from ..quorum.metadata.features import supported_levels
+from ..quorum.metadata.image import MetadataImage
 
 
 class FeatureGuard:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import gc
 
-from ..quorum.delta import MetadataDelta
-from ..quorum.image import MetadataImage
+from ..quorum.metadata.delta import MetadataDelta
+from ..quorum.metadata.image import MetadataImage
 
 THRESHOLDS = (50_000, 20, 100)
 """A look at the young per so many new objects; at the middle-aged per so many of those; at all others likewise."""

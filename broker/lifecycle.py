@@ -27,9 +27,9 @@ from kio.static.primitive import i16, i64, u16
 
 from ..protocol.errors import ErrorCode, KafkaError
 from ..quorum.controller_requests import BROKER_HEARTBEAT, BROKER_REGISTRATION
-from ..quorum.delta import MetadataDelta
-from ..quorum.features import FEATURES
-from ..quorum.image import MetadataImage
+from ..quorum.metadata.delta import MetadataDelta
+from ..quorum.metadata.features import FEATURES
+from ..quorum.metadata.image import MetadataImage
 from .configuration.listener_config import ListenerConfig
 from .controller_channel import ControllerChannel
 from .metadata_view import MetadataView

@@ -24,14 +24,14 @@ from kio.static.primitive import i32, i32Timedelta, i64
 from ..client.connection import Connection
 from ..protocol.errors import CorruptData, ErrorCode, KafkaError
 from ..quorum.consensus import ConsensusFailed
-from ..quorum.image import MetadataImage
-from ..quorum.loader import MetadataLoader
-from ..quorum.metadata_log import METADATA_TOPIC, METADATA_TOPIC_ID, SnapshotId
-from ..quorum.observer_log import ObserverLog
-from ..quorum.peer_proof import PeerRefused
-from ..quorum.publishers import Publishers
-from ..quorum.snapshot_records import image_chunks
-from ..quorum.snapshot_saver import write_snapshot
+from ..quorum.disk.snapshot_saver import write_snapshot
+from ..quorum.links.peer_proof import PeerRefused
+from ..quorum.metadata.image import MetadataImage
+from ..quorum.metadata.loader import MetadataLoader
+from ..quorum.metadata.metadata_log import METADATA_TOPIC, METADATA_TOPIC_ID, SnapshotId
+from ..quorum.metadata.observer_log import ObserverLog
+from ..quorum.metadata.publishers import Publishers
+from ..quorum.metadata.snapshot_records import image_chunks
 from ..quorum.snapshot_schedule import SnapshotSchedule
 from ..quorum.voters import Voter
 from .peers import PeerConnector

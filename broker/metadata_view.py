@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from ..quorum.delta import MetadataDelta
-from ..quorum.image import EMPTY_IMAGE, MetadataImage
+from ..quorum.metadata.delta import MetadataDelta
+from ..quorum.metadata.image import EMPTY_IMAGE, MetadataImage
 
 
 class MetadataView:

@@ -11,13 +11,13 @@ from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
 
 from ..protocol.errors import ConfigError, CorruptData
 from ..quorum.consensus import ConsensusFailed
-from ..quorum.observer_log import ObserverLog
-from ..quorum.peer_proof import PeerHello, PeerRefused
-from ..quorum.publishers import Publishers
-from ..quorum.record_codec import UnknownRecord
-from ..quorum.refusals import Refusals
+from ..quorum.links.peer_proof import PeerHello, PeerRefused
+from ..quorum.links.refusals import Refusals
+from ..quorum.metadata.observer_log import ObserverLog
+from ..quorum.metadata.publishers import Publishers
+from ..quorum.metadata.record_codec import UnknownRecord
+from ..quorum.metadata.topics_delta import ReplayError
 from ..quorum.snapshot_schedule import SnapshotSchedule
-from ..quorum.topics_delta import ReplayError
 from ..storage.config import LogConfig
 from ..storage.files import Files
 from .configuration.node_config import NodeConfig

@@ -12,8 +12,8 @@ from kio.schema.sasl_handshake.v1.response import SaslHandshakeResponse
 
 from ..client.connection import Connection, connect
 from ..protocol.errors import CorruptData, ErrorCode
-from ..quorum.node_certificates import NodeCertificates
-from ..quorum.peer_proof import (
+from ..quorum.links.node_certificates import NodeCertificates
+from ..quorum.links.peer_proof import (
     PROOF_BYTES,
     PeerHello,
     PeerRefused,

@@ -18,8 +18,8 @@ from ..protocol.errors import CorruptData, ErrorCode, KafkaError
 from ..protocol.messages import Request, Response
 from ..quorum.controller import Controller
 from ..quorum.controller_requests import ControllerRequest
-from ..quorum.metadata_log import METADATA_TOPIC
-from ..quorum.peer_proof import PeerRefused
+from ..quorum.links.peer_proof import PeerRefused
+from ..quorum.metadata.metadata_log import METADATA_TOPIC
 from ..quorum.voters import Voter
 from .metadata_view import MetadataView
 from .peers import PeerConnector

@@ -19,9 +19,9 @@ from uuid import UUID
 
 from ..protocol.errors import ConfigError, KafkaError
 from ..quorum.consensus import ConsensusFailed
-from ..quorum.metadata_log import METADATA_FOLDER
-from ..quorum.peer_proof import NONCE_BYTES, PeerHello
-from ..quorum.publishers import MetadataPublisher, Publishers
+from ..quorum.links.peer_proof import NONCE_BYTES, PeerHello
+from ..quorum.metadata.metadata_log import METADATA_FOLDER
+from ..quorum.metadata.publishers import MetadataPublisher, Publishers
 from ..storage.files import Files
 from ..storage.log_manager import LogManager
 from ..storage.steady_clock import SteadyClock

@@ -19,12 +19,12 @@ from ..quorum.consensus import ConsensusFailed, NotLeader, TransferFailed
 from ..quorum.controller import Controller
 from ..quorum.decisions.bootstrap import bootstrap_records
 from ..quorum.decisions.context import ControllerConfig
-from ..quorum.fast_fencing import FastFencing
+from ..quorum.disk.snapshots import Snapshots
+from ..quorum.fencing.fast_fencing import FastFencing
 from ..quorum.leader_upkeep import LeaderUpkeep
-from ..quorum.peer_proof import PeerHello
-from ..quorum.publishers import Publishers
-from ..quorum.raft_voter import RaftVoter
-from ..quorum.snapshots import Snapshots
+from ..quorum.links.peer_proof import PeerHello
+from ..quorum.metadata.publishers import Publishers
+from ..quorum.raft.voter import RaftVoter
 from ..storage.files import Files
 from .apis.describe_quorum import QuorumDescriber
 from .configuration.node_config import DEFAULTS, NodeConfig
@@ -35,8 +35,8 @@ from .network.request import RequestContext
 from .tls_contexts import TlsContexts
 
 if TYPE_CHECKING:
-    from ..quorum.broker_probes import BrokerProbes
-    from ..quorum.stream_links import StreamLinks
+    from ..quorum.fencing.broker_probes import BrokerProbes
+    from ..quorum.links.stream_links import StreamLinks
     from .controller_listener import ControllerListener
     from .quorum_channel import QuorumChannel
 
@@ -181,7 +181,7 @@ class VoterLink:
         config = self._config
         if not config.broker_fast_fencing_enable or not config.controller_listeners:
             return None
-        from ..quorum.broker_probes import BrokerProbes
+        from ..quorum.fencing.broker_probes import BrokerProbes
 
         rules = FastFencing(
             node_id=config.node_id,
@@ -197,7 +197,7 @@ class VoterLink:
         return len(self._config.voters) == 1
 
     def _stream_links(self, cluster_id: str) -> StreamLinks:
-        from ..quorum.stream_links import StreamLinks
+        from ..quorum.links.stream_links import StreamLinks
 
         config = self._config
         addresses = {

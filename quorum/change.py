@@ -9,10 +9,10 @@ from typing import Final, Generic, TypeVar
 
 from .consensus import MAX_COMMAND_BYTES
 from .decisions.context import ControllerResult, Decision, DecisionContext
-from .delta import MetadataDelta
-from .image import MetadataImage
-from .record_codec import encode_entry, encode_record
-from .records import BeginTransactionRecord, EndTransactionRecord, MetadataRecord
+from .metadata.delta import MetadataDelta
+from .metadata.image import MetadataImage
+from .metadata.record_codec import encode_entry, encode_record
+from .metadata.records import BeginTransactionRecord, EndTransactionRecord, MetadataRecord
 
 RequestT = TypeVar("RequestT")
 ResponseT = TypeVar("ResponseT")

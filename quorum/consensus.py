@@ -1,7 +1,7 @@
 """The port between the metadata and whatever makes several nodes agree on one log.
 
 An engine keeps one log of commands. Every entry has an offset and an epoch (the term of the leader that proposed it);
-no offset is left out. The engine is `raft_voter.py`, alone or with other voters.
+no offset is left out. The engine is `raft/voter.py`, alone or with other voters.
 
 What every engine promises:
 

@@ -22,8 +22,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..protocol.errors import ErrorCode, KafkaError
-from .broker_sessions import BrokerSessions
-from .broker_watcher import BrokerWatcher, NoWatcher
 from .change import Change, image_after, prepare, split_commands
 from .consensus import (
     CommitPosition,
@@ -37,14 +35,16 @@ from .consensus import (
 from .decisions.context import ControllerConfig, ControllerResult, Decision, DecisionContext
 from .decisions.heartbeats import fence_expired
 from .decisions.weights import LIGHT, weight
-from .image import MetadataImage
-from .loader import MetadataLoader
-from .metadata_log import CommittedEntry, MetadataLog, SnapshotId
+from .fencing.broker_sessions import BrokerSessions
+from .fencing.broker_watcher import BrokerWatcher, NoWatcher
+from .metadata.image import MetadataImage
+from .metadata.loader import MetadataLoader
+from .metadata.metadata_log import CommittedEntry, MetadataLog, SnapshotId
+from .metadata.publishers import Publishers
+from .metadata.record_codec import encode_entry, encode_record
+from .metadata.records import DIRECTORY_LOST, AbortTransactionRecord, MetadataRecord
+from .metadata.replay import Replay
 from .own_snapshots import OwnSnapshots
-from .publishers import Publishers
-from .record_codec import encode_entry, encode_record
-from .records import DIRECTORY_LOST, AbortTransactionRecord, MetadataRecord
-from .replay import Replay
 from .snapshot_schedule import SnapshotSchedule
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ import logging
 from collections.abc import Callable
 
 from .consensus import Consensus
-from .loader import MetadataLoader
-from .metadata_log import MetadataLog, SnapshotId
-from .snapshot_records import image_chunks
+from .metadata.loader import MetadataLoader
+from .metadata.metadata_log import MetadataLog, SnapshotId
+from .metadata.snapshot_records import image_chunks
 from .snapshot_schedule import SnapshotSchedule
 
 logger = logging.getLogger(__name__)

@@ -31,8 +31,8 @@ from pysyncobj.node import Node
 from pysyncobj.transport import Transport
 
 from .consensus import ConsensusFailed
-from .journal_items import Entry, Term
-from .raft_log import RaftLog
+from .disk.journal_items import Entry, Term
+from .raft.log import RaftLog
 
 VERSION: Final = "0.3.17"
 _REPLACED: Final = ("monotonicTime", "random", "PIPE_NOTIFIER_ENABLED", "createJournal", "Serializer")

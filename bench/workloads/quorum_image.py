@@ -12,7 +12,7 @@ from typing import Final
 from ...chaos.errors import ClusterError
 from ...chaos.local_node import LocalNode
 from ...client import clock
-from ...quorum.metadata_log import METADATA_FOLDER
+from ...quorum.metadata.metadata_log import METADATA_FOLDER
 from ..metadata_changes import ImpatientSocket, MetadataChanges
 from ..pauses import slowest_answer
 from ..quorum_state import wait_settled

@@ -24,7 +24,7 @@ from ...protocol.apis import ApiKey
 from ...protocol.errors import ConfigError, ErrorCode, KafkaError
 from ...protocol.messages import kio_error
 from ...quorum.controller_requests import ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS
-from ...quorum.image import ConfigResource, ConfigResourceType
+from ...quorum.metadata.image import ConfigResource, ConfigResourceType
 from ..configuration.dynamic_configs import increment, validate_dynamic_configs
 from ..configuration.tls_config import TlsConfig
 from ..configuration.topic_configs import ConfigResolver

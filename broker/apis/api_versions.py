@@ -24,8 +24,8 @@ from kio.static.primitive import i16, i64
 from ...protocol.apis import APIS, Api, ApiKey
 from ...protocol.errors import ErrorCode
 from ...protocol.messages import decode_request, encode_response, kio_error
-from ...quorum.features import FEATURES
-from ...quorum.image import MetadataImage
+from ...quorum.metadata.features import FEATURES
+from ...quorum.metadata.image import MetadataImage
 from ..metadata_view import MetadataView
 from ..network.handlers import Handlers
 from ..network.request import Request

@@ -18,7 +18,7 @@ from kio.static.primitive import i8, i32
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import kio_error
-from ...quorum.image import MetadataImage
+from ...quorum.metadata.image import MetadataImage
 from ..cluster_view import CLUSTER_AUTHORIZED_OPERATIONS, NO_LEADER, OPERATIONS_NOT_ASKED_FOR, ClusterView
 from ..metadata_view import MetadataView
 from ..network.handlers import Handlers

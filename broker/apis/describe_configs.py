@@ -29,7 +29,7 @@ from ...protocol.errors import ErrorCode, KafkaError, error_info
 from ...protocol.messages import kio_error
 from ...quorum.configs.table import broker_configs, client_metrics_configs, group_configs, topic_configs
 from ...quorum.decisions.topic_names import invalid_topic_name
-from ...quorum.image import ConfigResource, ConfigResourceType, MetadataImage
+from ...quorum.metadata.image import ConfigResource, ConfigResourceType, MetadataImage
 from ..configuration.config_descriptions import (
     ConfigDescription,
     describe_broker,

@@ -21,7 +21,7 @@ from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError, error_info
 from ...protocol.messages import kio_error
 from ...quorum.consensus import QuorumStatus, VoterStatus
-from ...quorum.metadata_log import METADATA_TOPIC
+from ...quorum.metadata.metadata_log import METADATA_TOPIC
 from ...quorum.voters import Voter
 from ..network.handlers import Handlers
 from ..network.request import RequestContext

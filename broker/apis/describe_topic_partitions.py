@@ -23,7 +23,7 @@ from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import kio_error
 from ...quorum.decisions.topic_names import invalid_topic_name
-from ...quorum.image import MetadataImage, PartitionRegistration
+from ...quorum.metadata.image import MetadataImage, PartitionRegistration
 from ..cluster_view import INTERNAL_TOPICS, TOPIC_AUTHORIZED_OPERATIONS, ClusterView
 from ..metadata_view import MetadataView
 from ..network.handlers import Handlers

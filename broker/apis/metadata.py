@@ -30,7 +30,7 @@ from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import decode_request, encode_response, kio_error
 from ...protocol.metadata import MetadataRequest, MetadataResponse
 from ...quorum.decisions.topic_names import invalid_topic_name
-from ...quorum.image import EMPTY_IMAGE, MetadataImage, TopicImage
+from ...quorum.metadata.image import EMPTY_IMAGE, MetadataImage, TopicImage
 from ..cluster_view import (
     CLUSTER_AUTHORIZED_OPERATIONS,
     INTERNAL_TOPICS,

@@ -27,8 +27,8 @@ from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import kio_error
 from ...quorum.consensus import Consensus
 from ...quorum.controller import Controller
-from ...quorum.metadata_log import METADATA_TOPIC, METADATA_TOPIC_ID
-from ...quorum.snapshots import Snapshots
+from ...quorum.disk.snapshots import Snapshots
+from ...quorum.metadata.metadata_log import METADATA_TOPIC, METADATA_TOPIC_ID
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
 from .values import NO_THROTTLE

@@ -19,7 +19,7 @@ from kio.static.primitive import i32
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import kio_error
-from ...quorum.image import MetadataImage, PartitionRegistration, TopicImage
+from ...quorum.metadata.image import MetadataImage, PartitionRegistration, TopicImage
 from ..metadata_view import MetadataView
 from ..network.handlers import Handlers
 from ..network.request import RequestContext

@@ -9,6 +9,7 @@ from ...protocol.errors import ErrorCode, error_info
 from ...protocol.own_apis import OwnApiKey, encode_own_response
 from ...quorum.consensus import Consensus, ConsensusFailed, NotLeader, TransferFailed
 from ...quorum.controller import Controller
+from ...quorum.disk.snapshots import Snapshots
 from ...quorum.operations import (
     Operation,
     Outcome,
@@ -20,7 +21,6 @@ from ...quorum.operations import (
     decode_operation,
     encode_outcome,
 )
-from ...quorum.snapshots import Snapshots
 from ..network.handlers import Handlers
 from ..network.request import Request
 

@@ -14,7 +14,7 @@ from typing import Final
 from ...protocol.errors import ConfigError
 from ...quorum.configs.definition import ConfigValue, parse
 from ...quorum.configs.table import KAFKA_RELEASE, broker_configs, topic_configs
-from ...quorum.node_certificates import NodeCertificates
+from ...quorum.links.node_certificates import NodeCertificates
 from ...quorum.voters import Voter, parse_voters
 from .listener_config import ListenerConfig, check_distinct_ports, parse_listeners, parse_protocol_map
 from .own_keys import (

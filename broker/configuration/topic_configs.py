@@ -13,8 +13,8 @@ from ...protocol.errors import ConfigError
 from ...quorum.configs.definition import ConfigValue
 from ...quorum.configs.effective import BrokerConfigs, defaults_of, parsed
 from ...quorum.configs.table import topic_configs
-from ...quorum.delta import MetadataDelta
-from ...quorum.image import ConfigResource, ConfigResourceType, MetadataImage
+from ...quorum.metadata.delta import MetadataDelta
+from ...quorum.metadata.image import ConfigResource, ConfigResourceType, MetadataImage
 from ...storage.config import LogConfig
 from .dynamic_configs import load_dynamic
 from .node_config import DEFAULTS, NodeConfig

@@ -8,8 +8,8 @@ from uuid import UUID
 
 from ...protocol.errors import ConfigError, CorruptData, ErrorCode
 from ...protocol.own_apis import OwnApiKey
+from ...quorum.links.peer_proof import NONCE_BYTES, PeerHello, PeerRefused
 from ...quorum.operations import Operation, Outcome, Refused, Transfer, Transferred, decode_outcome, encode_operation
-from ...quorum.peer_proof import NONCE_BYTES, PeerHello, PeerRefused
 from ...quorum.voters import Voter
 from ...storage.files import Files
 from ..configuration.node_config import NodeConfig

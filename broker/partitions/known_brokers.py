@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from ...quorum.image import BrokerRegistration
+from ...quorum.metadata.image import BrokerRegistration
 
 
 class KnownBrokers:

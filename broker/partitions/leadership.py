@@ -7,7 +7,7 @@ members of the ISR have a whole `replica.lag.time.max.ms` to be heard.
 from typing import Protocol
 
 from ...protocol.errors import ErrorCode
-from ...quorum.image import PartitionRegistration
+from ...quorum.metadata.image import PartitionRegistration
 from .follower_progress import NEVER_MS, FollowerProgress
 from .in_sync_replicas import UNKNOWN_BROKER_EPOCH, InSyncReplicas, IsrProposal
 

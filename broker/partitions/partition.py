@@ -15,7 +15,7 @@ cut below it, which takes an unclean election.
 """
 
 from ...protocol.errors import ErrorCode
-from ...quorum.image import PartitionRegistration
+from ...quorum.metadata.image import PartitionRegistration
 from .effects import (
     AdvanceHighWatermark,
     Effect,

@@ -20,15 +20,15 @@ from uuid import UUID
 
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
 from ...protocol.produce import NodeEndpoint
-from ...quorum.delta import MetadataDelta
-from ...quorum.image import (
+from ...quorum.metadata.delta import MetadataDelta
+from ...quorum.metadata.image import (
     EMPTY_IMAGE,
     ConfigResourceType,
     MetadataImage,
     PartitionRegistration,
     TopicImage,
 )
-from ...quorum.topics_delta import TopicDelta
+from ...quorum.metadata.topics_delta import TopicDelta
 from ...storage.config import LogConfig
 from ...storage.disk_errors import leaves_directory_usable
 from ...storage.log import Log

@@ -24,7 +24,7 @@ from ...protocol.replica_fetch import (
     decode_replica_fetch_response,
     encode_replica_fetch,
 )
-from ...quorum.peer_proof import PeerRefused
+from ...quorum.links.peer_proof import PeerRefused
 from ..partitions.hosted_partition import HostedPartition
 from ..peers import PeerConnector
 from .divergence import truncation_offset

@@ -2,16 +2,16 @@
 
 from typing import Any, Final
 
-from ...quorum.barriers import BarrierResult, Barriers
 from ...quorum.controller import Controller
-from ...quorum.elections import Elections
-from ...quorum.journal_items import LogEnd, Term
+from ...quorum.disk.journal_items import LogEnd, Term
 from ...quorum.pysyncobj_engine import Decisions
-from ...quorum.raft_core import RaftCore
-from ...quorum.raft_log import RaftLog
-from ...quorum.raft_messages import AppendAck
-from ...quorum.raft_step import Step
-from ...quorum.standing import Census
+from ...quorum.raft.barriers import BarrierResult, Barriers
+from ...quorum.raft.core import RaftCore
+from ...quorum.raft.elections import Elections
+from ...quorum.raft.log import RaftLog
+from ...quorum.raft.messages import AppendAck
+from ...quorum.raft.standing import Census
+from ...quorum.raft.step import Step
 from .mutant import Mutant
 
 

@@ -13,11 +13,11 @@ from ...quorum.consensus import ConsensusFailed, ConsensusListener, Snapshot
 from ...quorum.controller import Controller
 from ...quorum.decisions.bootstrap import bootstrap_records
 from ...quorum.decisions.context import ControllerConfig, ControllerResult, DecisionContext
-from ...quorum.image import MetadataImage
-from ...quorum.publishers import Publishers
-from ...quorum.raft_voter import RaftVoter
-from ...quorum.records import FeatureLevelRecord
-from ...quorum.snapshot_records import image_chunks
+from ...quorum.metadata.image import MetadataImage
+from ...quorum.metadata.publishers import Publishers
+from ...quorum.metadata.records import FeatureLevelRecord
+from ...quorum.metadata.snapshot_records import image_chunks
+from ...quorum.raft.voter import RaftVoter
 from .simulated_voter import SimulatedVoter
 
 _CLUSTER_ID: Final = "kVg0FJXuTjOXMxXGnN9MPA"

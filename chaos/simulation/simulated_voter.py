@@ -11,8 +11,8 @@ from uuid import UUID
 import cbor2
 
 from ...quorum.consensus import ConsensusFailed, NotLeader, Snapshot, TransferFailed
-from ...quorum.frames import scan_frames
-from ...quorum.raft_voter import RaftVoter
+from ...quorum.disk.frames import scan_frames
+from ...quorum.raft.voter import RaftVoter
 from ...storage.memory_files import MemoryFiles
 from .network import Network, SimulatedLinks
 from .process_loop import ProcessLoop

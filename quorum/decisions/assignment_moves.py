@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..image import PartitionRegistration
+from ..metadata.image import PartitionRegistration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

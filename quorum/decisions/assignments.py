@@ -6,8 +6,8 @@ from uuid import UUID
 from kio.schema.create_topics.v7.request import CreatableTopic
 
 from ...protocol.errors import ErrorCode, KafkaError
-from ..image import MetadataImage
-from ..records import PartitionRecord
+from ..metadata.image import MetadataImage
+from ..metadata.records import PartitionRecord
 from .answers import Refusal
 from .context import DecisionContext
 from .placement import count_usable, default_directory, place

@@ -1,8 +1,8 @@
 """The first records of a new cluster."""
 
-from ..features import FEATURES
-from ..image import ConfigResourceType
-from ..records import ClusterRecord, ConfigRecord, FeatureLevelRecord, MetadataRecord
+from ..metadata.features import FEATURES
+from ..metadata.image import ConfigResourceType
+from ..metadata.records import ClusterRecord, ConfigRecord, FeatureLevelRecord, MetadataRecord
 
 
 def bootstrap_records(cluster_id: str, *, min_insync_replicas: int) -> tuple[MetadataRecord, ...]:

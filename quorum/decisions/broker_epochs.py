@@ -1,7 +1,7 @@
 """Requests of a process that is no longer the broker it says it is are refused."""
 
 from ...protocol.errors import ErrorCode, KafkaError
-from ..image import BrokerRegistration, MetadataImage
+from ..metadata.image import BrokerRegistration, MetadataImage
 
 
 def check_broker_epoch(image: MetadataImage, broker_id: int, broker_epoch: int) -> BrokerRegistration:

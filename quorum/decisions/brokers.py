@@ -14,8 +14,8 @@ from kio.schema.unregister_broker.v0.response import UnregisterBrokerResponse
 from kio.static.primitive import i64
 
 from ...protocol.errors import ErrorCode, KafkaError
-from ..image import BrokerRegistration, MetadataImage
-from ..records import MetadataRecord, RegisterBrokerRecord, SupportedFeature, UnregisterBrokerRecord
+from ..metadata.image import BrokerRegistration, MetadataImage
+from ..metadata.records import MetadataRecord, RegisterBrokerRecord, SupportedFeature, UnregisterBrokerRecord
 from .answers import NO_THROTTLE, ZERO_ID, base64_id, wire_code
 from .context import ControllerResult, DecisionContext
 from .partition_changes import broker_changes

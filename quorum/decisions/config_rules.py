@@ -12,7 +12,7 @@ from ..configs.validation import (
     validate_group_config,
     validate_topic_config,
 )
-from ..image import ConfigResource, ConfigResourceType
+from ..metadata.image import ConfigResource, ConfigResourceType
 from .topic_names import invalid_topic_name
 
 

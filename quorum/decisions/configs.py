@@ -22,9 +22,9 @@ from kio.static.primitive import i8
 
 from ...protocol.errors import ErrorCode, KafkaError
 from ..configs.effective import BrokerConfigs
-from ..features import ELIGIBLE_LEADER_REPLICAS_VERSION
-from ..image import ConfigResource, ConfigResourceType, MetadataImage
-from ..records import ConfigRecord, MetadataRecord, PartitionChangeRecord
+from ..metadata.features import ELIGIBLE_LEADER_REPLICAS_VERSION
+from ..metadata.image import ConfigResource, ConfigResourceType, MetadataImage
+from ..metadata.records import ConfigRecord, MetadataRecord, PartitionChangeRecord
 from .answers import NO_THROTTLE, Refusal, refusal, wire_code
 from .config_rules import default_of, is_list, validate_configs
 from .context import ControllerResult, DecisionContext

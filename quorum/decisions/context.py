@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from ..configs.effective import BrokerConfigs
-from ..image import ConfigResource, ConfigResourceType, MetadataImage
-from ..records import MetadataRecord
+from ..metadata.image import ConfigResource, ConfigResourceType, MetadataImage
+from ..metadata.records import MetadataRecord
 
 if TYPE_CHECKING:
     from random import Random

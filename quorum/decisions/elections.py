@@ -12,8 +12,8 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i32
 
 from ...protocol.errors import ErrorCode, KafkaError
-from ..image import MetadataImage
-from ..records import NO_LEADER, MetadataRecord
+from ..metadata.image import MetadataImage
+from ..metadata.records import NO_LEADER, MetadataRecord
 from .answers import NO_THROTTLE, Refusal, plain_refusal, wire_code
 from .context import ControllerResult, DecisionContext
 from .partition_changes import requested_election

@@ -15,7 +15,7 @@ from kio.schema.update_features.v2.request import UpdateFeaturesRequest
 from kio.schema.update_features.v2.response import UpdateFeaturesResponse
 
 from ...protocol.errors import ErrorCode, KafkaError
-from ..features import (
+from ..metadata.features import (
     ELIGIBLE_LEADER_REPLICAS_VERSION,
     FEATURES,
     KRAFT_VERSION,
@@ -25,8 +25,8 @@ from ..features import (
     loses_metadata,
     supported_levels,
 )
-from ..image import ConfigResource, ConfigResourceType, MetadataImage
-from ..records import (
+from ..metadata.image import ConfigResource, ConfigResourceType, MetadataImage
+from ..metadata.records import (
     NO_LEADER,
     ConfigRecord,
     FeatureLevelRecord,

@@ -20,9 +20,9 @@ from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
 from kio.schema.broker_heartbeat.v2.response import BrokerHeartbeatResponse
 
 from ...protocol.errors import ErrorCode
-from ..delta import MetadataDelta
-from ..image import BrokerRegistration, MetadataImage
-from ..records import NO_LEADER, BrokerRegistrationChangeRecord, MetadataRecord
+from ..metadata.delta import MetadataDelta
+from ..metadata.image import BrokerRegistration, MetadataImage
+from ..metadata.records import NO_LEADER, BrokerRegistrationChangeRecord, MetadataRecord
 from .answers import NO_THROTTLE, wire_code
 from .broker_epochs import check_broker_epoch
 from .context import ControllerResult, DecisionContext

@@ -14,9 +14,9 @@ from kio.schema.types import BrokerId
 from kio.static.primitive import i8, i32
 
 from ...protocol.errors import ErrorCode
-from ..image import MetadataImage, PartitionRegistration, TopicImage
-from ..records import LEADER_RECOVERED, LEADER_RECOVERING, NO_LEADER_CHANGE, MetadataRecord
-from ..topics_delta import changed_partition
+from ..metadata.image import MetadataImage, PartitionRegistration, TopicImage
+from ..metadata.records import LEADER_RECOVERED, LEADER_RECOVERING, NO_LEADER_CHANGE, MetadataRecord
+from ..metadata.topics_delta import changed_partition
 from .answers import NO_THROTTLE, ZERO_ID, wire_code
 from .broker_epochs import check_broker_epoch
 from .context import ControllerResult, DecisionContext

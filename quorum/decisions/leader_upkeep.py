@@ -3,8 +3,8 @@
 As Apache Kafka in KRaft mode, which balances every partition whose preferred replica may lead.
 """
 
-from ..image import MetadataImage
-from ..records import NO_LEADER, MetadataRecord
+from ..metadata.image import MetadataImage
+from ..metadata.records import NO_LEADER, MetadataRecord
 from .context import ControllerResult, DecisionContext
 from .partition_changes import election_rules, partitions_of, requested_election
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 from uuid import UUID
 
-from ..features import ELIGIBLE_LEADER_REPLICAS_VERSION
-from ..image import ConfigResource, ConfigResourceType, MetadataImage, PartitionRegistration, TopicImage
-from ..records import (
+from ..metadata.features import ELIGIBLE_LEADER_REPLICAS_VERSION
+from ..metadata.image import ConfigResource, ConfigResourceType, MetadataImage, PartitionRegistration, TopicImage
+from ..metadata.records import (
     DIRECTORY_LOST,
     DIRECTORY_UNASSIGNED,
     LEADER_RECOVERING,

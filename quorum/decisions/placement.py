@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from ...protocol.errors import ErrorCode, KafkaError
-from ..image import BrokerRegistration, MetadataImage
-from ..records import DIRECTORY_LOST, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED
+from ..metadata.image import BrokerRegistration, MetadataImage
+from ..metadata.records import DIRECTORY_LOST, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED
 
 if TYPE_CHECKING:
     from random import Random

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final, Protocol
 
 from ...protocol.errors import ErrorCode, KafkaError
-from ..records import Endpoint, SupportedFeature
+from ..metadata.records import Endpoint, SupportedFeature
 
 # PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL.
 _SECURITY_PROTOCOL_COUNT: Final = 4

@@ -19,9 +19,9 @@ from kio.static.primitive import i8, i16, i32
 from ...protocol.errors import ErrorCode, KafkaError
 from ..configs.effective import BrokerConfigs, resolve_topic
 from ..configs.validation import validate_topic_config
-from ..image import ConfigResourceType, MetadataImage, TopicsImage
-from ..records import ConfigRecord, MetadataRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
-from ..topics_delta import collision_key
+from ..metadata.image import ConfigResourceType, MetadataImage, TopicsImage
+from ..metadata.records import ConfigRecord, MetadataRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
+from ..metadata.topics_delta import collision_key
 from .answers import NO_THROTTLE, ZERO_ID, Refusal, plain_refusal, refusal, wire_code
 from .assignments import automatic_assignment, batch_refusal, manual_assignment, new_partition
 from .context import ControllerResult, DecisionContext

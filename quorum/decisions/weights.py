@@ -16,7 +16,7 @@ from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest
 from kio.schema.update_features.v1.request import UpdateFeaturesRequest as UpdateFeaturesRequestV1
 from kio.schema.update_features.v2.request import UpdateFeaturesRequest
 
-from ..image import MetadataImage
+from ..metadata.image import MetadataImage
 from .configs import MIN_INSYNC_REPLICAS
 from .heartbeats import GoneBroker
 

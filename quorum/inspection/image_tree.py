@@ -23,7 +23,7 @@ from uuid import UUID
 
 from ..configs.effective import is_sensitive
 from ..decisions.answers import base64_id
-from ..image import (
+from ..metadata.image import (
     BrokerRegistration,
     ConfigResource,
     ConfigResourceType,
@@ -32,7 +32,7 @@ from ..image import (
     PartitionRegistration,
     TopicImage,
 )
-from ..records import Endpoint, SupportedFeature
+from ..metadata.records import Endpoint, SupportedFeature
 
 _SECURITY_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _RECOVERY_STATES: Final = ("RECOVERED", "RECOVERING")

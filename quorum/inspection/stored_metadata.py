@@ -13,16 +13,16 @@ from ...protocol.batches import HEADER_SIZE, is_crc_valid, read_header
 from ...protocol.errors import CorruptData
 from ...storage.files import Files
 from ..consensus import ConsensusFailed
-from ..frames import scan_frames
-from ..image import MetadataImage
-from ..journal import RecoveredLog
-from ..journal_items import SegmentHead, decode_items
-from ..loader import MetadataLoader
-from ..metadata_log import METADATA_FOLDER, CommittedEntry, SnapshotId, decode_batches
-from ..publishers import Publishers
-from ..record_codec import UnknownRecord
-from ..snapshots import Snapshots, snapshot_id
-from ..topics_delta import ReplayError
+from ..disk.frames import scan_frames
+from ..disk.journal import RecoveredLog
+from ..disk.journal_items import SegmentHead, decode_items
+from ..disk.snapshots import Snapshots, snapshot_id
+from ..metadata.image import MetadataImage
+from ..metadata.loader import MetadataLoader
+from ..metadata.metadata_log import METADATA_FOLDER, CommittedEntry, SnapshotId, decode_batches
+from ..metadata.publishers import Publishers
+from ..metadata.record_codec import UnknownRecord
+from ..metadata.topics_delta import ReplayError
 
 JOURNAL_SUFFIX: Final = ".journal"
 # A node's own log lines may be in a file of that ending, too.

@@ -9,14 +9,14 @@ from uuid import UUID
 import cbor2
 
 from penstock.protocol.errors import ConfigError, CorruptData
-from penstock.quorum import records
 from penstock.quorum.consensus import ConsensusFailed
-from penstock.quorum.frames import encode_frame, scan_frames
-from penstock.quorum.journal import Journal
-from penstock.quorum.journal_items import Entry, Term
-from penstock.quorum.record_codec import Entry as MetadataEntry
-from penstock.quorum.record_codec import UnknownRecord, decode_entry, encode_entry, encode_record
-from penstock.quorum.snapshots import Snapshots, SnapshotWriter
+from penstock.quorum.disk.frames import encode_frame, scan_frames
+from penstock.quorum.disk.journal import Journal
+from penstock.quorum.disk.journal_items import Entry, Term
+from penstock.quorum.disk.snapshots import Snapshots, SnapshotWriter
+from penstock.quorum.metadata import records
+from penstock.quorum.metadata.record_codec import Entry as MetadataEntry
+from penstock.quorum.metadata.record_codec import UnknownRecord, decode_entry, encode_entry, encode_record
 from penstock.storage.checkpoints import decode_offsets, encode_offsets
 from penstock.storage.clean_shutdown import decode_clean_shutdown, encode_clean_shutdown
 from penstock.storage.leader_epochs import decode_leader_epochs, encode_leader_epochs

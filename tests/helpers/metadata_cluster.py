@@ -7,9 +7,9 @@ from uuid import UUID
 
 from penstock.quorum.decisions.bootstrap import bootstrap_records
 from penstock.quorum.decisions.context import ControllerConfig, ControllerResult, Decision, DecisionContext
-from penstock.quorum.delta import MetadataDelta
-from penstock.quorum.image import EMPTY_IMAGE, MetadataImage, PartitionRegistration
-from penstock.quorum.records import Endpoint, MetadataRecord, RegisterBrokerRecord
+from penstock.quorum.metadata.delta import MetadataDelta
+from penstock.quorum.metadata.image import EMPTY_IMAGE, MetadataImage, PartitionRegistration
+from penstock.quorum.metadata.records import Endpoint, MetadataRecord, RegisterBrokerRecord
 
 RequestT = TypeVar("RequestT")
 ResponseT = TypeVar("ResponseT")

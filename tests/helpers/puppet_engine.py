@@ -17,10 +17,10 @@ from penstock.quorum.consensus import (
 from penstock.quorum.controller import Controller
 from penstock.quorum.decisions.bootstrap import bootstrap_records
 from penstock.quorum.decisions.context import ControllerConfig, ControllerResult, DecisionContext
-from penstock.quorum.image import MetadataImage
-from penstock.quorum.publishers import Publishers
-from penstock.quorum.record_codec import encode_entry, encode_record
-from penstock.quorum.records import MetadataRecord
+from penstock.quorum.metadata.image import MetadataImage
+from penstock.quorum.metadata.publishers import Publishers
+from penstock.quorum.metadata.record_codec import encode_entry, encode_record
+from penstock.quorum.metadata.records import MetadataRecord
 
 
 class Puppet:

@@ -21,9 +21,9 @@ from uuid import UUID
 import cbor2
 
 from penstock.quorum.consensus import ConsensusFailed, NotLeader, OutcomeUnknown, Snapshot
-from penstock.quorum.peer_proof import NONCE_BYTES, PeerHello
-from penstock.quorum.raft_voter import RaftVoter
-from penstock.quorum.stream_links import StreamLinks
+from penstock.quorum.links.peer_proof import NONCE_BYTES, PeerHello
+from penstock.quorum.links.stream_links import StreamLinks
+from penstock.quorum.raft.voter import RaftVoter
 from penstock.storage.files import DiskFiles
 
 SECRET = b"only these nodes know it"

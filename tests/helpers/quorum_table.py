@@ -3,13 +3,13 @@
 from collections.abc import Callable, Sequence
 from random import Random
 
-from penstock.quorum.elections import RaftTiming
-from penstock.quorum.inbox import Heard
-from penstock.quorum.journal_items import Entry, Term
-from penstock.quorum.raft_core import RaftCore
-from penstock.quorum.raft_log import RaftLog
-from penstock.quorum.raft_messages import RaftMessage
-from penstock.quorum.raft_step import Step
+from penstock.quorum.disk.journal_items import Entry, Term
+from penstock.quorum.raft.core import RaftCore
+from penstock.quorum.raft.elections import RaftTiming
+from penstock.quorum.raft.inbox import Heard
+from penstock.quorum.raft.log import RaftLog
+from penstock.quorum.raft.messages import RaftMessage
+from penstock.quorum.raft.step import Step
 
 TIMING = RaftTiming()
 _STEP_S = 0.01

@@ -7,7 +7,7 @@ from penstock.broker.partitions.effects import Effect, ProposeIsr
 from penstock.broker.partitions.in_sync_replicas import IsrProposal
 from penstock.broker.partitions.known_brokers import KnownBrokers
 from penstock.broker.partitions.partition import Partition
-from penstock.quorum.image import BrokerRegistration, PartitionRegistration
+from penstock.quorum.metadata.image import BrokerRegistration, PartitionRegistration
 
 LAG_MS_MAX = 10_000
 

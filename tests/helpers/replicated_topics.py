@@ -6,7 +6,7 @@ from kio.static.primitive import i16, i32
 from metadata_cluster import Cluster
 
 from penstock.quorum.decisions.topics import create_topics
-from penstock.quorum.records import BrokerRegistrationChangeRecord
+from penstock.quorum.metadata.records import BrokerRegistrationChangeRecord
 
 
 def make_topic(cluster: Cluster, name: str, *assignments: tuple[int, ...]) -> None:

@@ -21,11 +21,11 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from penstock.chaos.cluster import LocalCluster
 from penstock.client import clock
-from penstock.quorum.image import ConfigResource as Resource
-from penstock.quorum.image import ConfigResourceType
 from penstock.quorum.inspection.stored_metadata import StoredMetadata, open_folder
-from penstock.quorum.record_codec import encode_record
-from penstock.quorum.snapshot_records import image_records
+from penstock.quorum.metadata.image import ConfigResource as Resource
+from penstock.quorum.metadata.image import ConfigResourceType
+from penstock.quorum.metadata.record_codec import encode_record
+from penstock.quorum.metadata.snapshot_records import image_records
 from penstock.storage.files import DiskFiles
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]

@@ -32,9 +32,9 @@ from penstock.chaos.local_node import LocalNode
 from penstock.client import clock
 from penstock.protocol.errors import ErrorCode
 from penstock.protocol.messages import Request, decode_response, encode_request
-from penstock.quorum.link_frames import encode_frame
-from penstock.quorum.link_hello import PREFACE, DialerHello
-from penstock.quorum.peer_proof import NONCE_BYTES, PeerHello, client_proof
+from penstock.quorum.links.link_frames import encode_frame
+from penstock.quorum.links.link_hello import PREFACE, DialerHello
+from penstock.quorum.links.peer_proof import NONCE_BYTES, PeerHello, client_proof
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 

@@ -35,7 +35,7 @@ _LOADED_BY_NODES: Final = (
     ".broker.controller_listener",
     ".broker.quorum_channel",
     ".broker.voter_link",
-    ".quorum.stream_links",
+    ".quorum.links.stream_links",
     ".quorum.decisions.bootstrap",
 )
 

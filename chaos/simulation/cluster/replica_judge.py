@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ....broker.partitions.hosted_partition import HostedPartition
-from ....quorum.image import MetadataImage, PartitionRegistration
+from ....quorum.metadata.image import MetadataImage, PartitionRegistration
 from .machine import Machine
 from .replica_logs import Batch, ReplicaLog
 

@@ -30,9 +30,9 @@ from penstock.protocol.apis import ApiKey
 from penstock.protocol.errors import CorruptData, KafkaError
 from penstock.protocol.messages import decode_header, decode_response, encode_request
 from penstock.protocol.records import Record, write_batch
-from penstock.quorum.delta import MetadataDelta
-from penstock.quorum.image import EMPTY_IMAGE, MetadataImage
-from penstock.quorum.records import (
+from penstock.quorum.metadata.delta import MetadataDelta
+from penstock.quorum.metadata.image import EMPTY_IMAGE, MetadataImage
+from penstock.quorum.metadata.records import (
     DIRECTORY_UNASSIGNED,
     ConfigRecord,
     Endpoint,

@@ -37,7 +37,7 @@ from penstock.broker.peers import PeerConnector
 from penstock.broker.server import Node
 from penstock.client.connection import Connection, connect
 from penstock.protocol.errors import ConfigError, ErrorCode
-from penstock.quorum.peer_proof import NONCE_BYTES, PeerHello
+from penstock.quorum.links.peer_proof import NONCE_BYTES, PeerHello
 from penstock.storage.memory_files import MemoryFiles
 
 SECRET = "hush"

@@ -4,8 +4,8 @@ from uuid import UUID
 
 from penstock.broker.cluster_view import BrokerAddress, ClusterView
 from penstock.protocol.errors import ErrorCode
-from penstock.quorum.image import BrokerRegistration, MetadataImage, PartitionRegistration
-from penstock.quorum.records import DIRECTORY_LOST, DIRECTORY_UNASSIGNED, Endpoint
+from penstock.quorum.metadata.image import BrokerRegistration, MetadataImage, PartitionRegistration
+from penstock.quorum.metadata.records import DIRECTORY_LOST, DIRECTORY_UNASSIGNED, Endpoint
 
 INCARNATION = UUID(int=7)
 

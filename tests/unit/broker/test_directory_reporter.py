@@ -13,8 +13,8 @@ from penstock.broker.server import Node
 from penstock.client.connection import Connection
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.quorum.controller_requests import ASSIGN_REPLICAS_TO_DIRS
-from penstock.quorum.image import PartitionRegistration
-from penstock.quorum.records import DIRECTORY_LOST, DIRECTORY_UNASSIGNED
+from penstock.quorum.metadata.image import PartitionRegistration
+from penstock.quorum.metadata.records import DIRECTORY_LOST, DIRECTORY_UNASSIGNED
 
 OK, STORAGE_ERROR = ErrorCode.NONE, ErrorCode.KAFKA_STORAGE_ERROR
 LEADER_NOT_AVAILABLE = ErrorCode.LEADER_NOT_AVAILABLE

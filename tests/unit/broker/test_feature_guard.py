@@ -3,9 +3,9 @@
 import pytest
 
 from penstock.broker.feature_guard import FeatureGuard
-from penstock.quorum.delta import MetadataDelta
-from penstock.quorum.image import EMPTY_IMAGE
-from penstock.quorum.records import FeatureLevelRecord
+from penstock.quorum.metadata.delta import MetadataDelta
+from penstock.quorum.metadata.image import EMPTY_IMAGE
+from penstock.quorum.metadata.records import FeatureLevelRecord
 
 
 @pytest.mark.parametrize(

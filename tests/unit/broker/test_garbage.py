@@ -6,9 +6,9 @@ from uuid import UUID
 import pytest
 
 from penstock.broker import garbage
-from penstock.quorum.delta import MetadataDelta
-from penstock.quorum.image import EMPTY_IMAGE
-from penstock.quorum.records import PartitionRecord, TopicRecord
+from penstock.quorum.metadata.delta import MetadataDelta
+from penstock.quorum.metadata.image import EMPTY_IMAGE
+from penstock.quorum.metadata.records import PartitionRecord, TopicRecord
 
 
 @pytest.mark.parametrize(("partition_count", "freeze_count"), [(10, 0), (garbage.LARGE_CHANGE, 1)])

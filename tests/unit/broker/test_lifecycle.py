@@ -17,9 +17,9 @@ from penstock.broker.metadata_view import MetadataView
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.protocol.messages import kio_error
 from penstock.quorum.controller_requests import BROKER_REGISTRATION
-from penstock.quorum.delta import MetadataDelta
-from penstock.quorum.image import BrokerRegistration, MetadataImage
-from penstock.quorum.publishers import Publishers
+from penstock.quorum.metadata.delta import MetadataDelta
+from penstock.quorum.metadata.image import BrokerRegistration, MetadataImage
+from penstock.quorum.metadata.publishers import Publishers
 
 EPOCH = 7
 

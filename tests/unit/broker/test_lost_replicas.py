@@ -20,10 +20,10 @@ from penstock.broker.controller_channel import ControllerChannel
 from penstock.broker.directory_reporter import DirectoryReporter
 from penstock.protocol.errors import ErrorCode
 from penstock.quorum.decisions.directories import assign_replicas_to_dirs
-from penstock.quorum.delta import MetadataDelta
-from penstock.quorum.features import ELIGIBLE_LEADER_REPLICAS_VERSION
-from penstock.quorum.image import EMPTY_IMAGE, PartitionRegistration
-from penstock.quorum.records import (
+from penstock.quorum.metadata.delta import MetadataDelta
+from penstock.quorum.metadata.features import ELIGIBLE_LEADER_REPLICAS_VERSION
+from penstock.quorum.metadata.image import EMPTY_IMAGE, PartitionRegistration
+from penstock.quorum.metadata.records import (
     DIRECTORY_LOST,
     FeatureLevelRecord,
     MetadataRecord,

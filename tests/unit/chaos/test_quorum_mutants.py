@@ -13,16 +13,16 @@ from penstock.chaos.simulation.quorum_run import run_quorum
 TESTS = Path(__file__).parent.parent / "quorum"
 
 DIRECTED = {
-    "truncate-always": "test_raft_core.py::test_a_delayed_heartbeat_takes_nothing_that_is_not_committed_yet",
-    "send-before-sync": "test_raft_core.py::test_only_a_leader_s_entries_leave_before_its_disk_has_them",
-    "vote-not-on-disk": "test_raft_core.py::test_a_vote_is_on_the_disk_before_it_is_sent_and_survives_a_restart",
-    "local-reads": "test_raft_core.py::test_a_barrier_needs_answers_sent_after_it_began",
-    "duplicate-votes": "test_raft_core.py::test_a_voter_has_one_vote",
-    "older-term-acknowledges": "test_raft_core.py::test_an_acknowledgement_counts_in_its_own_term_only",
-    "snapshot-without-log-match": "test_raft_core.py::test_a_snapshot_message_commits_nothing",
-    "new-disk-votes": "test_standing.py::test_an_empty_disk_that_hears_of_data_waits",
+    "truncate-always": "raft/test_core.py::test_a_delayed_heartbeat_takes_nothing_that_is_not_committed_yet",
+    "send-before-sync": "raft/test_core.py::test_only_a_leader_s_entries_leave_before_its_disk_has_them",
+    "vote-not-on-disk": "raft/test_core.py::test_a_vote_is_on_the_disk_before_it_is_sent_and_survives_a_restart",
+    "local-reads": "raft/test_core.py::test_a_barrier_needs_answers_sent_after_it_began",
+    "duplicate-votes": "raft/test_core.py::test_a_voter_has_one_vote",
+    "older-term-acknowledges": "raft/test_core.py::test_an_acknowledgement_counts_in_its_own_term_only",
+    "snapshot-without-log-match": "raft/test_core.py::test_a_snapshot_message_commits_nothing",
+    "new-disk-votes": "raft/test_standing.py::test_an_empty_disk_that_hears_of_data_waits",
     "decides-too-early": "test_controller_leadership.py::test_a_leader_answers_nothing_before_an_entry_of_its_epoch",
-    "new-disk-counts": "test_standing.py::test_a_new_disk_under_an_old_id_waits_until_it_has_caught_up",
+    "new-disk-counts": "raft/test_standing.py::test_a_new_disk_under_an_old_id_waits_until_it_has_caught_up",
 }
 
 # Those that random runs find within some tens of seeds, with one that does.

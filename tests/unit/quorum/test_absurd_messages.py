@@ -8,7 +8,8 @@ import pytest
 from quorum_table import elected
 
 from penstock.quorum.consensus import ConsensusFailed
-from penstock.quorum.raft_messages import (
+from penstock.quorum.disk.snapshot_transfer import checksum
+from penstock.quorum.raft.messages import (
     Admission,
     Append,
     AppendAck,
@@ -29,7 +30,6 @@ from penstock.quorum.raft_messages import (
     decode_message,
     encode_message,
 )
-from penstock.quorum.snapshot_transfer import checksum
 
 LARGEST = 2**63 - 1
 LAST_TERM = 2**31 - 1

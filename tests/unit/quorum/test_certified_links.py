@@ -16,10 +16,10 @@ from certificates import Authority
 from quorum_node import FirstBytes
 
 from penstock.client.clock import monotonic_s
-from penstock.quorum import refusals
-from penstock.quorum.node_certificates import NodeCertificates
-from penstock.quorum.peer_proof import NONCE_BYTES, PeerHello
-from penstock.quorum.stream_links import StreamLinks
+from penstock.quorum.links import refusals
+from penstock.quorum.links.node_certificates import NodeCertificates
+from penstock.quorum.links.peer_proof import NONCE_BYTES, PeerHello
+from penstock.quorum.links.stream_links import StreamLinks
 
 AUTHORITY = Authority()
 HOST = "127.0.0.1"

@@ -18,7 +18,7 @@ from penstock.quorum.consensus import (
     Snapshot,
     TransferFailed,
 )
-from penstock.quorum.raft_voter import RaftVoter
+from penstock.quorum.raft.voter import RaftVoter
 from penstock.storage.memory_files import MemoryFiles
 
 

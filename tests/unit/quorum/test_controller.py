@@ -19,13 +19,12 @@ from penstock.quorum.controller import Controller
 from penstock.quorum.decisions.bootstrap import bootstrap_records
 from penstock.quorum.decisions.context import ControllerConfig, ControllerResult, DecisionContext
 from penstock.quorum.decisions.topics import create_topics
-from penstock.quorum.delta import MetadataDelta
-from penstock.quorum.image import ConfigResource, MetadataImage
-from penstock.quorum.metadata_log import SnapshotId
-from penstock.quorum.publishers import Publishers
-from penstock.quorum.raft_voter import RaftVoter
-from penstock.quorum.record_codec import decode_entry
-from penstock.quorum.records import (
+from penstock.quorum.metadata.delta import MetadataDelta
+from penstock.quorum.metadata.image import ConfigResource, MetadataImage
+from penstock.quorum.metadata.metadata_log import SnapshotId
+from penstock.quorum.metadata.publishers import Publishers
+from penstock.quorum.metadata.record_codec import decode_entry
+from penstock.quorum.metadata.records import (
     BeginTransactionRecord,
     ConfigRecord,
     EndTransactionRecord,
@@ -34,6 +33,7 @@ from penstock.quorum.records import (
     RegisterBrokerRecord,
     TopicRecord,
 )
+from penstock.quorum.raft.voter import RaftVoter
 from penstock.storage.memory_files import MemoryFiles
 
 FOLDER = "/data/quorum"

@@ -14,9 +14,9 @@ from penstock.quorum.consensus import (
 )
 from penstock.quorum.controller import Controller
 from penstock.quorum.decisions.context import ControllerResult, DecisionContext
-from penstock.quorum.image import MetadataImage
-from penstock.quorum.records import FeatureLevelRecord, RegisterBrokerRecord
-from penstock.quorum.snapshot_records import image_chunks
+from penstock.quorum.metadata.image import MetadataImage
+from penstock.quorum.metadata.records import FeatureLevelRecord, RegisterBrokerRecord
+from penstock.quorum.metadata.snapshot_records import image_chunks
 
 
 def write(level: int) -> Callable[[MetadataImage, None, DecisionContext], ControllerResult[dict[str, int]]]:

@@ -34,8 +34,8 @@ from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.quorum.controller import Controller
 from penstock.quorum.decisions.context import ControllerResult, DecisionContext
 from penstock.quorum.decisions.weights import LIGHT, weight
-from penstock.quorum.image import MetadataImage
-from penstock.quorum.records import FeatureLevelRecord
+from penstock.quorum.metadata.image import MetadataImage
+from penstock.quorum.metadata.records import FeatureLevelRecord
 
 LARGE = CreateTopicsRequest(
     topics=(

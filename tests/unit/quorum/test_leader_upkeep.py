@@ -8,9 +8,9 @@ from penstock.quorum.controller import Controller
 from penstock.quorum.decisions.bootstrap import bootstrap_records
 from penstock.quorum.decisions.context import ControllerConfig
 from penstock.quorum.leader_upkeep import LeaderUpkeep
-from penstock.quorum.publishers import Publishers
-from penstock.quorum.raft_voter import RaftVoter
-from penstock.quorum.records import PartitionRecord, RegisterBrokerRecord, TopicRecord
+from penstock.quorum.metadata.publishers import Publishers
+from penstock.quorum.metadata.records import PartitionRecord, RegisterBrokerRecord, TopicRecord
+from penstock.quorum.raft.voter import RaftVoter
 from penstock.storage.memory_files import MemoryFiles
 
 CLUSTER_ID = "kVg0FJXuTjOXMxXGnN9MPA"

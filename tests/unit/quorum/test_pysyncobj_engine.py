@@ -35,9 +35,9 @@ def test_one_without_the_names_that_are_replaced_is_refused(monkeypatch: pytest.
 
 def test_nobody_else_imports_it() -> None:
     program = (
-        "import sys; import penstock.quorum.raft_log, penstock.quorum.journal, penstock.quorum.raft_messages, "
-        "penstock.quorum.stream_links, penstock.quorum.snapshots, penstock.quorum.voter_disk, "
-        "penstock.quorum.replicator, penstock.quorum.controller; sys.exit('pysyncobj' in sys.modules)"
+        "import sys; import penstock.quorum.raft.log, penstock.quorum.disk.journal, penstock.quorum.raft.messages, "
+        "penstock.quorum.links.stream_links, penstock.quorum.disk.snapshots, penstock.quorum.disk.voter_disk, "
+        "penstock.quorum.raft.replicator, penstock.quorum.controller; sys.exit('pysyncobj' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0
 

@@ -17,7 +17,7 @@ from penstock.broker.network.handlers import Handlers
 from penstock.broker.network.request import Answer, Request, RequestContext
 from penstock.protocol.apis import APIS, ApiKey
 from penstock.protocol.messages import decode_response, encode_request, encode_response
-from penstock.quorum.image import MetadataImage
+from penstock.quorum.metadata.image import MetadataImage
 
 GOLDEN: dict[str, Any] = json.loads((Path(__file__).parent / "api_versions_kafka_4_3_1.json").read_text())
 IMAGE = MetadataImage(offset=41, features={"metadata.version": 30, "transaction.version": 2})

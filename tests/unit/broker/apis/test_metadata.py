@@ -20,9 +20,9 @@ from penstock.broker.network.request import Answer, Request, RequestContext
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.protocol.messages import decode_response, encode_request
 from penstock.protocol.metadata import MetadataRequest
-from penstock.quorum.delta import MetadataDelta
-from penstock.quorum.image import EMPTY_IMAGE, MetadataImage
-from penstock.quorum.records import (
+from penstock.quorum.metadata.delta import MetadataDelta
+from penstock.quorum.metadata.image import EMPTY_IMAGE, MetadataImage
+from penstock.quorum.metadata.records import (
     ClusterRecord,
     Endpoint,
     MetadataRecord,

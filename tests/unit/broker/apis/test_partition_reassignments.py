@@ -10,9 +10,9 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i32
 
 from penstock.broker.apis.partition_reassignments import list_reassignments
-from penstock.quorum.delta import MetadataDelta
-from penstock.quorum.image import EMPTY_IMAGE, MetadataImage
-from penstock.quorum.records import PartitionRecord, TopicRecord
+from penstock.quorum.metadata.delta import MetadataDelta
+from penstock.quorum.metadata.image import EMPTY_IMAGE, MetadataImage
+from penstock.quorum.metadata.records import PartitionRecord, TopicRecord
 
 
 def an_image() -> MetadataImage:

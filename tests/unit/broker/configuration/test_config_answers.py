@@ -30,9 +30,9 @@ from penstock.protocol.errors import KafkaError
 from penstock.quorum.controller_requests import ControllerRequest
 from penstock.quorum.decisions.bootstrap import bootstrap_records
 from penstock.quorum.decisions.context import ControllerConfig, DecisionContext
-from penstock.quorum.delta import MetadataDelta
-from penstock.quorum.image import MetadataImage
-from penstock.quorum.records import MetadataRecord, RegisterBrokerRecord, TopicRecord
+from penstock.quorum.metadata.delta import MetadataDelta
+from penstock.quorum.metadata.image import MetadataImage
+from penstock.quorum.metadata.records import MetadataRecord, RegisterBrokerRecord, TopicRecord
 
 PROPERTIES = {
     "process.roles": "broker,controller",

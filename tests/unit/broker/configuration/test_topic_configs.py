@@ -8,9 +8,9 @@ import pytest
 
 from penstock.broker.configuration.node_config import NodeConfig, load
 from penstock.broker.configuration.topic_configs import ConfigResolver
-from penstock.quorum.delta import MetadataDelta
-from penstock.quorum.image import EMPTY_IMAGE, ConfigResourceType, MetadataImage
-from penstock.quorum.records import ConfigRecord, MetadataRecord, TopicRecord
+from penstock.quorum.metadata.delta import MetadataDelta
+from penstock.quorum.metadata.image import EMPTY_IMAGE, ConfigResourceType, MetadataImage
+from penstock.quorum.metadata.records import ConfigRecord, MetadataRecord, TopicRecord
 from penstock.storage.config import LogConfig
 
 

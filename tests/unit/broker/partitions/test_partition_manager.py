@@ -10,9 +10,9 @@ import pytest
 
 from penstock.broker.partitions.partition_manager import CHANGES_PER_TURN
 from penstock.protocol.errors import CorruptData, ErrorCode, KafkaError
-from penstock.quorum.delta import MetadataDelta
-from penstock.quorum.image import EMPTY_IMAGE
-from penstock.quorum.records import DIRECTORY_UNASSIGNED
+from penstock.quorum.metadata.delta import MetadataDelta
+from penstock.quorum.metadata.image import EMPTY_IMAGE
+from penstock.quorum.metadata.records import DIRECTORY_UNASSIGNED
 from penstock.storage.recovery import Damage
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from replica import LAG_MS_MAX, Replica, proposal_in, proposed
 from penstock.broker.partitions.effects import AdvanceHighWatermark, ProposeIsr, StartEpoch
 from penstock.broker.partitions.in_sync_replicas import UNKNOWN_BROKER_EPOCH
 from penstock.protocol.errors import ErrorCode
-from penstock.quorum.image import PartitionRegistration
+from penstock.quorum.metadata.image import PartitionRegistration
 
 
 def leader(**options: int) -> Replica:

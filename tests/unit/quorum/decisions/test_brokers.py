@@ -17,9 +17,9 @@ from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.quorum.decisions.brokers import register_broker, unregister_broker
 from penstock.quorum.decisions.heartbeats import GoneBroker, fence_expired, fence_gone, heartbeat
 from penstock.quorum.decisions.topics import create_topics
-from penstock.quorum.features import FEATURES
-from penstock.quorum.image import BrokerRegistration, PartitionRegistration
-from penstock.quorum.records import (
+from penstock.quorum.metadata.features import FEATURES
+from penstock.quorum.metadata.image import BrokerRegistration, PartitionRegistration
+from penstock.quorum.metadata.records import (
     DIRECTORY_LOST,
     DIRECTORY_UNASSIGNED,
     BrokerRegistrationChangeRecord,

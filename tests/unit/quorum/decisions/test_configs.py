@@ -16,8 +16,8 @@ from metadata_cluster import Cluster
 
 from penstock.protocol.errors import ErrorCode
 from penstock.quorum.decisions.configs import Operation, alter_configs, incremental_alter_configs
-from penstock.quorum.image import ConfigResource
-from penstock.quorum.records import ConfigRecord, PartitionRecord, TopicRecord
+from penstock.quorum.metadata.image import ConfigResource
+from penstock.quorum.metadata.records import ConfigRecord, PartitionRecord, TopicRecord
 
 TOPIC, BROKER, CLIENT_METRICS, GROUP = 2, 4, 16, 32
 SET, DELETE, APPEND, SUBTRACT = Operation

@@ -18,9 +18,9 @@ from replicated_topics import fence
 
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.quorum.decisions.directories import assign_replicas_to_dirs
-from penstock.quorum.features import ELIGIBLE_LEADER_REPLICAS_VERSION
-from penstock.quorum.image import BrokerRegistration, ConfigResourceType
-from penstock.quorum.records import (
+from penstock.quorum.metadata.features import ELIGIBLE_LEADER_REPLICAS_VERSION
+from penstock.quorum.metadata.image import BrokerRegistration, ConfigResourceType
+from penstock.quorum.metadata.records import (
     DIRECTORY_LOST,
     DIRECTORY_UNASSIGNED,
     BrokerRegistrationChangeRecord,

@@ -9,7 +9,7 @@ from replicated_topics import fence, make_topic
 
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.quorum.decisions.elections import ElectionType, elect_leaders
-from penstock.quorum.records import PartitionChangeRecord
+from penstock.quorum.metadata.records import PartitionChangeRecord
 
 PREFERRED, UNCLEAN = ElectionType.PREFERRED, ElectionType.UNCLEAN
 

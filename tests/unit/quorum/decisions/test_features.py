@@ -17,9 +17,9 @@ from metadata_cluster import Cluster
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.quorum.decisions.controllers import register_controller
 from penstock.quorum.decisions.features import UpgradeType, update_features
-from penstock.quorum.features import ELIGIBLE_LEADER_REPLICAS_VERSION, FEATURES, SupportedRange
-from penstock.quorum.image import ConfigResource, ConfigResourceType
-from penstock.quorum.records import (
+from penstock.quorum.metadata.features import ELIGIBLE_LEADER_REPLICAS_VERSION, FEATURES, SupportedRange
+from penstock.quorum.metadata.image import ConfigResource, ConfigResourceType
+from penstock.quorum.metadata.records import (
     ConfigRecord,
     FeatureLevelRecord,
     PartitionRecord,

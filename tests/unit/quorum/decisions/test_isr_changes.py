@@ -12,8 +12,8 @@ from replicated_topics import fence, make_topic
 
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.quorum.decisions.isr_changes import alter_partition
-from penstock.quorum.image import ConfigResourceType
-from penstock.quorum.records import ConfigRecord, FeatureLevelRecord, PartitionChangeRecord
+from penstock.quorum.metadata.image import ConfigResourceType
+from penstock.quorum.metadata.records import ConfigRecord, FeatureLevelRecord, PartitionChangeRecord
 
 
 @pytest.fixture

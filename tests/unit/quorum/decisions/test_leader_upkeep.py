@@ -5,8 +5,8 @@ from replicated_topics import fence, make_topic
 
 from penstock.quorum.decisions import leader_upkeep
 from penstock.quorum.decisions.leader_upkeep import balance_leaders, elect_where_unclean
-from penstock.quorum.image import ConfigResourceType
-from penstock.quorum.records import ConfigRecord, PartitionChangeRecord
+from penstock.quorum.metadata.image import ConfigResourceType
+from penstock.quorum.metadata.records import ConfigRecord, PartitionChangeRecord
 
 
 def change(cluster: Cluster, topic: str, index: int, *, leader: int, isr: tuple[int, ...]) -> None:

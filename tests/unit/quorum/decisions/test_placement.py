@@ -10,7 +10,7 @@ from metadata_cluster import Cluster
 
 from penstock.protocol.errors import KafkaError
 from penstock.quorum.decisions.placement import place
-from penstock.quorum.image import MetadataImage
+from penstock.quorum.metadata.image import MetadataImage
 
 
 def image(*racks: tuple[int, ...], fenced: tuple[int, ...] = ()) -> MetadataImage:

@@ -8,7 +8,7 @@ from metadata_cluster import Cluster
 
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.quorum.decisions.producer_ids import allocate_producer_ids
-from penstock.quorum.records import ProducerIdsRecord
+from penstock.quorum.metadata.records import ProducerIdsRecord
 
 
 def request(cluster: Cluster) -> AllocateProducerIdsRequest:

@@ -13,8 +13,8 @@ from replicated_topics import fence, make_topic
 
 from penstock.protocol.errors import ErrorCode
 from penstock.quorum.decisions.reassignments import alter_reassignments
-from penstock.quorum.image import ConfigResourceType
-from penstock.quorum.records import ConfigRecord, PartitionChangeRecord
+from penstock.quorum.metadata.image import ConfigResourceType
+from penstock.quorum.metadata.records import ConfigRecord, PartitionChangeRecord
 
 Outcome = tuple[ErrorCode, str | None]
 DONE: Outcome = (ErrorCode.NONE, None)

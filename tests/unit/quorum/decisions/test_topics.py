@@ -19,7 +19,7 @@ from metadata_cluster import Cluster, directory_id
 from penstock.protocol.errors import ErrorCode
 from penstock.quorum.decisions.answers import NO_THROTTLE, wire_code
 from penstock.quorum.decisions.topics import create_topics, delete_topics, new_topic_id
-from penstock.quorum.image import ConfigResource, ConfigResourceType
+from penstock.quorum.metadata.image import ConfigResource, ConfigResourceType
 
 
 def topic(

@@ -5,11 +5,11 @@ from click.testing import CliRunner
 from metadata_cluster import CLUSTER_ID, Cluster, directory_id
 
 from penstock.quorum.decisions.answers import base64_id
-from penstock.quorum.image import ConfigResourceType
 from penstock.quorum.inspection.commands import metadata
 from penstock.quorum.inspection.explorer import COMMANDS, Explorer, ExplorerError
 from penstock.quorum.inspection.image_tree import image_tree
-from penstock.quorum.records import ConfigRecord, PartitionRecord, TopicRecord
+from penstock.quorum.metadata.image import ConfigResourceType
+from penstock.quorum.metadata.records import ConfigRecord, PartitionRecord, TopicRecord
 
 DIRECTORY = base64_id(directory_id(1))
 PARTITION = (

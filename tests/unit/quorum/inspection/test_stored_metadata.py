@@ -5,21 +5,21 @@ from collections.abc import Sequence
 import pytest
 
 from penstock.quorum.consensus import MAX_COMMAND_BYTES
-from penstock.quorum.image import MetadataImage
+from penstock.quorum.disk.journal import Journal
+from penstock.quorum.disk.journal_items import CommitMark, Entry, Membership, Term
+from penstock.quorum.disk.snapshots import SnapshotWriter
 from penstock.quorum.inspection.stored_metadata import MetadataUnreadable, open_folder, open_snapshot
-from penstock.quorum.journal import Journal
-from penstock.quorum.journal_items import CommitMark, Entry, Membership, Term
-from penstock.quorum.metadata_log import CommittedEntry, encode_batch
-from penstock.quorum.observer_log import ObserverLog
-from penstock.quorum.record_codec import encode_entry, encode_record
-from penstock.quorum.records import (
+from penstock.quorum.metadata.image import MetadataImage
+from penstock.quorum.metadata.metadata_log import CommittedEntry, encode_batch
+from penstock.quorum.metadata.observer_log import ObserverLog
+from penstock.quorum.metadata.record_codec import encode_entry, encode_record
+from penstock.quorum.metadata.records import (
     BeginTransactionRecord,
     EndTransactionRecord,
     FeatureLevelRecord,
     MetadataRecord,
 )
-from penstock.quorum.snapshot_records import image_chunks
-from penstock.quorum.snapshots import SnapshotWriter
+from penstock.quorum.metadata.snapshot_records import image_chunks
 from penstock.storage.config import LogConfig
 from penstock.storage.memory_files import MemoryFiles
 

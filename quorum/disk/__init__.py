@@ -1,0 +1,1 @@
+"""What a voter keeps: its journal and its snapshots."""

@@ -1,0 +1,1 @@
+"""Which brokers are alive: sessions, and the probes of those whose process may be gone."""

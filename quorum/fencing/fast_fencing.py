@@ -1,0 +1,242 @@
+"""Which brokers are shut out before their sessions end, because nobody is there any more (decision 6).
+
+A broker's process that ends without a word closes its connections, and its machine then refuses new ones. The active
+controller that sees the first looks for the second, at the endpoint which the broker registered for other brokers. What
+becomes of one attempt:
+
+| state   | leaves by                                                                                  | to      |
+|---------|--------------------------------------------------------------------------------------------|---------|
+| idle    | the broker's side closed its heartbeat connection, or this controller has become active    | dialing |
+| dialing | refused, but not for the third time                                                        | dialing |
+| dialing | refused for the third time                                                                 | fencing |
+| dialing | anything but a refusal; a heartbeat or registration of the broker; the end of leadership   | idle    |
+| idle    | the broker's side accepted the dial before, and closed that connection soon                | dialing |
+| fencing | the decision to fence is committed                                                         | fenced  |
+| fencing | a heartbeat or registration of the broker, the end of leadership: nothing is decided then  | idle    |
+| fencing | the decision changes nothing or cannot be committed                                        | idle    |
+| fenced  | a heartbeat under the epoch that was fenced: it was alive, and is left alone for a while   | barred  |
+| fenced  | a registration                                                                             | idle    |
+| barred  | the end of ten sessions                                                                    | idle    |
+
+An attempt begins, and ends in a fence, only with a fresh quorum, for a broker that is unfenced, not shutting down and
+not this node, and while fewer than half of the brokers were fenced so within a session. Nothing is unsafe when it errs:
+epochs fence, this only decides how soon.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from ..metadata.image import BrokerRegistration, MetadataImage
+
+# After the attempt began. The second tells a process that ends, and accepts a last time, from one that is gone; the
+# third gives a machine under load, and a process that starts again at once, some time.
+DIAL_TIMES_MS: Final = (0, 20, 60)
+# A process that ends closes one socket after the other: what listens may accept when connections are closed already.
+# More often than this it is not one that ends, but one that takes no more connections.
+_NEW_BEGINNINGS_MAX: Final = 3
+BARRED_SESSIONS: Final = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Attempt:
+    """Looking for one process of a broker."""
+
+    broker_id: int
+    broker_epoch: int
+    host: str
+    port: int
+    started_ms: int
+    new_beginnings: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dial:
+    """Dial the attempt's endpoint at that time or, when it has passed, at once; tell `on_dialed`."""
+
+    attempt: Attempt
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fence:
+    """Shut out the process that registered under this epoch."""
+
+    broker_id: int
+    broker_epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """Tell the operator: a broker that was fenced so is alive. It is left to its sessions until then."""
+
+    broker_id: int
+    until_ms: int
+    wrong_count: int
+    """How often that has happened to any broker."""
+
+
+Effect: TypeAlias = Dial | Fence | Bar
+
+
+class FastFencing:
+    """Of one controller. Times are of the loop; `has_quorum` tells that a majority of voters was heard just now."""
+
+    def __init__(self, *, node_id: int, listener_name: str, session_timeout_ms: int) -> None:
+        """`listener_name` is that of the listener between brokers; the first is taken of a broker that has none."""
+        self._node_id = node_id
+        self._listener_name = listener_name
+        self._session_timeout_ms = session_timeout_ms
+        self._attempts: dict[int, Attempt] = {}
+        self._refusals: dict[int, int] = {}
+        # On becoming active: who is looked for first, and who when that has come to its end.
+        self._first: int | None = None
+        self._later: tuple[int, ...] = ()
+        # Asked for, and carried out.
+        self._fencing: dict[int, Fence] = {}
+        self._fenced: dict[int, Fence] = {}
+        self._fenced_ms: dict[int, int] = {}
+        self._barred_until_ms: dict[int, int] = {}
+        self._wrong_count = 0
+
+    def on_active(
+        self, image: MetadataImage, now_ms: int, *, former_leader_id: int | None, has_quorum: bool
+    ) -> tuple[Effect, ...]:
+        """Look for everyone: nobody watched the brokers' connections for a while. The former leader comes first."""
+        self.on_inactive()
+        first = [former_leader_id] if former_leader_id is not None else []
+        later = tuple(broker_id for broker_id in sorted(image.brokers) if broker_id not in first)
+        effects = self._begin(first, image, now_ms, has_quorum=has_quorum)
+        if not effects:
+            return self._begin(later, image, now_ms, has_quorum=has_quorum)
+        self._first, self._later = former_leader_id, later
+        return effects
+
+    def on_inactive(self) -> None:
+        """Look for nobody: another controller does."""
+        self._attempts.clear()
+        self._fencing.clear()
+        self._first, self._later = None, ()
+
+    def on_closed(self, broker_id: int, image: MetadataImage, now_ms: int, *, has_quorum: bool) -> tuple[Effect, ...]:
+        """Hear that the broker's side closed the connection that its last heartbeat came by."""
+        return self._begin([broker_id], image, now_ms, has_quorum=has_quorum)
+
+    def on_heard(
+        self, broker_id: int, broker_epoch: int, image: MetadataImage, now_ms: int, *, has_quorum: bool
+    ) -> tuple[Effect, ...]:
+        """Hear a heartbeat or a registration of a broker."""
+        effects: tuple[Effect, ...] = ()
+        self._fencing.pop(broker_id, None)
+        fenced = self._fenced.pop(broker_id, None)
+        if fenced is not None and fenced.broker_epoch == broker_epoch:
+            self._wrong_count += 1
+            until_ms = now_ms + BARRED_SESSIONS * self._session_timeout_ms
+            self._barred_until_ms[broker_id] = until_ms
+            effects = (Bar(broker_id=broker_id, until_ms=until_ms, wrong_count=self._wrong_count),)
+        if broker_id in self._attempts:
+            effects += self._end(broker_id, image, now_ms, has_quorum=has_quorum)
+        return effects
+
+    def is_dialing(self, attempt: Attempt) -> bool:
+        """Whether it is still to be dialed."""
+        return self._attempts.get(attempt.broker_id) is attempt
+
+    def on_dialed(
+        self, attempt: Attempt, image: MetadataImage, now_ms: int, *, is_refused: bool, has_quorum: bool
+    ) -> tuple[Effect, ...]:
+        """Hear how a dial ended; what came of an attempt that is over does not matter any more."""
+        if not self.is_dialing(attempt):
+            return ()
+        broker_id = attempt.broker_id
+        refusal_count = self._refusals[broker_id] = self._refusals[broker_id] + 1
+        if is_refused and refusal_count < len(DIAL_TIMES_MS):
+            return (Dial(attempt=attempt, at_ms=attempt.started_ms + DIAL_TIMES_MS[refusal_count]),)
+        effects: tuple[Effect, ...] = ()
+        broker = image.brokers.get(broker_id)
+        is_same = broker is not None and broker.epoch == attempt.broker_epoch
+        if is_refused and is_same and self._may_fence(broker_id, image, now_ms, has_quorum=has_quorum):
+            fence = Fence(broker_id=broker_id, broker_epoch=attempt.broker_epoch)
+            self._fencing[broker_id] = fence
+            effects = (fence,)
+        return effects + self._end(broker_id, image, now_ms, has_quorum=has_quorum)
+
+    def is_fencing(self, fence: Fence) -> bool:
+        """Whether it is still to be decided: the decision has to ask."""
+        return self._fencing.get(fence.broker_id) is fence
+
+    def on_fenced(self, fence: Fence, now_ms: int) -> None:
+        """Hear that the fence is committed. If the broker was heard after that was decided, it is heard again."""
+        if self.is_fencing(fence):
+            del self._fencing[fence.broker_id]
+        self._fenced[fence.broker_id], self._fenced_ms[fence.broker_id] = fence, now_ms
+
+    def on_not_fenced(self, fence: Fence) -> None:
+        """Hear that nothing was decided, or that it may not be committed."""
+        if self.is_fencing(fence):
+            del self._fencing[fence.broker_id]
+
+    def on_accepted_and_closed(
+        self, attempt: Attempt, image: MetadataImage, now_ms: int, *, has_quorum: bool
+    ) -> tuple[Effect, ...]:
+        """Hear that the dial which ended an attempt gave a connection, and that the broker's side soon closed it."""
+        if attempt.new_beginnings == _NEW_BEGINNINGS_MAX:
+            return ()
+        return self._begin(
+            [attempt.broker_id], image, now_ms, has_quorum=has_quorum, new_beginnings=attempt.new_beginnings + 1
+        )
+
+    def _begin(
+        self,
+        broker_ids: Iterable[int],
+        image: MetadataImage,
+        now_ms: int,
+        *,
+        has_quorum: bool,
+        new_beginnings: int = 0,
+    ) -> tuple[Effect, ...]:
+        effects: list[Effect] = []
+        for broker_id in broker_ids:
+            is_looked_for = broker_id in self._attempts or broker_id in self._fencing
+            if is_looked_for or not self._may_fence(broker_id, image, now_ms, has_quorum=has_quorum):
+                continue
+            broker = image.brokers[broker_id]
+            endpoint = broker.endpoint(self._listener_name) or next(iter(broker.endpoints), None)
+            if endpoint is None:
+                continue
+            attempt = Attempt(
+                broker_id=broker_id,
+                broker_epoch=broker.epoch,
+                host=endpoint.host,
+                port=endpoint.port,
+                started_ms=now_ms,
+                new_beginnings=new_beginnings,
+            )
+            self._attempts[broker_id], self._refusals[broker_id] = attempt, 0
+            effects.append(Dial(attempt=attempt, at_ms=now_ms + DIAL_TIMES_MS[0]))
+        return tuple(effects)
+
+    def _end(self, broker_id: int, image: MetadataImage, now_ms: int, *, has_quorum: bool) -> tuple[Effect, ...]:
+        del self._attempts[broker_id]
+        if broker_id != self._first:
+            return ()
+        later, self._first, self._later = self._later, None, ()
+        return self._begin(later, image, now_ms, has_quorum=has_quorum)
+
+    def _may_fence(self, broker_id: int, image: MetadataImage, now_ms: int, *, has_quorum: bool) -> bool:
+        broker = image.brokers.get(broker_id)
+        return (
+            has_quorum
+            and broker is not None
+            and broker_id != self._node_id
+            and broker.is_active
+            and now_ms >= self._barred_until_ms.get(broker_id, now_ms)
+            and self._has_room(broker_id, image.brokers.values(), now_ms)
+        )
+
+    def _has_room(self, broker_id: int, brokers: Iterable[BrokerRegistration], now_ms: int) -> bool:
+        """Whether this one may be fenced besides the others: less than half of those that were in lately."""
+        lately = {one for one, at_ms in self._fenced_ms.items() if now_ms < at_ms + self._session_timeout_ms}
+        lately |= self._fencing.keys()
+        were_in = lately | {broker.id for broker in brokers if not broker.is_fenced}
+        return len(lately | {broker_id}) <= (len(were_in) - 1) // 2

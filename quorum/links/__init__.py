@@ -1,0 +1,1 @@
+"""Links between voters: how they greet each other, prove who they are, and carry messages."""

@@ -1,0 +1,1 @@
+"""What the cluster agrees on: records, the image that they make, and how it is replayed and told."""

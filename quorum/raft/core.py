@@ -1,0 +1,491 @@
+"""One voter without input and output: messages and proposals in, journal items and messages out.
+
+`step` takes what has come and returns a `Step`: what must be on the disk first, what may be sent before that, what
+after, and what is committed. Whoever drives it writes, sends and calls back in that order, and makes no step in
+between. So nothing leaves that depends on something not synced. A leader's entries do not: they depend on its term
+alone, which was synced before, so they go out beside its own write (Raft thesis §10.2.1).
+
+Elections, log matching and the commit rule are the library's (`pysyncobj_engine.py`); who may be heard, and when, is
+decided here: every message counts in the sender's term only, each voter's vote once, a copy on a new disk not at all.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, assert_never
+
+from ..consensus import ConsensusFailed, TransferFailed
+from ..disk.journal_items import Entry, Term
+from ..disk.snapshot_transfer import FinishSnapshot, OutgoingSnapshot, SnapshotReceive
+from ..pysyncobj_engine import (
+    AckIntent,
+    Decisions,
+    Intent,
+    SendIntent,
+    TimeoutNowIntent,
+    VoteIntent,
+    VoteRequestIntent,
+)
+from .barriers import Barriers
+from .elections import Elections, RaftTiming
+from .handover import Handover
+from .inbox import Heard, PeerGone
+from .log import RaftLog
+from .messages import (
+    Admission,
+    Append,
+    AppendAck,
+    BarrierAck,
+    BarrierProbe,
+    CensusReply,
+    CensusRequest,
+    PreVote,
+    PreVoteRequest,
+    RaftMessage,
+    SnapshotAck,
+    SnapshotPart,
+    TermNotice,
+    TimeoutNow,
+    Vote,
+    VoteRequest,
+)
+from .progress import Progress
+from .replicator import Replicator
+from .standing import Admissions, Census
+from .step import Step
+
+if TYPE_CHECKING:
+    from random import Random
+
+
+class RaftCore:
+    """One voter. `clock` is the loop's, in seconds."""
+
+    def __init__(
+        self,
+        log: RaftLog,
+        *,
+        node_id: int,
+        voter_ids: tuple[int, ...],
+        commit_end: int,
+        timing: RaftTiming,
+        random: "Random",
+        clock: Callable[[], float],
+    ) -> None:
+        """`voter_ids` has all voters, this one too. Raises ConsensusFailed when the library cannot be used."""
+        self._log = log
+        self._node_id = node_id
+        self._voter_count = len(voter_ids)
+        self._peer_ids = tuple(voter_id for voter_id in voter_ids if voter_id != node_id)
+        self._timing = timing
+        self._clock = clock
+        self._elections = Elections(
+            voter_id=node_id, voter_count=len(voter_ids), timing=timing, random=random, now_s=clock()
+        )
+        self._return_id = random.getrandbits(62)
+        self._census = Census(self._return_id, len(voter_ids))
+        self._census_at_s = clock()
+        self._admissions = Admissions()
+        self._barriers = Barriers(len(voter_ids))
+        self._replicator = Replicator(log, self._peer_ids)
+        self._snapshot_receive = SnapshotReceive()
+        self._finished_snapshot: FinishSnapshot | None = None
+        self._handover: Handover | None = None
+        self._is_transfer = False
+        self._step = Step()
+        self._next_step_at_s = clock()
+        self._decisions = Decisions(
+            log,
+            node_id=node_id,
+            voter_ids=voter_ids,
+            commit_end=commit_end,
+            listener=self,
+            clock=clock,
+            heartbeat_s=timing.heartbeat_s,
+            quorum_timeout_s=timing.election_max_s,
+        )
+
+    # Views.
+
+    @property
+    def term(self) -> int:
+        return self._decisions.term
+
+    @property
+    def is_leader(self) -> bool:
+        return self._decisions.is_leader
+
+    @property
+    def is_member(self) -> bool:
+        """Whether this voter's disk counts."""
+        return self._log.is_member
+
+    @property
+    def leader_id(self) -> int | None:
+        if self.is_leader:
+            return self._node_id
+        return None if self._elections.has_lost_leader else self._decisions.leader_id
+
+    @property
+    def has_fresh_quorum(self) -> bool:
+        """Whether this voter leads, and a majority was heard within the time in which voters are sticky."""
+        since_s = self._clock() - self._timing.election_min_s
+        fresh_count = sum(peer.is_member and peer.last_ack_s > since_s for peer in self._replicator.progress.values())
+        return self.is_leader and (fresh_count + 1) * 2 > self._voter_count
+
+    @property
+    def holds_proposals(self) -> bool:
+        """Leadership is being handed over, so the log must not grow."""
+        return self._handover is not None and self.is_leader
+
+    @property
+    def progress(self) -> dict[int, Progress]:
+        """What the leader knows of each peer; empty elsewhere."""
+        return self._replicator.progress
+
+    def next_step_at_s(self) -> float:
+        """Return when a step is due although nothing came."""
+        now_s = self._clock()
+        if self.is_leader:
+            due_s = now_s + self._timing.heartbeat_s / 2 if self._peer_ids else now_s + 3600.0
+        elif self.is_member:
+            due_s = self._elections.campaign_at_s
+        else:
+            due_s = self._census_at_s
+        self._next_step_at_s = due_s
+        return due_s
+
+    # Inputs.
+
+    def set_link(self, peer_id: int, *, is_up: bool) -> None:
+        """Learn that messages to a peer can get through, or cannot any more; what was on the way may be lost."""
+        self._replicator.set_link(peer_id, is_up=is_up)
+        self._decisions.set_links(self._replicator.linked)
+        if is_up and not self._log.is_member:
+            self._census_at_s = self._clock()
+
+    def begin_barrier(self, token: object) -> None:
+        self._barriers.begin(token)
+
+    def begin_handover(self, peer_id: int | None) -> Handover:
+        """Hand leadership to a peer, or to the one that has the most. Raises TransferFailed when that is under way."""
+        if self._handover is not None:
+            raise TransferFailed("Leadership is being handed over already.")
+        self._handover = Handover(peer_id, now_s=self._clock(), ask_again_s=self._timing.heartbeat_s)
+        return self._handover
+
+    def offer_snapshot(self, snapshot: OutgoingSnapshot) -> None:
+        """Give what `Step.wants_snapshot` asked for."""
+        self._replicator.offer_snapshot(snapshot)
+
+    def on_snapshot_finished(self, finished: FinishSnapshot) -> None:
+        """Learn that a snapshot which came from the leader is whole and durable."""
+        self._finished_snapshot = finished
+
+    def on_snapshot_given_up(self, step: Step) -> None:
+        """Learn that what the step wanted to keep of a snapshot is not on the disk: it has to come anew."""
+        self._snapshot_receive = SnapshotReceive()
+        step.messages = [addressed for addressed in step.messages if not isinstance(addressed[1], SnapshotAck)]
+
+    def trim_to(self, offset: int) -> None:
+        """Forget entries that a durable snapshot has."""
+        self._log.trim_to(offset)
+
+    # The step.
+
+    def step(self, inbox: Sequence[tuple[int, Heard]], commands: Sequence[bytes]) -> Step:
+        """Take in messages, then proposals, then the time. Raises ConsensusFailed, and then there is no next step."""
+        now_s = self._clock()
+        step = self._step
+        if now_s - self._next_step_at_s > self._timing.heartbeat_s:
+            self._elections.on_stall(now_s)
+        for peer_id, message in inbox:
+            self._deliver(peer_id, message, now_s)
+        self._install_finished()
+        if commands and self.is_leader:
+            step.proposed = self._decisions.propose(list(commands))
+            self._admissions.on_proposed(step.proposed[-1].offset)
+        self._take_census(now_s)
+        self._decisions.tick()
+        self._campaign_if_due(now_s)
+        self._hand_over(now_s)
+        self._serve_peers(now_s)
+        self._probe_barriers()
+        step.wants_entry = self.is_leader and self._admissions.wants_entry
+        step.wants_snapshot = self._replicator.wants_snapshot
+        step.barriers = self._barriers.finished()
+        step.leader_id, step.epoch = self.leader_id, self.term
+        step.commit_end = self._decisions.commit_end
+        step.items = self._log.take_items()
+        if any(isinstance(item, Term) for item in step.items):
+            # Even a leader's entries depend on its term.
+            step.messages, step.early = step.early + step.messages, []
+        self._step = Step()
+        return step
+
+    def _send(self, peer_id: int, message: RaftMessage) -> None:
+        self._step.messages.append((peer_id, message))
+
+    def _send_to_all(self, message: RaftMessage) -> None:
+        for peer_id in self._peer_ids:
+            self._send(peer_id, message)
+
+    def _deliver(self, peer_id: int, message: Heard, now_s: float) -> None:
+        match message:
+            case PeerGone():
+                if not self.is_leader and peer_id == self._decisions.leader_id:
+                    self._elections.on_leader_gone(now_s)
+            case Append():
+                self._on_append(peer_id, message, now_s)
+            case AppendAck():
+                self._on_append_ack(peer_id, message, now_s)
+            case VoteRequest():
+                if self._log.is_member and (message.is_transfer or not self._elections.is_sticky(now_s)):
+                    self._decisions.on_vote_request(
+                        peer_id, term=message.term, last_offset=message.last_offset, last_epoch=message.last_epoch
+                    )
+            case Vote():
+                if message.term == self.term and self._elections.on_vote(peer_id):
+                    self._decisions.on_vote(peer_id)
+            case PreVoteRequest():
+                self._on_pre_vote_request(peer_id, message, now_s)
+            case PreVote():
+                if message.candidate_term == self.term + 1 and self._elections.on_pre_vote(peer_id):
+                    self._campaign(now_s)
+            case TermNotice():
+                self._observe_term(peer_id, message.term)
+            case TimeoutNow():
+                if message.term == self.term and peer_id == self._decisions.leader_id and self._log.is_member:
+                    self._is_transfer = True
+                    self._campaign(now_s)
+                    self._is_transfer = False
+            case BarrierProbe():
+                if message.term == self.term and peer_id == self._decisions.leader_id and self._log.is_member:
+                    self._send(peer_id, BarrierAck(self.term, message.sequence))
+            case BarrierAck():
+                if message.term == self.term and self.is_leader:
+                    self._barriers.on_ack(peer_id, message.sequence)
+            case CensusRequest():
+                has_data = self._log.end_offset > 0
+                self._send(peer_id, CensusReply(self.term, message.return_id, has_data))
+            case CensusReply():
+                self._census.on_reply(peer_id, message)
+            case Admission():
+                if (
+                    message.term == self.term
+                    and peer_id == self._decisions.leader_id
+                    and message.return_id == self._return_id
+                    and not self._log.is_member
+                ):
+                    self._log.set_member()
+            case SnapshotPart():
+                self._on_snapshot_part(peer_id, message, now_s)
+            case SnapshotAck():
+                self._on_snapshot_ack(peer_id, message, now_s)
+            case _:
+                assert_never(message)
+
+    def _observe_term(self, peer_id: int, term: int) -> None:
+        if term > self.term:
+            self._decisions.on_higher_term(peer_id, term)
+
+    def _is_from_leader(self, peer_id: int, message: Append | SnapshotPart, now_s: float) -> bool:
+        """Hear the leader of this or a later term; one of an earlier term learns of ours instead."""
+        if message.term < self.term:
+            self._send(peer_id, TermNotice(self.term))
+            return False
+        if message.term == self.term and self.is_leader:
+            raise ConsensusFailed(
+                f"Node {peer_id} says that it leads term {message.term} of the quorum as this node does."
+            )
+        self._elections.on_leader_heard(now_s)
+        return True
+
+    def _on_append(self, peer_id: int, message: Append, now_s: float) -> None:
+        epochs = [message.previous_epoch, *(entry.epoch for entry in message.entries)]
+        if epochs != sorted(epochs) or epochs[-1] > message.term or not self._is_from_leader(peer_id, message, now_s):
+            return
+        if message.entries or message.previous_offset >= 0:
+            self._census.on_data()
+        first_offset = message.previous_offset + 1
+        entries = [Entry(first_offset + number, *body) for number, body in enumerate(message.entries)]
+        commit_end = self._decisions.commit_end
+        if first_offset < commit_end:
+            # What is committed here is in every later leader's log, so the message can be taken to begin behind it.
+            entries = entries[commit_end - first_offset :]
+            first_offset = commit_end
+            previous_epoch = self._log.epoch_at(commit_end - 1)
+            assert previous_epoch is not None
+        else:
+            previous_epoch = message.previous_epoch
+        self._decisions.on_append(
+            peer_id,
+            term=message.term,
+            previous_offset=first_offset - 1,
+            previous_epoch=previous_epoch,
+            commit_end=message.commit_end,
+            entries=entries,
+        )
+
+    def _on_append_ack(self, peer_id: int, message: AppendAck, now_s: float) -> None:
+        self._observe_term(peer_id, message.term)
+        if message.term != self.term or not self.is_leader:
+            return
+        next_offset = self._replicator.on_ack(peer_id, message, now_s)
+        if message.is_member:
+            self._admissions.on_member(peer_id)
+            self._decisions.on_ack(peer_id, next_offset=next_offset, is_match=message.is_match)
+        else:
+            self._admissions.on_ack(peer_id, message.return_id)
+            match_end = self._replicator.progress[peer_id].match_end
+            if self._admissions.ready(peer_id, match_end=match_end, commit_end=self._decisions.commit_end):
+                self._send(peer_id, Admission(self.term, message.return_id))
+
+    def _on_pre_vote_request(self, peer_id: int, message: PreVoteRequest, now_s: float) -> None:
+        own = (self._log.last_epoch, self._log.end_offset - 1)
+        if (
+            self._log.is_member
+            and message.candidate_term > self.term
+            and not self.is_leader
+            and not self._elections.is_sticky(now_s)
+            and (message.last_epoch, message.last_offset) >= own
+        ):
+            self._elections.on_support(now_s)
+            self._send(peer_id, PreVote(self.term, message.candidate_term))
+        elif message.term < self.term:
+            self._send(peer_id, TermNotice(self.term))
+
+    def _take_census(self, now_s: float) -> None:
+        if self._log.is_member:
+            return
+        if self._log.end_offset == 0 and self._census.is_new_cluster:
+            self._log.set_member()
+        elif now_s >= self._census_at_s:
+            self._census_at_s = now_s + self._timing.heartbeat_s
+            if self._log.end_offset == 0:
+                self._send_to_all(CensusRequest(self.term, self._return_id))
+
+    def _campaign_if_due(self, now_s: float) -> None:
+        if self.is_leader or now_s < self._elections.campaign_at_s:
+            return
+        if not self._log.is_member:
+            self._elections.on_silence()
+        elif self._elections.begin_pre_vote(now_s):
+            self._campaign(now_s)
+        else:
+            last_offset, last_epoch = self._log.end_offset - 1, self._log.last_epoch
+            self._send_to_all(PreVoteRequest(self.term, self.term + 1, last_offset, last_epoch))
+
+    def _campaign(self, now_s: float) -> None:
+        self._elections.on_campaign(now_s)
+        self._decisions.campaign()
+        if self.is_leader:
+            # Alone: nobody else's answer will let the first entry be committed.
+            self._decisions.tick()
+
+    def _hand_over(self, now_s: float) -> None:
+        if self._handover is None:
+            return
+        if not self.is_leader:
+            self._handover.note_leader(self.leader_id, now_s)
+        else:
+            target_id = self._handover.proceed(
+                self.progress,
+                self._replicator.linked,
+                log_end=self._log.end_offset,
+                commit_end=self._decisions.commit_end,
+                now_s=now_s,
+            )
+            if target_id is not None:
+                self._decisions.transfer_leadership(target_id)
+        if self._handover.is_done:
+            self._handover = None
+
+    def _probe_barriers(self) -> None:
+        if not self.is_leader:
+            if not self._barriers.is_idle:
+                self._step.dropped_barriers = [*self._step.dropped_barriers, *self._barriers.drop()]
+        elif self._log.epoch_at(self._decisions.commit_end - 1) == self.term:
+            sequence = self._barriers.start_round(self._decisions.commit_end)
+            if sequence is not None:
+                self._step.early += [(peer_id, BarrierProbe(self.term, sequence)) for peer_id in self._peer_ids]
+
+    def _serve_peers(self, now_s: float) -> None:
+        if not self.is_leader:
+            return
+        served = self._replicator.serve(term=self.term, commit_end=self._decisions.commit_end, now_s=now_s)
+        self._step.early += served
+        sequence = self._barriers.open_sequence
+        if sequence is not None:
+            # The probe may have been lost.
+            self._step.early += [
+                (peer_id, BarrierProbe(self.term, sequence)) for peer_id in sorted({to for to, _ in served})
+            ]
+
+    def _on_snapshot_ack(self, peer_id: int, message: SnapshotAck, now_s: float) -> None:
+        self._observe_term(peer_id, message.term)
+        if message.term == self.term and self.is_leader:
+            self._replicator.on_snapshot_ack(peer_id, message, now_s)
+
+    # What a follower takes.
+
+    def _on_snapshot_part(self, peer_id: int, message: SnapshotPart, now_s: float) -> None:
+        if not self._is_from_leader(peer_id, message, now_s):
+            return
+        self._census.on_data()
+        self._decisions.on_snapshot_notice(peer_id, term=message.term)
+        if message.end_offset <= self._decisions.commit_end:
+            self._send(peer_id, SnapshotAck(self.term, message.end_offset, 0, True))
+            self._send(peer_id, self._append_ack(self._decisions.commit_end, is_match=True))
+            return
+        self._step.snapshot_work += self._snapshot_receive.on_part(message)
+        self._send(peer_id, self._snapshot_receive.ack(self.term, message.end_offset))
+
+    def _install_finished(self) -> None:
+        finished, self._finished_snapshot = self._finished_snapshot, None
+        leader_id = self._decisions.leader_id
+        if finished is None or finished.end_offset <= self._decisions.commit_end:
+            return
+        if self.is_leader or leader_id is None:
+            # It stays on the disk, and the next start takes it.
+            return
+        self._step.installed = finished
+        self._decisions.on_snapshot_installed(
+            leader_id, term=self.term, end_offset=finished.end_offset, epoch=finished.epoch
+        )
+
+    def _append_ack(self, next_offset: int, *, is_match: bool) -> AppendAck:
+        return AppendAck(self.term, next_offset, is_match, self._log.is_member, self._return_id)
+
+    # What the library decided.
+
+    def on_intent(self, peer_id: int, intent: Intent) -> None:
+        match intent:
+            case SendIntent():
+                self._replicator.note_due(peer_id)
+            case AckIntent():
+                next_offset = intent.next_offset
+                if intent.is_match and self._step.installed is not None:
+                    # What may follow the snapshot in the log was not compared with anyone's.
+                    next_offset = min(next_offset, self._step.installed.end_offset)
+                if not intent.is_match and next_offset < self._log.end_offset:
+                    # A whole epoch back at once: its entries came from one leader, and one of them is wrong.
+                    next_offset = max(self._log.epoch_start(next_offset), self._decisions.commit_end)
+                self._send(peer_id, self._append_ack(next_offset, is_match=intent.is_match))
+            case VoteRequestIntent():
+                request = VoteRequest(self.term, intent.last_offset, intent.last_epoch, self._is_transfer)
+                self._send(peer_id, request)
+            case VoteIntent():
+                self._elections.on_support(self._clock())
+                self._send(peer_id, Vote(self.term))
+            case TimeoutNowIntent():
+                self._send(peer_id, TimeoutNow(self.term))
+            case _:
+                assert_never(intent)
+
+    def on_role_change(self, *, is_leader: bool) -> None:
+        self._admissions.clear()
+        if is_leader:
+            self._replicator.begin()
+        else:
+            self._replicator.end()
+            self._step.dropped_barriers = [*self._step.dropped_barriers, *self._barriers.drop()]
+            self._elections.on_step_down(self._clock())

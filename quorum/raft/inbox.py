@@ -1,0 +1,51 @@
+"""Messages that wait for a step, looked at and bounded."""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ...protocol.errors import CorruptData
+from .messages import RaftMessage, decode_message
+
+# A sync that takes longer than this many bytes take to come is that of a broken disk.
+_MAX_BYTES = 64 * 1024 * 1024
+
+# No honest peer is so far ahead, and a leap to the last term there is would leave no term to elect anyone in.
+_MAX_TERM_LEAP = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class PeerGone:
+    """A peer closed its links, and nobody listens at its address. Whatever it sent lies before this."""
+
+
+Heard: TypeAlias = RaftMessage | PeerGone
+
+
+class Inbox:
+    """In the order in which they came."""
+
+    def __init__(self) -> None:
+        self._messages: list[tuple[int, Heard]] = []
+        self._size_bytes = 0
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._messages
+
+    def add(self, peer_id: int, data: bytes, *, term: int) -> None:
+        """Take a message that came in `term`. Raises CorruptData, with a sentence, when it cannot be one."""
+        message = decode_message(data)
+        if message.term > term + _MAX_TERM_LEAP:
+            raise CorruptData(f"a message of term {message.term} while this node is in term {term}")
+        if self._size_bytes > _MAX_BYTES:
+            raise CorruptData(f"more than {_MAX_BYTES} bytes while the disk was busy")
+        self._messages.append((peer_id, message))
+        self._size_bytes += len(data)
+
+    def add_gone(self, peer_id: int) -> None:
+        """Hear the end of a peer, once what it sent before has been heard."""
+        self._messages.append((peer_id, PeerGone()))
+
+    def take(self) -> list[tuple[int, Heard]]:
+        messages, self._messages, self._size_bytes = self._messages, [], 0
+        return messages

@@ -1,0 +1,35 @@
+"""What follows from a step of `raft/core.py`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ..disk.journal_items import Entry, JournalItem
+from ..disk.snapshot_transfer import FinishSnapshot, SnapshotWork
+from .barriers import BarrierResult
+from .messages import RaftMessage
+
+Addressed = tuple[int, RaftMessage]
+
+
+@dataclass(slots=True, kw_only=True)
+class Step:
+    """What follows from a step, in the order in which it is to be done: send `early` (even while the disk works),
+    do `snapshot_work` and write `items`, send `messages`, tell of `leadership`, then of commits, then of barriers."""
+
+    early: list[Addressed] = field(default_factory=list)
+    snapshot_work: list[SnapshotWork] = field(default_factory=list)
+    items: list[JournalItem] = field(default_factory=list)
+    messages: list[Addressed] = field(default_factory=list)
+    proposed: Sequence[Entry] | None = None
+    """The entries made of the step's proposals, as many; None when this voter did not lead any more."""
+    leader_id: int | None = None
+    epoch: int = 0
+    installed: FinishSnapshot | None = None
+    """The state is this snapshot's now."""
+    commit_end: int = 0
+    barriers: Sequence[BarrierResult] = ()
+    dropped_barriers: Sequence[object] = ()
+    wants_entry: bool = False
+    """An empty command should be proposed soon."""
+    wants_snapshot: bool = False
+    """A peer needs this node's newest snapshot: `offer_snapshot`."""

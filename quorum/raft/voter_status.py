@@ -1,0 +1,43 @@
+"""The quorum as its leader sees it (KIP-595, DescribeQuorum)."""
+
+from collections.abc import Mapping
+from uuid import UUID
+
+from ..consensus import QuorumStatus, VoterStatus
+from .progress import Progress
+
+_UNKNOWN_DIRECTORY = UUID(int=0)
+
+
+def quorum_status(
+    *,
+    node_id: int,
+    voter_ids: tuple[int, ...],
+    directory_ids: Mapping[int, UUID],
+    leader_id: int | None,
+    epoch: int,
+    high_watermark: int,
+    log_end_offset: int,
+    progress: Mapping[int, Progress],
+    loop_s: float,
+    wall_ms: int,
+) -> QuorumStatus:
+    """Return what is known here: of others only while this node leads, else -1. Times are wall-clock milliseconds."""
+
+    def wall_time_ms(time_s: float) -> int:
+        return -1 if time_s == float("-inf") else wall_ms - round((loop_s - time_s) * 1000)
+
+    voters = []
+    for voter_id in voter_ids:
+        peer = progress.get(voter_id)
+        is_self = voter_id == node_id
+        voters.append(
+            VoterStatus(
+                replica_id=voter_id,
+                directory_id=directory_ids.get(voter_id, _UNKNOWN_DIRECTORY),
+                log_end_offset=log_end_offset if is_self else -1 if peer is None else peer.match_end,
+                last_fetch_timestamp_ms=-1 if peer is None else wall_time_ms(peer.last_ack_s),
+                last_caught_up_timestamp_ms=-1 if peer is None else wall_time_ms(peer.last_caught_up_s),
+            )
+        )
+    return QuorumStatus(leader_id=leader_id, epoch=epoch, high_watermark=high_watermark, voters=tuple(voters))
