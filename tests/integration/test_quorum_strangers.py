@@ -205,8 +205,14 @@ def test_who_is_no_voter_of_this_cluster_is_not_linked(target: Target) -> None:
             # Another disk under the id of a voter that is there.
             greet(port, target.hello(other, directory_id=UUID(int=77)), target.secret)
             greet(port, target.hello(other, directory_id=target.directory_id(node_id)), target.secret)
-    log = target.cluster.nodes[1].log.read_text()
-    assert "belongs to cluster cAnotherClusterOfNodes, this node to cluster " in log
+
+    def is_told() -> bool:
+        # A host has one line in ten seconds, which others of it may have used up.
+        greet(target.ports[1], target.hello(2, cluster_id="cAnotherClusterOfNodes"), target.secret)
+        log = target.cluster.nodes[1].log.read_text()
+        return "belongs to cluster cAnotherClusterOfNodes, this node to cluster " in log
+
+    assert clock.wait_until(is_told, timeout_s=DEADLINE_S, interval_s=0.5)
 
 
 @pytest.mark.usefixtures("undisturbed")
