@@ -30,6 +30,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 SIZE_BYTES = 32 * 1024 * 1024
 STORAGE_ERROR = "KAFKA_STORAGE_ERROR"
 TOPIC = "numbers"
+PROBED = "probed"
 
 
 @pytest.fixture(params=["ext4", "tmpfs"])
@@ -118,6 +119,7 @@ def test_node_stops_and_starts_on_a_full_disk_and_serves_what_it_has(
 ) -> None:
     cluster = start(log_dir_reserve_bytes="0", log_segment_bytes="1048576")
     create_topic(cluster, TOPIC)
+    create_topic(cluster, PROBED)
     load = numbered(cluster, TOPIC)
     load.send_until_acknowledged(5_000, timeout_s=DEADLINE_S)
     disk.fill()
@@ -128,9 +130,13 @@ def test_node_stops_and_starts_on_a_full_disk_and_serves_what_it_has(
         cluster.kill_node(1)
     disk.fill()
     cluster.start_node(1)
-    # The metadata journal has given up its reserve for that.
-    disk.fill()
-    assert produce_once(cluster, TOPIC) == STORAGE_ERROR
+
+    def is_refused() -> bool:
+        # The metadata journal gives up its reserve for what the node has to say, some of it after it began to serve.
+        disk.fill()
+        return produce_once(cluster, PROBED) == STORAGE_ERROR
+
+    wait_for(is_refused, "a record is refused on a full disk")
     for partition in range(load.partitions):
         stored = read_all(cluster.bootstrap, TOPIC, partition, timeout_s=DEADLINE_S)
         assert {one.value for one in load.sent[partition] if one.offset is not None} <= {one.value for one in stored}
