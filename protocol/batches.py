@@ -51,7 +51,6 @@ COMPRESSION_MASK: Final = 0x07
 LOG_APPEND_TIME_FLAG: Final = 0x08
 TRANSACTIONAL_FLAG: Final = 0x10
 CONTROL_FLAG: Final = 0x20
-DELETE_HORIZON_FLAG: Final = 0x40
 
 _MAX_SEQUENCE = 2**31 - 1
 _HEADER = Struct(">qiibIhiqqqhii")
@@ -114,11 +113,6 @@ class BatchHeader(NamedTuple):
     @property
     def is_control(self) -> bool:
         return self.attributes & CONTROL_FLAG != 0
-
-    @property
-    def has_delete_horizon(self) -> bool:
-        """`base_timestamp` then says when tombstones and markers of the batch may go (KIP-534)."""
-        return self.attributes & DELETE_HORIZON_FLAG != 0
 
     @property
     def has_producer_id(self) -> bool:

@@ -182,26 +182,39 @@ def _read_varlong(data: bytes, position: int) -> tuple[int, int]:
 
 
 def _write_record(out: bytearray, record: Record, base_offset: int, base_timestamp: int) -> None:
-    body = bytearray(b"\0")
-    body += _varlong(record.timestamp_ms - base_timestamp)
-    body += _varlong(record.offset - base_offset)
-    _write_bytes(body, record.key)
-    _write_bytes(body, record.value)
-    body += _varlong(len(record.headers))
-    for key, value in record.headers:
-        _write_bytes(body, key.encode(errors="surrogateescape"))
-        _write_bytes(body, value)
+    key, value = record.key, record.value
+    body = b"".join(
+        (
+            b"\0",
+            _varlong(record.timestamp_ms - base_timestamp),
+            _varlong(record.offset - base_offset),
+            _NULL if key is None else _varlong(len(key)),
+            key or b"",
+            _NULL if value is None else _varlong(len(value)),
+            value or b"",
+            _varlong(len(record.headers)),
+            *[part for header in record.headers for part in _header_parts(*header)],
+        )
+    )
     out += _varlong(len(body))
     out += body
 
 
-def _write_bytes(out: bytearray, value: bytes | None) -> None:
+def _header_parts(key: str, value: bytes | None) -> tuple[bytes, ...]:
+    encoded = key.encode(errors="surrogateescape")
     if value is None:
-        out += _varlong(-1)
-    else:
-        out += _varlong(len(value))
-        out += value
+        return _varlong(len(encoded)), encoded, _NULL
+    return _varlong(len(encoded)), encoded, _varlong(len(value)), value
 
 
 def _varlong(value: int) -> bytes:
+    """Most are small: lengths, and what lies between records that were written together."""
+    return _SMALL[value] if 0 <= value < len(_SMALL) else _encode_varlong(value)
+
+
+def _encode_varlong(value: int) -> bytes:
     return uvarint(value << 1 if value >= 0 else (-value << 1) - 1)
+
+
+_NULL: Final = _encode_varlong(-1)
+_SMALL: Final = tuple(_encode_varlong(value) for value in range(1024))

@@ -26,6 +26,14 @@ class PartitionFolder:
     kind: FolderKind
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemovedFolder:
+    """A folder `….-delete` that is to be removed `delay_ms` from now."""
+
+    path: str
+    delay_ms: int
+
+
 def folder_name(topic: str, partition: int) -> str:
     return f"{topic}-{partition}"
 

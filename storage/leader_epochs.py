@@ -68,11 +68,6 @@ class LeaderEpochs:
             return epoch, self._starts[0]
         return self._epochs[following - 1], self._starts[following]
 
-    def epoch_for_offset(self, offset: int) -> int | None:
-        """The epoch that wrote `offset`; None below the first known one."""
-        slot = bisect_right(self._starts, offset) - 1
-        return None if slot < 0 else self._epochs[slot]
-
     def earliest_epoch(self) -> tuple[int, int] | None:
         return (self._epochs[0], self._starts[0]) if self._epochs else None
 

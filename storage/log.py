@@ -26,6 +26,7 @@ from ..protocol.errors import ErrorCode, KafkaError
 from .append_info import AppendInfo
 from .batch_validation import check_produced_batch
 from .config import LogConfig
+from .control_records import read_end_transaction_marker
 from .disk_errors import is_no_room
 from .disk_room import DiskRoom
 from .file_names import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA
@@ -34,8 +35,9 @@ from .files import Files
 from .leader_epochs import LeaderEpochs, read_leader_epochs
 from .leftover_files import tidy
 from .partition_metadata import agree_on_topic_id, read_topic_id
+from .producer_entry import ProducerEntry
 from .producer_snapshots import ProducerSnapshots
-from .producer_state import ProducerEntry, ProducerState
+from .producer_state import ProducerState
 from .record_validation import CODECS, recompress
 from .recovery import Damage, LoadedLog, load, make_folder
 from .recovery_point import RecoveryPoint, Syncable
@@ -43,11 +45,15 @@ from .replay import replay_batch, replay_segments
 from .replicated_batches import check_replicated_batches
 from .retention import count_breached_segments
 from .segment import Segment
+from .segment_scan import ScannedBatch
 from .segments import Segments
 from .timestamp_lookup import TimestampOffset, find_by_timestamp, find_max_timestamp
 from .transaction_index import AbortedTransaction
+from .transaction_verification import TransactionVerification
 
 DEFAULT_PRODUCER_ID_EXPIRATION_MS: Final = 24 * 3600 * 1000
+_RUN_BYTES: Final = 256 * 1024
+"""Of a leader's batches, written at once; a batch may take it further."""
 
 
 class Log:
@@ -219,14 +225,19 @@ class Log:
     # Appending
 
     def append_as_leader(
-        self, records: Buffer, *, leader_epoch: int, now_ms: int, is_transaction_verified: bool = False
+        self,
+        records: Buffer,
+        *,
+        leader_epoch: int,
+        now_ms: int,
+        verification: TransactionVerification | None = None,
     ) -> AppendInfo:
         """Append the one batch of a produce request at the log end offset, its bytes as received if the config lets it.
 
         All of it is done or nothing. A batch that its producer sent before is not appended: the answer is that of the
-        first time. KafkaError by the table of `batch_validation` and those of `ProducerState.check`;
-        RECORD_LIST_TOO_LARGE when it is larger than a segment; KAFKA_STORAGE_ERROR when the log is damaged, or the disk
-        has no room for more than its reserve.
+        first time. The first of a transaction brings what `begin_verification` gave. KafkaError by the table of
+        `batch_validation` and those of `ProducerState.check`; RECORD_LIST_TOO_LARGE when it is larger than a segment;
+        KAFKA_STORAGE_ERROR when the log is damaged, or the disk has no room for more than its reserve.
         """
         if self.damage is not None:
             raise self.damage.refusal(self.name)
@@ -238,16 +249,12 @@ class Log:
             header = read_header(batch, 0)
         size = LENGTH_OVERHEAD + header.batch_length
         if size > config.segment_bytes:
-            raise KafkaError(
-                ErrorCode.RECORD_LIST_TOO_LARGE,
-                f"Message batch size is {size} bytes in append to partition {self.name}, which exceeds the maximum "
-                f"configured segment size of {config.segment_bytes}.",
-            )
+            raise self._too_large(size)
         first_offset = self.log_end_offset
         last_offset = first_offset + header.last_offset_delta
         has_append_time = config.message_timestamp_type == "LogAppendTime"
         if header.producer_id >= 0:
-            duplicate = self._producers.check(header, first_offset, is_transaction_verified=is_transaction_verified)
+            duplicate = self._producers.check(header, first_offset, verification)
             if duplicate is not None:
                 return AppendInfo(
                     duplicate.first_offset, duplicate.last_offset, duplicate.timestamp, self.log_start_offset, True
@@ -281,6 +288,46 @@ class Log:
             self._producers.apply(header, first_offset, timestamp)
         return AppendInfo(first_offset, last_offset, log_append_time_ms, self.log_start_offset, False)
 
+    def append_of_coordinator(
+        self,
+        batch: bytes,
+        *,
+        leader_epoch: int,
+        now_ms: int,
+        verification: TransactionVerification | None = None,
+        transaction_version: int = 0,
+    ) -> AppendInfo:
+        """Append a batch that this node has made for a transaction: its end, or what a coordinator remembers in it.
+
+        It has an epoch but no sequence. Records bring what `begin_verification` gave; the end is judged by the rules
+        of `transaction_version`. All of it is done or nothing. KafkaError as `ProducerState.check_epoch` and
+        `check_marker` have it, RECORD_LIST_TOO_LARGE, KAFKA_STORAGE_ERROR.
+        """
+        if self.damage is not None:
+            raise self.damage.refusal(self.name)
+        header = read_header(batch, 0)
+        if header.size_bytes > self._config.segment_bytes:
+            raise self._too_large(header.size_bytes)
+        offset = self.log_end_offset
+        if header.is_control:
+            marker = read_end_transaction_marker(batch, header)
+            assert marker is not None, "a marker of ours has its record"
+            self._producers.check_marker(header, offset, marker.coordinator_epoch, transaction_version)
+        else:
+            self._producers.check_epoch(header, offset, verification)
+        if self._room is not None and not self._room.take(header.size_bytes):
+            raise self._no_room()
+        if self._config.message_timestamp_type == "LogAppendTime":
+            start = rewrite_header(
+                batch, 0, header, base_offset=offset, leader_epoch=leader_epoch, log_append_time_ms=now_ms
+            )
+        else:
+            start = with_offset_and_epoch(offset, header.batch_length, leader_epoch)
+        stored = memoryview(start + batch[len(start) :])
+        located = read_header(stored, 0)
+        self._append_run([ScannedBatch(0, located, stored, 0)], now_ms)
+        return AppendInfo(offset, located.last_offset, NO_TIMESTAMP, self.log_start_offset, False)
+
     def append_as_follower(self, records: bytes | memoryview, *, now_ms: int) -> AppendInfo:
         """Append batches as the leader has them, offsets and epochs included; a batch cut off at the end is left out.
 
@@ -293,18 +340,36 @@ class Log:
         first_offset = batches[0].header.base_offset if batches else self.log_end_offset
         if self._room is not None and not self._room.take(len(records)):
             raise self._no_room()
+        while batches:
+            batches = self._append_run(batches, now_ms)
+        return AppendInfo(first_offset, self.log_end_offset - 1, NO_TIMESTAMP, self.log_start_offset, False)
+
+    def _append_run(self, batches: list[ScannedBatch], now_ms: int) -> list[ScannedBatch]:
+        """Appends in one write as many of these batches as go into one segment; returns the rest."""
+        config = self._config
+        segment = self._segments.active
+        run_bytes = count = 0
         for batch in batches:
             header = batch.header
-            segment = self._segments.active
-            size = header.size_bytes
-            if segment.should_roll(self._config, size, header.last_offset, header.max_timestamp, now_ms):
+            size = run_bytes + header.size_bytes
+            if segment.should_roll(config, size, header.last_offset, header.max_timestamp, now_ms):
+                if count:
+                    break
                 segment = self._roll(header.base_offset, now_ms)
-            segment.append((batch.records_buffer(),), size, header.last_offset, header.max_timestamp)
+            run_bytes = size
+            count += 1
+            if run_bytes >= _RUN_BYTES:
+                break
+        run = batches[:count]
+        start = run[0].offset_in_buffer
+        segment.append_run(run[0].buffer[start : start + run_bytes], [batch.header for batch in run])
+        for batch in run:
+            header = batch.header
             self.log_end_offset = header.next_offset
             if header.partition_leader_epoch != self.leader_epochs.latest_epoch:
                 self.leader_epochs.assign(header.partition_leader_epoch, header.base_offset)
             replay_batch(batch, self._producers, segment)
-        return AppendInfo(first_offset, self.log_end_offset - 1, NO_TIMESTAMP, self.log_start_offset, False)
+        return batches[count:]
 
     def assign_leader_epoch(self, leader_epoch: int) -> None:
         """This replica leads from `leader_epoch` on: it starts at the log end offset. Before the first append in it."""
@@ -333,6 +398,10 @@ class Log:
             start_offset, end_offset, log_end_offset, max_bytes=max_bytes, min_one_batch=min_one_batch
         )
 
+    def check(self, offset: int, size: int) -> None:
+        """Read `size` bytes of batches from `offset` on, waiting, and check each. CorruptData, OSError."""
+        self._segments.check(offset, size)
+
     def offset_for_timestamp(self, timestamp_ms: int, end_offset: int) -> TimestampOffset | None:
         """The first record below `end_offset` whose timestamp is at least `timestamp_ms`."""
         found = find_by_timestamp(
@@ -351,6 +420,27 @@ class Log:
     def last_stable_offset(self, high_watermark: int) -> int:
         """What a read_committed consumer may read up to: at most the high watermark."""
         return max(self._producers.last_stable_offset(high_watermark), self.log_start_offset)
+
+    def begin_verification(
+        self, producer_id: int, epoch: int, sequence: int, *, has_epoch_bumps: bool, now_ms: int
+    ) -> TransactionVerification | None:
+        """`ProducerState.begin_verification`."""
+        return self._producers.begin_verification(
+            producer_id, epoch, sequence, has_epoch_bumps=has_epoch_bumps, now_ms=now_ms
+        )
+
+    def holds_verification(self, producer_id: int, verification: TransactionVerification) -> bool:
+        """`ProducerState.holds_verification`."""
+        return self._producers.holds_verification(producer_id, verification)
+
+    @property
+    def producer_id_expiration_ms(self) -> int:
+        """May be changed at any time."""
+        return self._producers.expiration_ms
+
+    @producer_id_expiration_ms.setter
+    def producer_id_expiration_ms(self, expiration_ms: int) -> None:
+        self._producers.expiration_ms = expiration_ms
 
     def active_producers(self, now_ms: int) -> list[ProducerEntry]:
         """The producers that are remembered, those idle too long being forgotten first. Not to be changed."""
@@ -508,6 +598,13 @@ class Log:
 
     def _no_room(self) -> KafkaError:
         return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"The disk of {self.directory} has no room for more records.")
+
+    def _too_large(self, size: int) -> KafkaError:
+        return KafkaError(
+            ErrorCode.RECORD_LIST_TOO_LARGE,
+            f"Message batch size is {size} bytes in append to partition {self.name}, which exceeds the maximum "
+            f"configured segment size of {self._config.segment_bytes}.",
+        )
 
     def _roll(self, base_offset: int, now_ms: int) -> Segment:
         active = self._segments.active

@@ -4,7 +4,7 @@ It is online until an error of its disk; then nothing in it is touched any more,
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from random import Random
 from typing import Final
 from uuid import UUID
@@ -21,6 +21,7 @@ from .checkpoints import (
     encode_offsets,
 )
 from .clean_shutdown import CLEAN_SHUTDOWN_FILE, decode_clean_shutdown, encode_clean_shutdown
+from .disk_errors import is_no_room
 from .disk_room import DiskRoom
 from .files import Files, Lock
 from .meta_properties import (
@@ -30,6 +31,7 @@ from .meta_properties import (
     encode_meta_properties,
     is_usable_id,
 )
+from .start_count import START_COUNT_FILE, decode_start_count, encode_start_count
 
 logger = logging.getLogger(__name__)
 
@@ -51,6 +53,7 @@ class LogDirectory:
         "path",
         "properties",
         "room",
+        "start_count",
         "unopened",
     )
 
@@ -66,6 +69,8 @@ class LogDirectory:
         self.id = UUID(int=0)
         # Whether everything in it was closed at the last stop.
         self.has_clean_shutdown = False
+        # How often a process has started on it.
+        self.start_count = 0
         # What the checkpoint files say, by their names.
         self.checkpointed: dict[str, dict[TopicPartition, int]] = {}
         # Partitions that have a folder here whose log could not be opened. Somebody may repair them, so what the
@@ -119,6 +124,8 @@ class LogDirectory:
             self._files.write_atomically(f"{self.path}/{META_PROPERTIES}", encode_meta_properties(self.properties))
         self.id = directory_id
         self.has_clean_shutdown = self._files.exists(f"{self.path}/{CLEAN_SHUTDOWN_FILE}")
+        count = f"{self.path}/{START_COUNT_FILE}"
+        self.start_count = decode_start_count(self._files.read(count)) if self._files.exists(count) else 0
         for name in (RECOVERY_POINTS, LOG_START_OFFSETS, HIGH_WATERMARKS):
             self.checkpointed[name] = self._read_offsets(name)
 
@@ -126,6 +133,19 @@ class LogDirectory:
         if self._lock is not None:
             self._lock.release()
             self._lock = None
+
+    def keep_start_count(self, count: int) -> None:
+        """Let the next start be a later one. On a full disk it is not kept: that one waits for the end of a session.
+
+        OSError.
+        """
+        try:
+            self._files.write_atomically(f"{self.path}/{START_COUNT_FILE}", encode_start_count(count))
+        except OSError as error:
+            if not is_no_room(error):
+                raise
+            logger.warning("number of starts not kept: path=%s error=%s", self.path, error)
+        self.start_count = count
 
     # The mark of a clean stop
 
@@ -246,3 +266,11 @@ def draw_id(random: Random) -> UUID:
         drawn = UUID(int=random.getrandbits(128), version=4)
         if is_usable_id(drawn):
             return drawn
+
+
+def directory_of(directories: Iterable[LogDirectory], path: str) -> LogDirectory | None:
+    """The one that `path` lies in."""
+    for directory in directories:
+        if path == directory.path or path.startswith(directory.path + "/"):
+            return directory
+    return None

@@ -1,6 +1,8 @@
 """What closing a log writes, and what the checkpoints are to say of one."""
 
-from .checkpoints import RECOVERY_POINTS
+from collections.abc import Mapping
+
+from .checkpoints import HIGH_WATERMARKS, LOG_START_OFFSETS, RECOVERY_POINTS, TopicPartition
 from .disk_errors import is_no_room
 from .log import Log
 from .log_directory import LogDirectory
@@ -43,3 +45,20 @@ def close_logs(logs: list[Log]) -> None:
             log.close_files()
     if refusal is not None:
         raise refusal
+
+
+def write_down_closed(
+    directory: LogDirectory, logs: list[Log], broker_epoch: int, high_watermarks: Mapping[TopicPartition, int]
+) -> None:
+    """Write the checkpoints, and the mark of a clean stop where all logs of the directory were closed. OSError."""
+    keys = [(log.topic, log.partition) for log in logs]
+    for name, offsets in (
+        (RECOVERY_POINTS, [recovery_point_to_checkpoint(directory, log) for log in logs]),
+        (LOG_START_OFFSETS, [start_offset_to_checkpoint(log) for log in logs]),
+        (HIGH_WATERMARKS, [high_watermarks.get(key) for key in keys]),
+    ):
+        known = {key: offset for key, offset in zip(keys, offsets, strict=True) if offset is not None}
+        directory.write_offsets(name, directory.offsets_of_unopened(name) | known)
+    # What was not opened was not recovered either.
+    if not directory.unopened and not any(log.damage is not None for log in logs):
+        directory.write_clean_shutdown(broker_epoch)

@@ -50,7 +50,8 @@ class HousekeepingConfig:
 
 
 class LogHousekeeping:
-    """`high_watermark_of` is what the broker knows of a log: retention never goes beyond it."""
+    """`high_watermark_of` is what the broker knows of a log: retention never goes beyond it. `on_deleted` hears of logs
+    that begin later now."""
 
     def __init__(
         self,
@@ -62,6 +63,7 @@ class LogHousekeeping:
         config: HousekeepingConfig,
         wall_clock_ms: Callable[[], int],
         high_watermark_of: Callable[[Log], int],
+        on_deleted: Callable[[Log], None],
     ) -> None:
         self._manager = manager
         self._flusher = flusher
@@ -70,6 +72,7 @@ class LogHousekeeping:
         self._config = config
         self._wall_clock_ms = wall_clock_ms
         self._high_watermark_of = high_watermark_of
+        self._on_deleted = on_deleted
         # Since when a log has had something to sync.
         self._dirty_since: dict[Log, float] = {}
         # (due on the loop's clock, path), oldest first.
@@ -152,6 +155,7 @@ class LogHousekeeping:
                     logger.info(
                         "segments deleted: partition=%s count=%d start=%d", log.name, count, log.log_start_offset
                     )
+                    self._on_deleted(log)
             await asyncio.sleep(0)
 
     async def remove_due_files(self) -> None:

@@ -53,6 +53,8 @@ class OpenSettings:
     now_ms: int
     producer_id_expiration_ms: int
     random: Random
+    # Whether the logs were ended by `Log.close`.
+    is_clean: bool
 
 
 def find_folders(files: Files, directory: LogDirectory) -> FoundFolders:
@@ -91,7 +93,7 @@ def check_distinct(found: Iterable[list[LogFolder]]) -> None:
 def open_logs(
     files: Files, directory: LogDirectory, folders: list[LogFolder], settings: OpenSettings
 ) -> list[Log | CorruptData | OSError]:
-    """The logs, or why they could not be opened; recovered, and then synced, unless the directory was closed.
+    """The logs, or why they could not be opened; recovered, and then synced, unless they were closed.
 
     What recovery found may lie in the page cache only, and from now on it counts as stored: it is readable, and the
     duplicate of a batch in it is acknowledged at once, also where `flush.messages` promises that a loss of power takes
@@ -115,7 +117,7 @@ def open_logs(
                 config=settings.configs[folder.topic],
                 log_start_offset=start_offsets.get(key, 0),
                 recovery_point=recovery_points.get(key, 0),
-                is_clean=directory.has_clean_shutdown,
+                is_clean=settings.is_clean,
                 now_ms=settings.now_ms,
                 producer_id_expiration_ms=settings.producer_id_expiration_ms,
                 random=settings.random,

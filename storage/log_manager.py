@@ -11,21 +11,21 @@ import logging
 from asyncio import AbstractEventLoop
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from errno import EIO
 from random import Random
 from typing import Final
 from uuid import UUID
 
 from ..protocol.errors import ConfigError, CorruptData
-from .checkpoints import HIGH_WATERMARKS, LOG_START_OFFSETS, RECOVERY_POINTS, TopicPartition
+from .checkpoints import TopicPartition
 from .config import LogConfig
+from .directory_choice import DirectoryChoice
 from .disk_errors import ReadError, is_no_room, leaves_directory_usable
 from .files import Files
-from .folder_names import FolderKind, folder_name, moved_folder_name
+from .folder_names import FolderKind, RemovedFolder, folder_name, moved_folder_name
 from .log import DEFAULT_PRODUCER_ID_EXPIRATION_MS, Log
-from .log_directory import LogDirectory, draw_id
-from .log_ending import close_logs, recovery_point_to_checkpoint, start_offset_to_checkpoint
+from .log_directory import LogDirectory, directory_of, draw_id
+from .log_ending import close_logs, write_down_closed
 from .log_loading import LogFolder, OpenSettings, check_distinct, find_folders, open_logs
 from .meta_properties import uuid_text
 
@@ -35,14 +35,6 @@ logger = logging.getLogger(__name__)
 _LOGS_PER_JOB: Final = 50
 # A full disk refuses every append; the log says so this often.
 _COMPLAINT_INTERVAL_MS: Final = 10_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemovedFolder:
-    """A folder `….-delete` that is to be removed `delay_ms` from now."""
-
-    path: str
-    delay_ms: int
 
 
 class LogManager:
@@ -81,6 +73,7 @@ class LogManager:
         self._logs: dict[str, dict[int, Log]] = {}
         # By the path of the directory.
         self._log_counts: Counter[str] = Counter()
+        self.directory_choice = DirectoryChoice(self.directories, lambda path: self._log_counts[path])
         # What could not be opened, or was in a directory that failed.
         self._offline: dict[TopicPartition, OSError] = {}
         # Those there was no room to open, what they were to be opened with.
@@ -111,9 +104,7 @@ class LogManager:
         """
         to_use = cluster_id or uuid_text(draw_id(self._random))
         try:
-            self._attempt(
-                self._all_directories, lambda directory: directory.format(to_use, self._node_id, self._random)
-            )
+            self._attempt(self._all_directories, lambda one: one.format(to_use, self._node_id, self._random))
             self._attempt(self.directories, lambda directory: directory.keep_room(self._reserve_bytes))
         except ConfigError:
             self.unlock()
@@ -128,6 +119,12 @@ class LogManager:
     @property
     def _all_directories(self) -> tuple[LogDirectory, ...]:
         return self.directories if self._metadata_directory is None else (*self.directories, self._metadata_directory)
+
+    def count_start(self) -> int:
+        """The number of this start, above all earlier ones, and kept. ConfigError when the last directory fails."""
+        number = 1 + max(directory.start_count for directory in self.directories)
+        self._attempt(self.directories, lambda directory: directory.keep_start_count(number))
+        return number
 
     def previous_broker_epoch(self) -> int:
         """The broker epoch of the last registration when the stop after it was clean in all directories; else -1.
@@ -175,8 +172,7 @@ class LogManager:
         return (log for partitions in self._logs.values() for log in partitions.values())
 
     def logs_in(self, directory: LogDirectory) -> list[Log]:
-        prefix = directory.path + "/"
-        return [log for log in self.logs if log.directory.startswith(prefix)]
+        return [log for log in self.logs if log.directory.startswith(directory.path + "/")]
 
     def get(self, topic: str, partition: int) -> Log | None:
         return self._logs.get(topic, {}).get(partition)
@@ -191,11 +187,10 @@ class LogManager:
         directory_id: UUID | None = None,
         is_new: bool = False,
     ) -> Log:
-        """The log, a new one in the directory `directory_id` or else in the one with the fewest logs.
+        """The log, a new one in the directory `directory_id` or else as `directory_choice` says.
 
         OSError when the directory fails or has failed, or has no room. While any directory is offline a log is made
-        only if `is_new` tells that the partition never had one: it may be where nobody can see it. KafkaError
-        INCONSISTENT_TOPIC_ID.
+        only if `is_new` tells that there never was one: it may be out of sight. KafkaError INCONSISTENT_TOPIC_ID.
         """
         log = self.get(topic, partition)
         if log is not None:
@@ -209,7 +204,7 @@ class LogManager:
         offline = [directory for directory in self.directories if not directory.is_online]
         if offline and not is_new:
             raise OSError(EIO, f"no log is made for {folder_name(*key)} while {offline[0].path} is offline")
-        directory = self._choose_directory(directory_id)
+        directory = self.directory_choice.choose(key, directory_id)
         try:
             directory.forget_absent(key, lambda other: self.get(*other) is not None)
             log = Log.open(
@@ -231,6 +226,14 @@ class LogManager:
         self._add(log)
         return log
 
+    def set_producer_id_expiration(self, expiration_ms: int) -> None:
+        """`producer.id.expiration.ms` has changed."""
+        if expiration_ms == self._producer_id_expiration_ms:
+            return
+        self._producer_id_expiration_ms = expiration_ms
+        for log in self.logs:
+            log.producer_id_expiration_ms = expiration_ms
+
     def update_config(self, topic: str, config: LogConfig) -> None:
         for log in self._logs.get(topic, {}).values():
             log.config = config
@@ -244,7 +247,7 @@ class LogManager:
             limits = {
                 (log.topic, log.partition): log.segment_base_offset_of(offset)
                 for log, offset in offsets.items()
-                if self._directory_of(log.directory) is directory
+                if directory_of(self.directories, log.directory) is directory
             }
             directory.limit_recovery_points(limits)
         for log, offset in offsets.items():
@@ -252,10 +255,41 @@ class LogManager:
 
     def restart(self, log: Log, offset: int) -> None:
         """`Log.truncate_fully_and_start_at`, such that a crash in the middle is not taken for damage. OSError."""
-        directory = self._directory_of(log.directory)
+        directory = directory_of(self.directories, log.directory)
         if directory is not None:
             directory.limit_recovery_points({(log.topic, log.partition): offset})
         log.truncate_fully_and_start_at(offset)
+
+    def begin_repair(self, topic: str, partition: int, damage_offset: int | None) -> bool:
+        """Give up what a damaged log has from its damage on; one that could not be opened is set aside as a whole.
+
+        `damage_offset` is None where opening the log has found the damage.
+
+        The log is closed, and comes back by `open_postponed`: recovered from the segment of `damage_offset` on, which
+        cuts it where it is not intact. False when there is nothing to repair, as in a directory that is offline.
+        OSError.
+        """
+        key = topic, partition
+        log = self.get(topic, partition)
+        if log is None:
+            if key in self._postponed or not any(one.is_online and key in one.unopened for one in self.directories):
+                return False
+            self.delete(topic, partition)
+            return True
+        directory = directory_of(self.directories, log.directory)
+        assert directory is not None, "logs are in log directories"
+        if log.damage is not None:
+            damage_offset = log.damage.offset
+        if damage_offset is None:
+            return False
+        directory.limit_recovery_points({key: log.segment_base_offset_of(damage_offset)})
+        self._forget(topic, partition)
+        log.close_files()
+        self._offline[key] = ReadError(EIO, f"the log of {log.name} is being repaired")
+        directory.unopened.add(key)
+        folder = LogFolder(path=log.directory, topic=topic, partition=partition, topic_id=log.topic_id)
+        self._postponed[key] = directory, folder, self._open_settings({topic: log.config}, is_clean=False)
+        return True
 
     def delete(self, topic: str, partition: int) -> None:
         """Rename the folder to `….-delete`; it goes after `file.delete.delay.ms`. Nothing when there is no log.
@@ -278,7 +312,7 @@ class LogManager:
 
     def on_error(self, path: str, error: OSError) -> None:
         """`error` came from the disk that has `path`: the log directory goes offline if that says so much."""
-        directory = self._directory_of(path)
+        directory = directory_of(self.directories, path)
         if directory is None or not directory.is_online:
             return
         if leaves_directory_usable(error):
@@ -346,12 +380,8 @@ class LogManager:
         started = loop.time()
         for first in range(0, len(folders), _LOGS_PER_JOB):
             some = folders[first : first + _LOGS_PER_JOB]
-            settings = OpenSettings(
-                configs={folder.topic: config_of(folder.topic) for folder in some},
-                now_ms=self._wall_clock_ms(),
-                producer_id_expiration_ms=self._producer_id_expiration_ms,
-                random=self._random,
-            )
+            configs = {folder.topic: config_of(folder.topic) for folder in some}
+            settings = self._open_settings(configs, is_clean=directory.has_clean_shutdown)
             opened = await loop.run_in_executor(None, open_logs, self._files, directory, some, settings)
             for folder, log in zip(some, opened, strict=True):
                 self._register(directory, folder, log, settings)
@@ -363,8 +393,17 @@ class LogManager:
             loop.time() - started,
         )
 
+    def _open_settings(self, configs: Mapping[str, LogConfig], *, is_clean: bool) -> OpenSettings:
+        return OpenSettings(
+            configs=configs,
+            now_ms=self._wall_clock_ms(),
+            producer_id_expiration_ms=self._producer_id_expiration_ms,
+            random=self._random,
+            is_clean=is_clean,
+        )
+
     async def open_postponed(self, loop: AbstractEventLoop) -> None:
-        """Try again to open what there was no room for at `load`: then `get_or_create` finds it."""
+        """Open what there was no room for at `load`, and what is being repaired: then `get_or_create` finds it."""
         for key, postponed in list(self._postponed.items()):
             directory, folder, settings = postponed
             (log,) = await loop.run_in_executor(None, open_logs, self._files, directory, [folder], settings)
@@ -400,23 +439,6 @@ class LogManager:
         except OSError as error:
             self.on_error(log.directory, error)
             raise
-
-    def _choose_directory(self, directory_id: UUID | None) -> LogDirectory:
-        online = [directory for directory in self.directories if directory.is_online]
-        assigned = [directory for directory in online if directory.id == directory_id]
-        if assigned:
-            return assigned[0]
-        if len(online) == 1:
-            return online[0]
-        if not online:
-            raise OSError(EIO, "all log directories are offline")
-        return min(online, key=lambda directory: self._log_counts[directory.path])
-
-    def _directory_of(self, path: str) -> LogDirectory | None:
-        for directory in self.directories:
-            if path == directory.path or path.startswith(directory.path + "/"):
-                return directory
-        return None
 
     def _add(self, log: Log) -> None:
         self._logs.setdefault(log.topic, {})[log.partition] = log
@@ -475,20 +497,10 @@ class LogManager:
         high_watermarks: Mapping[TopicPartition, int],
     ) -> None:
         logs = self.logs_in(directory)
-        keys = [(log.topic, log.partition) for log in logs]
         try:
             for first in range(0, len(logs), _LOGS_PER_JOB):
                 await loop.run_in_executor(None, close_logs, logs[first : first + _LOGS_PER_JOB])
-            for name, offsets in (
-                (RECOVERY_POINTS, [recovery_point_to_checkpoint(directory, log) for log in logs]),
-                (LOG_START_OFFSETS, [start_offset_to_checkpoint(log) for log in logs]),
-                (HIGH_WATERMARKS, [high_watermarks.get(key) for key in keys]),
-            ):
-                known = {key: offset for key, offset in zip(keys, offsets, strict=True) if offset is not None}
-                directory.write_offsets(name, directory.offsets_of_unopened(name) | known)
-            # What was not opened was not recovered either.
-            if not directory.unopened and not any(log.damage is not None for log in logs):
-                directory.write_clean_shutdown(broker_epoch)
+            write_down_closed(directory, logs, broker_epoch, high_watermarks)
         except OSError as error:
             if is_no_room(error):
                 logger.error("stop is not marked as clean: path=%s error=%s", directory.path, error)

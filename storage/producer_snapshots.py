@@ -24,7 +24,8 @@ from ..protocol.errors import CorruptData
 from .disk_errors import is_no_room
 from .file_names import PRODUCER_SNAPSHOT, segment_file
 from .files import Files
-from .producer_state import ProducedBatch, ProducerEntry, ProducerState, first_sequence_of
+from .producer_entry import ProducedBatch, ProducerEntry, first_sequence_of
+from .producer_state import ProducerState
 
 _VERSION: Final = 1
 _HEADER: Final = Struct(">hI")

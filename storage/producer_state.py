@@ -4,7 +4,8 @@ It refuses stale epochs and sequence gaps and recognises a batch that was append
 with the offset of the original. Rules are those of Apache Kafka's ProducerStateManager and ProducerAppendInfo.
 
 An append is `check` (refuses or finds the duplicate, changes nothing), the write, then `apply` (remembers). A follower
-and recovery only `apply`: what is in the log was checked by its leader.
+and recovery only `apply`: what is in the log was checked by its leader. What a coordinator writes has no sequences:
+`check_epoch` and `check_marker` judge it.
 """
 
 from collections.abc import Iterable
@@ -12,28 +13,16 @@ from typing import Final, NamedTuple
 
 from ..protocol.batches import (
     CONTROL_FLAG,
-    NO_PRODUCER_EPOCH,
-    NO_SEQUENCE,
-    NO_TIMESTAMP,
     TRANSACTIONAL_FLAG,
     BatchHeader,
-    next_sequence,
 )
 from ..protocol.errors import ErrorCode, KafkaError
+from .producer_entry import ProducedBatch, ProducerEntry
+from .transaction_verification import UNVERIFIED, TransactionVerification
 
-# A producer has at most five requests in flight, so a duplicate is one of its last five batches.
-RETAINED_BATCHES: Final = 5
-_MAX_SEQUENCE: Final = 2**31 - 1
-
-
-class ProducedBatch(NamedTuple):
-    """One batch as its producer will be answered when it sends it again."""
-
-    first_sequence: int
-    last_sequence: int
-    first_offset: int
-    last_offset: int
-    timestamp: int
+_MAX_EPOCH: Final = 2**15 - 1
+FIRST_VERSION_WITH_EPOCH_BUMPS: Final = 2
+"""Of `transaction.version`: a transaction ends with a higher epoch than its batches have (KIP-890)."""
 
 
 class EndTransactionMarker(NamedTuple):
@@ -49,130 +38,60 @@ class CompletedTransaction(NamedTuple):
     is_abort: bool
 
 
-class ProducerEntry:
-    """The state of one producer id, as a snapshot keeps it, but for the four oldest batches."""
-
-    __slots__ = (
-        "batches",
-        "coordinator_epoch",
-        "epoch",
-        "last_timestamp",
-        "next_sequence",
-        "producer_id",
-        "transaction_first_offset",
-    )
-
-    def __init__(
-        self,
-        producer_id: int,
-        *,
-        epoch: int = NO_PRODUCER_EPOCH,
-        coordinator_epoch: int = -1,
-        last_timestamp: int = NO_TIMESTAMP,
-        transaction_first_offset: int | None = None,
-        last_batch: ProducedBatch | None = None,
-    ) -> None:
-        self.producer_id = producer_id
-        self.epoch = epoch
-        self.coordinator_epoch = coordinator_epoch
-        self.last_timestamp = last_timestamp
-        self.transaction_first_offset = transaction_first_offset
-        # Oldest first.
-        self.batches: list[ProducedBatch] = []
-        self.next_sequence = 0
-        if last_batch is not None:
-            self._add(last_batch)
-
-    @property
-    def last_batch(self) -> ProducedBatch | None:
-        return self.batches[-1] if self.batches else None
-
-    @property
-    def last_sequence(self) -> int:
-        return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
-
-    def find(self, first_sequence: int, last_sequence: int) -> ProducedBatch | None:
-        for batch in self.batches:
-            if batch.first_sequence == first_sequence and batch.last_sequence == last_sequence:
-                return batch
-        return None
-
-    def add_batch(self, header: BatchHeader, base_offset: int, timestamp: int) -> None:
-        """The batch was appended at `base_offset`."""
-        if self.epoch != header.producer_epoch:
-            self.begin_epoch(header.producer_epoch)
-        self.last_timestamp = timestamp
-        self._add(
-            ProducedBatch(
-                header.base_sequence,
-                header.last_sequence,
-                base_offset,
-                base_offset + header.last_offset_delta,
-                timestamp,
-            )
-        )
-
-    def begin_epoch(self, epoch: int) -> None:
-        if self.epoch != epoch:
-            self.epoch = epoch
-            self.batches.clear()
-            self.next_sequence = 0
-
-    def _add(self, batch: ProducedBatch) -> None:
-        batches = self.batches
-        if len(batches) == RETAINED_BATCHES:
-            del batches[0]
-        batches.append(batch)
-        last = batch.last_sequence
-        self.next_sequence = 0 if last == _MAX_SEQUENCE else last + 1
-
-
 class ProducerState:
     """All producer ids of one partition."""
 
-    __slots__ = ("_completed", "_expiration_ms", "_ongoing", "_partition", "end_offset", "producers")
+    __slots__ = (
+        "_completed",
+        "_ongoing",
+        "_partition",
+        "_verifications",
+        "end_offset",
+        "expiration_ms",
+        "producers",
+    )
 
     def __init__(self, partition: str, expiration_ms: int) -> None:
         """`partition` is for messages. A producer id is forgotten when idle for `expiration_ms`."""
         self._partition = partition
-        self._expiration_ms = expiration_ms
+        self.expiration_ms = expiration_ms
         self.producers: dict[int, ProducerEntry] = {}
         # First offset → producer id of the transactions that have no marker yet.
         self._ongoing: dict[int, int] = {}
         # First offset → offset of the marker, of those whose marker may not be below the high watermark yet.
         self._completed: dict[int, int] = {}
+        # By producer id: those whose first batch waits for a coordinator.
+        self._verifications: dict[int, TransactionVerification] = {}
         # Everything below this offset is taken in.
         self.end_offset = 0
 
-    def check(self, header: BatchHeader, offset: int, *, is_transaction_verified: bool = False) -> ProducedBatch | None:
+    def check(
+        self, header: BatchHeader, offset: int, verification: TransactionVerification | None = None
+    ) -> ProducedBatch | None:
         """Judge a batch that a client wants appended at `offset`: None to go on, or the batch it duplicates.
 
-        `is_transaction_verified`: its coordinator knows that the producer's transaction has this partition (KIP-890).
-        KafkaError: INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_TXN_STATE.
+        `verification` is what `begin_verification` gave before its coordinator said that the transaction has this
+        partition. KafkaError: INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_TXN_STATE.
         """
         entry = self.producers.get(header.producer_id)
+        if header.attributes & TRANSACTIONAL_FLAG:
+            if entry is not None and header.producer_epoch == entry.epoch:
+                duplicate = entry.find(header.base_sequence, header.last_sequence)
+                if duplicate is not None:
+                    return duplicate
+            self._check_transaction(entry, header, offset, verification)
+            self._check_first_sequence(entry, header, offset)
         if entry is None:
             # Nothing is known, possibly because it expired or was deleted: any sequence may come first.
-            if header.attributes & TRANSACTIONAL_FLAG and not is_transaction_verified:
-                raise _not_in_transaction()
             return None
         if header.producer_epoch == entry.epoch:
             if header.base_sequence != entry.next_sequence:
                 duplicate = entry.find(header.base_sequence, header.last_sequence)
                 if duplicate is not None:
                     return duplicate
-                raise KafkaError(
-                    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                    f"Out of order sequence number for producer {header.producer_id} at offset {offset} in partition "
-                    f"{self._partition}: {header.base_sequence} (incoming seq. number), {entry.last_sequence} "
-                    "(current end sequence number)",
-                )
+                raise self._out_of_order(header, offset, f"{entry.last_sequence} (current end sequence number)")
         elif header.producer_epoch < entry.epoch:
-            raise KafkaError(
-                ErrorCode.INVALID_PRODUCER_EPOCH,
-                f"Epoch of producer {header.producer_id} at offset {offset} in {self._partition} is "
-                f"{header.producer_epoch}, which is smaller than the last seen epoch {entry.epoch}",
-            )
+            raise self._stale_epoch(header, offset, entry)
         elif header.base_sequence != 0:
             raise KafkaError(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
@@ -180,16 +99,114 @@ class ProducerState:
                 f"partition {self._partition}: {header.producer_epoch} (request epoch), {header.base_sequence} "
                 f"(seq. number), {entry.epoch} (current producer epoch)",
             )
-        if header.attributes & TRANSACTIONAL_FLAG:
-            if entry.transaction_first_offset is None and not is_transaction_verified:
-                raise _not_in_transaction()
-        elif entry.transaction_first_offset is not None:
+        if entry.transaction_first_offset is not None and not header.attributes & TRANSACTIONAL_FLAG:
             raise KafkaError(
                 ErrorCode.INVALID_TXN_STATE,
                 f"Expected transactional write from producer {header.producer_id} at offset {offset} in partition "
                 f"{self._partition}",
             )
         return None
+
+    def begin_verification(
+        self, producer_id: int, epoch: int, sequence: int, *, has_epoch_bumps: bool, now_ms: int
+    ) -> TransactionVerification | None:
+        """What the append of a transaction's batch must bring; None while the transaction goes on here already.
+
+        KafkaError INVALID_PRODUCER_EPOCH: then there is nothing to be asked.
+        """
+        entry = self.producers.get(producer_id)
+        if entry is not None:
+            if epoch < entry.epoch:
+                raise _older_epoch(producer_id, epoch, entry)
+            if entry.has_open_transaction(epoch):
+                return None
+        verification = self._verifications.get(producer_id)
+        if verification is None:
+            verification = self._verifications[producer_id] = TransactionVerification(
+                epoch, sequence, has_epoch_bumps=has_epoch_bumps, begun_ms=now_ms
+            )
+        else:
+            verification.note(epoch, sequence)
+        return verification
+
+    def holds_verification(self, producer_id: int, verification: TransactionVerification) -> bool:
+        """Whether neither a batch nor an end of its transaction came since it was begun."""
+        return self._verifications.get(producer_id) is verification
+
+    def check_epoch(self, header: BatchHeader, offset: int, verification: TransactionVerification | None) -> None:
+        """Judge a coordinator's batch of a transaction. KafkaError: INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE."""
+        entry = self.producers.get(header.producer_id)
+        self._check_transaction(entry, header, offset, verification)
+
+    def check_marker(self, header: BatchHeader, offset: int, coordinator_epoch: int, transaction_version: int) -> None:
+        """Judge the end of a transaction. KafkaError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED.
+
+        With version 2 its epoch is higher than that of every batch, or the marker comes again: the transaction is
+        over, or it was one of the last epoch there is (KIP-1228).
+        """
+        entry = self.producers.get(header.producer_id)
+        if entry is None:
+            return
+        epoch = header.producer_epoch
+        if epoch < entry.epoch:
+            raise _older_epoch(header.producer_id, epoch, entry)
+        if (
+            epoch == entry.epoch
+            and transaction_version >= FIRST_VERSION_WITH_EPOCH_BUMPS
+            and entry.transaction_first_offset is not None
+            and epoch != _MAX_EPOCH
+        ):
+            raise KafkaError(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"Epoch of producer {header.producer_id} at offset {offset} in {self._partition} is {epoch}, which is "
+                f"<= the last seen epoch {entry.epoch} (TV{transaction_version})",
+            )
+        if coordinator_epoch < entry.coordinator_epoch:
+            raise KafkaError(
+                ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+                f"Invalid coordinator epoch for producerId {header.producer_id} at offset {offset} in partition "
+                f"{self._partition}: {coordinator_epoch} (zombie), {entry.coordinator_epoch} (current)",
+            )
+
+    def _check_transaction(
+        self,
+        entry: ProducerEntry | None,
+        header: BatchHeader,
+        offset: int,
+        verification: TransactionVerification | None,
+    ) -> None:
+        if entry is not None:
+            if header.producer_epoch < entry.epoch:
+                raise self._stale_epoch(header, offset, entry)
+            if entry.has_open_transaction(header.producer_epoch):
+                return
+        if verification is not UNVERIFIED and (
+            verification is None or self._verifications.get(header.producer_id) is not verification
+        ):
+            raise KafkaError(ErrorCode.INVALID_TXN_STATE, "Record was not part of an ongoing transaction")
+
+    def _check_first_sequence(self, entry: ProducerEntry | None, header: BatchHeader, offset: int) -> None:
+        begun = self._verifications.get(header.producer_id)
+        if begun is None:
+            return
+        if begun.has_epoch_bumps and header.base_sequence != 0 and (entry is None or not entry.batches):
+            raise self._out_of_order(header, offset, "0 (expected: the first of its transaction here)")
+        if header.base_sequence > begun.lowest_sequence:
+            raise self._out_of_order(header, offset, f"{begun.lowest_sequence} (earliest seen sequence)")
+
+    def _out_of_order(self, header: BatchHeader, offset: int, expected: str) -> KafkaError:
+        return KafkaError(
+            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+            f"Out of order sequence number for producer {header.producer_id} at offset {offset} in partition "
+            f"{self._partition}: {header.base_sequence} (incoming seq. number), {expected}",
+        )
+
+    def _stale_epoch(self, header: BatchHeader, offset: int, entry: ProducerEntry) -> KafkaError:
+        return KafkaError(
+            ErrorCode.INVALID_PRODUCER_EPOCH,
+            f"Epoch of producer {header.producer_id} at offset {offset} in {self._partition} is "
+            f"{header.producer_epoch}, which is smaller than the last seen epoch {entry.epoch}",
+        )
 
     def apply(
         self, header: BatchHeader, base_offset: int, timestamp: int, marker: EndTransactionMarker | None = None
@@ -209,9 +226,11 @@ class ProducerState:
         if marker is not None:
             return self._end_transaction(entry, header.producer_epoch, base_offset, marker)
         entry.add_batch(header, base_offset, timestamp)
-        if header.attributes & TRANSACTIONAL_FLAG and entry.transaction_first_offset is None:
-            entry.transaction_first_offset = base_offset
-            self._ongoing[base_offset] = producer_id
+        if header.attributes & TRANSACTIONAL_FLAG:
+            self._verifications.pop(producer_id, None)
+            if entry.transaction_first_offset is None:
+                entry.transaction_first_offset = base_offset
+                self._ongoing[base_offset] = producer_id
         return None
 
     def last_stable_offset_after(self, completed: CompletedTransaction) -> int:
@@ -236,9 +255,16 @@ class ProducerState:
         expired = [producer_id for producer_id, entry in self.producers.items() if self.is_expired(entry, now_ms)]
         for producer_id in expired:
             del self.producers[producer_id]
+        abandoned = [
+            producer_id
+            for producer_id, verification in self._verifications.items()
+            if now_ms - verification.begun_ms >= self.expiration_ms
+        ]
+        for producer_id in abandoned:
+            del self._verifications[producer_id]
 
     def is_expired(self, entry: ProducerEntry, now_ms: int) -> bool:
-        return entry.transaction_first_offset is None and now_ms - entry.last_timestamp >= self._expiration_ms
+        return entry.transaction_first_offset is None and now_ms - entry.last_timestamp >= self.expiration_ms
 
     def load(self, entries: Iterable[ProducerEntry], end_offset: int, now_ms: int) -> None:
         """Begin anew with what a snapshot at `end_offset` says."""
@@ -253,6 +279,7 @@ class ProducerState:
         self.producers.clear()
         self._ongoing.clear()
         self._completed.clear()
+        self._verifications.clear()
         self.end_offset = end_offset
 
     def _end_transaction(
@@ -263,17 +290,14 @@ class ProducerState:
         entry.coordinator_epoch = marker.coordinator_epoch
         entry.last_timestamp = marker.timestamp
         entry.transaction_first_offset = None
+        self._verifications.pop(entry.producer_id, None)
         if first_offset is None:
             return None
         return CompletedTransaction(entry.producer_id, first_offset, marker_offset, marker.is_abort)
 
 
-def _not_in_transaction() -> KafkaError:
-    return KafkaError(ErrorCode.INVALID_TXN_STATE, "Record was not part of an ongoing transaction")
-
-
-def first_sequence_of(last_sequence: int, offset_delta: int) -> int:
-    """The sequence of the first of `offset_delta` + 1 records whose last one has `last_sequence`."""
-    if last_sequence >= offset_delta:
-        return last_sequence - offset_delta
-    return next_sequence(last_sequence + 1, _MAX_SEQUENCE - offset_delta)
+def _older_epoch(producer_id: int, epoch: int, entry: ProducerEntry) -> KafkaError:
+    return KafkaError(
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        f"Epoch of producer {producer_id} is {epoch}, which is smaller than the last seen epoch {entry.epoch}",
+    )

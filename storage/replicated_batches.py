@@ -1,6 +1,6 @@
 """What a follower may append: the batches of a leader's fetch answer, as they are."""
 
-from ..protocol.batches import HEADER_SIZE, is_crc_valid, iterate_headers, read_header
+from ..protocol.batches import HEADER_SIZE, is_crc_valid, read_header
 from ..protocol.errors import CorruptData, ErrorCode, KafkaError
 from .segment_scan import ScannedBatch
 
@@ -11,24 +11,19 @@ def check_replicated_batches(records: memoryview, next_offset: int, partition: s
     KafkaError CORRUPT_MESSAGE unless each has its CRC and their offsets rise from `next_offset` on.
     """
     batches = []
+    position = 0
     try:
-        for position, header in iterate_headers(records, 0, _end_of_last_batch(records)):
+        while position + HEADER_SIZE <= len(records):
+            header = read_header(records, position)
+            if position + header.size_bytes > len(records):
+                break
             if not is_crc_valid(records, position, header):
                 raise CorruptData(f"the batch at offset {header.base_offset} does not have its CRC")
             if header.base_offset < next_offset:
                 raise CorruptData(f"offset {header.base_offset} is less than the next offset {next_offset}")
             next_offset = header.next_offset
             batches.append(ScannedBatch(position, header, records, position))
+            position += header.size_bytes
     except CorruptData as error:
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"Cannot append to {partition} as a follower: {error}") from None
     return batches
-
-
-def _end_of_last_batch(records: memoryview) -> int:
-    end = 0
-    while end + HEADER_SIZE <= len(records):
-        following = end + read_header(records, end).size_bytes
-        if following > len(records):
-            break
-        end = following
-    return end

@@ -6,11 +6,11 @@ memory: readers at the tail, which most are, find their offset without touching 
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from struct import Struct
 from typing import Final, NamedTuple
 
-from ..protocol.batches import HEADER_SIZE, LENGTH_OVERHEAD, NO_TIMESTAMP, Buffer
+from ..protocol.batches import HEADER_SIZE, LENGTH_OVERHEAD, NO_TIMESTAMP, BatchHeader, Buffer
 from ..protocol.errors import CorruptData
 from .config import LogConfig
 from .disk_errors import is_no_room
@@ -160,12 +160,23 @@ class Segment:
 
     def append(self, parts: Sequence[Buffer], size_bytes: int, last_offset: int, max_timestamp: int) -> None:
         """Write one batch, given in parts. OSError leaves the segment as it was."""
+        self._write(parts, 0)
+        self.note_batch(size_bytes, last_offset, max_timestamp)
+
+    def append_run(self, data: Buffer, headers: Iterable[BatchHeader]) -> None:
+        """Write batches that lie one behind the other in `data`. OSError leaves the segment as it was."""
+        self._write((data,), len(data))
+        for header in headers:
+            self.note_batch(header.size_bytes, header.last_offset, header.max_timestamp)
+
+    def _write(self, parts: Sequence[Buffer], run_bytes: int) -> None:
+        """`run_bytes` are those of batches of which all but the first may get an index entry for those before it."""
         if self._is_index_write_due:
             self._write_pending()
         # What noting the batch needs from files is read before: once it is written nothing may fail any more.
         if self._max_timestamp is None:
             _ = self.max_timestamp
-        if self._offset_index is None and self._bytes_since_index_entry > self._index_interval_bytes:
+        if self._offset_index is None and self._bytes_since_index_entry + run_bytes > self._index_interval_bytes:
             self._open_indexes()
         file = self._file
         if file is None:
@@ -175,7 +186,6 @@ class Segment:
         except OSError:
             self._has_undone_append = True
             raise
-        self.note_batch(size_bytes, last_offset, max_timestamp)
 
     def note_batch(self, size_bytes: int, last_offset: int, max_timestamp: int) -> None:
         """The file goes on with such a batch: take it into size, indexes and timestamps."""

@@ -68,7 +68,9 @@ class TransactionIndex:
             del entries[kept:]
 
     def file_if_any(self) -> File | None:
-        return self._open() if self.entries else None
+        """Also one that was cut down to nothing: were a loss of power to take that back, transactions that are none
+        would be left out of what consumers read."""
+        return self._open() if self._file is not None or self._files.exists(self._path) else None
 
     def close(self) -> None:
         if self._file is not None:
