@@ -11,6 +11,7 @@ from typing import Final, NamedTuple, TypeAlias, assert_never
 import cbor2
 
 from ..protocol.errors import CorruptData, ErrorCode
+from .cbor_errors import CBOR_ERRORS
 
 _TRANSFER: Final = "transfer"
 _SNAPSHOT: Final = "snapshot"
@@ -92,5 +93,5 @@ def decode_outcome(data: bytes) -> Outcome:
 def _loads(data: bytes) -> object:
     try:
         return cbor2.loads(data)
-    except (cbor2.CBORDecodeError, ValueError, TypeError, OverflowError, RecursionError, MemoryError) as error:
+    except CBOR_ERRORS as error:
         raise CorruptData(f"expected CBOR, found {data[:40].hex()}: {error!r:.100}") from error

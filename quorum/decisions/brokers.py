@@ -14,6 +14,7 @@ from kio.schema.unregister_broker.v0.response import UnregisterBrokerResponse
 from kio.static.primitive import i64
 
 from ...protocol.errors import ErrorCode, KafkaError
+from ..incarnations import is_later_start
 from ..metadata.image import BrokerRegistration, MetadataImage
 from ..metadata.records import MetadataRecord, RegisterBrokerRecord, SupportedFeature, UnregisterBrokerRecord
 from .answers import NO_THROTTLE, ZERO_ID, base64_id, wire_code
@@ -44,13 +45,13 @@ def register_broker(
     existing = image.brokers.get(broker_id)
     is_amended = existing is not None and existing.incarnation_id == incarnation_id
     if existing is not None and not is_amended:
-        _check_successor(existing, directories, context)
+        _check_successor(existing, incarnation_id, directories, context)
     _check_directories(image, broker_id, directories)
     features = features_of(request.features)
     _check_features(image, features)
     records: list[MetadataRecord] = []
     if not is_amended:
-        # Of one that was unregistered nobody knows how it stopped.
+        # Of one that was unregistered nobody knows how it stopped, nor what its disks were.
         is_clean = existing is not None and request.previous_broker_epoch == existing.epoch
         records += broker_changes(
             image,
@@ -58,7 +59,7 @@ def register_broker(
             lambda partition: broker_id in partition.replicas,
             leaving=broker_id,
             is_unclean=not is_clean,
-            has_other_disks=existing is not None and not set(directories) & set(existing.directories),
+            has_other_disks=existing is None or not set(directories) & set(existing.directories),
         )
     broker_epoch = existing.epoch if is_amended and existing is not None else context.next_offset
     records.append(
@@ -107,13 +108,17 @@ def unregister_broker(
     )
 
 
-def _check_successor(existing: BrokerRegistration, directories: Sequence[UUID], context: DecisionContext) -> None:
+def _check_successor(
+    existing: BrokerRegistration, incarnation_id: UUID, directories: Sequence[UUID], context: DecisionContext
+) -> None:
     """Refuse a second process under one id while the first may be alive.
 
-    A process that holds a log directory of the registered one holds its lock, so that one is gone. A broker on its way
-    out makes room at once.
+    A process that started later than the registered one on a log directory of it holds the lock, so that one is gone.
+    An earlier one is itself gone, and its request was held up on its way. A broker on its way out makes room at once.
     """
-    if set(directories) & set(existing.directories) or existing.in_controlled_shutdown:
+    if existing.in_controlled_shutdown:
+        return
+    if set(directories) & set(existing.directories) and is_later_start(incarnation_id, existing.incarnation_id):
         return
     if context.has_live_session(existing.id):
         raise KafkaError(

@@ -37,8 +37,9 @@ def assign_replicas_to_dirs(
     """Note where the broker says that its replicas are.
 
     Those in a directory that is not online leave their ISR. Those that were in a directory which the broker has no more
-    leave ISR and ELR: what they had is not in the new one. A replica whose directory is known is noted as lost only
-    if another leads then: what is lost counts for nothing when it comes back, and only this one may have the records.
+    leave ISR and ELR: what they had is not in the new one. So does a replica that is lost. One whose directory is known
+    is noted as lost only if another leads then: from there on its broker may throw away what it has left of it, and
+    only this one may have the records.
 
     Raises KafkaError(BROKER_ID_NOT_REGISTERED, STALE_BROKER_EPOCH).
     """
@@ -97,7 +98,7 @@ def _records(
                 target,
                 isr=tuple([replica for replica in target.isr if replica != broker.id]) if not is_online else target.isr,
                 directories={**target.directories, broker.id: directory_id},
-                unclean=(broker.id,) if is_empty else (),
+                unclean=(broker.id,) if is_empty or directory_id == DIRECTORY_LOST else (),
             ),
             rules=rules_of[topic_id],
             may_lead=acceptable_leader(image, partition, leaving=None if is_online and not is_empty else broker.id),

@@ -15,7 +15,13 @@ from kio.static.primitive import i8, i32
 
 from ...protocol.errors import ErrorCode
 from ..metadata.image import MetadataImage, PartitionRegistration, TopicImage
-from ..metadata.records import LEADER_RECOVERED, LEADER_RECOVERING, NO_LEADER_CHANGE, MetadataRecord
+from ..metadata.records import (
+    LEADER_RECOVERED,
+    LEADER_RECOVERING,
+    NO_LEADER_CHANGE,
+    MetadataRecord,
+    PartitionChangeRecord,
+)
 from ..metadata.topics_delta import changed_partition
 from .answers import NO_THROTTLE, ZERO_ID, wire_code
 from .broker_epochs import check_broker_epoch
@@ -79,12 +85,15 @@ def _alter(
         rules=election_rules(image, topic, context.config),
         may_lead=acceptable_leader(image, partition),
     )
-    if record is not None:
-        records.append(record)
-        partition = changed[index] = changed_partition(partition, record)
-        if record.leader not in (NO_LEADER_CHANGE, broker_id):
-            # The end of a reassignment took the leadership away: whoever asked must learn it from the metadata.
-            return _refused(asked, ErrorCode.NEW_LEADER_ELECTED)
+    if record is None:
+        # The partition epoch rises all the same: the leader asks so that earlier requests of its own, which may still
+        # be on their way, come too late. Apache Kafka leaves it, and can make a change that it has refused before.
+        record = PartitionChangeRecord(topic_id=topic.topic_id, partition_id=index, isr=partition.isr)
+    records.append(record)
+    partition = changed[index] = changed_partition(partition, record)
+    if record.leader not in (NO_LEADER_CHANGE, broker_id):
+        # The end of a reassignment took the leadership away: whoever asked must learn it from the metadata.
+        return _refused(asked, ErrorCode.NEW_LEADER_ELECTED)
     return PartitionResult(
         partition_index=asked.partition_index,
         error_code=wire_code(ErrorCode.NONE),

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from typing import Final, Protocol
 
 from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.security_protocols import SecurityProtocol
 from ..metadata.records import Endpoint, SupportedFeature
 
-# PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL.
-_SECURITY_PROTOCOL_COUNT: Final = 4
+_SECURITY_PROTOCOLS: Final = frozenset(map(int, SecurityProtocol))
 
 
 class RequestedListener(Protocol):
@@ -34,7 +34,7 @@ def endpoints_of(listeners: Iterable[RequestedListener]) -> tuple[Endpoint, ...]
     """Raise KafkaError(INVALID_REGISTRATION) when one speaks a security protocol that there is not."""
     endpoints = []
     for listener in listeners:
-        if not 0 <= listener.security_protocol < _SECURITY_PROTOCOL_COUNT:
+        if listener.security_protocol not in _SECURITY_PROTOCOLS:
             message = f"Listener {listener.name} has the unknown security protocol {listener.security_protocol}"
             raise KafkaError(ErrorCode.INVALID_REGISTRATION, message)
         endpoint = Endpoint(

@@ -38,6 +38,8 @@ _RESERVE = "reserve"
 
 # As much as one write may have, or thousands of ordinary ones.
 RESERVE_BYTES = 4 * 1024 * 1024
+# Given up one after the other: whoever fills the disk again and again gets no more than the rest of one at a time.
+_RESERVE_PARTS = 16
 
 
 class Journal:
@@ -134,20 +136,30 @@ class Journal:
         After an error nothing may be written any more: what a failed sync left behind is unknown.
         """
         try:
-            try:
-                written = self._write(items)
-            except OSError as error:
-                if not is_no_room(error) or not self._files.exists(self._reserve):
-                    raise
-                logger.error("metadata journal uses its reserve: path=%s error=%s", self._reserve, error)
-                self._files.remove(self._reserve)
-                self._lacks_reserve = True
-                return self._write(items)
+            written = self._write_with_reserve(items)
             if self._lacks_reserve:
                 self.keep_reserve()
             return written
         except OSError as error:
             raise ConsensusFailed(f"The metadata journal in {self._directory} cannot be written: {error}.") from error
+
+    def _write_with_reserve(self, items: Sequence[JournalItem]) -> int:
+        while True:
+            try:
+                return self._write(items)
+            except OSError as error:
+                if not is_no_room(error) or not self._files.exists(self._reserve):
+                    raise
+                self._use_reserve(error)
+
+    def _use_reserve(self, error: OSError) -> None:
+        left = self._files.size(self._reserve) - self._reserve_bytes // _RESERVE_PARTS
+        logger.error("metadata journal uses its reserve: path=%s left_bytes=%d error=%s", self._reserve, left, error)
+        self._lacks_reserve = True
+        if left > 0:
+            self._files.open(self._reserve).truncate(left)
+        else:
+            self._files.remove(self._reserve)
 
     def _write(self, items: Sequence[JournalItem]) -> int:
         if self._file is None:
@@ -177,9 +189,10 @@ class Journal:
         return len(frame)
 
     def keep_reserve(self) -> None:
-        """Make the reserve when it is not there and there is room for twice as much; else a later write does."""
+        """Make the reserve when it is not whole and there is room for twice as much; else a later write does."""
         files = self._files
-        if files.exists(self._reserve):
+        if files.exists(self._reserve) and files.size(self._reserve) >= self._reserve_bytes:
+            self._lacks_reserve = False
             return
         self._lacks_reserve = True
         if files.free_bytes(self._directory) < 2 * self._reserve_bytes:

@@ -19,6 +19,7 @@ from typing import NamedTuple, TypeAlias, assert_never
 import cbor2
 
 from ...protocol.errors import CorruptData
+from ..cbor_errors import CBOR_ERRORS
 
 FORMAT = 2
 _SEGMENT, _TERM, _ENTRY, _MEMBERSHIP, _END, _COMMIT = range(6)
@@ -80,7 +81,7 @@ def decode_items(payload: bytes, path: str) -> Iterator[SegmentHead | JournalIte
     """Yield the items of one frame. Raises CorruptData with a sentence that names the file."""
     try:
         items = cbor2.loads(payload)
-    except (cbor2.CBORDecodeError, ValueError, TypeError) as error:
+    except CBOR_ERRORS as error:
         raise CorruptData(f"{path} has a frame that is no CBOR: {error}") from error
     if not isinstance(items, list):
         raise CorruptData(f"{path} has a frame that is no array")

@@ -12,6 +12,7 @@ import cbor2
 
 from ...protocol.errors import CorruptData
 from ...storage.files import File, Files
+from ..cbor_errors import CBOR_ERRORS
 from ..consensus import ConsensusFailed, Snapshot
 from ..metadata.metadata_log import SnapshotId
 from .frames import encode_frame, scan_frames
@@ -142,7 +143,7 @@ class Snapshots:
                 )
             if last != [len(scan.frames) - 2]:
                 raise CorruptData(f"{path} is not complete: it ends with {last!r:.100}")
-        except (CorruptData, cbor2.CBORDecodeError) as error:
+        except (CorruptData, *CBOR_ERRORS) as error:
             raise ConsensusFailed(f"The metadata snapshot cannot be used: {error}.") from error
         return Snapshot(end_offset=end_offset, epoch=epoch, chunks=[frame.payload for frame in scan.frames[1:-1]])
 

@@ -9,9 +9,9 @@ from ...protocol.errors import KafkaError
 from ..controller import Controller
 from ..decisions.context import ControllerResult, DecisionContext
 from ..decisions.heartbeats import GoneBroker, fence_gone
+from ..links.knock import Refused, Unclear, knock
 from ..metadata.image import MetadataImage
 from .fast_fencing import Bar, Dial, Effect, FastFencing, Fence
-from .knock import Refused, Unclear, knock
 
 logger = logging.getLogger(__name__)
 

@@ -21,6 +21,7 @@ from datetime import UTC, datetime
 from typing import Final, TypeAlias
 from uuid import UUID
 
+from ...protocol.security_protocols import SecurityProtocol
 from ..configs.effective import is_sensitive
 from ..decisions.answers import base64_id
 from ..metadata.image import (
@@ -34,7 +35,6 @@ from ..metadata.image import (
 )
 from ..metadata.records import Endpoint, SupportedFeature
 
-_SECURITY_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _RECOVERY_STATES: Final = ("RECOVERED", "RECOVERING")
 
 
@@ -160,7 +160,7 @@ def _controller(controller: ControllerRegistration) -> str:
 def _endpoints(endpoints: Iterable[Endpoint]) -> str:
     return ", ".join(
         f"Endpoint(listenerName='{endpoint.name}', "
-        f"securityProtocol={_SECURITY_PROTOCOLS[endpoint.security_protocol]}, "
+        f"securityProtocol={SecurityProtocol(endpoint.security_protocol).name}, "
         f"host='{endpoint.host}', port={endpoint.port})"
         for endpoint in sorted(endpoints, key=lambda endpoint: endpoint.name)
     )

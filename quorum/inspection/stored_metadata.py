@@ -36,7 +36,7 @@ class MetadataUnreadable(Exception):  # noqa: N818 - it says what was found
     """The metadata that was asked for cannot be shown. The message is one sentence."""
 
 
-class _Entries(NamedTuple):
+class StoredEntries(NamedTuple):
     """What a log has; offsets have no holes."""
 
     start_offset: int
@@ -59,9 +59,9 @@ class ShownImage:
 class StoredMetadata:
     """What a folder or a single snapshot has. `committed_end`: below it everything is known to be committed."""
 
-    def __init__(self, files: Files, folder: str, snapshots: Sequence[SnapshotId], entries: _Entries) -> None:
+    def __init__(self, files: Files, folder: str, snapshots: Sequence[SnapshotId], entries: StoredEntries) -> None:
         self._snapshots = Snapshots(files, folder)
-        self._entries = entries
+        self.entries = entries
         self.folder = folder
         self.snapshots = tuple(sorted(snapshots))
         self.committed_end = max(entries.committed_end, *(one.end_offset for one in self.snapshots), 0)
@@ -69,7 +69,7 @@ class StoredMetadata:
     @property
     def last_offset(self) -> int:
         """-1 when nothing was ever written."""
-        return max(self._entries.end_offset, *(one.end_offset for one in self.snapshots), 0) - 1
+        return max(self.entries.end_offset, *(one.end_offset for one in self.snapshots), 0) - 1
 
     def image_at(self, offset: int | None = None) -> ShownImage:
         """Return the image after the entry at an offset, or after the last one there is. Raises MetadataUnreadable."""
@@ -86,8 +86,8 @@ class StoredMetadata:
                 snapshot = self._snapshots.load(base.end_offset, base.epoch)
                 loader.load_snapshot(snapshot.chunks, end_offset=snapshot.end_offset, epoch=snapshot.epoch)
                 start = base.end_offset
-            for place in range(start - self._entries.start_offset, wanted + 1 - self._entries.start_offset):
-                loader.load_entry(*self._entries.entries[place])
+            for place in range(start - self.entries.start_offset, wanted + 1 - self.entries.start_offset):
+                loader.load_entry(*self.entries.entries[place])
             loader.catch_up()
         except ConsensusFailed as error:
             raise MetadataUnreadable(str(error)) from error
@@ -104,14 +104,14 @@ class StoredMetadata:
                 return base
             if (
                 base.end_offset <= offset
-                and self._entries.start_offset <= base.end_offset
-                and (offset < self._entries.end_offset)
+                and self.entries.start_offset <= base.end_offset
+                and (offset < self.entries.end_offset)
             ):
                 return base
         return None
 
     def _shown_offsets(self) -> str:
-        log = self._entries
+        log = self.entries
         ranges = [(one.end_offset - 1, one.end_offset - 1) for one in self.snapshots]
         bases = [one.end_offset for one in (SnapshotId(0, 0), *self.snapshots)]
         first = min((end for end in bases if log.start_offset <= end < log.end_offset), default=None)
@@ -153,7 +153,7 @@ def open_snapshot(files: Files, path: str) -> StoredMetadata:
         )
     if not files.exists(path):
         raise MetadataUnreadable(f"There is no file {path}.")
-    return StoredMetadata(files, folder or ".", [found], _Entries(found.end_offset, (), 0))
+    return StoredMetadata(files, folder or ".", [found], StoredEntries(found.end_offset, (), 0))
 
 
 def _read(files: Files, folder: str) -> StoredMetadata:
@@ -166,13 +166,13 @@ def _read(files: Files, folder: str) -> StoredMetadata:
     elif segments:
         entries = _read_log(files, segments)
     elif snapshots:
-        entries = _Entries(max(snapshots).end_offset, (), 0)
+        entries = StoredEntries(max(snapshots).end_offset, (), 0)
     else:
         raise MetadataUnreadable(f"{folder} holds no metadata: neither a journal, nor a log, nor a snapshot.")
     return StoredMetadata(files, folder, snapshots, entries)
 
 
-def _read_journal(files: Files, paths: Sequence[str]) -> _Entries:
+def _read_journal(files: Files, paths: Sequence[str]) -> StoredEntries:
     log = RecoveredLog()
     sequence: int | None = None
     for number, path in enumerate(paths):
@@ -188,10 +188,10 @@ def _read_journal(files: Files, paths: Sequence[str]) -> _Entries:
                 else:
                     log.replay(item, path)
     entries = [CommittedEntry(*entry) for entry in log.entries]
-    return _Entries(log.start_offset, entries, log.commit_end)
+    return StoredEntries(log.start_offset, entries, log.commit_end)
 
 
-def _read_log(files: Files, paths: Sequence[str]) -> _Entries:
+def _read_log(files: Files, paths: Sequence[str]) -> StoredEntries:
     """An observer's: record batches as a voter served them, and committed all of them."""
     entries: list[CommittedEntry] = []
     for path in paths:
@@ -201,7 +201,7 @@ def _read_log(files: Files, paths: Sequence[str]) -> _Entries:
                 raise CorruptData(f"{path} has offset {entry.offset} where {entries[-1].offset + 1} was expected")
             entries.append(entry)
     start_offset = entries[0].offset if entries else 0
-    return _Entries(start_offset, entries, start_offset + len(entries))
+    return StoredEntries(start_offset, entries, start_offset + len(entries))
 
 
 def _whole_batches_end(data: bytes) -> int:

@@ -17,6 +17,7 @@ from uuid import UUID
 import cbor2
 
 from ...protocol.errors import CorruptData
+from ..cbor_errors import CBOR_ERRORS
 from ..raft.messages import MESSAGE_VERSION
 from .peer_proof import (
     PeerHello,
@@ -117,6 +118,6 @@ def _answer(data: bytes) -> tuple[bytes, bytes]:
             case str() as sentence:
                 letters = (letter if letter.isprintable() else "?" for letter in sentence[:_MAX_SENTENCE_LETTERS])
                 raise PeerRefused(f"it refuses this node: {''.join(letters)}")
-    except (cbor2.CBORDecodeError, ValueError, TypeError, OverflowError, RecursionError, MemoryError) as error:
+    except CBOR_ERRORS as error:
         raise CorruptData(f"an answer to the greeting that is no CBOR: {error!r:.100}") from error
     raise CorruptData("an answer to the greeting that is none")

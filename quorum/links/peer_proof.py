@@ -16,6 +16,7 @@ from uuid import UUID
 import cbor2
 
 from ...protocol.errors import CorruptData
+from ..cbor_errors import CBOR_ERRORS
 
 NONCE_BYTES: Final = 32
 # Both sides refuse a higher one: what is said between nodes may then mean something else.
@@ -54,7 +55,7 @@ def decode_hello(data: bytes) -> PeerHello:
         raise CorruptData(f"expected the hello of a node, found {len(data)} bytes")
     try:
         items = cbor2.loads(data)
-    except (cbor2.CBORDecodeError, ValueError, TypeError, OverflowError, RecursionError, MemoryError) as error:
+    except CBOR_ERRORS as error:
         raise CorruptData(f"expected the hello of a node: {error!r:.100}") from error
     match items:
         case [int() as version, *_] if version != PROTOCOL_VERSION:

@@ -17,13 +17,14 @@ import asyncio
 import logging
 import socket
 import ssl
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final, cast
 from uuid import UUID
 
 from ...protocol.errors import CorruptData
-from ..fencing.knock import Refused, Unclear, knock
+from .knock import Refused, Unclear, knock
 from .link_frames import MAX_FRAME_BYTES, FrameReader, encode_frame
 from .link_hello import PREFACE, DialerHello, ListenerHello, encode_refusal
 from .node_certificates import NodeCertificates
@@ -228,7 +229,7 @@ class StreamLinks:
             self._listener.on_message(peer_id, data)
 
 
-class _Link(asyncio.Protocol):
+class _Link(asyncio.Protocol, ABC):
     """What both directions have in common."""
 
     def __init__(self, links: StreamLinks) -> None:
@@ -258,12 +259,12 @@ class _Link(asyncio.Protocol):
         """Close the connection of one that is no peer."""
         self.abort()
 
-    def on_frame(self, frame: bytes) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def on_frame(self, frame: bytes) -> None: ...
 
+    @abstractmethod
     def about(self) -> str:
         """Who is on the other side, as far as is known."""
-        raise NotImplementedError
 
     def write(self, payload: bytes) -> None:
         if self._transport is not None:

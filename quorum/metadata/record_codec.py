@@ -16,6 +16,7 @@ from uuid import UUID
 import cbor2
 
 from ...protocol.errors import CorruptData
+from ..cbor_errors import CBOR_ERRORS
 from .records import Endpoint, MetadataRecord, SupportedFeature
 
 _ENTRY_FORMAT = 1
@@ -169,7 +170,7 @@ def decode_record(item: object) -> MetadataRecord:
         )
     try:
         record: MetadataRecord = layout.decode(encoded)
-    except (TypeError, ValueError, AttributeError) as error:
+    except (*CBOR_ERRORS, AttributeError) as error:
         raise CorruptData(f"a {layout.cls.__name__} cannot be read: {error}") from error
     return record
 
@@ -217,5 +218,5 @@ def _array_head(count: int) -> bytes:
 def _loads(data: bytes) -> object:
     try:
         return cbor2.loads(data)
-    except (cbor2.CBORDecodeError, ValueError, TypeError) as error:
+    except CBOR_ERRORS as error:
         raise CorruptData(f"expected CBOR, found {data[:20].hex()}…: {error}") from error

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import cbor2
 
 from ...protocol.errors import CorruptData
+from ..cbor_errors import CBOR_ERRORS
 from ..consensus import MAX_COMMAND_BYTES
 
 # Version of the messages as a whole; peers say theirs in the hello (`link_hello.py`), and only equal ones talk.
@@ -200,7 +201,7 @@ def decode_message(data: bytes) -> RaftMessage:
     """Return the message. Raises CorruptData, with a sentence, for anything that is none."""
     try:
         fields = cbor2.loads(data)
-    except (cbor2.CBORDecodeError, ValueError, TypeError, OverflowError, RecursionError, MemoryError) as error:
+    except CBOR_ERRORS as error:
         raise CorruptData(f"a message that is no CBOR: {error!r:.100}") from error
     if not isinstance(fields, list) or not fields or type(fields[0]) is not int or not 0 <= fields[0] < len(_KINDS):
         raise CorruptData(f"a message of no known kind: {fields!r:.60}")
