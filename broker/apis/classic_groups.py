@@ -1,0 +1,120 @@
+"""JoinGroup 0 to 9, SyncGroup 0 to 5, Heartbeat 0 to 4 and LeaveGroup 0 to 5: members of classic groups.
+
+What the versions brought is told in `broker/groups/classic_protocol.py`. A JoinGroup or SyncGroup is answered when the
+group has come that far, which holds up the requests behind it on its connection, as in Apache Kafka.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Final
+
+from kio.schema.heartbeat.v4.request import HeartbeatRequest
+from kio.schema.heartbeat.v4.response import HeartbeatResponse
+from kio.schema.join_group.v9.request import JoinGroupRequest
+from kio.schema.join_group.v9.response import JoinGroupResponse
+from kio.schema.leave_group.v5.request import LeaveGroupRequest
+from kio.schema.leave_group.v5.response import LeaveGroupResponse
+from kio.schema.sync_group.v5.request import SyncGroupRequest
+from kio.schema.sync_group.v5.response import SyncGroupResponse
+
+from ...protocol.apis import ApiKey
+from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.messages import kio_error
+from ..groups.classic_protocol import JoinContext
+from ..groups.classic_rebalance import join_failure, sync_failure
+from ..groups.group_config import GroupConfig
+from ..groups.group_coordinator import GroupCoordinator
+from ..network.handlers import Handlers
+from ..network.request import Request
+from .values import NO_THROTTLE
+
+REQUIRES_MEMBER_ID_SINCE: Final = 4
+"""JoinGroup: KIP-394."""
+SKIPS_ASSIGNMENT_SINCE: Final = 9
+"""JoinGroup: KIP-814."""
+NAMES_PROTOCOL_SINCE: Final = 5
+"""SyncGroup: KIP-559."""
+_MILLISECOND: Final = timedelta(milliseconds=1)
+
+
+def register(handlers: Handlers, groups: GroupCoordinator, config: GroupConfig) -> None:
+    classic = ClassicGroups(groups, config)
+    handlers.add_replying(ApiKey.JOIN_GROUP, classic.join, answer_error=join_error)
+    handlers.add_replying(ApiKey.SYNC_GROUP, classic.sync, answer_error=sync_error)
+    handlers.add_replying(ApiKey.HEARTBEAT, classic.heartbeat, answer_error=heartbeat_error)
+    handlers.add_replying(ApiKey.LEAVE_GROUP, classic.leave, answer_error=leave_error)
+
+
+class ClassicGroups:
+    def __init__(self, groups: GroupCoordinator, config: GroupConfig) -> None:
+        self._groups = groups
+        self._config = config
+
+    def join(self, message: JoinGroupRequest, request: Request, reply: Callable[[JoinGroupResponse], None]) -> None:
+        """Raises KafkaError."""
+        partition = self._groups.get(message.group_id)
+        session_timeout_ms = message.session_timeout // _MILLISECOND
+        config = self._config
+        if not config.group_min_session_timeout_ms <= session_timeout_ms <= config.group_max_session_timeout_ms:
+            raise KafkaError(ErrorCode.INVALID_SESSION_TIMEOUT)
+        context = JoinContext(
+            client_id=request.client_id or "",
+            client_host=f"/{request.context.peer_host}",
+            requires_member_id=request.api_version >= REQUIRES_MEMBER_ID_SINCE,
+            may_skip_assignment=request.api_version >= SKIPS_ASSIGNMENT_SINCE,
+        )
+        held = partition.hold(reply, lambda error: join_failure(error, message.member_id))
+        partition.machine.classic.join(message, context, held)
+
+    def sync(self, message: SyncGroupRequest, request: Request, reply: Callable[[SyncGroupResponse], None]) -> None:
+        """Raises KafkaError."""
+        partition = self._groups.get(message.group_id)
+        if request.api_version >= NAMES_PROTOCOL_SINCE and None in (message.protocol_type, message.protocol_name):
+            raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        partition.machine.classic.sync(message, partition.hold(reply, sync_failure))
+
+    def heartbeat(
+        self, message: HeartbeatRequest, _request: Request, reply: Callable[[HeartbeatResponse], None]
+    ) -> None:
+        """Raises KafkaError."""
+        partition = self._groups.get(message.group_id)
+        try:
+            answer = partition.machine.classic.heartbeat(message)
+        except KafkaError as error:
+            if error.code is not ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+                raise
+            # Its session begins when the group is loaded.
+            answer = _heartbeat_response(ErrorCode.NONE)
+        partition.hold(reply, _heartbeat_response)(answer)
+
+    def leave(self, message: LeaveGroupRequest, _request: Request, reply: Callable[[LeaveGroupResponse], None]) -> None:
+        """Raises KafkaError."""
+        partition = self._groups.get(message.group_id)
+        answer = partition.machine.classic.leave(message)
+        partition.hold(reply, _leave_response)(answer)
+
+
+def join_error(request: JoinGroupRequest, error: KafkaError) -> JoinGroupResponse:
+    return join_failure(error.code, request.member_id)
+
+
+def sync_error(_request: SyncGroupRequest, error: KafkaError) -> SyncGroupResponse:
+    return sync_failure(error.code)
+
+
+def heartbeat_error(_request: HeartbeatRequest, error: KafkaError) -> HeartbeatResponse:
+    return _heartbeat_response(error.code)
+
+
+def leave_error(_request: LeaveGroupRequest, error: KafkaError) -> LeaveGroupResponse:
+    return _leave_response(error.code)
+
+
+def _heartbeat_response(error: ErrorCode) -> HeartbeatResponse:
+    return HeartbeatResponse(throttle_time=NO_THROTTLE, error_code=kio_error(error))
+
+
+def _leave_response(error: ErrorCode) -> LeaveGroupResponse:
+    return LeaveGroupResponse(throttle_time=NO_THROTTLE, error_code=kio_error(error), members=())

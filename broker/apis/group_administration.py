@@ -1,0 +1,211 @@
+"""ListGroups 0 to 5, DescribeGroups 0 to 6 and DeleteGroups 0 to 2: groups as administrators see them.
+
+4 of ListGroups brings states (KIP-518), 5 types (KIP-848); 6 of DescribeGroups tells of groups that are not there
+(KIP-1043). What is listed are the groups that this node coordinates.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Final
+
+from kio.schema.delete_groups.v2.request import DeleteGroupsRequest
+from kio.schema.delete_groups.v2.response import DeletableGroupResult, DeleteGroupsResponse
+from kio.schema.describe_groups.v6.request import DescribeGroupsRequest
+from kio.schema.describe_groups.v6.response import DescribedGroup, DescribedGroupMember, DescribeGroupsResponse
+from kio.schema.list_groups.v5.request import ListGroupsRequest
+from kio.schema.list_groups.v5.response import ListedGroup, ListGroupsResponse
+from kio.schema.types import GroupId
+from kio.static.primitive import i32
+
+from ...protocol.apis import ApiKey
+from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.messages import kio_error
+from ..groups.classic_group import ClassicGroup, ClassicState
+from ..groups.classic_member import ClassicMember
+from ..groups.embedded_protocol import CONSUMER_PROTOCOL_TYPE
+from ..groups.group_coordinator import GroupCoordinator, GroupPartition
+from ..network.handlers import Handlers
+from ..network.request import Request
+from .gathered import Gathered
+from .values import NO_THROTTLE
+
+CLASSIC_TYPE: Final = "classic"
+CONSUMER_TYPE: Final = "consumer"
+DEAD: Final = "Dead"
+TELLS_ABSENCE_SINCE: Final = 6
+GROUP_AUTHORIZED_OPERATIONS: Final = sum(1 << operation for operation in (3, 6, 8, 10, 11))
+"""Read, delete, describe, describe configs, alter configs (KIP-430)."""
+OPERATIONS_NOT_ASKED_FOR: Final = -(2**31)
+
+
+def register(handlers: Handlers, groups: GroupCoordinator) -> None:
+    administration = GroupAdministration(groups)
+    handlers.add_replying(ApiKey.LIST_GROUPS, administration.list_all, answer_error=list_error)
+    handlers.add_replying(ApiKey.DESCRIBE_GROUPS, administration.describe, answer_error=describe_error)
+    handlers.add_replying(ApiKey.DELETE_GROUPS, administration.delete, answer_error=delete_error)
+
+
+class GroupAdministration:
+    def __init__(self, groups: GroupCoordinator) -> None:
+        self._groups = groups
+
+    def list_all(
+        self, message: ListGroupsRequest, _request: Request, reply: Callable[[ListGroupsResponse], None]
+    ) -> None:
+        """Raises KafkaError: some groups are being loaded."""
+        states = {state.strip().lower() for state in message.states_filter}
+        types = {one.strip().lower() for one in message.types_filter}
+        partitions = list(self._groups.coordinators)
+        listed: list[ListedGroup] = []
+        answers: Gathered[ErrorCode] = Gathered(
+            len(partitions), lambda errors: reply(_listed(next(filter(None, errors), ErrorCode.NONE), listed))
+        )
+        for partition in partitions:
+            for group in partition.machine.groups:
+                if (not states or group.state.value.lower() in states) and (not types or CLASSIC_TYPE in types):
+                    listed.append(
+                        ListedGroup(
+                            group_id=GroupId(group.id),
+                            protocol_type=group.protocol_type or "",
+                            group_state=group.state.value,
+                            group_type=CLASSIC_TYPE,
+                        )
+                    )
+            for consumer_group in partition.machine.groups.consumer_groups:
+                state = consumer_group.state.value
+                if (not states or state.lower() in states) and (not types or CONSUMER_TYPE in types):
+                    listed.append(
+                        ListedGroup(
+                            group_id=GroupId(consumer_group.id),
+                            protocol_type=CONSUMER_PROTOCOL_TYPE,
+                            group_state=state,
+                            group_type=CONSUMER_TYPE,
+                        )
+                    )
+        for number, partition in enumerate(partitions):
+            partition.hold(answers.place(number), lambda error: error)(ErrorCode.NONE)
+
+    def describe(
+        self, message: DescribeGroupsRequest, request: Request, reply: Callable[[DescribeGroupsResponse], None]
+    ) -> None:
+        operations = GROUP_AUTHORIZED_OPERATIONS if message.include_authorized_operations else OPERATIONS_NOT_ASKED_FOR
+        tells_absence = request.api_version >= TELLS_ABSENCE_SINCE
+        answers: Gathered[DescribedGroup] = Gathered(
+            len(message.groups),
+            lambda described: reply(DescribeGroupsResponse(throttle_time=NO_THROTTLE, groups=described)),
+        )
+        for number, group_id in enumerate(message.groups):
+
+            def of_error(error: ErrorCode, group_id: str = group_id) -> DescribedGroup:
+                return _not_described(group_id, error)
+
+            place = answers.place(number)
+            try:
+                partition = self._groups.coordinators.get(group_id)
+                group = partition.machine.groups.find(group_id)
+            except KafkaError as error:
+                place(of_error(error.code))
+                continue
+            if group is not None:
+                described = _described(group, operations)
+            elif tells_absence:
+                is_consumer_group = partition.machine.groups.find_consumer(group_id) is not None
+                sentence = f"Group {group_id} {'is not a classic group' if is_consumer_group else 'not found'}."
+                described = _not_described(group_id, ErrorCode.GROUP_ID_NOT_FOUND, sentence, DEAD)
+            else:
+                described = _not_described(group_id, ErrorCode.NONE, state=DEAD)
+            partition.hold(place, of_error)(described)
+
+    def delete(
+        self, message: DeleteGroupsRequest, _request: Request, reply: Callable[[DeleteGroupsResponse], None]
+    ) -> None:
+        names = list(dict.fromkeys(message.groups_names))
+        answers: Gathered[DeletableGroupResult] = Gathered(
+            len(names), lambda results: reply(DeleteGroupsResponse(throttle_time=NO_THROTTLE, results=results))
+        )
+        by_partition: dict[GroupPartition, list[int]] = defaultdict(list)
+        for number, name in enumerate(names):
+            try:
+                partition = self._groups.coordinators.get(name)
+                _ = partition.machine
+                by_partition[partition].append(number)
+            except KafkaError as error:
+                answers.place(number)(_deleted(name, error.code))
+        for partition, numbers in by_partition.items():
+            try:
+                errors = partition.machine.offsets.delete_groups([names[number] for number in numbers])
+            except KafkaError as error:
+                errors = [error.code] * len(numbers)
+            for number, error_code in zip(numbers, errors, strict=True):
+
+                def of_error(error: ErrorCode, name: str = names[number]) -> DeletableGroupResult:
+                    return _deleted(name, error)
+
+                partition.hold(answers.place(number), of_error)(_deleted(names[number], error_code))
+
+
+def list_error(_request: ListGroupsRequest, error: KafkaError) -> ListGroupsResponse:
+    return _listed(error.code, [])
+
+
+def _listed(error: ErrorCode, groups: list[ListedGroup]) -> ListGroupsResponse:
+    return ListGroupsResponse(
+        throttle_time=NO_THROTTLE, error_code=kio_error(error), groups=() if error else tuple(groups)
+    )
+
+
+def _described(group: ClassicGroup, operations: int) -> DescribedGroup:
+    is_stable = group.state is ClassicState.STABLE
+    protocol = group.protocol_name if is_stable else None
+    return DescribedGroup(
+        error_code=kio_error(ErrorCode.NONE),
+        error_message=None,
+        group_id=GroupId(group.id),
+        group_state=group.state.value,
+        protocol_type=group.protocol_type or "",
+        protocol_data=protocol or "",
+        members=tuple(_described_member(member, protocol) for member in group.members.values()),
+        authorized_operations=i32(operations),
+    )
+
+
+def _described_member(member: ClassicMember, protocol: str | None) -> DescribedGroupMember:
+    return DescribedGroupMember(
+        member_id=member.id,
+        group_instance_id=member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        member_metadata=b"" if protocol is None else member.metadata_of(protocol),
+        member_assignment=member.assignment,
+    )
+
+
+def _not_described(group_id: str, error: ErrorCode, message: str | None = None, state: str = "") -> DescribedGroup:
+    return DescribedGroup(
+        error_code=kio_error(error),
+        error_message=message,
+        group_id=GroupId(group_id),
+        group_state=state,
+        protocol_type="",
+        protocol_data="",
+        members=(),
+        authorized_operations=i32(OPERATIONS_NOT_ASKED_FOR),
+    )
+
+
+def describe_error(request: DescribeGroupsRequest, error: KafkaError) -> DescribeGroupsResponse:
+    return DescribeGroupsResponse(
+        throttle_time=NO_THROTTLE, groups=tuple(_not_described(group_id, error.code) for group_id in request.groups)
+    )
+
+
+def delete_error(request: DeleteGroupsRequest, error: KafkaError) -> DeleteGroupsResponse:
+    return DeleteGroupsResponse(
+        throttle_time=NO_THROTTLE, results=tuple(_deleted(name, error.code) for name in request.groups_names)
+    )
+
+
+def _deleted(name: str, error: ErrorCode) -> DeletableGroupResult:
+    return DeletableGroupResult(group_id=GroupId(name), error_code=kio_error(error))

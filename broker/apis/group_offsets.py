@@ -1,0 +1,285 @@
+"""OffsetCommit 2 to 10, OffsetFetch 1 to 10 and OffsetDelete 0: what groups have read up to.
+
+API           version  KIP
+OffsetCommit  6        320  leader epochs
+              7        345  static members
+              9        848  member epochs, GROUP_ID_NOT_FOUND
+              10       848  topic ids
+OffsetFetch   7        447  `require_stable`
+              8        709  many groups
+              9        848  member epochs
+              10       848  topic ids
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, TypeAlias, TypeVar
+from uuid import UUID
+
+from kio.schema.offset_delete.v0.request import OffsetDeleteRequest
+from kio.schema.offset_delete.v0.response import (
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from kio.schema.offset_fetch.v9 import request as fetch_by_name
+from kio.schema.offset_fetch.v9 import response as fetched_by_name
+from kio.schema.offset_fetch.v10 import request as fetch_by_id
+from kio.schema.offset_fetch.v10 import response as fetched_by_id
+from kio.schema.types import TopicName
+from kio.static.primitive import i32, i64
+
+from ...protocol.apis import ApiKey
+from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.messages import kio_error
+from ..groups.group_coordinator import GroupCoordinator
+from ..groups.offset_protocol import FetchedOffset, OffsetProtocol
+from ..metadata_view import MetadataView
+from ..network.handlers import Handlers
+from ..network.request import Request
+from .gathered import Gathered
+from .values import NO_THROTTLE
+
+MANY_GROUPS_SINCE: Final = 8
+"""OffsetFetch: before, an error of the group is told of every partition, and since 2 at the top, too. aiokafka looks at
+partitions alone, and takes an answer without any for a group that has committed nothing."""
+FETCH_ERRORS: Final = {ErrorCode.COORDINATOR_NOT_AVAILABLE: ErrorCode.NOT_COORDINATOR}
+"""Consumers before Kafka 3.9 do not expect the one and look for their coordinator again with the other."""
+
+T = TypeVar("T")
+
+OffsetFetch: TypeAlias = fetch_by_name.OffsetFetchRequest | fetch_by_id.OffsetFetchRequest
+OffsetFetched: TypeAlias = fetched_by_name.OffsetFetchResponse | fetched_by_id.OffsetFetchResponse
+NamedGroup: TypeAlias = fetched_by_name.OffsetFetchResponseGroup
+IdentifiedGroup: TypeAlias = fetched_by_id.OffsetFetchResponseGroup
+
+
+def register(handlers: Handlers, groups: GroupCoordinator, metadata: MetadataView) -> None:
+    offsets = GroupOffsets(groups, metadata)
+    handlers.add_replying(ApiKey.OFFSET_FETCH, offsets.fetch, answer_error=fetch_error)
+    handlers.add_replying(ApiKey.OFFSET_DELETE, offsets.delete, answer_error=delete_error)
+
+
+class GroupOffsets:
+    def __init__(self, groups: GroupCoordinator, metadata: MetadataView) -> None:
+        self._groups = groups
+        self._metadata = metadata
+
+    def fetch(self, message: OffsetFetch, request: Request, reply: Callable[[OffsetFetched], None]) -> None:
+        if isinstance(message, fetch_by_id.OffsetFetchRequest):
+            self._fetch_by_id(message, reply)
+        else:
+            self._fetch_by_name(message, reply, is_error_of_partitions=request.api_version < MANY_GROUPS_SINCE)
+
+    def _fetch_by_name(
+        self,
+        message: fetch_by_name.OffsetFetchRequest,
+        reply: Callable[[OffsetFetched], None],
+        *,
+        is_error_of_partitions: bool,
+    ) -> None:
+        answers: Gathered[NamedGroup] = Gathered(
+            len(message.groups),
+            lambda groups: reply(fetched_by_name.OffsetFetchResponse(throttle_time=NO_THROTTLE, groups=groups)),
+        )
+        for number, group in enumerate(message.groups):
+
+            def of_error(error: ErrorCode, group: fetch_by_name.OffsetFetchRequestGroup = group) -> NamedGroup:
+                return _named_error(group, error, is_error_of_partitions=is_error_of_partitions)
+
+            def of_offsets(offsets: OffsetProtocol, group: fetch_by_name.OffsetFetchRequestGroup = group) -> NamedGroup:
+                return self._named_group(offsets, group, require_stable=message.require_stable)
+
+            self._fetch_group(group, of_offsets, of_error, answers.place(number))
+
+    def _fetch_by_id(self, message: fetch_by_id.OffsetFetchRequest, reply: Callable[[OffsetFetched], None]) -> None:
+        answers: Gathered[IdentifiedGroup] = Gathered(
+            len(message.groups),
+            lambda groups: reply(fetched_by_id.OffsetFetchResponse(throttle_time=NO_THROTTLE, groups=groups)),
+        )
+        for number, group in enumerate(message.groups):
+
+            def of_error(error: ErrorCode, group: fetch_by_id.OffsetFetchRequestGroup = group) -> IdentifiedGroup:
+                return fetched_by_id.OffsetFetchResponseGroup(
+                    group_id=group.group_id, topics=(), error_code=kio_error(error)
+                )
+
+            def of_offsets(
+                offsets: OffsetProtocol, group: fetch_by_id.OffsetFetchRequestGroup = group
+            ) -> IdentifiedGroup:
+                return self._identified_group(offsets, group, require_stable=message.require_stable)
+
+            self._fetch_group(group, of_offsets, of_error, answers.place(number))
+
+    def _fetch_group(
+        self,
+        group: fetch_by_name.OffsetFetchRequestGroup | fetch_by_id.OffsetFetchRequestGroup,
+        of_offsets: Callable[[OffsetProtocol], T],
+        of_error: Callable[[ErrorCode], T],
+        reply: Callable[[T], None],
+    ) -> None:
+        try:
+            partition = self._groups.coordinators.get(group.group_id)
+            offsets = partition.machine.offsets
+            offsets.check_fetcher(group.group_id, group.member_id, group.member_epoch)
+            answer = of_offsets(offsets)
+        except KafkaError as error:
+            reply(of_error(error.code))
+        else:
+            partition.hold(reply, lambda error: of_error(FETCH_ERRORS.get(error, error)))(answer)
+
+    def _named_group(
+        self, offsets: OffsetProtocol, group: fetch_by_name.OffsetFetchRequestGroup, *, require_stable: bool
+    ) -> NamedGroup:
+        by_name = self._metadata.image.topics.by_name
+        if group.topics is None:
+            fetched = offsets.fetch_all(group.group_id, require_stable=require_stable)
+        else:
+            fetched = {
+                wanted.name: {
+                    index: offsets.fetch(
+                        group.group_id,
+                        wanted.name,
+                        topic.topic_id if (topic := by_name.get(wanted.name)) is not None else None,
+                        index,
+                        require_stable=require_stable,
+                    )
+                    for index in wanted.partition_indexes
+                }
+                for wanted in group.topics
+            }
+        return fetched_by_name.OffsetFetchResponseGroup(
+            group_id=group.group_id,
+            topics=tuple(_named_topic(name, partitions) for name, partitions in fetched.items()),
+            error_code=kio_error(ErrorCode.NONE),
+        )
+
+    def _identified_group(
+        self, offsets: OffsetProtocol, group: fetch_by_id.OffsetFetchRequestGroup, *, require_stable: bool
+    ) -> IdentifiedGroup:
+        topics = self._metadata.image.topics
+        fetched: dict[UUID | None, Mapping[int, FetchedOffset]] = {}
+        if group.topics is None:
+            for name, partitions in offsets.fetch_all(group.group_id, require_stable=require_stable).items():
+                known = topics.by_name.get(name)
+                if known is not None:
+                    fetched[known.topic_id] = partitions
+        else:
+            for wanted in group.topics:
+                topic = None if wanted.topic_id is None else topics.by_id.get(wanted.topic_id)
+                fetched[wanted.topic_id] = {
+                    index: FetchedOffset(ErrorCode.UNKNOWN_TOPIC_ID)
+                    if topic is None
+                    else offsets.fetch(group.group_id, topic.name, topic.topic_id, index, require_stable=require_stable)
+                    for index in wanted.partition_indexes
+                }
+        return fetched_by_id.OffsetFetchResponseGroup(
+            group_id=group.group_id,
+            topics=tuple(_identified_topic(topic_id, partitions) for topic_id, partitions in fetched.items()),
+            error_code=kio_error(ErrorCode.NONE),
+        )
+
+    def delete(
+        self, message: OffsetDeleteRequest, _request: Request, reply: Callable[[OffsetDeleteResponse], None]
+    ) -> None:
+        """Raises KafkaError."""
+        topics = self._metadata.image.topics
+        partition = self._groups.get(message.group_id)
+        wanted = [(str(topic.name), int(one.partition_index)) for topic in message.topics for one in topic.partitions]
+        known = [one for one in wanted if topics.partition(*one) is not None]
+        errors = dict(zip(known, partition.machine.offsets.delete(message.group_id, known), strict=True))
+        partition.hold(reply, _delete_failure)(
+            OffsetDeleteResponse(
+                error_code=kio_error(ErrorCode.NONE),
+                throttle_time=NO_THROTTLE,
+                topics=tuple(
+                    OffsetDeleteResponseTopic(
+                        name=topic.name,
+                        partitions=tuple(
+                            OffsetDeleteResponsePartition(
+                                partition_index=one.partition_index,
+                                error_code=kio_error(
+                                    errors.get((topic.name, one.partition_index), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                                ),
+                            )
+                            for one in topic.partitions
+                        ),
+                    )
+                    for topic in message.topics
+                ),
+            )
+        )
+
+
+def _named_topic(name: str, partitions: Mapping[int, FetchedOffset]) -> fetched_by_name.OffsetFetchResponseTopics:
+    return fetched_by_name.OffsetFetchResponseTopics(
+        name=TopicName(name),
+        partitions=tuple(
+            fetched_by_name.OffsetFetchResponsePartitions(
+                partition_index=i32(index),
+                committed_offset=i64(fetched.offset),
+                committed_leader_epoch=i32(fetched.leader_epoch),
+                metadata=fetched.metadata,
+                error_code=kio_error(fetched.error),
+            )
+            for index, fetched in partitions.items()
+        ),
+    )
+
+
+def _identified_topic(
+    topic_id: UUID | None, partitions: Mapping[int, FetchedOffset]
+) -> fetched_by_id.OffsetFetchResponseTopics:
+    return fetched_by_id.OffsetFetchResponseTopics(
+        topic_id=topic_id,
+        partitions=tuple(
+            fetched_by_id.OffsetFetchResponsePartitions(
+                partition_index=i32(index),
+                committed_offset=i64(fetched.offset),
+                committed_leader_epoch=i32(fetched.leader_epoch),
+                metadata=fetched.metadata,
+                error_code=kio_error(fetched.error),
+            )
+            for index, fetched in partitions.items()
+        ),
+    )
+
+
+def _named_error(
+    group: fetch_by_name.OffsetFetchRequestGroup, error: ErrorCode, *, is_error_of_partitions: bool
+) -> NamedGroup:
+    topics: Iterable[fetched_by_name.OffsetFetchResponseTopics] = ()
+    if is_error_of_partitions:
+        topics = (
+            _named_topic(topic.name, {index: FetchedOffset(error) for index in topic.partition_indexes})
+            for topic in group.topics or ()
+        )
+    return fetched_by_name.OffsetFetchResponseGroup(
+        group_id=group.group_id, topics=tuple(topics), error_code=kio_error(error)
+    )
+
+
+def fetch_error(request: OffsetFetch, error: KafkaError) -> OffsetFetched:
+    if isinstance(request, fetch_by_id.OffsetFetchRequest):
+        return fetched_by_id.OffsetFetchResponse(
+            throttle_time=NO_THROTTLE,
+            groups=tuple(
+                fetched_by_id.OffsetFetchResponseGroup(
+                    group_id=group.group_id, topics=(), error_code=kio_error(error.code)
+                )
+                for group in request.groups
+            ),
+        )
+    return fetched_by_name.OffsetFetchResponse(
+        throttle_time=NO_THROTTLE,
+        groups=tuple(_named_error(group, error.code, is_error_of_partitions=True) for group in request.groups),
+    )
+
+
+def delete_error(_request: OffsetDeleteRequest, error: KafkaError) -> OffsetDeleteResponse:
+    return _delete_failure(error.code)
+
+
+def _delete_failure(error: ErrorCode) -> OffsetDeleteResponse:
+    return OffsetDeleteResponse(error_code=kio_error(error), throttle_time=NO_THROTTLE, topics=())

@@ -1,0 +1,100 @@
+"""OffsetCommit 2 to 10: where a group is to read on.
+
+9 brings member epochs and GROUP_ID_NOT_FOUND, 10 topic ids (KIP-848). What was committed for one partition is answered
+beside what was refused for another.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ...protocol.apis import ApiKey
+from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.offset_commit import (
+    CommittedTopic,
+    OffsetCommitRequest,
+    decode_offset_commit,
+    encode_offset_commit_response,
+)
+from ...quorum.metadata.image import TopicImage, TopicsImage
+from ..groups.group_coordinator import GroupCoordinator
+from ..groups.offset_protocol import Committer, OffsetToCommit
+from ..metadata_view import MetadataView
+from ..network.handlers import Handlers
+from ..network.request import Request
+
+KNOWS_GROUP_ERRORS_SINCE: Final = 9
+FIRST_WITH_IDS: Final = 10
+
+
+def register(handlers: Handlers, groups: GroupCoordinator, metadata: MetadataView) -> None:
+    handlers.add(ApiKey.OFFSET_COMMIT, OffsetCommitHandler(groups, metadata).begin)
+
+
+class OffsetCommitHandler:
+    def __init__(self, groups: GroupCoordinator, metadata: MetadataView) -> None:
+        self._groups = groups
+        self._metadata = metadata
+
+    def begin(self, request: Request) -> None:
+        message = decode_offset_commit(request.api_version, request.body, request.body_offset)
+        # By topic and partition; those that may be committed are NONE, and stand in `offsets` in the same order.
+        errors: list[list[ErrorCode]] = []
+        offsets: list[OffsetToCommit] = []
+        for wanted in message.topics:
+            topic = _topic(self._metadata.image.topics, wanted)
+            errors.append(_check(request.api_version, wanted, topic, offsets))
+        if not offsets:
+            _respond(request, message, errors)
+            return
+        try:
+            partition = self._groups.coordinators.get(message.group_id)
+            committer = Committer(message.group_id, message.member_id, message.instance_id, message.generation)
+            knows_group_errors = request.api_version >= KNOWS_GROUP_ERRORS_SINCE
+            outcomes = partition.machine.offsets.commit(committer, offsets, knows_group_errors=knows_group_errors)
+        except KafkaError as error:
+            _respond(request, message, _filled(errors, [error.code] * len(offsets)))
+            return
+
+        def respond(failure: ErrorCode) -> None:
+            _respond(request, message, _filled(errors, [failure or outcome for outcome in outcomes]))
+
+        partition.hold(respond, lambda failure: failure)(ErrorCode.NONE)
+
+
+def _topic(topics: TopicsImage, wanted: CommittedTopic) -> TopicImage | None:
+    if wanted.name is not None:
+        return topics.by_name.get(wanted.name)
+    return None if wanted.topic_id is None else topics.by_id.get(wanted.topic_id)
+
+
+def _check(
+    version: int, wanted: CommittedTopic, topic: TopicImage | None, offsets: list[OffsetToCommit]
+) -> list[ErrorCode]:
+    """An error for each partition; what may be committed is added to `offsets`."""
+    if topic is None:
+        absence = ErrorCode.UNKNOWN_TOPIC_ID if version >= FIRST_WITH_IDS else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return [absence] * len(wanted.partitions)
+    errors = []
+    for index, offset, leader_epoch, metadata in wanted.partitions:
+        if not 0 <= index < len(topic.partitions):
+            errors.append(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            continue
+        errors.append(ErrorCode.NONE)
+        offsets.append(OffsetToCommit(topic.name, topic.topic_id, index, offset, leader_epoch, metadata))
+    return errors
+
+
+def _filled(errors: list[list[ErrorCode]], outcomes: list[ErrorCode]) -> list[list[ErrorCode]]:
+    """`errors` with the outcomes, in their order, where it says NONE."""
+    left = iter(outcomes)
+    return [[error or next(left) for error in of_topic] for of_topic in errors]
+
+
+def _respond(request: Request, message: OffsetCommitRequest, errors: list[list[ErrorCode]]) -> None:
+    told = [(topic, of_topic) for topic, of_topic in zip(message.topics, errors, strict=True) if of_topic]
+    request.respond(
+        encode_offset_commit_response(
+            request.api_version, request.correlation_id, [topic for topic, _ in told], [codes for _, codes in told]
+        )
+    )

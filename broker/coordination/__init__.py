@@ -1,0 +1,1 @@
+"""What coordinators of groups and of transactions have in common: state replayed from a partition of a topic."""

@@ -1,0 +1,63 @@
+"""What a state machine of a coordinator needs of the node around it, and nothing else.
+
+The machine is called with a request and a `Reply`, looks at its state, appends what has to be remembered, changes its
+state, and replies. That order is what makes it safe: `append` raises before anything is changed, and what it took is
+replayed by every later coordinator of the partition or, if it is never committed, by none. In that case this
+coordinator is replaced too and its state forgotten, so nothing is ever taken back. A reply is held until all is
+committed that the state machine had appended by then: nobody is told of what may still be lost.
+"""
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar
+
+from ...storage.transaction_verification import TransactionVerification
+
+ResponseT = TypeVar("ResponseT")
+
+
+class StateRecord(NamedTuple):
+    """One change of a coordinator's state, as it lies in its partition: `value` None deletes what has the key."""
+
+    key: bytes
+    value: bytes | None
+
+
+class TransactionProducer(NamedTuple):
+    """For whom something is remembered that counts when its transaction commits."""
+
+    producer_id: int
+    producer_epoch: int
+    verification: TransactionVerification | None
+    """What was asked for before the transaction's coordinator agreed; None while the transaction goes on here."""
+
+
+class StateLog(Protocol):
+    """The partition that a coordinator keeps its state in."""
+
+    def append(self, records: Sequence[StateRecord]) -> int:
+        """Appends them as one batch, all or none, and returns the offset of the first.
+
+        Raises KafkaError, of the errors that clients of a coordinator know, and then nothing was appended.
+        """
+
+
+class TransactionalStateLog(StateLog, Protocol):
+    """One that takes also what counts only when a transaction commits."""
+
+    def append_in_transaction(self, records: Sequence[StateRecord], producer: TransactionProducer) -> int:
+        """As `append`, for what is to count when the producer's transaction commits, of which `replay_end_transaction`
+        tells. KafkaError, those of `ProducerState.check_epoch` among them."""
+
+
+class Timers(Protocol):
+    """One timer for each key."""
+
+    def schedule(self, key: Hashable, delay_ms: int, on_expired: Callable[[], None]) -> None:
+        """In place of the timer that has the key, if there is one."""
+
+    def cancel(self, key: Hashable) -> None:
+        """No error if there is none."""
+
+
+Reply: TypeAlias = Callable[[ResponseT], None]
+"""Answers one request, once."""

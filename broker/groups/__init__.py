@@ -1,0 +1,1 @@
+"""Consumer groups: who is a member, what each member reads, and how far they have come."""

@@ -1,0 +1,112 @@
+"""The coordinators of groups on this node: where they keep their state, and which of them a group is of."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from random import Random
+from typing import Final, TypeAlias, TypeVar
+from uuid import UUID
+
+from ...protocol.errors import ErrorCode, KafkaError
+from ...quorum.metadata.delta import MetadataDelta
+from ...quorum.metadata.image import MetadataImage, TopicImage
+from ..coordination.coordinator_partition import CoordinatorPartition, CoordinatorTimers
+from ..coordination.coordinators import Coordinators
+from ..partitions.hosted_partition import HostedPartition
+from ..partitions.partition_manager import PartitionManager
+from .consumer.consumer_config import SettingsOf
+from .group_config import GroupConfig
+from .group_shard import GroupShard
+
+T = TypeVar("T")
+
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+GroupPartition: TypeAlias = CoordinatorPartition[GroupShard]
+
+
+class GroupCoordinator:
+    """Follows the metadata (`MetadataPublisher`) behind the partitions."""
+
+    def __init__(
+        self,
+        partitions: PartitionManager,
+        config: GroupConfig,
+        settings_of: SettingsOf,
+        *,
+        loop: asyncio.AbstractEventLoop,
+        wall_clock_ms: Callable[[], int],
+        steady_clock_ms: Callable[[], int],
+        random: Random,
+    ) -> None:
+        self._partitions = partitions
+        self._config = config
+        self._settings_of = settings_of
+        self._loop = loop
+        self._wall_clock_ms = wall_clock_ms
+        self._steady_clock_ms = steady_clock_ms
+        self._random = random
+        # One of its own: what takes long there keeps nobody from the disk.
+        self._aside = ThreadPoolExecutor(1, "groups")
+        self.coordinators: Coordinators[GroupShard] = Coordinators(
+            OFFSETS_TOPIC, partitions.node_id, lambda: partitions.image, self._coordinate
+        )
+
+    def close(self) -> None:
+        """The node stops."""
+        self.coordinators.unload_all()
+        self._aside.shutdown(wait=False, cancel_futures=True)
+
+    def get(self, group_id: str) -> GroupPartition:
+        """For requests that must name a group. Raises KafkaError."""
+        if not group_id:
+            raise KafkaError(ErrorCode.INVALID_GROUP_ID)
+        return self.coordinators.get(group_id)
+
+    def publish(self, delta: MetadataDelta, _image: MetadataImage) -> None:
+        changed = {topic.name for topic in delta.topics.changed.values()}
+        changed.update(topic.name for topic in delta.topics.deleted.values())
+        if changed:
+            are_some_new = any(topic.is_new for topic in delta.topics.changed.values())
+            for partition in self.coordinators:
+                partition.when_active(
+                    lambda shard: shard.consumer.on_topics_changed(changed, are_some_new=are_some_new)
+                )
+        for topic in delta.topics.deleted.values():
+            for partition in self.coordinators:
+                partition.when_active(partial(_forget_topic, topic))
+
+    def _coordinate(self, hosted: HostedPartition) -> GroupPartition:
+        def make_shard(partition: GroupPartition, timers: CoordinatorTimers) -> GroupShard:
+            def run_aside(work: Callable[[], T], on_done: Callable[[T], None]) -> None:
+                running = self._loop.run_in_executor(self._aside, work)
+                running.add_done_callback(lambda _: partition.when_active(lambda _: on_done(running.result())))
+
+            return GroupShard(
+                partition,
+                timers,
+                config=self._config,
+                settings_of=self._settings_of,
+                image=lambda: self._partitions.image,
+                run_aside=run_aside,
+                now_ms=self._wall_clock_ms,
+                steady_now_ms=self._steady_clock_ms,
+                new_id=lambda: str(UUID(int=self._random.getrandbits(128), version=4)),
+            )
+
+        return CoordinatorPartition(
+            hosted,
+            make_shard,
+            replies=self._partitions.produces,
+            loop=self._loop,
+            wall_clock_ms=self._wall_clock_ms,
+            on_append=self._partitions.complete_fetches,
+            load_bytes=self._config.offsets_load_buffer_size,
+            commit_timeout_ms=self._config.offsets_commit_timeout_ms,
+        )
+
+
+def _forget_topic(topic: TopicImage, shard: GroupShard) -> None:
+    shard.offsets.delete_topic(topic.name, topic.topic_id)

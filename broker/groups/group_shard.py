@@ -1,0 +1,158 @@
+"""The groups and offsets of one partition of `__consumer_offsets`: replayed from its records, and asked by requests.
+
+Pure: what it appends and when it answers is its caller's to carry out (`coordination/ports.py`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from ...protocol.errors import CorruptData, ErrorCode
+from ...quorum.metadata.image import MetadataImage
+from ..coordination.ports import Timers, TransactionalStateLog
+from ..coordination.record_format import version_of
+from .classic_group import ClassicGroup, ClassicState
+from .classic_protocol import ClassicProtocol
+from .classic_rebalance import ClassicRebalance, join_failure, sync_failure
+from .classic_records import (
+    GROUP_METADATA_KEY,
+    GROUP_METADATA_KEYS,
+    GROUP_METADATA_VALUE,
+    OFFSET_COMMIT_KEY,
+    OFFSET_COMMIT_KEYS,
+    OFFSET_COMMIT_VALUE,
+)
+from .classic_requests import ClassicRequests
+from .consumer.changes import CONSUMER_GROUP_KEYS
+from .consumer.consumer_config import SettingsOf
+from .consumer.consumer_groups import ConsumerGroups
+from .consumer.expression_resolver import RunAside
+from .group_config import GroupConfig
+from .group_table import GroupTable
+from .offset_protocol import OffsetProtocol
+from .offset_store import CommittedOffset, OffsetStore
+
+logger = logging.getLogger(__name__)
+
+NO_PRODUCER_ID = -1
+_EXPIRATION = "expiration of offsets"
+
+
+class GroupShard:
+    def __init__(
+        self,
+        log: TransactionalStateLog,
+        timers: Timers,
+        *,
+        config: GroupConfig,
+        settings_of: SettingsOf,
+        image: Callable[[], MetadataImage],
+        run_aside: RunAside,
+        now_ms: Callable[[], int],
+        steady_now_ms: Callable[[], int],
+        new_id: Callable[[], str],
+    ) -> None:
+        """`image` is the newest metadata. `run_aside` does what takes long. `now_ms` is the wall clock's,
+        `steady_now_ms` one that does not follow its jumps: what is forgotten does not come back. `new_id` makes ends of
+        member ids."""
+        self._timers = timers
+        self._config = config
+        self._steady_now_ms = steady_now_ms
+        self._offset_store = OffsetStore()
+        self.groups = GroupTable(log, now_ms)
+        self._rebalance = ClassicRebalance(self.groups, timers, now_ms, config.group_initial_rebalance_delay_ms)
+        classic = ClassicProtocol(self.groups, self._rebalance, new_id=new_id, max_size=config.group_max_size)
+        self.consumer = ConsumerGroups(
+            self.groups,
+            log,
+            timers,
+            self._rebalance,
+            image,
+            run_aside,
+            config=config.consumer,
+            settings_of=settings_of,
+            classic_max_size=config.group_max_size,
+            now_ms=now_ms,
+            new_id=new_id,
+        )
+        self.classic = ClassicRequests(self.groups, classic, self.consumer)
+        self.offsets = OffsetProtocol(
+            self.groups,
+            self._offset_store,
+            self._rebalance,
+            self.consumer.delete,
+            log,
+            now_ms,
+            metadata_bytes_max=config.offset_metadata_max_bytes,
+            retention_ms=config.offsets_retention_ms,
+        )
+
+    # Its state, from the log.
+
+    def replay(self, offset: int, key: bytes | None, value: bytes | None, producer_id: int = NO_PRODUCER_ID) -> None:
+        """One record, in their order; `producer_id` is that of a transaction. Kinds that are not known are left out.
+
+        Raises CorruptData.
+        """
+        if key is None:
+            raise CorruptData(f"the record at offset {offset} has no key")
+        kind = version_of(key)
+        if kind in OFFSET_COMMIT_KEYS:
+            self._replay_offset(offset, key, value, producer_id)
+        elif kind in GROUP_METADATA_KEYS:
+            group_id = GROUP_METADATA_KEY.read(key).group
+            if value is None:
+                self.groups.forget(group_id)
+            else:
+                self.groups.put(ClassicGroup.from_record(group_id, GROUP_METADATA_VALUE.read(value)))
+        elif kind in CONSUMER_GROUP_KEYS:
+            self.consumer.replay(kind, key, value)
+
+    def _replay_offset(self, offset: int, key: bytes, value: bytes | None, producer_id: int) -> None:
+        group_id, topic, partition = OFFSET_COMMIT_KEY.read(key)
+        if value is None:
+            self._offset_store.remove(group_id, topic, partition)
+            return
+        committed = CommittedOffset.from_record(OFFSET_COMMIT_VALUE.read(value), offset)
+        if producer_id == NO_PRODUCER_ID:
+            self.offsets.put(group_id, topic, partition, committed)
+        else:
+            self.offsets.put_pending(producer_id, group_id, topic, partition, committed)
+
+    def replay_end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
+        self._offset_store.end_transaction(producer_id, is_commit=is_commit)
+
+    def on_loaded(self) -> None:
+        """All is replayed: sessions begin, and members have as long as they ever had."""
+        for group in list(self.groups):
+            for member in group.members.values():
+                self._rebalance.expect_heartbeat(group, member)
+            if len(group.members) > self._config.group_max_size:
+                self._rebalance.prepare(group, "the group is larger than group.max.size")
+        self.consumer.on_loaded()
+        self._schedule_expiration()
+
+    def on_unloaded(self) -> None:
+        """Another node coordinates them now, which whoever waits is told."""
+        self.consumer.on_unloaded()
+        for group in self.groups:
+            for member in group.members.values():
+                group.answer_join(member, join_failure(ErrorCode.NOT_COORDINATOR, member.id))
+                member.answer_sync(sync_failure(ErrorCode.NOT_COORDINATOR))
+
+    def _schedule_expiration(self) -> None:
+        self._timers.schedule(_EXPIRATION, self._config.offsets_retention_check_interval_ms, self._expire)
+
+    def _expire(self) -> None:
+        try:
+            self.offsets.expire(self._steady_now_ms())
+        finally:
+            self._schedule_expiration()
+
+    def is_empty(self, group_id: str) -> bool:
+        consumer_group = self.groups.find_consumer(group_id)
+        if consumer_group is not None:
+            return consumer_group.is_empty
+        group = self.groups.find(group_id)
+        return group is None or group.state is ClassicState.EMPTY

@@ -1,0 +1,331 @@
+"""OffsetCommit, OffsetFetch, OffsetDelete and the expiration of offsets, for the groups of one coordinator."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, TypeVar
+from uuid import UUID
+
+from ...protocol.errors import ErrorCode, KafkaError
+from ..coordination.ports import StateRecord, TransactionalStateLog, TransactionProducer
+from .classic_group import ClassicGroup, ClassicState
+from .classic_rebalance import ClassicRebalance
+from .classic_records import OffsetCommitValue, offset_commit_key, offset_commit_value
+from .consumer.group import ConsumerGroup
+from .consumer.offset_access import check_commit, check_commit_in_transaction, check_fetch
+from .group_table import GroupTable, tombstone_of
+from .offset_store import CommittedOffset, OffsetStore
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+UNKNOWN_OFFSET: Final = -1
+TOMBSTONES_PER_BATCH: Final = 1_000
+"""Names are at most 249 bytes of a topic and some of a group: well below `max.message.bytes`."""
+NO_GENERATION: Final = -1
+
+
+class OffsetToCommit(NamedTuple):
+    topic: str
+    topic_id: UUID | None
+    partition: int
+    offset: int
+    leader_epoch: int
+    metadata: str | None
+
+
+class Committer(NamedTuple):
+    """Who commits; `generation` -1 and no member id for whoever is no member."""
+
+    group_id: str
+    member_id: str
+    instance_id: str | None
+    generation: int
+
+
+class FetchedOffset(NamedTuple):
+    error: ErrorCode
+    offset: int = UNKNOWN_OFFSET
+    leader_epoch: int = -1
+    metadata: str = ""
+
+
+class _CommitRecords(NamedTuple):
+    errors: list[ErrorCode]
+    values: list[tuple[OffsetToCommit, OffsetCommitValue]]
+    """Of those without an error, as `written`."""
+    written: list[StateRecord]
+
+
+class OffsetProtocol:
+    def __init__(
+        self,
+        groups: GroupTable,
+        offsets: OffsetStore,
+        rebalance: ClassicRebalance,
+        delete_consumer_group: Callable[[ConsumerGroup], None],
+        log: TransactionalStateLog,
+        now_ms: Callable[[], int],
+        *,
+        metadata_bytes_max: int,
+        retention_ms: int,
+    ) -> None:
+        """`delete_consumer_group` writes down that an empty one is gone. `now_ms` is the wall clock's.
+
+        `metadata_bytes_max` is `offset.metadata.max.bytes`, `retention_ms` is `offsets.retention.minutes`."""
+        self._groups = groups
+        self._offsets = offsets
+        self._rebalance = rebalance
+        self._delete_consumer_group = delete_consumer_group
+        self._log = log
+        self._now_ms = now_ms
+        self._metadata_bytes_max = metadata_bytes_max
+        self._retention_ms = retention_ms
+
+    def commit(
+        self, committer: Committer, offsets: Sequence[OffsetToCommit], *, knows_group_errors: bool
+    ) -> list[ErrorCode]:
+        """An error for each offset; those without one were appended, as one batch.
+
+        Raises KafkaError, and then nothing was. `knows_group_errors` is for clients of OffsetCommit 9 and later, who
+        are told that there is no group.
+        """
+        group = self._groups.find(committer.group_id)
+        consumer_group = self._groups.find_consumer(committer.group_id)
+        if consumer_group is not None:
+            check_commit(
+                consumer_group,
+                committer.member_id,
+                committer.generation,
+                ((one.topic_id, one.partition) for one in offsets),
+                knows_member_epochs=knows_group_errors,
+            )
+        elif group is None:
+            if committer.generation >= 0:
+                raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND if knows_group_errors else ErrorCode.ILLEGAL_GENERATION)
+        else:
+            member = group.check_commit(committer.member_id, committer.instance_id, committer.generation)
+            if member is not None and group.state is not ClassicState.COMPLETING_REBALANCE:
+                self._rebalance.expect_heartbeat(group, member)
+        records = self._records_of(committer.group_id, offsets)
+        if records.written:
+            first_offset = self._log.append(records.written)
+            for number, (one, value) in enumerate(records.values):
+                committed = CommittedOffset.from_record(value, first_offset + number)
+                self.put(committer.group_id, one.topic, one.partition, committed)
+        return records.errors
+
+    def commit_in_transaction(
+        self, committer: Committer, offsets: Sequence[OffsetToCommit], producer: TransactionProducer
+    ) -> list[ErrorCode]:
+        """The same for what is to count when the producer's transaction commits (KIP-447)."""
+        group = self._groups.find(committer.group_id)
+        consumer_group = self._groups.find_consumer(committer.group_id)
+        if consumer_group is not None:
+            check_commit_in_transaction(
+                consumer_group,
+                committer.member_id,
+                committer.instance_id,
+                committer.generation,
+                ((one.topic_id, one.partition) for one in offsets),
+            )
+        elif group is not None:
+            group.check_commit(committer.member_id, committer.instance_id, committer.generation, is_transactional=True)
+        elif committer.generation >= 0:
+            raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+        records = self._records_of(committer.group_id, offsets)
+        if records.written:
+            first_offset = self._log.append_in_transaction(records.written, producer)
+            for number, (one, value) in enumerate(records.values):
+                committed = CommittedOffset.from_record(value, first_offset + number)
+                self.put_pending(producer.producer_id, committer.group_id, one.topic, one.partition, committed)
+        return records.errors
+
+    def _records_of(self, group_id: str, offsets: Sequence[OffsetToCommit]) -> _CommitRecords:
+        now_ms = self._now_ms()
+        records = _CommitRecords([], [], [])
+        for one in offsets:
+            if one.metadata is not None and len(one.metadata) > self._metadata_bytes_max:
+                records.errors.append(ErrorCode.OFFSET_METADATA_TOO_LARGE)
+                continue
+            records.errors.append(ErrorCode.NONE)
+            value = OffsetCommitValue(
+                offset=one.offset,
+                leader_epoch=one.leader_epoch,
+                metadata=one.metadata or "",
+                commit_timestamp_ms=now_ms,
+                topic_id=one.topic_id,
+            )
+            records.values.append((one, value))
+            records.written.append(
+                StateRecord(
+                    offset_commit_key(group_id, one.topic, one.partition),
+                    offset_commit_value(value),
+                )
+            )
+        return records
+
+    def put_pending(
+        self, producer_id: int, group_id: str, topic: str, partition: int, committed: CommittedOffset
+    ) -> None:
+        """What a record of a transaction says. Whoever has offsets is a group, if nobody has ever joined it."""
+        if not self._groups.is_known(group_id):
+            self._groups.create(group_id)
+        self._offsets.put_pending(producer_id, group_id, topic, partition, committed)
+
+    def put(self, group_id: str, topic: str, partition: int, committed: CommittedOffset) -> None:
+        """What a record says. Whoever has offsets is a group, if nobody has ever joined it."""
+        if not self._groups.is_known(group_id):
+            self._groups.create(group_id)
+        self._offsets.put(group_id, topic, partition, committed)
+
+    def check_fetcher(self, group_id: str, member_id: str | None, member_epoch: int) -> None:
+        """Raises KafkaError: who fetches is no member of the group of the consumer protocol, or of another epoch."""
+        group = self._groups.find_consumer(group_id)
+        if group is not None:
+            check_fetch(group, member_id, member_epoch)
+
+    def fetch(
+        self, group_id: str, topic: str, topic_id: UUID | None, partition: int, *, require_stable: bool
+    ) -> FetchedOffset:
+        """With `require_stable` a transaction that is open makes it UNSTABLE_OFFSET_COMMIT (KIP-447)."""
+        if require_stable and self._offsets.is_pending(group_id, topic, partition):
+            return FetchedOffset(ErrorCode.UNSTABLE_OFFSET_COMMIT)
+        committed = self._offsets.find(group_id, topic, partition)
+        if committed is None or not committed.is_of(topic_id):
+            return FetchedOffset(ErrorCode.NONE)
+        return FetchedOffset(ErrorCode.NONE, committed.offset, committed.leader_epoch, committed.metadata)
+
+    def fetch_all(self, group_id: str, *, require_stable: bool) -> Mapping[str, Mapping[int, FetchedOffset]]:
+        """By topic and partition."""
+        return {
+            topic: {
+                partition: self.fetch(group_id, topic, committed.topic_id, partition, require_stable=require_stable)
+                for partition, committed in partitions.items()
+            }
+            for topic, partitions in self._offsets.topics_of(group_id).items()
+        }
+
+    def delete(self, group_id: str, partitions: Sequence[tuple[str, int]]) -> list[ErrorCode]:
+        """An error for each partition (KIP-496). Raises KafkaError, and then nothing was deleted."""
+        group: ClassicGroup | ConsumerGroup | None = self._groups.find_consumer(group_id)
+        if group is None:
+            group = classic = self._groups.get(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
+            if classic.state is not ClassicState.EMPTY and not classic.is_of_consumers:
+                raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
+        errors = [
+            ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if group.is_subscribed(topic) else ErrorCode.NONE
+            for topic, _ in partitions
+        ]
+        known = self._offsets.partitions_of(group_id)
+        deleted = [one for one, error in zip(partitions, errors, strict=True) if not error and one in known]
+        self._forget([(group_id, topic, partition) for topic, partition in deleted])
+        return errors
+
+    def delete_groups(self, group_ids: Sequence[str]) -> list[ErrorCode]:
+        """An error for each (KIP-229). Raises KafkaError, perhaps after some of them."""
+        errors: list[ErrorCode] = []
+        deleted: list[str] = []
+        for group_id in group_ids:
+            group = self._groups.find(group_id)
+            consumer_group = self._groups.find_consumer(group_id)
+            if consumer_group is not None:
+                errors.append(self._delete_if_empty(consumer_group))
+            elif group is None:
+                errors.append(ErrorCode.GROUP_ID_NOT_FOUND)
+            elif group.state is not ClassicState.EMPTY:
+                errors.append(ErrorCode.NON_EMPTY_GROUP)
+            else:
+                errors.append(ErrorCode.NONE)
+                deleted.append(group_id)
+        self._forget(
+            [(group_id, *one) for group_id in deleted for one in sorted(self._offsets.partitions_of(group_id))], deleted
+        )
+        return errors
+
+    def _delete_if_empty(self, group: ConsumerGroup) -> ErrorCode:
+        """Raises KafkaError."""
+        if not group.is_empty:
+            return ErrorCode.NON_EMPTY_GROUP
+        self._forget([(group.id, *one) for one in sorted(self._offsets.partitions_of(group.id))])
+        self._delete_consumer_group(group)
+        return ErrorCode.NONE
+
+    def delete_topic(self, topic: str, topic_id: UUID) -> None:
+        """Nobody reads on in a topic that is gone. Raises KafkaError, perhaps after some of them."""
+        self._forget([(group, topic, index) for group, index in self._offsets.partitions_of_topic(topic, topic_id)])
+
+    def expire(self, now_ms: int) -> None:
+        """Forgets what is older than `offsets.retention.minutes`, and groups that have nothing left (KIP-211).
+
+        Raises KafkaError, perhaps after some of them.
+        """
+        expired: list[tuple[str, str, int]] = []
+        gone: list[str] = []
+        for group in self._groups:
+            of_group = self._expired_of(group, now_ms)
+            expired += of_group
+            left_count = len(self._offsets.partitions_of(group.id)) - len(of_group)
+            if (
+                group.state is ClassicState.EMPTY
+                and not left_count
+                and not self._offsets.has_open_transactions(group.id)
+            ):
+                gone.append(group.id)
+        gone_consumer_groups: list[ConsumerGroup] = []
+        for consumer_group in self._groups.consumer_groups:
+            of_group = self._expired_among(consumer_group, None, now_ms)
+            expired += of_group
+            left_count = len(self._offsets.partitions_of(consumer_group.id)) - len(of_group)
+            if (
+                consumer_group.is_empty
+                and not left_count
+                and not self._offsets.has_open_transactions(consumer_group.id)
+            ):
+                gone_consumer_groups.append(consumer_group)
+        self._forget(expired, gone)
+        for consumer_group in gone_consumer_groups:
+            self._delete_consumer_group(consumer_group)
+        gone_count = len(gone) + len(gone_consumer_groups)
+        if expired or gone_count:
+            logger.info("offsets expired: offsets=%d groups=%d", len(expired), gone_count)
+
+    def _expired_of(self, group: ClassicGroup, now_ms: int) -> list[tuple[str, str, int]]:
+        is_stable = group.state is ClassicState.STABLE and group.is_of_consumers
+        if not (group.state is ClassicState.EMPTY or (is_stable and group.subscribed_topics is not None)):
+            return []
+        # Of a group that has had members, the time since the last of them left counts.
+        since_ms = group.state_timestamp_ms if group.state is ClassicState.EMPTY and group.protocol_type else None
+        return self._expired_among(group, since_ms, now_ms)
+
+    def _expired_among(
+        self, group: ClassicGroup | ConsumerGroup, since_ms: int | None, now_ms: int
+    ) -> list[tuple[str, str, int]]:
+        """Of what nobody in the group reads, what is too old, `since_ms` or, with None, since it was committed."""
+        return [
+            (group.id, topic, partition)
+            for topic, partitions in self._offsets.topics_of(group.id).items()
+            if not group.is_subscribed(topic)
+            for partition, committed in partitions.items()
+            if committed.is_expired(
+                committed.commit_timestamp_ms if since_ms is None else since_ms, now_ms, self._retention_ms
+            )
+            and not self._offsets.is_pending(group.id, topic, partition)
+        ]
+
+    def _forget(self, offsets: Sequence[tuple[str, str, int]], groups: Sequence[str] = ()) -> None:
+        """In batches of a bounded size; groups behind their offsets. KafkaError, perhaps after some of them."""
+        for some in _chunks(offsets):
+            self._log.append([StateRecord(offset_commit_key(*one), None) for one in some])
+            for one in some:
+                self._offsets.remove(*one)
+        for some_groups in _chunks(groups):
+            self._log.append([tombstone_of(group_id) for group_id in some_groups])
+            for group_id in some_groups:
+                self._groups.forget(group_id)
+
+
+def _chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    return (items[start : start + TOMBSTONES_PER_BATCH] for start in range(0, len(items), TOMBSTONES_PER_BATCH))
