@@ -18,7 +18,7 @@ from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError, error_info
 from ...protocol.messages import kio_error
 from ...quorum.decisions.topic_names import invalid_topic_name
-from ...storage.producer_state import ProducerEntry
+from ...storage.producer_entry import ProducerEntry
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
 from ..partitions.partition_manager import PartitionManager

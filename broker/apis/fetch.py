@@ -31,6 +31,7 @@ from ...protocol.errors import ErrorCode
 from ...protocol.fetch import FetchRequest, TopicFetchResponse, decode_fetch, encode_fetch_response
 from ...protocol.produce import NodeEndpoint
 from ...storage.file_slice import FileSlice
+from ..closest_replica import Reader
 from ..fetch_session import FetchablePartition, FollowerId, partition_key
 from ..fetch_sessions import FetchContext, FetchSessions
 from ..follower_session import FollowerSession
@@ -43,9 +44,11 @@ from ..purgatory.delayed_fetch import (
     FetchEnd,
     FetchLimits,
     FollowerFetch,
+    LeaderThrottle,
     PartitionAnswer,
     failed,
 )
+from ..replication.replication_quota import ReplicationQuota
 
 CONSUMER_REPLICA_ID: Final = -1
 READ_COMMITTED: Final = 1
@@ -65,16 +68,25 @@ class FetchHandler:
         sessions: FetchSessions,
         *,
         max_bytes: int,
+        is_closest_replica_read: bool,
+        leader_quota: ReplicationQuota,
         monotonic_ms: Callable[[], int],
+        call_soon: Callable[[Callable[[], None]], object],
     ) -> None:
         """`max_bytes` is `fetch.max.bytes`: what one answer holds at most, but for a single larger batch.
 
-        `monotonic_ms` is the clock by which the partitions judge followers.
+        `is_closest_replica_read` lets leaders send consumers that name their rack to a follower there; `leader_quota`
+        is for what followers are sent.
+        `monotonic_ms` is the clock by which the partitions judge followers, `call_soon` calls at the end of this turn
+        of the loop.
         """
         self._partitions = partitions
         self._sessions = sessions
         self._max_bytes = max_bytes
+        self._is_closest_replica_read = is_closest_replica_read
+        self._leader_quota = leader_quota
         self._monotonic_ms = monotonic_ms
+        self._call_soon = call_soon
 
     def begin(self, request: Request) -> None:
         version = request.api_version
@@ -114,9 +126,15 @@ class FetchHandler:
             return
         max_bytes = min(message.max_bytes, self._max_bytes)
         is_leader_only = is_follower or version < FIRST_CLOSEST_REPLICA_VERSION
-        limits = FetchLimits(_end(message), min(message.min_bytes, max_bytes), max_bytes, is_leader_only)
+        reader: Reader | None = None
+        if self._is_closest_replica_read and message.rack_id and not is_leader_only:
+            reader = Reader(message.rack_id, request.context.listener_name)
+        limits = FetchLimits(_end(message), min(message.min_bytes, max_bytes), max_bytes, is_leader_only, reader)
+        throttle: LeaderThrottle | None = None
+        if is_follower and self._leader_quota.is_set:
+            throttle = LeaderThrottle(self._leader_quota, message.replica_id, self._monotonic_ms)
         fetch = DelayedFetch(
-            self._partitions, context, limits, lambda answers: self._respond(request, context, answers)
+            self._partitions, context, limits, lambda answers: self._respond(request, context, answers), throttle
         )
         follower: FollowerFetch | None = None
         if is_follower:
@@ -134,10 +152,19 @@ class FetchHandler:
         session = context.session
         keys = fetch.keys
 
+        stirred: list[FetchablePartition] = []
+
         def on_stirred(partition: FetchablePartition) -> None:
-            if fetch.is_ready_for(partition):
+            # All that is appended in this turn of the loop goes out in one answer.
+            if not stirred:
+                self._call_soon(look)
+            stirred.append(partition)
+
+        def look() -> None:
+            if any(map(fetch.is_ready_for, stirred)):
                 fetches.cancel(fetch)
                 fetch.answer()
+            stirred.clear()
 
         def interrupt() -> None:
             fetches.cancel(fetch)

@@ -1,11 +1,15 @@
-"""InitProducerId, versions 0 to 5: an identity for idempotent producers (KIP-98).
+"""InitProducerId, versions 0 to 5: an identity for idempotent and for transactional producers (KIP-98).
 
 Without a transactional id every request gets a new id with epoch 0, also one that brings an id and an epoch to be
-raised (version 3, KIP-360): nothing depends on who had the old one. With one the answer is COORDINATOR_NOT_AVAILABLE,
-which clients retry: transactions are not built yet.
+raised (version 3, KIP-360): nothing depends on who had the old one. With one its coordinator answers, as
+`broker/transactions/transaction_shard.py` says; versions below 4 know no PRODUCER_FENCED. Whether a client may prepare
+transactions itself (KIP-939) is asked in versions that Apache Kafka 4.3 does not serve either.
 """
 
 from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
 
 from kio.schema.init_producer_id.v5.request import InitProducerIdRequest
 from kio.schema.init_producer_id.v5.response import InitProducerIdResponse
@@ -17,41 +21,81 @@ from ...protocol.batches import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import kio_error
 from ..network.handlers import Handlers
-from ..network.request import RequestContext
+from ..network.request import Request
 from ..producer_ids import ProducerIds
+from ..transactions.transaction_coordinator import TransactionCoordinator
+from ..transactions.transaction_shard import NO_PRODUCER, Producer, TransactionShard
 from .values import NO_THROTTLE
 
 FIRST_EPOCH = 0
+FENCED_SINCE = 4
 
 
-def register(handlers: Handlers, producer_ids: ProducerIds) -> None:
-    async def handle(request: InitProducerIdRequest, _context: RequestContext) -> InitProducerIdResponse:
-        return await init_producer_id(producer_ids, request)
+def register(handlers: Handlers, producer_ids: ProducerIds, transactions: TransactionCoordinator) -> None:
+    def begin(
+        message: InitProducerIdRequest, request: Request, reply: Callable[[InitProducerIdResponse], None]
+    ) -> None:
+        expected = _expected(message)
+        if message.transactional_id is None:
+            transactions.start(_begin_idempotent(producer_ids, reply))
+            return
+        transactional_id = message.transactional_id
+        timeout_ms = int(message.transaction_timeout.total_seconds() * 1000)
 
-    handlers.add_message(ApiKey.INIT_PRODUCER_ID, handle, answer_error=error_response)
+        def initialize(shard: TransactionShard, new_producer_id: int | None) -> InitProducerIdResponse:
+            producer = shard.init_producer_id(transactional_id, timeout_ms, expected, new_producer_id)
+            return _response(ErrorCode.NONE, producer)
+
+        def answer_error(error: ErrorCode) -> InitProducerIdResponse:
+            return error_response(message, fenced_as_known(KafkaError(error), request.api_version, FENCED_SINCE))
+
+        try:
+            transactions.ask(transactional_id, initialize, reply, answer_error)
+        except KafkaError as error:
+            raise fenced_as_known(error, request.api_version, FENCED_SINCE) from error
+
+    handlers.add_replying(ApiKey.INIT_PRODUCER_ID, begin, answer_error=error_response)
 
 
-async def init_producer_id(producer_ids: ProducerIds, request: InitProducerIdRequest) -> InitProducerIdResponse:
-    """Raises KafkaError."""
-    if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
+async def _begin_idempotent(producer_ids: ProducerIds, reply: Callable[[InitProducerIdResponse], None]) -> None:
+    try:
+        reply(_response(ErrorCode.NONE, Producer(await producer_ids.next_id(), FIRST_EPOCH)))
+    except KafkaError as error:
+        reply(_refusal(error))
+    except asyncio.CancelledError:
+        reply(_refusal(KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)))
+        raise
+
+
+def _expected(message: InitProducerIdRequest) -> Producer | None:
+    """Whom the producer says it is. Raises KafkaError."""
+    has_id, has_epoch = message.producer_id != NO_PRODUCER_ID, message.producer_epoch != NO_PRODUCER_EPOCH
+    if has_id is not has_epoch or message.transactional_id == "":
         raise KafkaError(ErrorCode.INVALID_REQUEST)
-    if request.transactional_id == "":
-        raise KafkaError(ErrorCode.INVALID_REQUEST)
-    if request.transactional_id is not None:
-        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    return _response(ErrorCode.NONE, await producer_ids.next_id(), FIRST_EPOCH)
+    return Producer(int(message.producer_id), int(message.producer_epoch)) if has_id else None
+
+
+def fenced_as_known(error: KafkaError, api_version: int, fenced_since: int) -> KafkaError:
+    """As a client of that version knows it: PRODUCER_FENCED is newer than INVALID_PRODUCER_EPOCH."""
+    if error.code is ErrorCode.PRODUCER_FENCED and api_version < fenced_since:
+        return KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH, error.message)
+    return error
 
 
 def error_response(_request: InitProducerIdRequest, error: KafkaError) -> InitProducerIdResponse:
+    return _refusal(error)
+
+
+def _refusal(error: KafkaError) -> InitProducerIdResponse:
     # What a client can do about a controller that is not there is what it does about a coordinator: come back.
     code = ErrorCode.COORDINATOR_NOT_AVAILABLE if error.code is ErrorCode.NOT_CONTROLLER else error.code
-    return _response(code, NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
+    return _response(code, NO_PRODUCER)
 
 
-def _response(error: ErrorCode, producer_id: int, producer_epoch: int) -> InitProducerIdResponse:
+def _response(error: ErrorCode, producer: Producer) -> InitProducerIdResponse:
     return InitProducerIdResponse(
         throttle_time=NO_THROTTLE,
         error_code=kio_error(error),
-        producer_id=ProducerId(producer_id),
-        producer_epoch=i16(producer_epoch),
+        producer_id=ProducerId(producer.id),
+        producer_epoch=i16(producer.epoch),
     )

@@ -14,13 +14,16 @@ answer follows that. A duplicate (KIP-98) is answered with the original's offset
     12       890  transactions v2
     13       516  topic ids
 
+The first batch of a transaction in a partition waits for the transaction's coordinator, and with it its request and
+all that are behind it on the connection (KIP-890). From version 12 on that adds the partition to the transaction.
+
 Where the protocol leaves room: a partition without records (null) is answered INVALID_RECORD, as an empty one is.
-Transactional batches are answered as when the coordinator cannot be reached: NOT_ENOUGH_REPLICAS, which is retried.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from struct import Struct
 from typing import Final
 
@@ -47,9 +50,19 @@ from ...protocol.produce import (
 from ...protocol.single_produce import encode_single_produce, read_single_produce
 from ..network.handlers import Handlers
 from ..network.request import Request
+from ..network.request_memory import RequestMemory
 from ..partitions.hosted_partition import HostedPartition
 from ..partitions.partition_manager import PartitionManager
 from ..purgatory.delayed_produce import DelayedProduce, OpenAppend, TopicAnswers
+from ..transactions.transaction_verifier import (
+    Outcomes,
+    TransactionSupport,
+    TransactionVerifier,
+    Writer,
+    needs_confirmation,
+)
+
+logger = logging.getLogger(__name__)
 
 ADMIN_CLIENT_ID: Final = "__admin_client"
 """May write to internal topics, as in Kafka."""
@@ -58,6 +71,11 @@ VALID_ACKS: Final = frozenset({-1, 0, 1})
 FIRST_ZSTD_VERSION: Final = 7
 FIRST_LEADER_HINT_VERSION: Final = 10
 FIRST_TOPIC_ID_VERSION: Final = 13
+FIRST_VERSION_WITH_ABORTABLE_ERROR: Final = 11
+FIRST_VERSION_THAT_ADDS_PARTITIONS: Final = 12
+PRODUCER: Final = Struct(">qhi")
+"""Id, epoch, first sequence."""
+PRODUCER_OFFSET: Final = 43
 ZSTD: Final = 4
 TRANSACTIONAL_BYTE: Final = ATTRIBUTES_OFFSET + 1
 BATCH_LENGTH: Final = Struct(">i")
@@ -77,12 +95,33 @@ WITHOUT_LOG_START: Final = frozenset(
     }
 )
 """Errors of an append that are answered without the log start offset."""
+UNKNOWN_TO_PRODUCERS: Final = frozenset(
+    {
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
+"""Of coordinators, and not expected in an answer to Produce."""
 
 
 class ProduceHandler:
-    def __init__(self, partitions: PartitionManager, wall_clock_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        partitions: PartitionManager,
+        verifier: TransactionVerifier,
+        memory: RequestMemory,
+        wall_clock_ms: Callable[[], int],
+    ) -> None:
+        """`memory` is charged for requests that wait for a coordinator."""
         self._partitions = partitions
+        self._verifier = verifier
+        self._memory = memory
         self._wall_clock_ms = wall_clock_ms
+
+    def on_memory(self) -> None:
+        raise AssertionError("what has arrived is not waited for")
 
     def begin(self, request: Request) -> None:
         single = read_single_produce(request.api_version, request.body, request.body_offset)
@@ -130,9 +169,69 @@ class ProduceHandler:
 
     def _begin_any(self, request: Request) -> None:
         message = decode_produce(request.api_version, request.body, request.body_offset)
+        batches = None if message.transactional_id is None else self._transactional_batches(request, message)
+        if not batches:
+            self._append_all(request, message, {})
+        elif len({batch[:2] for batch in batches.values()}) > 1:
+            self._append_all(request, message, {}, ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+        else:
+            self._begin_in_transaction(request, message, batches)
+
+    def _transactional_batches(
+        self, request: Request, message: ProduceRequest
+    ) -> dict[HostedPartition, tuple[int, int, int]]:
+        """Producer id, epoch and first sequence of what may be appended to partitions here."""
+        batches = {}
+        for topic in message.topics:
+            name = topic.name if topic.topic_id is None else self._partitions.topic_name(topic.topic_id)
+            for index, records in topic.partitions:
+                hosted = None if name is None else self._partitions.find(name, index)
+                if hosted is None:
+                    continue
+                try:
+                    batch = admit(request, message.acks, hosted, records, is_in_transaction=True)
+                except KafkaError:
+                    continue
+                if batch[TRANSACTIONAL_BYTE] & TRANSACTIONAL_FLAG:
+                    batches[hosted] = PRODUCER.unpack_from(batch, PRODUCER_OFFSET)
+        return batches
+
+    def _begin_in_transaction(
+        self, request: Request, message: ProduceRequest, batches: Mapping[HostedPartition, tuple[int, int, int]]
+    ) -> None:
+        assert message.transactional_id is not None
+        producer_id, producer_epoch, _ = next(iter(batches.values()))
+        writer = Writer(message.transactional_id, producer_id, producer_epoch, transaction_support(request.api_version))
+        sequences = {hosted: sequence for hosted, (_, _, sequence) in batches.items()}
+        outcomes = self._verifier.begin(writer, sequences)
+        if not needs_confirmation(outcomes):
+            self._append_all(request, message, outcomes)
+            return
+        # What lies in the buffer of the connections is gone when this returns.
+        kept = decode_produce(request.api_version, memoryview(bytes(request.body)), request.body_offset)
+        kept_bytes = len(request.body)
+        self._memory.take(kept_bytes)
+        request.hold_back()
+
+        def append(confirmed: Outcomes) -> None:
+            self._memory.give_back(self, kept_bytes)
+            request.let_go()
+            try:
+                self._append_all(request, kept, confirmed)
+            except Exception:
+                logger.exception("produce in a transaction failed: client=%s", request.client_id)
+                if request.answer is None:
+                    request.close_connection("produce in a transaction failed")
+
+        self._verifier.confirm(writer, sequences, outcomes, append)
+
+    def _append_all(
+        self, request: Request, message: ProduceRequest, outcomes: Outcomes, refusal: ErrorCode | None = None
+    ) -> None:
         acks = message.acks
         now_ms = self._wall_clock_ms()
-        refusal = _refusal(message)
+        refusal = refusal or _refusal(message)
+        is_in_transaction = message.transactional_id is not None
         answers: list[TopicAnswers] = []
         opened: list[OpenAppend] = []
         appended: list[HostedPartition] = []
@@ -149,13 +248,16 @@ class ProduceHandler:
                         raise KafkaError(refusal)
                     if hosted is None:
                         raise KafkaError(self._absence(name, index))
-                    batch = admit(request, acks, hosted, records)
+                    batch = admit(request, acks, hosted, records, is_in_transaction=is_in_transaction)
+                    verification = outcomes.get(hosted)
+                    if isinstance(verification, KafkaError):
+                        raise unverified(verification.code, request.api_version)
                 except KafkaError as error:
                     has_error = True
                     topic_answers.append(failure(index, error, NO_OFFSET, error.message))
                     continue
                 try:
-                    info = hosted.append(batch, now_ms, acks)
+                    info = hosted.append(batch, now_ms, acks, verification)
                 except KafkaError as error:
                     has_error = True
                     log_start_offset = NO_OFFSET if error.code in WITHOUT_LOG_START else hosted.log.log_start_offset
@@ -241,19 +343,40 @@ def register(handlers: Handlers, handler: ProduceHandler) -> None:
     handlers.add(ApiKey.PRODUCE, handler.begin, overlaps=True)
 
 
-def admit(request: Request, acks: int, hosted: HostedPartition, records: Buffer | None) -> Buffer:
+def transaction_support(version: int) -> TransactionSupport:
+    if version >= FIRST_VERSION_THAT_ADDS_PARTITIONS:
+        return TransactionSupport.ADDS_PARTITIONS
+    if version >= FIRST_VERSION_WITH_ABORTABLE_ERROR:
+        return TransactionSupport.ABORTABLE_ERROR
+    return TransactionSupport.OLD_ERRORS
+
+
+def unverified(error: ErrorCode, version: int) -> KafkaError:
+    """What a producer is told when its transaction does not have the partition, or nobody knows."""
+    if error is ErrorCode.INVALID_TXN_STATE:
+        return KafkaError(error, "Partition was not added to the transaction")
+    if error in UNKNOWN_TO_PRODUCERS or (
+        error is ErrorCode.CONCURRENT_TRANSACTIONS and version < FIRST_VERSION_THAT_ADDS_PARTITIONS
+    ):
+        # It makes producers of all releases try again, without looking for another leader.
+        return KafkaError(
+            ErrorCode.NOT_ENOUGH_REPLICAS,
+            f"Unable to verify the partition has been added to the transaction. Underlying error: {error.name}",
+        )
+    return KafkaError(error)
+
+
+def admit(
+    request: Request, acks: int, hosted: HostedPartition, records: Buffer | None, *, is_in_transaction: bool = False
+) -> Buffer:
     """The batch to append, if a client may append it at all; raises KafkaError."""
     batch = check_batch(request.api_version, records)
     if acks not in VALID_ACKS:
         raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
     if hosted.is_internal and request.client_id != ADMIN_CLIENT_ID:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
-    if batch[TRANSACTIONAL_BYTE] & TRANSACTIONAL_FLAG:
-        raise KafkaError(
-            ErrorCode.NOT_ENOUGH_REPLICAS,
-            "Unable to verify the partition has been added to the transaction. "
-            "Underlying error: COORDINATOR_NOT_AVAILABLE",
-        )
+    if batch[TRANSACTIONAL_BYTE] & TRANSACTIONAL_FLAG and not is_in_transaction:
+        raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     return batch
 
 

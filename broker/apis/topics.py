@@ -35,7 +35,6 @@ from .values import NO_THROTTLE
 
 logger = logging.getLogger(__name__)
 
-CLUSTER_DEFAULT = -1
 NO_TIME = timedelta(0)
 
 
@@ -81,16 +80,21 @@ def check_time(timeout: timedelta) -> None:
 
 
 def automatic_creation(
-    controller: ControllerChannel, *, settled: Callable[[], Awaitable[None]], peer_log: PeerLog
+    controller: ControllerChannel,
+    *,
+    partition_count: int,
+    replication_factor: int,
+    settled: Callable[[], Awaitable[None]],
+    peer_log: PeerLog,
 ) -> CreateTopics:
-    """Creates topics that Metadata asked for, with the cluster's partitions, replicas and configs."""
+    """Creates topics that Metadata asked for. -1 partitions or replicas are as many as the controller says."""
 
     async def create(names: tuple[str, ...], peer_host: str) -> None:
         topics = tuple(
             CreatableTopic(
                 name=TopicName(name),
-                num_partitions=i32(CLUSTER_DEFAULT),
-                replication_factor=i16(CLUSTER_DEFAULT),
+                num_partitions=i32(partition_count),
+                replication_factor=i16(replication_factor),
                 assignments=(),
                 configs=(),
             )

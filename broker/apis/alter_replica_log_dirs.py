@@ -1,0 +1,103 @@
+"""AlterReplicaLogDirs, versions 1 and 2: which log directory of this broker a replica is to be in (KIP-113).
+
+A replica that is not here yet is made in that directory when it comes; until then the answer is REPLICA_NOT_AVAILABLE,
+as in Apache Kafka, and kafka-reassign-partitions asks again. One that is there already is answered NONE. To move one
+from directory to directory is not built: UNSUPPORTED_VERSION. A directory that is none of `log.dirs` is
+LOG_DIR_NOT_FOUND, one that has failed KAFKA_STORAGE_ERROR.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from kio.schema.alter_replica_log_dirs.v2.request import AlterReplicaLogDirsRequest
+from kio.schema.alter_replica_log_dirs.v2.response import (
+    AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopicResult,
+)
+from kio.schema.types import TopicName
+from kio.static.primitive import i32
+
+from ...protocol.apis import ApiKey
+from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.messages import kio_error
+from ...storage.checkpoints import TopicPartition
+from ...storage.log_directory import LogDirectory
+from ..network.handlers import Handlers
+from ..network.request import RequestContext
+from ..partitions.partition_manager import PartitionManager
+from .values import NO_THROTTLE
+
+Prefer = Callable[[TopicPartition, LogDirectory], None]
+
+
+def register(
+    handlers: Handlers, partitions: PartitionManager, directories: Sequence[LogDirectory], prefer: Prefer
+) -> None:
+    """`prefer` says where the log of a partition is to be made."""
+
+    def handle(request: AlterReplicaLogDirsRequest, _context: RequestContext) -> AlterReplicaLogDirsResponse:
+        return alter_replica_log_dirs(partitions, directories, prefer, request)
+
+    handlers.add_message(ApiKey.ALTER_REPLICA_LOG_DIRS, handle, answer_error=error_response)
+
+
+def alter_replica_log_dirs(
+    partitions: PartitionManager,
+    directories: Sequence[LogDirectory],
+    prefer: Prefer,
+    request: AlterReplicaLogDirsRequest,
+) -> AlterReplicaLogDirsResponse:
+    """What is named in two directories is answered once, for the last."""
+    codes: dict[TopicName, dict[i32, ErrorCode]] = {}
+    for wanted in request.dirs:
+        directory = next((one for one in directories if one.path == wanted.path.rstrip("/")), None)
+        for topic in wanted.topics:
+            for index in topic.partitions:
+                code = _alter(partitions, directory, prefer, (str(topic.name), int(index)))
+                codes.setdefault(topic.name, {})[index] = code
+    return _response({name: tuple(indexes.items()) for name, indexes in codes.items()})
+
+
+def error_response(request: AlterReplicaLogDirsRequest, error: KafkaError) -> AlterReplicaLogDirsResponse:
+    return _response(
+        {
+            topic.name: tuple((index, error.code) for index in topic.partitions)
+            for wanted in request.dirs
+            for topic in wanted.topics
+        }
+    )
+
+
+def _alter(
+    partitions: PartitionManager, directory: LogDirectory | None, prefer: Prefer, partition: TopicPartition
+) -> ErrorCode:
+    if directory is None:
+        return ErrorCode.LOG_DIR_NOT_FOUND
+    if not directory.is_online:
+        return ErrorCode.KAFKA_STORAGE_ERROR
+    hosted = partitions.find(*partition)
+    if hosted is not None:
+        is_there = hosted.log.directory.startswith(f"{directory.path}/")
+        return ErrorCode.NONE if is_there else ErrorCode.UNSUPPORTED_VERSION
+    absence = partitions.absence(*partition)
+    if absence is not ErrorCode.KAFKA_STORAGE_ERROR:
+        prefer(partition, directory)
+    return ErrorCode.REPLICA_NOT_AVAILABLE if absence is ErrorCode.NOT_LEADER_OR_FOLLOWER else absence
+
+
+def _response(codes: dict[TopicName, tuple[tuple[i32, ErrorCode], ...]]) -> AlterReplicaLogDirsResponse:
+    return AlterReplicaLogDirsResponse(
+        throttle_time=NO_THROTTLE,
+        results=tuple(
+            AlterReplicaLogDirTopicResult(
+                topic_name=name,
+                partitions=tuple(
+                    AlterReplicaLogDirPartitionResult(partition_index=index, error_code=kio_error(code))
+                    for index, code in indexes
+                ),
+            )
+            for name, indexes in codes.items()
+        ),
+    )

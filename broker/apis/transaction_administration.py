@@ -1,0 +1,192 @@
+"""DescribeTransactions 0 and ListTransactions 0 to 2: transactions as administrators see them (KIP-664).
+
+1 of ListTransactions brings how long they run at least (KIP-994), 2 a pattern of RE2 that the whole transactional id
+must match (KIP-1152). What is listed are those that this node coordinates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, cast
+
+from kio.schema.describe_transactions.v0.request import DescribeTransactionsRequest
+from kio.schema.describe_transactions.v0.response import (
+    DescribeTransactionsResponse,
+    TopicData,
+)
+from kio.schema.describe_transactions.v0.response import (
+    TransactionState as DescribedTransaction,
+)
+from kio.schema.list_transactions.v2.request import ListTransactionsRequest
+from kio.schema.list_transactions.v2.response import ListTransactionsResponse
+from kio.schema.list_transactions.v2.response import TransactionState as ListedTransaction
+from kio.schema.types import ProducerId, TopicName, TransactionalId
+from kio.static.primitive import TZAware, i16, i32, i32Timedelta
+
+from ...protocol.apis import ApiKey
+from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.messages import kio_error
+from ..network.handlers import Handlers
+from ..network.request import Request
+from ..transactions.transaction import NOT_STARTED, Transaction, TransactionPartition
+from ..transactions.transaction_coordinator import TransactionCoordinator
+from ..transactions.transaction_state import TransactionState
+from .gathered import Gathered
+from .values import NO_THROTTLE
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_STATES: Final = {state.value: state for state in TransactionState}
+
+
+def register(handlers: Handlers, transactions: TransactionCoordinator, now_ms: Callable[[], int]) -> None:
+    administration = TransactionAdministration(transactions, now_ms)
+    handlers.add_replying(ApiKey.DESCRIBE_TRANSACTIONS, administration.describe, answer_error=describe_error)
+    handlers.add_replying(ApiKey.LIST_TRANSACTIONS, administration.list_all, answer_error=list_error)
+
+
+class TransactionAdministration:
+    def __init__(self, transactions: TransactionCoordinator, now_ms: Callable[[], int]) -> None:
+        """`now_ms` is the wall clock's."""
+        self._transactions = transactions
+        self._now_ms = now_ms
+
+    def describe(
+        self,
+        message: DescribeTransactionsRequest,
+        _request: Request,
+        reply: Callable[[DescribeTransactionsResponse], None],
+    ) -> None:
+        answers: Gathered[DescribedTransaction] = Gathered(
+            len(message.transactional_ids),
+            lambda states: reply(DescribeTransactionsResponse(throttle_time=NO_THROTTLE, transaction_states=states)),
+        )
+        for number, transactional_id in enumerate(message.transactional_ids):
+
+            def answer_error(error: ErrorCode, transactional_id: str = transactional_id) -> DescribedTransaction:
+                return _not_described(transactional_id, error)
+
+            place = answers.place(number)
+            try:
+                partition = self._transactions.get(transactional_id)
+                described = _described(*partition.machine.describe(transactional_id))
+            except KafkaError as error:
+                place(answer_error(error.code))
+            else:
+                partition.hold(place, answer_error)(described)
+
+    def list_all(
+        self, message: ListTransactionsRequest, _request: Request, reply: Callable[[ListTransactionsResponse], None]
+    ) -> None:
+        """Raises KafkaError: some are being loaded, or the pattern is none."""
+        wanted = _Filter(message, self._now_ms())
+        partitions = list(self._transactions.coordinators)
+        listed = [
+            ListedTransaction(
+                transactional_id=TransactionalId(transaction.id),
+                producer_id=ProducerId(transaction.producer_id),
+                transaction_state=transaction.state.value,
+            )
+            for partition in partitions
+            for transaction in partition.machine
+            if wanted.has(transaction)
+        ]
+        answers: Gathered[ErrorCode] = Gathered(
+            len(partitions),
+            lambda errors: reply(_listed(next(filter(None, errors), ErrorCode.NONE), wanted.unknown_states, listed)),
+        )
+        for number, partition in enumerate(partitions):
+            partition.hold(answers.place(number), lambda error: error)(ErrorCode.NONE)
+
+
+class _Filter:
+    def __init__(self, message: ListTransactionsRequest, now_ms: int) -> None:
+        """Raises KafkaError(INVALID_REGULAR_EXPRESSION)."""
+        self.unknown_states = tuple(name for name in message.state_filters if name not in _STATES)
+        self._is_any_state = not message.state_filters
+        self._states = {_STATES[name] for name in message.state_filters if name in _STATES}
+        self._producer_ids = set(map(int, message.producer_id_filters))
+        self._duration_ms = int(message.duration_filter)
+        self._now_ms = now_ms
+        self._pattern = _compiled(message.transactional_id_pattern) if message.transactional_id_pattern else None
+
+    def has(self, transaction: Transaction) -> bool:
+        return (
+            (self._is_any_state or transaction.state in self._states)
+            and (not self._producer_ids or transaction.producer_id in self._producer_ids)
+            and (self._duration_ms < 0 or self._now_ms - transaction.started_ms > self._duration_ms)
+            and (self._pattern is None or self._pattern.fullmatch(transaction.id) is not None)
+        )
+
+
+def _compiled(pattern: str) -> Any:
+    # It takes its time to load, and few ask for it.
+    from ..groups.consumer.regular_expressions import compile_expression
+
+    try:
+        return compile_expression(pattern)
+    except ValueError as error:
+        raise KafkaError(
+            ErrorCode.INVALID_REGULAR_EXPRESSION,
+            f"Transaction ID pattern `{pattern}` is not a valid regular expression: {error}.",
+        ) from error
+
+
+def _described(transaction: Transaction, partitions: frozenset[TransactionPartition]) -> DescribedTransaction:
+    indexes: dict[str, list[i32]] = {}
+    for topic, index in sorted(partitions):
+        indexes.setdefault(topic, []).append(i32(index))
+    return DescribedTransaction(
+        error_code=kio_error(ErrorCode.NONE),
+        transactional_id=TransactionalId(transaction.id),
+        transaction_state=transaction.state.value,
+        transaction_timeout=_duration(transaction.timeout_ms),
+        transaction_start_time=_time(transaction.started_ms),
+        producer_id=ProducerId(transaction.producer_id),
+        producer_epoch=i16(transaction.producer_epoch),
+        topics=tuple(TopicData(topic=TopicName(topic), partitions=tuple(found)) for topic, found in indexes.items()),
+    )
+
+
+def _not_described(transactional_id: str, error: ErrorCode) -> DescribedTransaction:
+    return DescribedTransaction(
+        error_code=kio_error(error),
+        transactional_id=TransactionalId(transactional_id),
+        transaction_state="",
+        transaction_timeout=_duration(0),
+        transaction_start_time=_time(0),
+        producer_id=ProducerId(0),
+        producer_epoch=i16(0),
+        topics=(),
+    )
+
+
+def describe_error(request: DescribeTransactionsRequest, error: KafkaError) -> DescribeTransactionsResponse:
+    return DescribeTransactionsResponse(
+        throttle_time=NO_THROTTLE,
+        transaction_states=tuple(_not_described(one, error.code) for one in request.transactional_ids),
+    )
+
+
+def list_error(_request: ListTransactionsRequest, error: KafkaError) -> ListTransactionsResponse:
+    return _listed(error.code, (), [])
+
+
+def _listed(
+    error: ErrorCode, unknown_states: tuple[str, ...], listed: list[ListedTransaction]
+) -> ListTransactionsResponse:
+    return ListTransactionsResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=kio_error(error),
+        unknown_state_filters=unknown_states,
+        transaction_states=() if error else tuple(listed),
+    )
+
+
+def _duration(milliseconds: int) -> i32Timedelta:
+    return i32Timedelta.parse(timedelta(milliseconds=milliseconds))
+
+
+def _time(milliseconds: int) -> TZAware:
+    """Kio's class has whole seconds only; what is encoded has milliseconds, and -1 for none."""
+    return cast(TZAware, None if milliseconds == NOT_STARTED else _EPOCH + timedelta(milliseconds=milliseconds))

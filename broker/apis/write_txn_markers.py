@@ -1,0 +1,180 @@
+"""WriteTxnMarkers, versions 1 and 2: a coordinator has a transaction ended in the partitions that this node leads.
+
+Each partition is answered when its marker is committed. A partition of `__consumer_offsets` is ended by its group
+coordinator, whose pending offsets count from then on. Version 2 tells the version of the transaction (KIP-1228), by
+which the marker's epoch is judged.
+
+From whoever has not proved to be a node of this cluster only aborts are taken: with them an administrator ends a
+transaction that hangs (KIP-664).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from kio.schema.types import ProducerId, TopicName
+from kio.schema.write_txn_markers.v2.request import WritableTxnMarker, WriteTxnMarkersRequest
+from kio.schema.write_txn_markers.v2.response import (
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersResponse,
+)
+from kio.static.primitive import i32
+
+from ...protocol.apis import ApiKey
+from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.messages import kio_error
+from ...storage.control_records import write_end_transaction_marker
+from ..groups.group_coordinator import OFFSETS_TOPIC, GroupCoordinator
+from ..network.handlers import Handlers
+from ..network.request import Request
+from ..partitions.hosted_partition import HostedPartition
+from ..partitions.partition_manager import PartitionManager
+from ..purgatory.delayed_append import DelayedAppend
+from .gathered import Gathered
+
+logger = logging.getLogger(__name__)
+
+COMMIT_TIMEOUT_MS: Final = 30_000
+"""Kafka's default of request.timeout.ms: so long may a marker wait for the replicas in sync."""
+NOT_READY: Final = frozenset(
+    {ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR}
+)
+"""Of a group coordinator, which the coordinator of a transaction does not expect: it looks for the leader again."""
+
+
+def register(
+    handlers: Handlers, partitions: PartitionManager, groups: GroupCoordinator, wall_clock_ms: Callable[[], int]
+) -> None:
+    writer = MarkerWriter(partitions, groups, wall_clock_ms)
+    handlers.add_replying(ApiKey.WRITE_TXN_MARKERS, writer.begin, answer_error=error_response)
+
+
+class MarkerWriter:
+    def __init__(
+        self, partitions: PartitionManager, groups: GroupCoordinator, wall_clock_ms: Callable[[], int]
+    ) -> None:
+        self._partitions = partitions
+        self._groups = groups
+        self._wall_clock_ms = wall_clock_ms
+
+    def begin(
+        self, message: WriteTxnMarkersRequest, request: Request, reply: Callable[[WriteTxnMarkersResponse], None]
+    ) -> None:
+        """Raises KafkaError."""
+        is_by_hand = request.context.node_id is None
+        if is_by_hand and any(marker.transaction_result for marker in message.markers):
+            raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        wanted = [
+            (marker, str(topic.name), int(index))
+            for marker in message.markers
+            for topic in marker.topics
+            for index in topic.partition_indexes
+        ]
+
+        def respond(codes: tuple[ErrorCode, ...]) -> None:
+            if is_by_hand:
+                _log_aborted([place for place, code in zip(wanted, codes, strict=True) if not code], request)
+            reply(_response([(int(marker.producer_id), topic, index) for marker, topic, index in wanted], codes))
+
+        answers: Gathered[ErrorCode] = Gathered(len(wanted), respond)
+        for number, (marker, topic, index) in enumerate(wanted):
+            settle = answers.place(number)
+            try:
+                self._write(marker, topic, index, settle)
+            except KafkaError as error:
+                settle(error.code)
+
+    def _write(self, marker: WritableTxnMarker, topic: str, index: int, settle: Callable[[ErrorCode], None]) -> None:
+        """Raises KafkaError: then nothing was written, and `settle` is not called."""
+        hosted = self._partitions.find(topic, index)
+        if hosted is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if topic == OFFSETS_TOPIC:
+            self._end_for_groups(marker, index, settle)
+            return
+        now_ms = self._wall_clock_ms()
+        batch = write_end_transaction_marker(
+            marker.producer_id,
+            marker.producer_epoch,
+            is_commit=marker.transaction_result,
+            coordinator_epoch=marker.coordinator_epoch,
+            now_ms=now_ms,
+        )
+        info = hosted.append_of_coordinator(batch, now_ms, transaction_version=marker.transaction_version)
+        self._settle_when_committed(hosted, info.last_offset + 1, settle)
+        self._partitions.complete_fetches(hosted)
+
+    def _end_for_groups(self, marker: WritableTxnMarker, index: int, settle: Callable[[ErrorCode], None]) -> None:
+        try:
+            self._groups.coordinators.at(index).end_transaction(
+                marker.producer_id,
+                marker.producer_epoch,
+                is_commit=marker.transaction_result,
+                coordinator_epoch=marker.coordinator_epoch,
+                transaction_version=marker.transaction_version,
+                respond=lambda error: settle(_as_leader(error)),
+            )
+        except KafkaError as error:
+            raise KafkaError(_as_leader(error.code), error.message) from error
+
+    def _settle_when_committed(
+        self, hosted: HostedPartition, end_offset: int, settle: Callable[[ErrorCode], None]
+    ) -> None:
+        operation = DelayedAppend(hosted, end_offset, settle)
+        self._partitions.produces.watch(operation, (hosted,), COMMIT_TIMEOUT_MS)
+
+
+def _as_leader(error: ErrorCode) -> ErrorCode:
+    return ErrorCode.NOT_LEADER_OR_FOLLOWER if error in NOT_READY else error
+
+
+def _log_aborted(places: list[tuple[WritableTxnMarker, str, int]], request: Request) -> None:
+    """Only what was done: a client cannot fill the log with what was refused."""
+    for marker, topic, index in places:
+        logger.info(
+            "transaction aborted by hand: producer_id=%d epoch=%d partition=%s-%d peer=%s",
+            marker.producer_id,
+            marker.producer_epoch,
+            topic,
+            index,
+            request.context.peer_host,
+        )
+
+
+def _response(places: list[tuple[int, str, int]], codes: tuple[ErrorCode, ...]) -> WriteTxnMarkersResponse:
+    """An answer for each producer, though it may have had several markers."""
+    results: dict[int, dict[str, dict[int, ErrorCode]]] = {}
+    for (producer_id, topic, index), code in zip(places, codes, strict=True):
+        results.setdefault(producer_id, {}).setdefault(topic, {})[index] = code
+    return WriteTxnMarkersResponse(
+        markers=tuple(
+            WritableTxnMarkerResult(
+                producer_id=ProducerId(producer_id),
+                topics=tuple(
+                    WritableTxnMarkerTopicResult(
+                        name=TopicName(topic),
+                        partitions=tuple(
+                            WritableTxnMarkerPartitionResult(partition_index=i32(index), error_code=kio_error(code))
+                            for index, code in partitions.items()
+                        ),
+                    )
+                    for topic, partitions in topics.items()
+                ),
+            )
+            for producer_id, topics in results.items()
+        )
+    )
+
+
+def error_response(request: WriteTxnMarkersRequest, error: KafkaError) -> WriteTxnMarkersResponse:
+    places = [
+        (int(marker.producer_id), str(topic.name), int(index))
+        for marker in request.markers
+        for topic in marker.topics
+        for index in topic.partition_indexes
+    ]
+    return _response(places, (error.code,) * len(places))

@@ -1,0 +1,473 @@
+"""The transactions of one partition of `__transaction_state`: replayed from its records, and asked by requests.
+
+Pure: what it appends and when it answers is its caller's to carry out (`coordination/ports.py`). A change is made when
+it is appended, and is followed up (by markers, by the next change of the same transactional id) when it is committed;
+until then requests that would change it are told CONCURRENT_TRANSACTIONS, as while markers are being written.
+
+Two rules end transactions. Up to version 1 the epoch stays, and is only raised when somebody other than the producer
+ends it; EndTxn in the epoch that is there may be a retry or the end of the next transaction, and nobody can tell
+(KAFKA-17754). From version 2 on every end raises it, so that EndTxn one epoch behind is a retry and nothing else
+(KIP-890).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import Final, NamedTuple, Protocol
+
+from ...protocol.batches import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from ...protocol.errors import CorruptData, ErrorCode, KafkaError
+from ..coordination.ports import StateLog, StateRecord, Timers
+from ..coordination.record_format import version_of
+from .markers import MarkerOrder, MarkerWriter
+from .transaction import BUMPS_EPOCH_SINCE, LAST_CLIENT_EPOCH, Transaction, TransactionPartition
+from .transaction_config import TransactionConfig
+from .transaction_records import TRANSACTION_LOG_KEY, TRANSACTION_LOG_KEYS, key_of, record_of, transaction_of
+from .transaction_state import TransactionState
+
+logger = logging.getLogger(__name__)
+
+COMPLETION_RETRY_MS: Final = 100
+"""Until a completion is appended again that the log did not take: replicas are missing, or the disk is full."""
+TOMBSTONES_MAX: Final = 500
+"""In one batch: some tens of kilobytes, far below what a batch may have."""
+_TIMEOUTS: Final = "timeouts of transactions"
+_EXPIRATION: Final = "expiration of transactional ids"
+
+
+class ProducerIdNeededError(Exception):
+    """The operation is to be asked again with a new producer id, before which nothing was done."""
+
+
+class Producer(NamedTuple):
+    """As clients are told of it."""
+
+    id: int
+    epoch: int
+
+
+class TransactionLog(StateLog, Protocol):
+    """The partition that they are kept in."""
+
+    @property
+    def leader_epoch(self) -> int:
+        """Of this coordinator: what fences an older one in the partitions of transactions."""
+
+    def when_committed(self, proceed: Callable[[], None]) -> None:
+        """Calls `proceed` when all is committed that was appended by now; at once if it is, never if it never is."""
+
+
+class _Entry:
+    """A transactional id. `is_uncommitted` until its newest record is committed; `order` while markers are written."""
+
+    __slots__ = ("is_uncommitted", "order", "transaction", "unmarked")
+
+    def __init__(self, transaction: Transaction) -> None:
+        self.transaction = transaction
+        self.is_uncommitted = False
+        self.unmarked: set[TransactionPartition] = set()
+        self.order: MarkerOrder | None = None
+
+    @property
+    def is_changing(self) -> bool:
+        return self.is_uncommitted or self.transaction.state.is_prepared
+
+
+class TransactionShard:
+    def __init__(
+        self,
+        log: TransactionLog,
+        timers: Timers,
+        markers: MarkerWriter,
+        *,
+        config: TransactionConfig,
+        feature_level: Callable[[], int],
+        new_producer_id: Callable[[Callable[[int], None]], None],
+        now_ms: Callable[[], int],
+    ) -> None:
+        """`feature_level` is the cluster's transaction.version. `new_producer_id` gives one later, unless there is none
+        to be had. `now_ms` is the wall clock's."""
+        self._log = log
+        self._timers = timers
+        self._markers = markers
+        self._config = config
+        self._feature_level = feature_level
+        self._new_producer_id = new_producer_id
+        self._now_ms = now_ms
+        self._entries: dict[str, _Entry] = {}
+        # Those that are Ongoing: few of many.
+        self._open: dict[str, _Entry] = {}
+        self._is_watching_timeouts = False
+        self._is_watching_expiration = False
+
+    # Its state, from the log.
+
+    def replay(self, offset: int, key: bytes | None, value: bytes | None, _producer_id: int = NO_PRODUCER_ID) -> None:
+        """One record, in their order. Kinds that are not known are left out. Raises CorruptData."""
+        if key is None:
+            raise CorruptData(f"the record at offset {offset} has no key")
+        if version_of(key) not in TRANSACTION_LOG_KEYS:
+            return
+        transactional_id = TRANSACTION_LOG_KEY.read(key).transactional_id
+        if value is None:
+            self._entries.pop(transactional_id, None)
+        else:
+            self._entries[transactional_id] = _Entry(transaction_of(transactional_id, value))
+
+    def replay_end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
+        """There are no transactions in the log of transactions."""
+
+    def on_loaded(self) -> None:
+        """All is replayed. What was decided is carried out, once it is sure to stay decided."""
+        self._open = {
+            transactional_id: entry
+            for transactional_id, entry in self._entries.items()
+            if entry.transaction.state is TransactionState.ONGOING
+        }
+        self._log.when_committed(self._resume)
+
+    def _resume(self) -> None:
+        for entry in list(self._entries.values()):
+            if entry.transaction.state.is_prepared and entry.order is None and not entry.is_uncommitted:
+                self._write_markers(entry)
+        if self._open:
+            self._watch_timeouts()
+        self._watch_expiration()
+
+    def on_unloaded(self) -> None:
+        """Another node coordinates them now."""
+        for entry in self._entries.values():
+            if entry.order is not None:
+                entry.order.is_cancelled = True
+
+    # What clients ask. All raise KafkaError.
+
+    def init_producer_id(
+        self,
+        transactional_id: str,
+        timeout_ms: int,
+        expected: Producer | None,
+        new_producer_id: int | None = None,
+    ) -> Producer:
+        """`expected` is whom the producer says it is (KIP-360). Raises ProducerIdNeededError without `new_producer_id`
+        when one is needed."""
+        if not 0 < timeout_ms <= self._config.transaction_max_timeout_ms:
+            raise KafkaError(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
+        now_ms = self._now_ms()
+        entry = self._entries.get(transactional_id)
+        if entry is None:
+            made = Transaction(
+                id=transactional_id,
+                producer_id=_given(new_producer_id),
+                timeout_ms=timeout_ms,
+                updated_ms=now_ms,
+            )
+            entry = _Entry(made.with_next_epoch(None if expected is None else expected.epoch, timeout_ms, now_ms))
+            self._append(entry, entry.transaction)
+            self._entries[transactional_id] = entry
+            self._watch_expiration()
+            return _producer(entry.transaction)
+        if entry.is_changing:
+            raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
+        before = entry.transaction
+        if expected is not None and not before.is_known_producer(expected.id, expected.epoch):
+            raise KafkaError(ErrorCode.PRODUCER_FENCED)
+        if before.state is TransactionState.ONGOING:
+            # The epoch that this raises it to is never given to a client: that has to ask again.
+            self._abort(entry, new_producer_id)
+            raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
+        if before.is_epoch_exhausted and (expected is None or expected.epoch == before.producer_epoch):
+            after = before.with_new_producer_id(
+                _given(new_producer_id), timeout_ms, now_ms, keeps_last_epoch=expected is not None
+            )
+        else:
+            after = before.with_next_epoch(None if expected is None else expected.epoch, timeout_ms, now_ms)
+        self._append(entry, after)
+        return _producer(after)
+
+    def add_partitions(
+        self,
+        transactional_id: str,
+        producer: Producer,
+        partitions: Iterable[TransactionPartition],
+        client_version: int,
+    ) -> None:
+        entry = self._find(transactional_id)
+        before = entry.transaction
+        if entry.is_changing:
+            raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
+        _check_producer(before, producer)
+        added = frozenset(partitions)
+        if before.state is TransactionState.ONGOING and added <= before.partitions:
+            return
+        self._append(entry, before.with_partitions(added, client_version, self._now_ms()))
+        self._watch_timeouts()
+
+    def verify_partitions(
+        self, transactional_id: str, producer: Producer, partitions: Iterable[TransactionPartition]
+    ) -> Mapping[TransactionPartition, ErrorCode]:
+        """Whether the partitions are in the transaction (KIP-890)."""
+        transaction = self._find(transactional_id).transaction
+        _check_producer(transaction, producer)
+        if transaction.state.is_prepared:
+            raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
+        return {
+            one: ErrorCode.NONE if one in transaction.partitions else ErrorCode.TRANSACTION_ABORTABLE
+            for one in partitions
+        }
+
+    def end(
+        self,
+        transactional_id: str,
+        producer: Producer,
+        *,
+        is_commit: bool,
+        client_version: int,
+        new_producer_id: int | None = None,
+    ) -> Producer:
+        """What the client is to go on as. Raises ProducerIdNeededError without `new_producer_id` when one is needed."""
+        entry = self._find(transactional_id)
+        if client_version >= BUMPS_EPOCH_SINCE:
+            return self._end_raising_epoch(entry, producer, is_commit, client_version, new_producer_id)
+        return self._end_keeping_epoch(entry, producer, is_commit, client_version)
+
+    def _end_keeping_epoch(self, entry: _Entry, producer: Producer, is_commit: bool, client_version: int) -> Producer:
+        before = entry.transaction
+        _check_producer(before, producer)
+        if entry.is_changing:
+            raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
+        if before.state is TransactionState.ONGOING:
+            self._prepare(
+                entry, before.prepared(is_commit=is_commit, client_version=client_version, now_ms=self._now_ms())
+            )
+        elif before.state is not _complete(is_commit):
+            raise KafkaError(ErrorCode.INVALID_TXN_STATE)
+        return _producer(entry.transaction)
+
+    def _end_raising_epoch(
+        self,
+        entry: _Entry,
+        producer: Producer,
+        is_commit: bool,
+        client_version: int,
+        new_producer_id: int | None,
+    ) -> Producer:
+        before = entry.transaction
+        if entry.is_changing:
+            raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
+        # The answer was lost that told of the new producer id, or of the new epoch.
+        is_retry_of_last_epoch = (
+            before.previous_producer_id == producer.id
+            and producer.epoch == LAST_CLIENT_EPOCH
+            and before.producer_epoch == 0
+        )
+        is_retry = is_retry_of_last_epoch or before.producer_epoch == producer.epoch + 1
+        if before.producer_id != producer.id and not is_retry_of_last_epoch:
+            raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+        is_complete = before.state in (TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT)
+        if before.producer_epoch != producer.epoch and not (is_complete and is_retry):
+            raise KafkaError(ErrorCode.PRODUCER_FENCED)
+        if is_complete and is_retry:
+            if before.state is not _complete(is_commit):
+                raise KafkaError(ErrorCode.INVALID_TXN_STATE)
+            return _producer(before)
+        if before.state is not TransactionState.ONGOING and is_commit:
+            raise KafkaError(ErrorCode.INVALID_TXN_STATE)
+        # An abort of nothing raises the epoch too: the client cannot know whether its records got anywhere.
+        after = before.prepared(
+            is_commit=is_commit,
+            client_version=client_version,
+            next_producer_id=_given(new_producer_id) if before.is_epoch_exhausted else NO_PRODUCER_ID,
+            now_ms=self._now_ms(),
+        )
+        self._prepare(entry, after)
+        # Whoever is answered goes on when the markers are written, as whom that makes it.
+        return _producer(after.completed(after.updated_ms))
+
+    # What administrators ask.
+
+    def describe(self, transactional_id: str) -> tuple[Transaction, frozenset[TransactionPartition]]:
+        """It and those of its partitions that have no marker yet. Raises KafkaError."""
+        entry = self._entries.get(transactional_id)
+        if entry is None:
+            raise KafkaError(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, f"Transactional id {transactional_id} is not known.")
+        if entry.order is not None:
+            return entry.transaction, frozenset(entry.unmarked)
+        return entry.transaction, entry.transaction.partitions
+
+    def __iter__(self) -> Iterator[Transaction]:
+        return (entry.transaction for entry in list(self._entries.values()))
+
+    # Markers.
+
+    def _prepare(self, entry: _Entry, after: Transaction) -> None:
+        self._append(entry, after, lambda: self._write_markers(entry))
+
+    def _write_markers(self, entry: _Entry) -> None:
+        transaction = entry.transaction
+        entry.unmarked = set(transaction.partitions)
+        if not entry.unmarked:
+            self._complete(entry)
+            return
+        order = entry.order = MarkerOrder(
+            transaction,
+            self._log.leader_epoch,
+            on_written=partial(self._on_written, entry),
+            on_fenced=partial(self._on_fenced, entry),
+        )
+        self._markers.write(order)
+
+    def _on_written(self, entry: _Entry, partitions: Iterable[TransactionPartition]) -> None:
+        entry.unmarked.difference_update(partitions)
+        if not entry.unmarked and entry.order is not None and not entry.order.is_cancelled:
+            entry.order = None
+            self._complete(entry)
+
+    def _on_fenced(self, entry: _Entry) -> None:
+        # As Apache Kafka: it stays as it is until another coordinator tries, which may be the one that fenced this.
+        transaction = entry.transaction
+        logger.warning(
+            "transaction fenced while its markers are written: transactional_id=%s producer_id=%d producer_epoch=%d",
+            transaction.id,
+            transaction.producer_id,
+            transaction.producer_epoch,
+        )
+        if entry.order is not None:
+            entry.order.is_cancelled = True
+
+    def _complete(self, entry: _Entry) -> None:
+        if entry.is_uncommitted or not entry.transaction.state.is_prepared:
+            return
+        try:
+            self._append(entry, entry.transaction.completed(self._now_ms()))
+        except KafkaError as error:
+            logger.warning("transaction not completed yet: transactional_id=%s error=%s", entry.transaction.id, error)
+            self._timers.schedule(
+                ("completion", entry.transaction.id), COMPLETION_RETRY_MS, partial(self._complete, entry)
+            )
+
+    # What time brings.
+
+    def _watch_timeouts(self) -> None:
+        """While a transaction is open; it costs nothing otherwise."""
+        if not self._is_watching_timeouts:
+            self._is_watching_timeouts = True
+            self._timers.schedule(_TIMEOUTS, self._config.abort_interval_ms, self._abort_timed_out)
+
+    def _abort_timed_out(self) -> None:
+        self._is_watching_timeouts = False
+        now_ms = self._now_ms()
+        for entry in list(self._open.values()):
+            if not entry.is_changing and entry.transaction.has_timed_out(now_ms):
+                try:
+                    self._abort_late(entry.transaction.id, None)
+                except KafkaError as error:
+                    logger.warning("transaction not aborted: transactional_id=%s error=%s", entry.transaction.id, error)
+        if self._open:
+            self._watch_timeouts()
+
+    def _abort_late(self, transactional_id: str, new_producer_id: int | None) -> None:
+        entry = self._entries.get(transactional_id)
+        if entry is None or entry.is_changing or not entry.transaction.has_timed_out(self._now_ms()):
+            return
+        try:
+            self._abort(entry, new_producer_id)
+        except ProducerIdNeededError:
+            self._new_producer_id(partial(self._abort_late, transactional_id))
+            return
+        logger.info(
+            "transaction timed out: transactional_id=%s producer_id=%d timeout_ms=%d",
+            transactional_id,
+            entry.transaction.producer_id,
+            entry.transaction.timeout_ms,
+        )
+
+    def _abort(self, entry: _Entry, new_producer_id: int | None) -> None:
+        """Ends what another has begun; the producer is fenced. Raises KafkaError, ProducerIdNeededError."""
+        before = entry.transaction
+        level = self._feature_level()
+        next_producer_id = NO_PRODUCER_ID
+        if level < BUMPS_EPOCH_SINCE:
+            level = 0
+            before = before.fenced()
+        elif before.is_epoch_exhausted:
+            next_producer_id = _given(new_producer_id)
+        self._prepare(
+            entry,
+            before.prepared(
+                is_commit=False, client_version=level, next_producer_id=next_producer_id, now_ms=self._now_ms()
+            ),
+        )
+
+    def _watch_expiration(self) -> None:
+        if not self._is_watching_expiration and self._entries:
+            self._is_watching_expiration = True
+            self._timers.schedule(_EXPIRATION, self._config.expiration_interval_ms, self._expire)
+
+    def _expire(self) -> None:
+        self._is_watching_expiration = False
+        limit_ms = self._now_ms() - self._config.transactional_id_expiration_ms
+        expired = [
+            entry.transaction.id
+            for entry in self._entries.values()
+            if not entry.is_changing and entry.transaction.state.is_over and entry.transaction.updated_ms <= limit_ms
+        ]
+        try:
+            for start in range(0, len(expired), TOMBSTONES_MAX):
+                some = expired[start : start + TOMBSTONES_MAX]
+                self._log.append([StateRecord(key_of(transactional_id), None) for transactional_id in some])
+                for transactional_id in some:
+                    del self._entries[transactional_id]
+        finally:
+            self._watch_expiration()
+
+    # The log.
+
+    def _find(self, transactional_id: str) -> _Entry:
+        entry = self._entries.get(transactional_id)
+        if entry is None:
+            raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+        return entry
+
+    def _append(self, entry: _Entry, after: Transaction, proceed: Callable[[], None] = lambda: None) -> None:
+        """Raises KafkaError, and then nothing has changed."""
+        self._log.append([record_of(after, self._feature_level())])
+        entry.transaction = after
+        if after.state is TransactionState.ONGOING:
+            self._open[after.id] = entry
+        else:
+            self._open.pop(after.id, None)
+        entry.is_uncommitted = True
+
+        def on_committed() -> None:
+            entry.is_uncommitted = False
+            proceed()
+
+        self._log.when_committed(on_committed)
+
+
+def _check_producer(transaction: Transaction, producer: Producer) -> None:
+    if transaction.producer_id != producer.id:
+        raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+    if transaction.producer_epoch != producer.epoch:
+        raise KafkaError(ErrorCode.PRODUCER_FENCED)
+
+
+def _complete(is_commit: bool) -> TransactionState:
+    return TransactionState.COMPLETE_COMMIT if is_commit else TransactionState.COMPLETE_ABORT
+
+
+def _producer(transaction: Transaction) -> Producer:
+    return Producer(transaction.producer_id, transaction.producer_epoch)
+
+
+def _given(new_producer_id: int | None) -> int:
+    if new_producer_id is None:
+        raise ProducerIdNeededError
+    return new_producer_id
+
+
+NO_PRODUCER: Final = Producer(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
+"""What is told with errors."""
