@@ -22,6 +22,7 @@ from .configuration.node_config import NodeConfig
 from .configuration.topic_configs import ConfigResolver
 from .controller_channel import ControllerChannel
 from .directory_reporter import DirectoryReporter
+from .groups.group_coordinator import GroupCoordinator
 from .lifecycle import BrokerLifecycle
 from .metadata_view import MetadataView
 from .network.connection import NEVER_MS, ConnectionHost
@@ -31,11 +32,17 @@ from .network.handlers import Handlers
 from .network.listeners import Listeners
 from .network.peer_log import PeerLog
 from .network.request_memory import RequestMemory
+from .partitions.hosted_partition import HostedPartition
 from .partitions.partition_manager import PartitionManager
+from .peer_channel import PeerChannel
+from .producer_ids import ProducerIds, allocate_producer_ids
 from .purgatory.purgatory import Purgatory
 from .replication.fetcher_config import FetcherConfig
 from .replication.replication import Replication, ReplicationConfig
+from .replication.replication_throttles import ReplicationThrottles
 from .tls_contexts import TlsContexts
+from .transactions.transaction_coordinator import TransactionCoordinator
+from .transactions.transaction_verifier import TransactionVerifier, VerificationConfig
 
 if TYPE_CHECKING:
     from .peers import PeerConnector
@@ -47,14 +54,19 @@ class BrokerParts:
 
     lifecycle: BrokerLifecycle
     configs: ConfigResolver
+    throttles: ReplicationThrottles
     produces: Purgatory
     fetches: Purgatory
     deletes: Purgatory
     flusher: Flusher
     replication: Replication
     partitions: PartitionManager
+    groups: GroupCoordinator
+    transactions: TransactionCoordinator
     directories: DirectoryReporter
     housekeeping: LogHousekeeping
+    peer_channels: Sequence[PeerChannel]
+    verifier: TransactionVerifier
     handlers: Handlers
     dispatcher: Dispatcher
     listeners: Listeners
@@ -74,6 +86,7 @@ def join_broker(
     describe_quorum: DescribeQuorum,
     hello: Callable[[], PeerHello],
     tls: TlsContexts,
+    incarnation_id: UUID,
     directory_ids: Sequence[UUID],
     loop: asyncio.AbstractEventLoop,
     wall_clock_ms: Callable[[], int],
@@ -92,19 +105,26 @@ def join_broker(
         metadata,
         node_id=config.node_id,
         rack=config.broker_rack,
-        incarnation_id=UUID(int=random.getrandbits(128), version=4),
+        incarnation_id=incarnation_id,
         directories=directory_ids,
         heartbeat_interval_ms=config.broker_heartbeat_interval_ms,
         on_replaced=on_replaced,
     )
     produces, fetches, deletes = (Purgatory(loop, name) for name in ("Produce", "Fetch", "DeleteRecords"))
     flusher = Flusher(loop)
+    throttles = ReplicationThrottles(
+        node_id=config.node_id,
+        in_effect=lambda: configs.in_effect,
+        window_count=config.replication_quota_window_num,
+        window_ms=1000 * config.replication_quota_window_size_seconds,
+    )
     replication = Replication(
         _replication_config(config),
         metadata,
         channel=isr_changes,
         peers=lambda: _peers(config, hello, tls),
         broker_epoch=lambda: lifecycle.broker_epoch,
+        quota=throttles.follower,
         loop=loop,
         wall_clock_ms=wall_clock_ms,
         on_failure=on_failure,
@@ -131,6 +151,39 @@ def join_broker(
         on_failure=on_failure,
     )
     replication.attach(partitions)
+    groups = GroupCoordinator(
+        partitions,
+        config.groups,
+        lambda group_id: configs.group_settings(partitions.image, group_id),
+        loop=loop,
+        wall_clock_ms=wall_clock_ms,
+        steady_clock_ms=steady_clock_ms,
+        random=random,
+    )
+    producer_ids = ProducerIds(
+        lambda: allocate_producer_ids(controller, node_id=config.node_id, broker_epoch=lifecycle.broker_epoch)
+    )
+    markers = PeerChannel(
+        metadata,
+        lambda: _peers(config, hello, tls),
+        node_id=config.node_id,
+        listener_name=config.inter_broker_listener_name,
+        loop=loop,
+    )
+    transactions = TransactionCoordinator(
+        partitions,
+        config.transactions,
+        markers,
+        producer_ids.next_id,
+        loop=loop,
+        wall_clock_ms=wall_clock_ms,
+    )
+
+    def on_internal_change(hosted: HostedPartition) -> None:
+        groups.coordinators.on_leadership(hosted)
+        transactions.coordinators.on_leadership(hosted)
+
+    partitions.on_internal_change = on_internal_change
     directories = DirectoryReporter(
         partitions,
         assignments,
@@ -139,6 +192,7 @@ def join_broker(
         directory_id_of=lambda path: next(one.id for one in logs.directories if path.startswith(one.path + "/")),
         is_online=lambda directory_id: any(one.is_online and one.id == directory_id for one in logs.directories),
     )
+    partitions.on_damage = directories.look_again
     housekeeping = LogHousekeeping(
         logs,
         flusher,
@@ -147,8 +201,25 @@ def join_broker(
         config=_housekeeping_config(config),
         wall_clock_ms=steady_clock_ms,
         high_watermark_of=lambda log: _high_watermark(partitions, log),
+        on_deleted=lambda log: partitions.on_retention(log.topic, log.partition),
+    )
+    questions = PeerChannel(
+        metadata,
+        lambda: _peers(config, hello, tls),
+        node_id=config.node_id,
+        listener_name=config.inter_broker_listener_name,
+        loop=loop,
+    )
+    peer_channels = [markers, questions]
+    verifier = TransactionVerifier(
+        questions,
+        lambda: partitions.image,
+        lambda: _verification_config(configs.node_config),
+        loop=loop,
+        now_ms=steady_clock_ms,
     )
     peer_log = PeerLog(loop)
+    memory = RequestMemory(config.queued_max_request_bytes)
     handlers = register_handlers(
         HandlerParts(
             config=config,
@@ -160,15 +231,24 @@ def join_broker(
             metadata=metadata,
             configs=configs,
             partitions=partitions,
+            groups=groups,
+            transactions=transactions,
+            producer_ids=producer_ids,
+            verifier=verifier,
+            throttles=throttles,
             directories=logs.directories,
+            directory_choice=logs.directory_choice,
             files=files,
             peer_log=peer_log,
+            memory=memory,
             loop=loop,
             wall_clock_ms=wall_clock_ms,
             steady_clock_ms=steady_clock_ms,
             random=random,
         )
     )
+    for channel in peer_channels:
+        channel.attach(handlers)
     dispatcher = Dispatcher(handlers, loop, peer_log)
     limits = ConnectionLimits(
         total=config.max_connections,
@@ -183,12 +263,13 @@ def join_broker(
         )
     )
     configs.on_change(lambda _old, new: tls.change(new.tls))
+    configs.on_change(lambda _old, new: logs.set_producer_id_expiration(new.producer_id_expiration_ms))
     listeners = Listeners(
         ConnectionHost(
             loop=loop,
             begin=dispatcher.begin,
             overlapping=handlers.overlapping,
-            memory=RequestMemory(config.queued_max_request_bytes),
+            memory=memory,
             peer_log=peer_log,
             limits=limits,
             request_bytes_max=config.socket_request_max_bytes,
@@ -199,14 +280,19 @@ def join_broker(
     return BrokerParts(
         lifecycle=lifecycle,
         configs=configs,
+        throttles=throttles,
         produces=produces,
         fetches=fetches,
         deletes=deletes,
         flusher=flusher,
         replication=replication,
         partitions=partitions,
+        groups=groups,
+        transactions=transactions,
         directories=directories,
         housekeeping=housekeeping,
+        peer_channels=peer_channels,
+        verifier=verifier,
         handlers=handlers,
         dispatcher=dispatcher,
         listeners=listeners,
@@ -222,6 +308,14 @@ def _housekeeping_config(config: NodeConfig) -> HousekeepingConfig:
         replica_high_watermark_checkpoint_interval_ms=config.replica_high_watermark_checkpoint_interval_ms,
         log_retention_check_interval_ms=config.log_retention_check_interval_ms,
         producer_id_expiration_check_interval_ms=config.producer_id_expiration_check_interval_ms,
+    )
+
+
+def _verification_config(config: NodeConfig) -> VerificationConfig:
+    return VerificationConfig(
+        is_enabled=config.transactions.transaction_partition_verification_enable,
+        retry_backoff_ms=config.transactions.add_partitions_to_txn_retry_backoff_ms,
+        retry_ms_max=config.transactions.add_partitions_to_txn_retry_backoff_max_ms,
     )
 
 

@@ -9,14 +9,13 @@ from typing import Final
 from uuid import UUID
 
 from kio.schema.controller_registration.v0.request import ControllerRegistrationRequest, Feature, Listener
-from kio.static.primitive import i16, i32, u16
+from kio.static.primitive import i32
 
 from ..protocol.errors import KafkaError
 from ..quorum.controller_requests import CONTROLLER_REGISTRATION
-from ..quorum.metadata.features import FEATURES
 from .configuration.listener_config import ListenerConfig
 from .controller_channel import ControllerChannel
-from .lifecycle import SECURITY_PROTOCOLS
+from .registration_parts import registered_features, registered_listeners
 
 logger = logging.getLogger(__name__)
 
@@ -32,23 +31,8 @@ async def register_controller(
         controller_id=i32(node_id),
         incarnation_id=incarnation_id,
         zk_migration_ready=False,
-        listeners=tuple(
-            Listener(
-                name=listener.name,
-                host=listener.host,
-                port=u16(listener.port),
-                security_protocol=i16(SECURITY_PROTOCOLS[listener.security_protocol]),
-            )
-            for listener in listeners
-        ),
-        features=tuple(
-            Feature(
-                name=name,
-                min_supported_version=i16(feature.supported.min_level),
-                max_supported_version=i16(feature.supported.max_level),
-            )
-            for name, feature in FEATURES.items()
-        ),
+        listeners=registered_listeners(Listener, listeners),
+        features=registered_features(Feature),
     )
     said = ""
     while True:

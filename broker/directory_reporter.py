@@ -2,7 +2,8 @@
 
 The controller must know, to take the replicas of a directory that fails out of service, and only those. It knows by
 itself where a new replica will be when a broker has one directory; otherwise the broker chooses, and says so here. So
-does a broker whose directory is in order and the log of one replica in it is not: others are to lead in its place.
+does a broker whose directory is in order and the log of one replica in it is not, because it could not be opened or was
+found damaged since: others are to lead in its place.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from ..quorum.metadata.delta import MetadataDelta
 from ..quorum.metadata.image import EMPTY_IMAGE, MetadataImage
 from ..quorum.metadata.records import DIRECTORY_LOST, DIRECTORY_UNASSIGNED
 from .controller_channel import ControllerChannel
+from .partitions.damage import is_replaceable
 from .partitions.hosted_partition import HostedPartition
 
 logger = logging.getLogger(__name__)
@@ -40,7 +42,7 @@ ASSIGNMENTS_MAX: Final = 2_250
 RETRY_S: Final = 0.5
 """After a refusal, and between two looks at replicas that have no log yet."""
 LOST_AGAIN_S: Final = 5.0
-"""Between two reports of a log that cannot be opened, while the controller has nobody to put in its place."""
+"""Between two reports of a log that is damaged, while the controller has nobody to put in its place."""
 
 
 class Partitions(Protocol):
@@ -93,6 +95,11 @@ class DirectoryReporter:
         if self._changed:
             self._wake.set()
 
+    def look_again(self, hosted: HostedPartition) -> None:
+        """The log of a replica is damaged."""
+        self._changed.add((hosted.topic_id, hosted.index))
+        self._wake.set()
+
     async def run(self) -> None:
         """Until cancelled."""
         said = ""
@@ -129,6 +136,10 @@ class DirectoryReporter:
             hosted = self._partitions.find(topic.name, index)
             if hosted is not None:
                 found = self._directory_id_of(hosted.log.directory)
+                if hosted.recheck():
+                    self._lost.add((topic_id, index))
+                    if is_replaceable(topic.partitions[index], self._node_id):
+                        found = DIRECTORY_LOST
             elif self._partitions.is_postponed(topic.name, index):
                 self._changed.add((topic_id, index))
                 continue

@@ -1,9 +1,10 @@
 """The fetch session of a follower: it looks only at partitions that may have something to tell.
 
 A follower fetches everything of a leader in one session, thousands of partitions of which few change between two of its
-requests. So the session is told of what happens to a partition (`stir`), instead of looking; a partition in which the
-follower has everything, knows all offsets and is in sync rests until then (`settle`). That it rests also says that the
-follower had all there was at each of its requests: the leader is told so when something happens (`on_follower_heard`).
+requests. So the session is told of what happens to a partition (`stir`, `note`), instead of looking; a partition in
+which the follower has everything, knows all offsets and is in sync rests until then (`settle`). That it rests also says
+that the follower had all there was at each of its requests: the leader is told so when something happens
+(`on_follower_heard`).
 """
 
 from __future__ import annotations
@@ -50,12 +51,16 @@ class FollowerSession(FetchSession):
         """What happens to `hosted` concerns the partition."""
         hosted.watches[partition] = self
 
-    def stir(self, partition: FetchablePartition) -> None:
-        """Something has happened to a partition."""
+    def note(self, partition: FetchablePartition) -> None:
+        """There is something to tell of a partition, with whatever is told next."""
         if partition not in self.stirred:
             self.stirred[partition] = None
             if partition.hosted is not None:
                 partition.hosted.partition.on_follower_heard(self.replica_id, self.last_used_ms)
+
+    def stir(self, partition: FetchablePartition) -> None:
+        """Something has happened to a partition that the follower may wait for."""
+        self.note(partition)
         if self.on_stirred is not None:
             self.on_stirred(partition)
 

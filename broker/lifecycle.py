@@ -22,22 +22,23 @@ from uuid import UUID
 from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
 from kio.schema.broker_heartbeat.v2.response import BrokerHeartbeatResponse
 from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest, Feature, Listener
+from kio.schema.broker_registration.v4.response import BrokerRegistrationResponse
 from kio.schema.types import BrokerId
-from kio.static.primitive import i16, i64, u16
+from kio.static.primitive import i64
 
 from ..protocol.errors import ErrorCode, KafkaError
 from ..quorum.controller_requests import BROKER_HEARTBEAT, BROKER_REGISTRATION
 from ..quorum.metadata.delta import MetadataDelta
-from ..quorum.metadata.features import FEATURES
 from ..quorum.metadata.image import MetadataImage
 from .configuration.listener_config import ListenerConfig
 from .controller_channel import ControllerChannel
 from .metadata_view import MetadataView
+from .registration_parts import registered_features, registered_listeners
 
 logger = logging.getLogger(__name__)
 
-SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
-"""Kafka's numbers."""
+REGISTRATION_RETRY_MS = 100
+"""Before the second attempt to register; twice as long before each further one, up to the interval of heartbeats."""
 SHUTDOWN_TIMEOUT_MS = 3_000
 """The last nodes of a cluster that stops as a whole have no controller any more."""
 SHUTDOWN_HEARTBEATS_MAX = 10
@@ -75,9 +76,10 @@ class BrokerLifecycle:
         self.broker_epoch = -1
 
     async def register(
-        self, advertised: Sequence[ListenerConfig], *, cluster_id: str, previous_broker_epoch: int
+        self, advertised: Sequence[ListenerConfig], *, cluster_id: str, previous_broker_epoch: int, timeout_ms: int
     ) -> None:
-        """Takes the place of this broker id, fenced.
+        """Takes the place of this broker id, fenced; waits up to `timeout_ms` for the session of another process there
+        to end.
 
         `previous_broker_epoch` is that of a clean stop, -1 after any other. Raises KafkaError when the controller
         refuses.
@@ -86,41 +88,44 @@ class BrokerLifecycle:
             broker_id=BrokerId(self._node_id),
             cluster_id=cluster_id,
             incarnation_id=self._incarnation_id,
-            listeners=tuple(
-                Listener(
-                    name=listener.name,
-                    host=listener.host,
-                    port=u16(listener.port),
-                    security_protocol=i16(SECURITY_PROTOCOLS[listener.security_protocol]),
-                )
-                for listener in advertised
-            ),
-            features=tuple(
-                Feature(
-                    name=name,
-                    min_supported_version=i16(feature.supported.min_level),
-                    max_supported_version=i16(feature.supported.max_level),
-                )
-                for name, feature in FEATURES.items()
-            ),
+            listeners=registered_listeners(Listener, advertised),
+            features=registered_features(Feature),
             rack=self._rack,
             log_dirs=self._directories,
             previous_broker_epoch=i64(previous_broker_epoch),
         )
-        try:
-            response = await self._controller.submit(BROKER_REGISTRATION, request)
-        except KafkaError as error:
-            if error.code is not ErrorCode.DUPLICATE_BROKER_REGISTRATION:
-                raise
-            raise KafkaError(
-                error.code,
-                f"another process is broker {self._node_id}, on other log directories, and was heard within its "
-                "session (broker.session.timeout.ms)",
-            ) from error
+        response = await self._submit_registration(request, timeout_ms)
         self.broker_epoch = response.broker_epoch
         # The epoch is where the registration stands in the metadata: what is done from here on rests on nothing older.
         await self._metadata.wait_for(self.broker_epoch)
         self._check_replaced(self._metadata.image)
+
+    async def _submit_registration(
+        self, request: BrokerRegistrationRequest, timeout_ms: int
+    ) -> BrokerRegistrationResponse:
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + timeout_ms / 1000
+        retry_ms = REGISTRATION_RETRY_MS
+        is_told = False
+        while True:
+            try:
+                # When nobody answers, the channel says why.
+                return await self._controller.submit(BROKER_REGISTRATION, request)
+            except KafkaError as error:
+                if error.code is not ErrorCode.DUPLICATE_BROKER_REGISTRATION:
+                    raise
+                if loop.time() + retry_ms / 1000 > deadline_s:
+                    raise KafkaError(
+                        error.code,
+                        f"another process is broker {self._node_id}, on other log directories, and was heard within "
+                        f"its session (broker.session.timeout.ms) for {timeout_ms} ms "
+                        "(initial.broker.registration.timeout.ms)",
+                    ) from error
+                if not is_told:
+                    logger.info("registration refused, tried again: reason=%s", error)
+                    is_told = True
+            await asyncio.sleep(retry_ms / 1000)
+            retry_ms = min(2 * retry_ms, self._heartbeat_interval_ms)
 
     def publish(self, _delta: MetadataDelta, image: MetadataImage) -> None:
         """Hears the metadata before the parts that serve partitions do."""

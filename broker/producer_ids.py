@@ -5,6 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from kio.schema.allocate_producer_ids.v0.request import AllocateProducerIdsRequest
+from kio.schema.types import BrokerId
+from kio.static.primitive import i64
+
+from ..quorum.controller_requests import ALLOCATE_PRODUCER_IDS
+from .controller_channel import ControllerChannel
+
 
 class ProducerIds:
     """Takes a new block when the last one is used up; requests that come meanwhile wait for the same block."""
@@ -31,3 +38,10 @@ class ProducerIds:
         self._allocation = None
         if not allocation.cancelled() and allocation.exception() is None:
             self._block = allocation.result()
+
+
+async def allocate_producer_ids(controller: ControllerChannel, *, node_id: int, broker_epoch: int) -> range:
+    """A block that no other node has. Raises KafkaError."""
+    request = AllocateProducerIdsRequest(broker_id=BrokerId(node_id), broker_epoch=i64(broker_epoch))
+    response = await controller.submit(ALLOCATE_PRODUCER_IDS, request)
+    return range(response.producer_id_start, response.producer_id_start + response.producer_id_len)

@@ -119,6 +119,8 @@ class QuorumChannel:
     ) -> Any:
         """As a client would, it asks again while there is no controller, until the time of a request is over."""
         reason = "no controller could be reached"
+        # What a voter has against this node says more than that another one does not lead.
+        refusal: str | None = None
         try:
             async with asyncio.timeout(timeout_ms / 1000), self._turn:
                 while True:
@@ -130,13 +132,17 @@ class QuorumChannel:
                                 await self._wait_taken_in(connection)
                             return response
                         reason = f"node {self._voter_id} is not the active controller"
-                    except (ConnectionError, TimeoutError, CorruptData, PeerRefused) as error:
+                    except PeerRefused as error:
+                        refusal = str(error)
+                    except (ConnectionError, TimeoutError, CorruptData) as error:
                         reason = str(error)
                     await self._leave()
                     if self._leader_id() in (None, self._voter_id):
                         await asyncio.sleep(RETRY_MS / 1000)
         except TimeoutError:
-            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"The controller did not answer: {reason}.") from None
+            raise KafkaError(
+                ErrorCode.REQUEST_TIMED_OUT, f"The controller did not answer: {refusal or reason}."
+            ) from None
 
     async def _answer(self, connection: Connection, message: Request, timeout_ms: int) -> Response:
         """The answer of the voter that is asked, given up for lost when another one leads meanwhile.

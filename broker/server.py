@@ -19,6 +19,7 @@ from uuid import UUID
 
 from ..protocol.errors import ConfigError, KafkaError
 from ..quorum.consensus import ConsensusFailed
+from ..quorum.incarnations import incarnation_id_of
 from ..quorum.links.peer_proof import NONCE_BYTES, PeerHello
 from ..quorum.metadata.metadata_log import METADATA_FOLDER
 from ..quorum.metadata.publishers import MetadataPublisher, Publishers
@@ -191,6 +192,7 @@ class Node:
     async def _start_broker(self, quorum: QuorumLink, cluster_id: str, tls: TlsContexts) -> None:
         config = self._config
         previous_broker_epoch = self._logs.previous_broker_epoch()
+        incarnation_id = incarnation_id_of(self._logs.count_start(), self._random.getrandbits(128))
         parts = self._parts = join_broker(
             config,
             self._files,
@@ -204,6 +206,7 @@ class Node:
             describe_quorum=quorum.describe_quorum,
             hello=self._hello,
             tls=tls,
+            incarnation_id=incarnation_id,
             directory_ids=[directory.id for directory in self._logs.directories if directory.is_online],
             loop=self._loop,
             wall_clock_ms=self._wall_clock_ms,
@@ -216,7 +219,12 @@ class Node:
         bound = await parts.listeners.bind(config.listeners, backlog=config.socket_listen_backlog_size)
         self.bound_ports = {**self.bound_ports, **bound}
         advertised = config.advertise(socket.gethostname(), bound)
-        await parts.lifecycle.register(advertised, cluster_id=cluster_id, previous_broker_epoch=previous_broker_epoch)
+        await parts.lifecycle.register(
+            advertised,
+            cluster_id=cluster_id,
+            previous_broker_epoch=previous_broker_epoch,
+            timeout_ms=config.initial_broker_registration_timeout_ms,
+        )
         await self._load_logs(parts)
         await parts.lifecycle.unfence()
         await parts.partitions.settled()
@@ -243,7 +251,14 @@ class Node:
         await self._logs.load(
             self._loop, config_of=lambda topic: parts.configs.log_config(image, topic), is_stray=is_stray
         )
-        followers: Sequence[MetadataPublisher] = (parts.partitions, parts.directories, *self._followers)
+        followers: Sequence[MetadataPublisher] = (
+            parts.throttles,
+            parts.partitions,
+            parts.groups,
+            parts.transactions,
+            parts.directories,
+            *self._followers,
+        )
         for follower in followers:
             self._publishers.add(follower)
 
@@ -251,11 +266,16 @@ class Node:
         await parts.lifecycle.shut_down()
         await parts.partitions.settled()
         parts.listeners.close()
+        parts.groups.close()
+        await parts.transactions.close()
         parts.produces.expire_all()
         parts.fetches.expire_all()
         parts.deletes.expire_all()
         await parts.listeners.drain(DRAIN_TIMEOUT_MS)
         await parts.dispatcher.stop()
+        parts.verifier.close()
+        for channel in parts.peer_channels:
+            await channel.close()
         await parts.replication.stop()
         await parts.flusher.drain()
         await self._logs.close(

@@ -4,11 +4,10 @@ import ipaddress
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from ...protocol.errors import ConfigError
+from ...protocol.security_protocols import SecurityProtocol
 
-SECURITY_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _LISTENER = re.compile(
     r"(?P<name>[^:/]+)://(?P<bracket>\[)?(?P<host>[0-9A-Za-z\-%._:]*)(?(bracket)\]):(?P<port>-?[0-9]+)"
 )
@@ -65,10 +64,10 @@ def parse_protocol_map(text: str) -> dict[str, str]:
     protocols = {}
     for entry in filter(None, (entry.strip() for entry in text.split(","))):
         name, colon, protocol = entry.rpartition(":")
-        if not colon or protocol.strip().upper() not in SECURITY_PROTOCOLS:
+        if not colon or protocol.strip().upper() not in SecurityProtocol.__members__:
+            known = ", ".join(SecurityProtocol.__members__)
             raise ConfigError(
-                f"listener.security.protocol.map holds NAME:PROTOCOL with one of {', '.join(SECURITY_PROTOCOLS)}, "
-                f"but one entry is {entry!r}."
+                f"listener.security.protocol.map holds NAME:PROTOCOL with one of {known}, but one entry is {entry!r}."
             )
         protocols[name.strip().upper()] = protocol.strip().upper()
     return protocols

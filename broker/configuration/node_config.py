@@ -12,10 +12,12 @@ from types import MappingProxyType
 from typing import Final
 
 from ...protocol.errors import ConfigError
-from ...quorum.configs.definition import ConfigValue, parse
-from ...quorum.configs.table import KAFKA_RELEASE, broker_configs, topic_configs
+from ...quorum.configs.table import topic_configs
 from ...quorum.links.node_certificates import NodeCertificates
 from ...quorum.voters import Voter, parse_voters
+from ..groups.group_config import GroupConfig
+from ..transactions.transaction_config import TransactionConfig
+from .group_properties import load_groups
 from .listener_config import ListenerConfig, check_distinct_ports, parse_listeners, parse_protocol_map
 from .own_keys import (
     BROKER_FAST_FENCING_ENABLE,
@@ -23,9 +25,10 @@ from .own_keys import (
     CLUSTER_ID,
     CLUSTER_SECRET,
     LOG_DIR_RESERVE_BYTES,
-    OWN_KEYS,
 )
+from .property_values import PropertyValues
 from .tls_config import CLIENT_AUTH, KEYSTORE_LOCATION, TlsConfig, check_served, keys_of, read_tls
+from .transaction_properties import load_transactions
 
 # What a node without any property is: all roles, seen from this machine only, its data beside where it was started.
 # Kafka has no default for the first three, binds to every interface, and keeps data where other programs clear up.
@@ -44,16 +47,9 @@ DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
 )
 # Kafka's -1 means no bound at all; memory held for requests that are still arriving always has one here.
 QUEUED_MAX_REQUEST_BYTES: Final = 256 * 1024 * 1024
-# Keys of plug-ins and of single listeners: what follows the prefix is theirs.
-OPEN_PREFIXES: Final = ("listener.name.", "config.providers.", "rsm.config.", "rlmm.config.")
-# To start without what these ask for would leave a door open, so they are refused instead of ignored. (The last two are
-# keys of Kafka's own authorizer, which no table has.)
-_SECURITY_KEYS: Final = (
-    "authorizer.class.name",
-    "client.quota.callback.class",
-    "super.users",
-    "allow.everyone.if.no.acl.found",
-)
+# Of `replica.selector.class`: who answers consumers. Without it, leaders do.
+RACK_AWARE_SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+LEADER_SELECTOR: Final = "org.apache.kafka.common.replica.LeaderSelector"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +96,9 @@ class NodeConfig:
     delete_topic_enable: bool
     num_partitions: int
     default_replication_factor: int
+    # The same for topics that this broker creates automatically: what it was told wins over what its controller was.
+    auto_create_partition_count: int
+    auto_create_replication_factor: int
     # Whether it was not set, and so is as many replicas as there are brokers when these are fewer.
     is_replication_factor_capped: bool
     min_insync_replicas: int
@@ -120,6 +119,10 @@ class NodeConfig:
     replica_fetch_backoff_ms: int
     replica_socket_timeout_ms: int
     num_replica_fetchers: int
+    replication_quota_window_num: int
+    replication_quota_window_size_seconds: int
+    # Whether a leader sends consumers to a replica of their rack (KIP-392): `replica.selector.class`.
+    is_closest_replica_read: bool
 
     # A request frame may be this large; all unfinished ones together hold `queued_max_request_bytes` (-1 is 256 MiB).
     socket_request_max_bytes: int
@@ -139,6 +142,9 @@ class NodeConfig:
     metadata_log_max_record_bytes_between_snapshots: int
     # 0: only the bytes count.
     metadata_log_max_snapshot_interval_ms: int
+
+    groups: GroupConfig
+    transactions: TransactionConfig
 
     # What was set, as text, before defaults: the source STATIC_BROKER_CONFIG of DescribeConfigs.
     properties: Mapping[str, str]
@@ -168,7 +174,7 @@ class NodeConfig:
 
 def load(properties: Mapping[str, str]) -> NodeConfig:
     """Reads and checks what a node is told. Raises ConfigError with one sentence about the first thing wrong."""
-    values = _Values(_with_both_ids(properties))
+    values = PropertyValues(_with_both_ids(properties), DEFAULTS)
     protocols = _protocols(values)
     controller_names = {name.upper() for name in values.strings("controller.listener.names")}
     all_listeners = parse_listeners("listeners", values.strings("listeners"), protocols)
@@ -205,6 +211,8 @@ def load(properties: Mapping[str, str]) -> NodeConfig:
         delete_topic_enable=values.boolean("delete.topic.enable"),
         num_partitions=values.integer("num.partitions"),
         default_replication_factor=values.integer("default.replication.factor"),
+        auto_create_partition_count=_if_set(values, "num.partitions"),
+        auto_create_replication_factor=_if_set(values, "default.replication.factor"),
         is_replication_factor_capped=not values.is_set("default.replication.factor"),
         min_insync_replicas=values.integer("min.insync.replicas"),
         unclean_leader_election_enable=values.boolean("unclean.leader.election.enable"),
@@ -222,6 +230,9 @@ def load(properties: Mapping[str, str]) -> NodeConfig:
         replica_fetch_backoff_ms=values.integer("replica.fetch.backoff.ms"),
         replica_socket_timeout_ms=values.integer("replica.socket.timeout.ms"),
         num_replica_fetchers=values.integer("num.replica.fetchers"),
+        replication_quota_window_num=values.integer("replication.quota.window.num"),
+        replication_quota_window_size_seconds=values.integer("replication.quota.window.size.seconds"),
+        is_closest_replica_read=_is_closest_replica_read(values),
         socket_request_max_bytes=values.integer("socket.request.max.bytes"),
         queued_max_request_bytes=_queued_max_request_bytes(values),
         socket_listen_backlog_size=values.integer("socket.listen.backlog.size"),
@@ -237,6 +248,8 @@ def load(properties: Mapping[str, str]) -> NodeConfig:
             "metadata.log.max.record.bytes.between.snapshots"
         ),
         metadata_log_max_snapshot_interval_ms=values.integer("metadata.log.max.snapshot.interval.ms"),
+        groups=load_groups(values),
+        transactions=load_transactions(values),
         properties=MappingProxyType(dict(values.properties)),
         warnings=(),
     )
@@ -256,61 +269,17 @@ def _with_both_ids(properties: Mapping[str, str]) -> Mapping[str, str]:
     return {**{name: text for text in ids.values() for name in ("node.id", "broker.id")}, **properties}
 
 
-class _Values:
-    """Typed reading of properties; remembers which keys were of use."""
-
-    def __init__(self, properties: Mapping[str, str]) -> None:
-        self.properties = properties
-        self.used: set[str] = set()
-        table = broker_configs()
-        for name, text in properties.items():
-            if name in _SECURITY_KEYS and text.strip():
-                raise ConfigError(f"{name} is set, but this version has no access control; remove it to start without.")
-            if name in table:
-                table.parse(name, text)
-            elif name in OWN_KEYS:
-                parse(name, text, OWN_KEYS[name].type)
-            elif name not in _SECURITY_KEYS and not name.startswith(OPEN_PREFIXES):
-                nearest = table.nearest(name)
-                hint = f"; did you mean {nearest}?" if nearest else "."
-                raise ConfigError(f"{name} is not a property of Apache Kafka {KAFKA_RELEASE}{hint}")
-
-    def is_set(self, name: str) -> bool:
-        return name in self.properties
-
-    def value(self, name: str) -> ConfigValue:
-        self.used.add(name)
-        if name in OWN_KEYS:
-            key = OWN_KEYS[name]
-            return parse(name, self.properties.get(name, key.default), key.type)
-        table = broker_configs()
-        if name not in self.properties and name in DEFAULTS:
-            return parse(name, DEFAULTS[name], table[name].type)
-        return table.value(self.properties, name)
-
-    def integer(self, name: str) -> int:
-        value = self.value(name)
-        assert isinstance(value, int)
-        return value
-
-    def boolean(self, name: str) -> bool:
-        return self.value(name) is True
-
-    def text_or_none(self, name: str) -> str | None:
-        value = self.value(name)
-        return value if isinstance(value, str) else None
-
-    def strings(self, name: str) -> tuple[str, ...]:
-        value = self.value(name)
-        return value if isinstance(value, tuple) else ()
+def _if_set(values: PropertyValues, key: str) -> int:
+    """-1, which stands for what the controller was told, when this node was told nothing."""
+    return values.integer(key) if values.is_set(key) else -1
 
 
-def _node_id(values: _Values) -> int:
+def _node_id(values: PropertyValues) -> int:
     values.integer("broker.id")
     return values.integer("node.id")
 
 
-def _protocols(values: _Values) -> dict[str, str]:
+def _protocols(values: PropertyValues) -> dict[str, str]:
     """Security protocol by listener name. As in Kafka, the controller's are PLAINTEXT unless a map was given."""
     key = "listener.security.protocol.map"
     protocols = parse_protocol_map(values.text_or_none(key) or "")
@@ -321,7 +290,10 @@ def _protocols(values: _Values) -> dict[str, str]:
 
 
 def _advertised(
-    values: _Values, protocols: Mapping[str, str], listeners: Sequence[ListenerConfig], controller_names: set[str]
+    values: PropertyValues,
+    protocols: Mapping[str, str],
+    listeners: Sequence[ListenerConfig],
+    controller_names: set[str],
 ) -> tuple[ListenerConfig, ...]:
     key = "advertised.listeners"
     if "broker" not in values.strings("process.roles"):
@@ -350,7 +322,7 @@ def _reachable(listener: ListenerConfig) -> ListenerConfig:
     )
 
 
-def _inter_broker_listener(values: _Values, advertised: Sequence[ListenerConfig]) -> str:
+def _inter_broker_listener(values: PropertyValues, advertised: Sequence[ListenerConfig]) -> str:
     if "broker" not in values.strings("process.roles"):
         return ""
     name = values.text_or_none("inter.broker.listener.name")
@@ -370,7 +342,17 @@ def _inter_broker_listener(values: _Values, advertised: Sequence[ListenerConfig]
     )
 
 
-def _queued_max_request_bytes(values: _Values) -> int:
+def _is_closest_replica_read(values: PropertyValues) -> bool:
+    name = (values.text_or_none("replica.selector.class") or "").strip()
+    if name not in ("", LEADER_SELECTOR, RACK_AWARE_SELECTOR):
+        raise ConfigError(
+            f"replica.selector.class is {name}, but can only be {RACK_AWARE_SELECTOR} or {LEADER_SELECTOR}: no other "
+            "class can be loaded here."
+        )
+    return name == RACK_AWARE_SELECTOR
+
+
+def _queued_max_request_bytes(values: PropertyValues) -> int:
     queued = values.integer("queued.max.request.bytes")
     largest = values.integer("socket.request.max.bytes")
     if 0 < queued < largest:
@@ -380,14 +362,14 @@ def _queued_max_request_bytes(values: _Values) -> int:
     return queued if queued > 0 else max(QUEUED_MAX_REQUEST_BYTES, largest)
 
 
-def _reserve_bytes(values: _Values) -> int:
+def _reserve_bytes(values: PropertyValues) -> int:
     reserve_bytes = values.integer(LOG_DIR_RESERVE_BYTES)
     if reserve_bytes < -1:
         raise ConfigError(f"{LOG_DIR_RESERVE_BYTES} is {reserve_bytes}, but it is a number of bytes, or -1.")
     return reserve_bytes
 
 
-def _connection_overrides(values: _Values) -> Mapping[str, int]:
+def _connection_overrides(values: PropertyValues) -> Mapping[str, int]:
     key = "max.connections.per.ip.overrides"
     overrides = {}
     for entry in filter(None, (entry.strip() for entry in (values.text_or_none(key) or "").split(","))):
@@ -400,13 +382,13 @@ def _connection_overrides(values: _Values) -> Mapping[str, int]:
     return MappingProxyType(overrides)
 
 
-def _voters(values: _Values) -> Mapping[int, Voter]:
+def _voters(values: PropertyValues) -> Mapping[int, Voter]:
     """Who votes. A controller that is told of nobody votes alone, and other nodes cannot find it."""
     voters = parse_voters(values.strings("controller.quorum.voters"))
     return voters or {_node_id(values): Voter(_node_id(values), "", 0)}
 
 
-def _check_roles(values: _Values, config: NodeConfig) -> None:
+def _check_roles(values: PropertyValues, config: NodeConfig) -> None:
     named = ", ".join(map(str, config.voters.values()))
     is_named = values.is_set("controller.quorum.voters")
     if config.is_controller and config.node_id not in config.voters:
@@ -433,12 +415,14 @@ def _check_roles(values: _Values, config: NodeConfig) -> None:
         )
 
 
-def _node_certificates(values: _Values) -> NodeCertificates | None:
+def _node_certificates(values: PropertyValues) -> NodeCertificates | None:
     name = values.text_or_none(CLUSTER_CERTIFICATE_NAME)
     return NodeCertificates(CLUSTER_CERTIFICATE_NAME, name.strip()) if name else None
 
 
-def _tls(values: _Values, protocols: Mapping[str, str], listeners: Sequence[ListenerConfig]) -> Mapping[str, TlsConfig]:
+def _tls(
+    values: PropertyValues, protocols: Mapping[str, str], listeners: Sequence[ListenerConfig]
+) -> Mapping[str, TlsConfig]:
     """Of the listeners that this node has, and of the controller's, to which it connects."""
     served = {listener.name for listener in listeners}
     named = [*served, *(name.upper() for name in values.strings("controller.listener.names")[:1])]
@@ -501,7 +485,7 @@ def _check_limits(config: NodeConfig) -> None:
         )
 
 
-def _with_warnings(config: NodeConfig, values: _Values) -> NodeConfig:
+def _with_warnings(config: NodeConfig, values: PropertyValues) -> NodeConfig:
     topic_defaults = {synonym.name for key in topic_configs().values() for synonym in key.synonyms}
     without_effect = sorted(
         name for name in values.properties if name not in values.used and name not in topic_defaults

@@ -12,10 +12,11 @@ from typing import Any, Final
 from ...protocol.errors import ConfigError
 from ...quorum.configs.definition import ConfigValue
 from ...quorum.configs.effective import BrokerConfigs, defaults_of, parsed
-from ...quorum.configs.table import topic_configs
+from ...quorum.configs.table import group_configs, topic_configs
 from ...quorum.metadata.delta import MetadataDelta
 from ...quorum.metadata.image import ConfigResource, ConfigResourceType, MetadataImage
 from ...storage.config import LogConfig
+from ..groups.consumer.consumer_config import GroupSettings
 from .dynamic_configs import load_dynamic
 from .node_config import DEFAULTS, NodeConfig
 
@@ -41,6 +42,8 @@ class ConfigResolver:
         """Every property that is set, statically or dynamically."""
         self._topic_defaults: dict[str, ConfigValue] = {}
         self._log_configs: dict[frozenset[tuple[str, str]], LogConfig] = {}
+        self._group_defaults: dict[str, ConfigValue] = {}
+        self._default_group_settings: GroupSettings | None = None
         self._take_effect()
 
     def on_change(self, listener: Callable[[NodeConfig, NodeConfig], None]) -> None:
@@ -84,6 +87,15 @@ class ConfigResolver:
             config = self._log_configs[kind] = self._make_log_config(values)
         return config
 
+    def group_settings(self, image: MetadataImage, group_id: str) -> GroupSettings:
+        """What a consumer group obeys now."""
+        values = image.configs.of(ConfigResource(ConfigResourceType.GROUP, group_id))
+        if values:
+            return self._make_group_settings(values)
+        if self._default_group_settings is None:
+            self._default_group_settings = self._make_group_settings({})
+        return self._default_group_settings
+
     @property
     def default_log_config(self) -> LogConfig:
         """What a log of a topic without configs of its own obeys now."""
@@ -97,11 +109,18 @@ class ConfigResolver:
         node_config = load_dynamic(self.static_config, self.broker_configs)
         in_effect = self.broker_configs.overlaid()
         self._topic_defaults = defaults_of(topic_configs(), in_effect)
+        self._group_defaults = defaults_of(group_configs(), in_effect)
+        self._default_group_settings = None
         self.in_effect = in_effect
         self.node_config = dataclasses.replace(
             node_config, properties=self.static_config.properties, warnings=self.static_config.warnings
         )
         self._log_configs.clear()
+
+    def _make_group_settings(self, values: Mapping[str, str]) -> GroupSettings:
+        resolved = {**self._group_defaults, **parsed(group_configs(), values)}
+        fields: Any = [resolved[f"consumer.{name.replace('_', '.')}"] for name in GroupSettings._fields]
+        return GroupSettings(*fields)
 
     def _make_log_config(self, values: Mapping[str, str]) -> LogConfig:
         resolved = self.topic_values(values)

@@ -145,6 +145,7 @@ class Connection(asyncio.BufferedProtocol):
         "_is_lost",
         "_is_muted",
         "_is_reading_paused",
+        "_is_send_due",
         "_last_active_s",
         "_listener_name",
         "_open_count",
@@ -174,6 +175,7 @@ class Connection(asyncio.BufferedProtocol):
         self._is_blocked = False
         self._is_continuing = False
         self._is_reading_paused = False
+        self._is_send_due = False
         self._is_muted = False
         self._is_draining = False
         self._is_closing = False
@@ -279,10 +281,25 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self._outbox.unsent_bytes += sum(len(part) for part in answer if isinstance(part, bytes))
         # The loop over frames sends when it ends: one write for all that was answered at once.
-        if not self._is_beginning:
-            if self._outbox.slots and self._outbox.slots[0].answer is not None:
-                self._outbox.send()
-            self._after_send()
+        if self._is_beginning or self._is_send_due:
+            return
+        slots = self._outbox.slots
+        if slots and slots[0].answer is not None:
+            if slots[-1].answer is None:
+                # What completes one of several requests may complete others in the same turn: one write for all.
+                self._is_send_due = True
+                self._host.loop.call_soon(self._send)
+                return
+            self._outbox.send()
+        self._after_send()
+
+    def _send(self) -> None:
+        self._is_send_due = False
+        if self._is_lost:
+            return
+        if self._outbox.slots and self._outbox.slots[0].answer is not None:
+            self._outbox.send()
+        self._after_send()
 
     def hold_back(self, request: Request) -> None:
         self._exclusive = request

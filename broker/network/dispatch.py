@@ -17,11 +17,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Coroutine
+from functools import partial
 
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
 from ...protocol.messages import decode_request, encode_response
 from ...protocol.own_apis import api_name
-from .handlers import Handlers, Message, MessageHandler
+from .handlers import Handlers, Message, MessageHandler, ReplyingHandler
 from .peer_log import PeerLog
 from .request import Request
 
@@ -32,6 +33,7 @@ class Dispatcher:
     def __init__(self, handlers: Handlers, loop: asyncio.AbstractEventLoop, peer_log: PeerLog) -> None:
         self._by_bytes = handlers.by_bytes
         self._by_message = handlers.by_message
+        self._by_reply = handlers.by_reply
         self._loop = loop
         self._peer_log = peer_log
         self._tasks: set[asyncio.Task[None]] = set()
@@ -60,6 +62,10 @@ class Dispatcher:
             await asyncio.wait(self._tasks)
 
     def _begin_message(self, request: Request) -> None:
+        replying = self._by_reply.get(request.api_key)
+        if replying is not None:
+            self._begin_replying(request, replying)
+            return
         handler = self._by_message.get(request.api_key)
         if handler is None:
             request.close_connection(f"{api_name(request.api_key)} is not built")
@@ -73,6 +79,22 @@ class Dispatcher:
             self._start(self._finish_message(request, handler, message, response))
         else:
             _respond(request, response)
+
+    def _begin_replying(self, request: Request, handler: ReplyingHandler) -> None:
+        message = decode_request(request.api_key, request.api_version, request.body, request.body_offset)
+        reply = partial(self._reply, request)
+        try:
+            handler.begin(message, request, reply)
+        except Exception as error:
+            reply(self._error_response(request, handler, message, error))
+
+    def _reply(self, request: Request, response: Message) -> None:
+        # Called from anywhere: what goes wrong here is this connection's business alone.
+        try:
+            _respond(request, response)
+        except Exception as error:
+            self._log(request, error)
+            self._close(request, "an unexpected error, see the log")
 
     def _start(self, waiting: Coroutine[None, None, None]) -> None:
         task = self._loop.create_task(waiting)
@@ -99,7 +121,9 @@ class Dispatcher:
             self._log(request, error)
             self._close(request, "an unexpected error, see the log")
 
-    def _error_response(self, request: Request, handler: MessageHandler, message: Message, error: Exception) -> Message:
+    def _error_response(
+        self, request: Request, handler: MessageHandler | ReplyingHandler, message: Message, error: Exception
+    ) -> Message:
         return handler.answer_error(message, self.to_kafka_error(request, error))
 
     def to_kafka_error(self, request: Request, error: Exception) -> KafkaError:

@@ -27,12 +27,21 @@ class MessageHandler:
     answer_error: Callable[[Message, KafkaError], Message]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplyingHandler:
+    """Handles one API by values, and answers when it can, without a task that waits."""
+
+    begin: Callable[[Message, Request, Callable[[Message], None]], None]
+    answer_error: Callable[[Message, KafkaError], Message]
+
+
 class Handlers:
     """Filled while the node is wired, read-only afterwards."""
 
     def __init__(self) -> None:
         self._begin: dict[int, Begin] = {}
         self._messages: dict[int, MessageHandler] = {}
+        self._replying: dict[int, ReplyingHandler] = {}
         self._overlapping: set[int] = set()
 
     def add(self, api_key: ApiKey | OwnApiKey, begin: Begin, *, overlaps: bool = False) -> None:
@@ -67,9 +76,21 @@ class Handlers:
         if overlaps:
             self._overlapping.add(api_key)
 
+    def add_replying(
+        self,
+        api_key: ApiKey,
+        begin: Callable[[Q, Request, Callable[[A], None]], None],
+        *,
+        answer_error: Callable[[Q, KafkaError], A],
+    ) -> None:
+        """As `add_message`, for what is answered by a call, at once or later: exactly one, unless `begin` raises."""
+        self._check_new(api_key)
+        self._replying[api_key] = ReplyingHandler(begin=cast(Any, begin), answer_error=cast(Any, answer_error))
+
     def _check_new(self, api_key: ApiKey | OwnApiKey) -> None:
         assert api_key not in self._begin, f"{api_key.name} has two handlers"
         assert api_key not in self._messages, f"{api_key.name} has two handlers"
+        assert api_key not in self._replying, f"{api_key.name} has two handlers"
 
     @property
     def by_bytes(self) -> Mapping[int, Begin]:
@@ -80,10 +101,14 @@ class Handlers:
         return self._messages
 
     @property
+    def by_reply(self) -> Mapping[int, ReplyingHandler]:
+        return self._replying
+
+    @property
     def overlapping(self) -> frozenset[int]:
         return frozenset(self._overlapping)
 
     @property
     def built(self) -> tuple[Api, ...]:
         """Kafka's APIs that have a handler, by key."""
-        return tuple(APIS[key] for key in sorted({*self._begin, *self._messages}) if key in APIS)
+        return tuple(APIS[key] for key in sorted({*self._begin, *self._messages, *self._replying}) if key in APIS)

@@ -2,6 +2,8 @@
 
 NEVER_MS = -(2**62)
 UNKNOWN_OFFSET = -1
+SUSPICIOUS_COUNT = 4
+"""Times that a follower is sent the same, a power of two: it takes about 140 ms to ask so often."""
 
 
 class FollowerProgress:
@@ -20,6 +22,8 @@ class FollowerProgress:
         "last_fetch_ms",
         "log_end_offset",
         "log_start_offset",
+        "sent_count",
+        "sent_offset",
     )
 
     def __init__(self, broker_id: int, *, last_caught_up_ms: int) -> None:
@@ -31,6 +35,9 @@ class FollowerProgress:
         self.log_start_offset = UNKNOWN_OFFSET
         self.last_fetch_ms = NEVER_MS
         self.last_fetch_leader_end_offset = UNKNOWN_OFFSET
+        # From where it was sent records last, and how often in a row.
+        self.sent_offset = UNKNOWN_OFFSET
+        self.sent_count = 0
 
     def on_fetch(
         self,
@@ -42,6 +49,11 @@ class FollowerProgress:
         now_ms: int,
     ) -> bool:
         """Whether its log end has moved."""
+        if broker_epoch != self.broker_epoch is not None:
+            # Another process, maybe on other disks: that the one before had everything says nothing of this one, which
+            # would hold up the high watermark as if it had.
+            self.last_caught_up_ms = NEVER_MS
+            self.last_fetch_leader_end_offset = UNKNOWN_OFFSET
         if fetch_offset >= leader_end_offset:
             self.last_caught_up_ms = now_ms
         elif fetch_offset >= self.last_fetch_leader_end_offset > UNKNOWN_OFFSET:
@@ -59,6 +71,19 @@ class FollowerProgress:
         if self.broker_epoch is not None:
             self.last_fetch_ms = max(self.last_fetch_ms, heard_ms)
             self.last_caught_up_ms = max(self.last_caught_up_ms, heard_ms)
+
+    def on_sent(self, offset: int) -> bool:
+        """It is sent records from `offset` on; True when it was so often that something may be wrong with them.
+
+        A follower refuses what does not have its CRC, and asks for it again. Others that ask again lost a connection,
+        or have no room: for them the bytes are looked at in vain, ever more rarely.
+        """
+        if offset != self.sent_offset:
+            self.sent_offset = offset
+            self.sent_count = 0
+        self.sent_count += 1
+        count = self.sent_count
+        return count >= SUSPICIOUS_COUNT and count & (count - 1) == 0
 
     def is_caught_up(self, leader_end_offset: int, now_ms: int, lag_ms_max: int) -> bool:
         """Whether it has all that the leader has, or had within the last `lag_ms_max`."""

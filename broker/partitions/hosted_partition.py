@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 from uuid import UUID
 
 from ...protocol.batches import Buffer
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
 from ...storage.append_info import AppendInfo
-from ...storage.disk_errors import leaves_directory_usable
+from ...storage.disk_errors import ReadError, leaves_directory_usable
 from ...storage.file_slice import FetchData
 from ...storage.log import Log
+from ...storage.transaction_verification import TransactionVerification
 from ..cluster_view import INTERNAL_TOPICS
 from ..fetch_session import FetchablePartition
 from ..follower_session import FollowerSession
+from .damage import FoundDamage
 from .leadership import Brokers
 from .partition import Partition
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
 ALL = -1
 """The acks of a producer that waits for all replicas that are in sync."""
+CHECK_BYTES: Final = 1024 * 1024
+"""Read again at once after a read that failed: a fraction of a millisecond, where the disk lets it be."""
 
 
 class Flusher(Protocol):
@@ -45,9 +52,11 @@ class HostedPartition:
         "_cut_count",
         "_flusher",
         "_monotonic_ms",
+        "_on_damage",
         "_on_disk_error",
         "_on_progress",
         "appended_bytes",
+        "damage",
         "error",
         "index",
         "is_flush_due",
@@ -75,11 +84,13 @@ class HostedPartition:
         monotonic_ms: Callable[[], int],
         on_progress: Callable[[HostedPartition], None],
         on_disk_error: Callable[[HostedPartition, OSError], None],
+        on_damage: Callable[[HostedPartition], None],
     ) -> None:
         """`high_watermark` is what was known before a restart; it is clipped to the log.
 
         `monotonic_ms` is the clock of decisions. `on_progress` is called when a sync let records count. `on_disk_error`
         takes the log directory offline where the error says so much of it, which ends in a call of `take_offline`.
+        `on_damage` hears once that the log is not what was written.
         """
         self.topic = topic
         self.topic_id = topic_id
@@ -101,6 +112,8 @@ class HostedPartition:
         # A sync was refused before it could begin, and is to be asked for again.
         self.is_flush_due = False
         # The sessions of followers that are to hear of what happens here, by what they know the partition by.
+        # What a check found; what can be read is served on.
+        self.damage: FoundDamage | None = None
         self.watches: dict[FetchablePartition, FollowerSession] = {}
         # Called once, with whether the disk refused; the follower that waits sets it.
         self.on_synced: Callable[[bool], None] | None = None
@@ -110,25 +123,26 @@ class HostedPartition:
         self._monotonic_ms = monotonic_ms
         self._on_progress = on_progress
         self._on_disk_error = on_disk_error
+        self._on_damage = on_damage
 
-    def append(self, records: Buffer, now_ms: int, acks: int = 1) -> AppendInfo:
+    def append(
+        self, records: Buffer, now_ms: int, acks: int = 1, verification: TransactionVerification | None = None
+    ) -> AppendInfo:
         """Validates and appends one batch as the leader; raises KafkaError, and then nothing was appended.
 
         This replica has the batch when this returns, unless `flush.messages` asks for a sync first. `now_ms` is for the
-        records' timestamps.
+        records' timestamps. `verification` is what `begin_verification` gave for the first batch of a transaction.
         """
         partition = self.partition
         if not partition.is_leader:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         log = self.log
         if acks == ALL and partition.is_under_min_isr:
-            raise KafkaError(
-                ErrorCode.NOT_ENOUGH_REPLICAS,
-                f"Fewer replicas of partition {log.name} are in sync than its min.insync.replicas of "
-                f"{log.config.min_insync_replicas}.",
-            )
+            raise self._too_few_in_sync()
         try:
-            info = log.append_as_leader(records, leader_epoch=partition.leader_epoch, now_ms=now_ms)
+            info = log.append_as_leader(
+                records, leader_epoch=partition.leader_epoch, now_ms=now_ms, verification=verification
+            )
         except OSError as error:
             raise self._refusal(error) from error
         except CorruptData as error:
@@ -142,6 +156,58 @@ class HostedPartition:
             else:
                 self._request_flush(end_offset)
         return info
+
+    def append_of_coordinator(
+        self,
+        batch: bytes,
+        now_ms: int,
+        *,
+        verification: TransactionVerification | None = None,
+        transaction_version: int = 0,
+    ) -> AppendInfo:
+        """Appends a batch of this node's own that belongs to a transaction, or ends it, as a producer with acks=all.
+
+        Raises KafkaError, and then nothing was appended; see `Log.append_of_coordinator`.
+        """
+        partition = self.partition
+        if self.error is not ErrorCode.NONE or not partition.is_leader:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if partition.is_under_min_isr:
+            raise self._too_few_in_sync()
+        log = self.log
+        try:
+            info = log.append_of_coordinator(
+                batch,
+                leader_epoch=partition.leader_epoch,
+                now_ms=now_ms,
+                verification=verification,
+                transaction_version=transaction_version,
+            )
+        except OSError as error:
+            raise self._refusal(error) from error
+        except CorruptData as error:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+        self.appended_bytes += len(batch)
+        if log.unflushed_records < log.config.flush_messages:
+            partition.on_log_end(info.last_offset + 1, self._monotonic_ms() if partition.is_replicated else 0)
+        else:
+            self._request_flush(info.last_offset + 1)
+        return info
+
+    def begin_verification(
+        self, producer_id: int, epoch: int, sequence: int, *, has_epoch_bumps: bool, now_ms: int
+    ) -> TransactionVerification | None:
+        """What a transaction's batch needs before it may be appended here; None while the transaction goes on here.
+
+        Raises KafkaError.
+        """
+        if not self.partition.is_leader:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return self.log.begin_verification(producer_id, epoch, sequence, has_epoch_bumps=has_epoch_bumps, now_ms=now_ms)
+
+    def holds_verification(self, producer_id: int, verification: TransactionVerification) -> bool:
+        """Whether neither a batch nor an end of its transaction came here since it was begun."""
+        return self.log.holds_verification(producer_id, verification)
 
     def append_as_follower(self, records: memoryview, now_ms: int) -> None:
         """Appends what the leader has, as it is; raises KafkaError, and then nothing was appended.
@@ -177,8 +243,8 @@ class HostedPartition:
 
         What the leader has deleted goes here too, as far as it is known to be committed.
         """
-        has_moved = self.partition.on_leader_high_watermark(high_watermark)
-        self.log.increment_log_start_offset(min(log_start_offset, self.partition.high_watermark))
+        has_moved = self.partition.on_leader_offsets(high_watermark, log_start_offset)
+        self.log.increment_log_start_offset(self.partition.deleted_end_offset)
         return has_moved
 
     def on_cut(self) -> None:
@@ -188,7 +254,10 @@ class HostedPartition:
         is_synced = log.unflushed_records < log.config.flush_messages
         log_end_offset = log.log_end_offset if is_synced else max(log.recovery_point, log.log_start_offset)
         self.partition.on_truncated(log_start_offset=log.log_start_offset, log_end_offset=log_end_offset)
-        if not is_synced:
+        if is_synced:
+            # The sync that somebody may wait for was of what is gone.
+            self._tell_synced(is_refused=False)
+        else:
             self._request_flush(log.log_end_offset)
 
     def read(self, start_offset: int, max_bytes: int, end_offset: int, min_one_batch: bool) -> FetchData:
@@ -196,7 +265,45 @@ class HostedPartition:
         try:
             return self.log.read(start_offset, max_bytes=max_bytes, end_offset=end_offset, min_one_batch=min_one_batch)
         except (OSError, CorruptData) as error:
+            self.check(start_offset, min(max_bytes, CHECK_BYTES))
             raise self._refusal(error) from error
+
+    def aborted_transactions(self, start_offset: int, end_offset: int) -> list[tuple[int, int]]:
+        """Producer id and first offset of those that have records in [start_offset, end_offset). Raises KafkaError:
+        without them a consumer would take aborted records for committed ones."""
+        return self.attempt(
+            lambda: [
+                (one.producer_id, one.first_offset) for one in self.log.aborted_transactions(start_offset, end_offset)
+            ]
+        )
+
+    def check(self, offset: int, size: int) -> None:
+        """Something was wrong with what was read from `offset` on: it is read again, `size` bytes, and each batch
+        compared with its CRC. Nothing is checked twice: see `recheck`."""
+        if self.damage is not None:
+            return
+        try:
+            self.log.check(offset, size)
+        except (CorruptData, ReadError) as error:
+            self.damage = FoundDamage(offset, size)
+            logger.error("log damaged: topic=%s partition=%d reason=%s", self.topic, self.index, error)
+            self._on_damage(self)
+        except OSError:
+            # Of no file in particular, as when descriptors are short; who asked was told.
+            pass
+
+    def recheck(self) -> bool:
+        """Whether there is still damage where some was found: a disk may have been in trouble for a moment."""
+        found, self.damage = self.damage, None
+        if found is None:
+            return False
+        try:
+            self.log.check(*found)
+        except (CorruptData, OSError):
+            self.damage = found
+            return True
+        logger.info("log whole again: topic=%s partition=%d offset=%d", self.topic, self.index, found.offset)
+        return False
 
     def attempt(self, use: Callable[[], T]) -> T:
         """Does something with the log; raises KafkaError, KAFKA_STORAGE_ERROR and CORRUPT_MESSAGE among them."""
@@ -204,6 +311,13 @@ class HostedPartition:
             return use()
         except (OSError, CorruptData) as error:
             raise self._refusal(error) from error
+
+    def _too_few_in_sync(self) -> KafkaError:
+        return KafkaError(
+            ErrorCode.NOT_ENOUGH_REPLICAS,
+            f"Fewer replicas of partition {self.log.name} are in sync than its min.insync.replicas of "
+            f"{self.log.config.min_insync_replicas}.",
+        )
 
     def _refusal(self, error: OSError | CorruptData) -> KafkaError:
         if isinstance(error, CorruptData):
@@ -218,6 +332,7 @@ class HostedPartition:
             self._tell_synced(is_refused=True)
         elif self.error is ErrorCode.NONE and cut_count == self._cut_count:
             self.partition.on_log_end(end_offset, self._monotonic_ms())
+            self.log.increment_log_start_offset(self.partition.deleted_end_offset)
             self._on_progress(self)
             if self.is_synced:
                 self._tell_synced(is_refused=False)

@@ -2,9 +2,11 @@
 
     state      entered by                                    left by
     committed  `commit`, `take_back`                         `propose`
-    pending    `propose`                                     `commit` of a higher partition epoch, `take_back`
+    pending    `propose`, `propose_instead`                  `commit` of a higher partition epoch, `take_back`
 
-An answer that leaves open whether the change was made leaves it pending: who may be a member is counted as one. The
+An answer that leaves open whether the change was made leaves it pending: who may be a member is counted as one. One
+that says that it was not made leaves it open too, for an earlier copy of the request may still be on its way: only a
+higher partition epoch, at which that is refused, ends it, and is what a proposal instead of it is to bring. The
 *maximal* ISR are the members and all that may have become members (KIP-497), and with them the replicas that the
 controller would elect if no member were left (KIP-966): what is committed has to be on each of them.
 """
@@ -50,6 +52,11 @@ class InSyncReplicas:
         assert self.pending is None, "one change at a time"
         self.pending = proposal
         self._find_maximal([replica for replica, _ in proposal.members])
+
+    def propose_instead(self, proposal: IsrProposal) -> None:
+        """Who was proposed before counts until the metadata tell."""
+        assert self.pending is not None, "there is one to be replaced"
+        self.pending = proposal
 
     def take_back(self) -> None:
         """The change was not made, and will not be."""

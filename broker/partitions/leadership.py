@@ -23,7 +23,9 @@ AWAIT_METADATA = frozenset(
 )
 """To ask again would be in vain: the metadata have changed, perhaps by this very proposal, and will be here soon."""
 NOT_DONE = frozenset({ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED})
-"""These say that the epochs were right and nothing was changed: so no controller has made the change, or will."""
+"""The epochs were right and nothing was changed. An earlier copy of the same proposal, given up with its connection,
+may arrive behind this answer, when the replica has become eligible again: until it is sure to be refused, the change
+may be made."""
 NO_OFFSET = -1
 
 
@@ -168,6 +170,12 @@ class Leadership:
         staying = tuple([replica for replica in isr.committed if not self._lags(replica, log_end_offset, now_ms)])
         return self._propose(staying) if len(staying) < len(isr.committed) else None
 
+    def proposal_to_stay(self) -> IsrProposal:
+        """In place of one that was refused: the ISR as it is, so that the partition epoch rises."""
+        proposal = self._proposal(self.isr.committed)
+        self.isr.propose_instead(proposal)
+        return proposal
+
     def _lags(self, replica_id: int, log_end_offset: int, now_ms: int) -> bool:
         if replica_id == self._node_id:
             return False
@@ -175,13 +183,16 @@ class Leadership:
         return follower is None or not follower.is_caught_up(log_end_offset, now_ms, self.lag_ms_max)
 
     def _propose(self, replicas: tuple[int, ...]) -> IsrProposal:
-        proposal = IsrProposal(
+        proposal = self._proposal(replicas)
+        self.isr.propose(proposal)
+        return proposal
+
+    def _proposal(self, replicas: tuple[int, ...]) -> IsrProposal:
+        return IsrProposal(
             leader_epoch=self._leader_epoch,
             partition_epoch=self._partition_epoch,
             members=tuple([(replica, self._broker_epoch_of(replica)) for replica in replicas]),
         )
-        self.isr.propose(proposal)
-        return proposal
 
     def _broker_epoch_of(self, replica_id: int) -> int:
         # A member that has not fetched yet may have been replaced by another process; then the controller has taken it

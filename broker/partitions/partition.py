@@ -26,17 +26,21 @@ from .effects import (
     StartEpoch,
     StopFollowing,
 )
+from .follower_progress import FollowerProgress
 from .in_sync_replicas import IsrProposal
 from .leadership import AWAIT_METADATA, NOT_DONE, Brokers, Leadership
 
 NO_LEADER = -1
 NO_EPOCH = -1
+NO_OFFSET = -1
 
 
 class Partition:
     __slots__ = (
         "_brokers",
         "_lag_ms_max",
+        "_leader_high_watermark",
+        "_leader_log_start_offset",
         "_leadership",
         "_min_insync_replicas",
         "_node_id",
@@ -73,6 +77,9 @@ class Partition:
         # End of the log as far as it counts: with `flush.messages` only what is synced (see `on_log_end`).
         self.log_end_offset = high_watermark
         self.high_watermark = high_watermark
+        # What the leader of this epoch has committed and deleted, though it may not count here yet.
+        self._leader_high_watermark = NO_OFFSET
+        self._leader_log_start_offset = NO_OFFSET
 
     @property
     def is_following(self) -> bool:
@@ -106,6 +113,8 @@ class Partition:
         effects: list[Effect] = []
         if is_new_epoch and self.leader_epoch != NO_EPOCH:
             effects.append(ReleaseWaiting())
+        if is_new_epoch:
+            self._forget_leaders_offsets()
         self.leader_epoch = registration.leader_epoch
         self.partition_epoch = registration.partition_epoch
         self.leader_id = registration.leader
@@ -167,16 +176,29 @@ class Partition:
         """A follower's log was cut, or began anew: this is what it has now."""
         self.log_end_offset = log_end_offset
         self.high_watermark = max(min(self.high_watermark, log_end_offset), log_start_offset)
+        # They were of what is gone.
+        self._forget_leaders_offsets()
 
     # What the leader tells a follower.
 
-    def on_leader_high_watermark(self, high_watermark: int) -> bool:
-        """What the leader has committed counts as far as it is here; True when more may be read here now (KIP-392)."""
-        known = min(high_watermark, self.log_end_offset)
-        if self.is_leader or known <= self.high_watermark:
+    def on_leader_offsets(self, high_watermark: int, log_start_offset: int) -> bool:
+        """What the leader has committed counts as far as it is here; True when more may be read here now (KIP-392).
+
+        The rest counts as soon as the log does: a leader says it only once.
+        """
+        if self.is_leader:
             return False
-        self.high_watermark = known
-        return True
+        self._leader_high_watermark = high_watermark
+        self._leader_log_start_offset = log_start_offset
+        return self._advance(0)
+
+    @property
+    def deleted_end_offset(self) -> int:
+        """What is below is deleted on the leader and known to be committed here; NO_OFFSET when nobody said so."""
+        return min(self._leader_log_start_offset, self.high_watermark)
+
+    def _forget_leaders_offsets(self) -> None:
+        self._leader_high_watermark = self._leader_log_start_offset = NO_OFFSET
 
     # What followers tell the leader.
 
@@ -233,6 +255,18 @@ class Partition:
         """Whether it is in the ISR that is committed."""
         return self._leadership is not None and replica_id in self._leadership.isr.committed
 
+    def on_follower_sent(self, replica_id: int, offset: int) -> bool:
+        """A follower is sent records from `offset` on; True when they should be checked."""
+        follower = None if self._leadership is None else self._leadership.followers.get(replica_id)
+        return follower is not None and follower.on_sent(offset)
+
+    def in_sync_followers(self) -> list[FollowerProgress]:
+        """Those in the ISR that is committed, while this replica leads."""
+        leadership = self._leadership
+        if leadership is None:
+            return []
+        return [leadership.followers[one] for one in leadership.isr.committed if one in leadership.followers]
+
     def on_time(self, now_ms: int) -> tuple[Effect, ...]:
         """To be called a few times within `replica.lag.time.max.ms`: members that lag behind leave."""
         leadership = self._leadership
@@ -259,24 +293,23 @@ class Partition:
     def on_isr_refused(self, proposal: IsrProposal, error: ErrorCode | None) -> tuple[Effect, ...]:
         """The controller answered with an error, or nobody knows what it would have answered (None).
 
-        It is asked again unless that would be in vain.
+        It is asked again unless that would be in vain; after a refusal, for the ISR as it is.
         """
         leadership = self._leadership
         if leadership is None or proposal is not leadership.isr.pending or error in AWAIT_METADATA:
             return ()
         if error in NOT_DONE:
-            leadership.isr.take_back()
-            return ()
+            proposal = leadership.proposal_to_stay()
         return (ProposeIsr(proposal=proposal),)
 
     # The high watermark.
 
     def _advance(self, now_ms: int) -> bool:
         leadership = self._leadership
-        if leadership is None:
-            return False
         end_offset = self.log_end_offset
-        if self.is_replicated:
+        if leadership is None:
+            end_offset = min(self._leader_high_watermark, end_offset)
+        elif self.is_replicated:
             end_offset = leadership.committed_end_offset(end_offset, now_ms)
         if end_offset <= self.high_watermark:
             return False

@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from functools import partial
 from typing import NamedTuple, Protocol, assert_never
 from uuid import UUID
@@ -33,6 +31,8 @@ from ...storage.config import LogConfig
 from ...storage.disk_errors import leaves_directory_usable
 from ...storage.log import Log
 from ..purgatory.purgatory import Purgatory
+from .change_queue import ChangeQueue
+from .damage import may_repair
 from .effects import (
     AdvanceHighWatermark,
     Effect,
@@ -50,15 +50,8 @@ from .partition import NO_EPOCH, NO_LEADER
 
 logger = logging.getLogger(__name__)
 
-CHANGES_PER_TURN = 4
-"""Partitions that are made, led or removed in one turn of the loop. To make one takes some tenths of a millisecond,
-most of it for its files."""
-
-SETTLED_SOON_S = 0.1
-"""How long the answer to whoever made a change may wait for this node to have carried it out."""
 SKIPPED_PER_CHANGE = 64
 """Partitions of other nodes that count as one: to see that there is nothing to do takes some microseconds."""
-_END = object()
 
 
 class Logs(Protocol):
@@ -76,6 +69,10 @@ class Logs(Protocol):
     ) -> Log:
         """Raises OSError when the log directory that has it, or the one chosen for it, fails or has no room; KafkaError
         when the log there is another topic's; CorruptData when what is there is no log."""
+
+    def begin_repair(self, topic: str, partition: int, damage_offset: int | None) -> bool:
+        """Gives up what a log has from `damage_offset` on (None: from where opening it found damage), or all of one
+        that cannot be opened; `get_or_create` has it again later. False when there is nothing to repair. OSError."""
 
     def delete(self, topic: str, partition: int) -> None: ...
 
@@ -134,10 +131,12 @@ class PartitionManager:
         """`lag_ms_max` is `replica.lag.time.max.ms`, by the clock `monotonic_ms`. `high_watermarks` are those
         checkpointed before this start. `on_disk_error` takes a log directory offline, and then calls
         `on_directory_failure`. `on_failure` hears the sentence with which the node must stop."""
+        self.on_internal_change: Callable[[HostedPartition], None] = lambda _hosted: None
+        """Hears of every change of a partition of an internal topic: who leads it, or that it is here no more."""
         self.produces = produces
         self.fetches = fetches
         self.deletes = deletes
-        self._node_id = node_id
+        self.node_id = node_id
         self._brokers = KnownBrokers()
         self._replication = replication
         self._lag_ms_max = lag_ms_max
@@ -147,12 +146,7 @@ class PartitionManager:
         self._log_config = log_config
         self._checkpointed = dict(high_watermarks)
         self._on_disk_error = on_disk_error
-        self._loop = loop
-        self._on_failure = on_failure
-        # What is to be done, in the order of the metadata; when there is anything, `_go_on` is scheduled.
-        self._changes: deque[Iterator[None]] = deque()
-        self._is_settled = asyncio.Event()
-        self._is_settled.set()
+        self._changes = ChangeQueue(loop, on_failure)
         self._image: MetadataImage = EMPTY_IMAGE
         self._hosted: dict[str, dict[int, HostedPartition]] = {}
         # The same dictionaries by the bytes of the topic's id, which need no Python code to be compared.
@@ -160,6 +154,8 @@ class PartitionManager:
         self._offline: set[tuple[str, int]] = set()
         # Those of them there was no room to open, and whether they never had a log.
         self._postponed: dict[tuple[str, int], bool] = {}
+        # Hears of partitions whose log is damaged, and of which the controller is to hear.
+        self.on_damage: Callable[[HostedPartition], None] | None = None
         # Whose sync was refused before it could begin.
         self._unsynced: dict[HostedPartition, None] = {}
 
@@ -225,39 +221,36 @@ class PartitionManager:
 
     async def settled(self) -> None:
         """Wait until all that was published is carried out."""
-        await self._is_settled.wait()
+        await self._changes.settled()
 
     async def settled_soon(self) -> None:
-        """The same, but not for long: thousands of partitions take seconds, and serve one after the other."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(SETTLED_SOON_S):
-                await self._is_settled.wait()
+        """The same, but not for long."""
+        await self._changes.settled_soon()
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
         self._image = image
         self._brokers.registrations = image.brokers
         self._update_configs(delta)
-        is_going_on = bool(self._changes)
-        self._note_changes(delta)
-        if not is_going_on:
-            self._carry_out_some()
+        self._changes.add(self._changes_of(delta))
 
-    def _note_changes(self, delta: MetadataDelta) -> None:
+    def _changes_of(self, delta: MetadataDelta) -> list[Iterator[None]]:
+        changes: list[Iterator[None]] = []
         for topic in delta.topics.deleted.values():
             logger.info("topic deleted: topic=%s partitions=%d", topic.name, len(topic.partitions))
             partitions = self._hosted.pop(topic.name, {})
             self._hosted_by_id.pop(topic.topic_id.bytes, None)
             for hosted in partitions.values():
                 self._take_offline(hosted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            self._changes.append(self._remove_all(topic, partitions))
+            changes.append(self._remove_all(topic, partitions))
         for change in delta.topics.changed.values():
             logger.info("partitions changed: topic=%s partitions=%d", change.name, len(change.changed))
-            self._changes.append(self._follow(change, is_first=delta.base.offset < 0))
+            changes.append(self._follow(change, is_first=delta.base.offset < 0))
+        return changes
 
     def _follow(self, change: TopicDelta, *, is_first: bool) -> Iterator[None]:
         """Yields after each partition that is carried out, and now and then among those that are not kept here."""
         for index, registration in change.changed.items():
-            if self._node_id in registration.replicas:
+            if self.node_id in registration.replicas:
                 # Of what the first delta brings, nobody knows whether it was there before a restart.
                 is_new = not is_first and change.base_partition(index) is None
                 self._assign(change.name, change.topic_id, index, registration, is_new=is_new)
@@ -275,26 +268,6 @@ class PartitionManager:
             self._remove(topic.name, index, hosted)
             if hosted is not None or index % SKIPPED_PER_CHANGE == 0:
                 yield
-
-    def _carry_out_some(self) -> None:
-        changes = self._changes
-        for _ in range(CHANGES_PER_TURN):
-            while changes and next(changes[0], _END) is _END:
-                changes.popleft()
-        if changes:
-            self._is_settled.clear()
-            self._loop.call_soon(self._go_on)
-        else:
-            self._is_settled.set()
-
-    def _go_on(self) -> None:
-        try:
-            self._carry_out_some()
-        except Exception:
-            logger.exception("metadata not followed")
-            self._changes.clear()
-            self._is_settled.set()
-            self._on_failure("A change of partitions could not be carried out, see the log.")
 
     def _update_configs(self, delta: MetadataDelta) -> None:
         topics: Iterable[str] = ()
@@ -315,21 +288,64 @@ class PartitionManager:
     ) -> None:
         hosted = self.find(topic, index)
         if hosted is None:
-            if (topic, index) in self._offline or topic_id not in self._image.topics.by_id:
-                # Its log directory has failed, or it was deleted before its turn has come.
+            if topic_id not in self._image.topics.by_id:
+                # It was deleted before its turn has come.
                 return
-            try:
-                hosted = self._create(topic, topic_id, index, registration.directory_of(self._node_id), is_new=is_new)
-            except (CorruptData, OSError, KafkaError) as error:
-                self._note_unopened(topic, index, error, is_new=is_new)
+            if (topic, index) not in self._offline:
+                hosted = self._open(topic, topic_id, index, registration.directory_of(self.node_id), is_new=is_new)
+            if hosted is None:
+                if may_repair(registration, self.node_id, is_hosted=False):
+                    self._begin_repair(topic, index)
                 return
+        elif (
+            hosted.damage is not None
+            and may_repair(registration, self.node_id, is_hosted=True)
+            and self._begin_repair(topic, index, hosted)
+        ):
+            return
         effects = hosted.partition.register(
             registration, log_end_offset=hosted.log.log_end_offset, now_ms=self._monotonic_ms()
         )
         self.carry_out(hosted, effects)
+        if hosted.is_internal:
+            self.on_internal_change(hosted)
+        # Who was alive a moment ago may be no more.
+        self.deletes.check_and_complete(hosted)
         if hosted.watches:
             # Who is out of sync is looked at with each of its fetches.
             self.complete_fetches(hosted)
+
+    def _open(
+        self, topic: str, topic_id: UUID, index: int, directory_id: UUID, *, is_new: bool
+    ) -> HostedPartition | None:
+        try:
+            return self._create(topic, topic_id, index, directory_id, is_new=is_new)
+        except (CorruptData, OSError, KafkaError) as error:
+            self._note_unopened(topic, index, error, is_new=is_new)
+            return None
+
+    def _begin_repair(self, topic: str, index: int, hosted: HostedPartition | None = None) -> bool:
+        """Lets the log be cut where it is damaged, or made anew; `try_again` then follows with it. False when there is
+        nothing to repair, as in a log directory that has failed."""
+        if (topic, index) in self._postponed:
+            return False
+        offset = None if hosted is None or hosted.damage is None else hosted.damage.offset
+        try:
+            if not self._logs.begin_repair(topic, index, offset):
+                return False
+        except OSError as error:
+            logger.error("log not repaired: topic=%s partition=%d reason=%s", topic, index, error)
+            return False
+        logger.warning("log repaired from the leader: topic=%s partition=%d", topic, index)
+        if hosted is not None:
+            self._checkpointed[topic, index] = hosted.partition.high_watermark
+            del self._hosted[topic][index]
+            self._take_offline(hosted, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        self._offline.add((topic, index))
+        self._postponed[topic, index] = False
+        if hosted is not None:
+            self.complete_waiting(hosted)
+        return True
 
     def _note_unopened(self, topic: str, index: int, error: Exception, *, is_new: bool) -> None:
         self._offline.add((topic, index))
@@ -347,7 +363,7 @@ class PartitionManager:
             self._offline.discard((topic, index))
             found = self._image.topics.by_name.get(topic)
             registration = self._image.topics.partition(topic, index)
-            if found is not None and registration is not None and self._node_id in registration.replicas:
+            if found is not None and registration is not None and self.node_id in registration.replicas:
                 self._assign(topic, found.topic_id, index, registration, is_new=is_new)
             if (topic, index) not in self._offline:
                 self._postponed.pop((topic, index), None)
@@ -362,7 +378,7 @@ class PartitionManager:
             # It must not lead: what is gone was acknowledged, and the rest must not pass for all there was.
             raise log.damage.refusal(log.name)
         hosted = HostedPartition(
-            node_id=self._node_id,
+            node_id=self.node_id,
             brokers=self._brokers,
             lag_ms_max=self._lag_ms_max,
             topic=topic,
@@ -374,6 +390,7 @@ class PartitionManager:
             monotonic_ms=self._monotonic_ms,
             on_progress=self.complete_waiting,
             on_disk_error=self._report_disk_error,
+            on_damage=self._report_damage,
         )
         partitions = self._hosted.setdefault(topic, {})
         partitions[index] = hosted
@@ -393,7 +410,9 @@ class PartitionManager:
                         effect.leader_epoch,
                         effect.start_offset,
                     )
-                case AdvanceHighWatermark() | ReleaseWaiting():
+                case AdvanceHighWatermark():
+                    self._complete_committed(hosted)
+                case ReleaseWaiting():
                     self.complete_waiting(hosted)
                 case NoteLogStart():
                     self.deletes.check_and_complete(hosted)
@@ -432,6 +451,14 @@ class PartitionManager:
         self.complete_fetches(hosted)
         self.deletes.check_and_complete(hosted)
 
+    def _complete_committed(self, hosted: HostedPartition) -> None:
+        """The same when the high watermark has moved, which followers do not wait for."""
+        self.produces.check_and_complete(hosted)
+        self.fetches.check_and_complete(hosted)
+        self.deletes.check_and_complete(hosted)
+        for partition, session in hosted.watches.items():
+            session.note(partition)
+
     def complete_fetches(self, hosted: HostedPartition) -> None:
         """The same for fetches alone: all that an append may complete before the high watermark moves."""
         self.fetches.check_and_complete(hosted)
@@ -439,6 +466,12 @@ class PartitionManager:
             # What is answered may begin requests that change who watches.
             for partition, session in tuple(hosted.watches.items()):
                 session.stir(partition)
+
+    def on_retention(self, topic: str, index: int) -> None:
+        """A log begins later than before: followers are told, consumers that wait below are answered."""
+        hosted = self.find(topic, index)
+        if hosted is not None:
+            self.complete_fetches(hosted)
 
     def truncate(self, offsets: Mapping[HostedPartition, int]) -> None:
         """Cuts the logs of followers, and ends what waits for records that are gone. KafkaError when a disk fails."""
@@ -471,6 +504,12 @@ class PartitionManager:
     def _take_offline(self, hosted: HostedPartition, error: ErrorCode) -> None:
         hosted.take_offline(error)
         self._replication.unfollow(hosted)
+        if hosted.is_internal:
+            self.on_internal_change(hosted)
+
+    def _report_damage(self, hosted: HostedPartition) -> None:
+        if self.on_damage is not None:
+            self.on_damage(hosted)
 
     def _report_disk_error(self, hosted: HostedPartition, error: OSError) -> None:
         if hosted.is_flush_due:

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.fetch import PartitionFetchResponse
+from ..closest_replica import Reader, closest_replica
 from ..fetch_session import FetchablePartition
 from ..fetch_sessions import FetchContext
 from ..follower_session import FollowerSession
 from ..partitions.effects import Effect
 from ..partitions.partition import NO_EPOCH
 from ..partitions.partition_manager import PartitionManager
+from ..replication.replication_quota import ReplicationQuota
 from .purgatory import DelayedOperation
 
 if TYPE_CHECKING:
@@ -26,6 +28,9 @@ FetchAnswers: TypeAlias = list[tuple[FetchablePartition, PartitionAnswer]]
 NOT_IN_METADATA: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
 """Errors that alone do not end a fetch's wait while other partitions can be read, as in Kafka: they last until the
 client changes what it asks for, and would otherwise make it ask again and again without a pause."""
+
+
+NO_REPLICA: Final = -1
 
 
 class FetchEnd(Enum):
@@ -44,6 +49,8 @@ class FetchLimits(NamedTuple):
     max_bytes: int
     is_leader_only: bool = True
     """Whether a follower may not answer it (KIP-392)."""
+    reader: Reader | None = None
+    """Who may be sent to a closer replica."""
 
 
 class FollowerFetch(NamedTuple):
@@ -52,6 +59,26 @@ class FollowerFetch(NamedTuple):
     replica_id: int
     broker_epoch: int
     now_ms: int
+
+
+class LeaderThrottle(NamedTuple):
+    """Holds back the records of throttled partitions from a follower that is not in sync (KIP-73)."""
+
+    quota: ReplicationQuota
+    replica_id: int
+    now_ms: Callable[[], int]
+
+    def holds_back(self, hosted: HostedPartition) -> bool:
+        return (
+            self.quota.is_throttled(hosted.topic, hosted.index)
+            and not hosted.partition.is_in_sync(self.replica_id)
+            and self.quota.is_exceeded(self.now_ms())
+        )
+
+    def on_sent(self, answers: FetchAnswers) -> None:
+        for wanted, answer in answers:
+            if answer.slices and wanted.topic is not None and self.quota.is_throttled(wanted.topic, wanted.index):
+                self.quota.record(sum(part.size for part in answer.slices), self.now_ms())
 
 
 class DelayedFetch(DelayedOperation):
@@ -69,6 +96,7 @@ class DelayedFetch(DelayedOperation):
         "_partitions",
         "_respond",
         "_session",
+        "_throttle",
         "answers",
         "effects",
     )
@@ -79,8 +107,11 @@ class DelayedFetch(DelayedOperation):
         context: FetchContext,
         limits: FetchLimits,
         respond: Callable[[FetchAnswers], None],
+        throttle: LeaderThrottle | None = None,
     ) -> None:
+        """`throttle` is for a follower, where any partition is throttled."""
         super().__init__()
+        self._throttle = throttle
         self._partitions = partitions
         self._context = context
         # A follower's: it knows better than this what to look at.
@@ -106,6 +137,7 @@ class DelayedFetch(DelayedOperation):
         """
         limit_bytes = self._limits.max_bytes
         is_incremental = self._context.session is not None
+        may_be_idle = is_incremental and follower is None and self._limits.reader is None
         total_bytes = appended_bytes = 0
         # The first batch of the answer may exceed every limit, or a client could never get past it (KIP-74).
         min_one_batch = True
@@ -127,7 +159,7 @@ class DelayedFetch(DelayedOperation):
                 if session is not None:
                     session.watch(partition, hosted)
             has_readable = True
-            if is_incremental and follower is None and is_idle(hosted, partition):
+            if may_be_idle and is_idle(hosted, partition):
                 continue
             answer, size = self._read_partition(
                 hosted, partition, min(limit_bytes, partition.max_bytes), min_one_batch, follower
@@ -136,7 +168,12 @@ class DelayedFetch(DelayedOperation):
                 min_one_batch = False
                 limit_bytes = max(0, limit_bytes - size)
                 total_bytes += size
-            elif answer.error_code or answer.diverging_epoch is not None or self._is_new_log_start(hosted, partition):
+            elif (
+                answer.error_code
+                or answer.diverging_epoch is not None
+                or answer.preferred_read_replica != NO_REPLICA
+                or self._is_new_log_start(hosted, partition)
+            ):
                 has_news = True
             elif is_incremental and partition.is_known(answer.high_watermark, answer.log_start_offset):
                 has_all = partition.fetch_offset == hosted.log.log_end_offset
@@ -224,17 +261,34 @@ class DelayedFetch(DelayedOperation):
                 self.effects.append((hosted, effects))
                 high_watermark = state.high_watermark
                 last_stable_offset = log.last_stable_offset(high_watermark)
+        elif self._limits.reader is not None:
+            closest = closest_replica(state, self._partitions.image.brokers, offset, self._limits.reader)
+            if closest is not None:
+                return (
+                    PartitionFetchResponse(
+                        wanted.index,
+                        0,
+                        high_watermark,
+                        last_stable_offset,
+                        log_start_offset,
+                        preferred_read_replica=closest,
+                    ),
+                    0,
+                )
         end_offset = self._end_offset(hosted)
         aborted: Sequence[tuple[int, int]] | None = () if self._limits.end is FetchEnd.LAST_STABLE_OFFSET else None
         slices: Sequence[FileSlice] = ()
         size = 0
-        if offset < end_offset and (max_bytes > 0 or min_one_batch):
+        is_held_back = self._throttle is not None and self._throttle.holds_back(hosted)
+        if offset < end_offset and (max_bytes > 0 or min_one_batch) and not is_held_back:
             try:
                 slices, size = hosted.read(offset, max_bytes, end_offset, min_one_batch)
+                if aborted is not None and size:
+                    aborted = hosted.aborted_transactions(offset, end_offset)
             except KafkaError as failure:
                 return failed(wanted.index, failure.code), 0
-            if aborted is not None and size:
-                aborted = [found[:2] for found in log.aborted_transactions(offset, end_offset)]
+            if follower is not None and size and state.on_follower_sent(follower.replica_id, offset):
+                hosted.check(offset, size)
         return (
             PartitionFetchResponse(
                 wanted.index, 0, high_watermark, last_stable_offset, log_start_offset, slices, aborted
@@ -247,6 +301,8 @@ class DelayedFetch(DelayedOperation):
         # An answer may begin requests that look at this operation again before the purgatory has forgotten it.
         if not self._is_answered:
             self._is_answered = True
+            if self._throttle is not None:
+                self._throttle.on_sent(self.answers)
             self._respond(self.answers)
 
     def answer_now(self) -> None:

@@ -5,7 +5,7 @@ Rules only; the partitions' positions are asked for when a request is made. A pa
 
     state     entered by                            left by
     fetching  `add`, a delay that is over           `delay`, `remove`
-    delayed   `delay`                               its time is over, `add`, `remove`
+    delayed   `delay`, `pause`                      its time is over, `add`, `remove`
 
 Delays grow from DELAY_MS_MIN with each failure in a row: the first ones tell only that this node hears of an election
 before its leader does.
@@ -105,6 +105,17 @@ class FetchPlan:
         count = self._failure_counts[key] = self._failure_counts.get(key, 0) + 1
         self._due_ms[key] = now_ms + min(DELAY_MS_MIN << min(count - 1, 16), self._delay_ms_max)
 
+    def pause(self, key: FollowedKey, due_ms: int) -> None:
+        """Nothing is wrong with it, but it is to wait until `due_ms`."""
+        if key in self._fetching:
+            del self._fetching[key]
+            self._changed[key] = None
+            self._due_ms[key] = due_ms
+
+    def is_in_session(self, key: FollowedKey) -> bool:
+        """Whether the last request asked for it, so that the answer to that may have records of it."""
+        return key in self._in_session
+
     def end_delays(self, now_ms: int) -> None:
         """What has waited long enough is fetched again."""
         for key in [key for key, due_ms in self._due_ms.items() if due_ms <= now_ms]:
@@ -116,6 +127,10 @@ class FetchPlan:
         """Whether an answer for the partition is what was asked for: it is still wanted, from where the request
         said."""
         return key in self._fetching and self._in_session.get(key) == self._position_of(key)
+
+    def on_moved(self, key: FollowedKey) -> None:
+        """The partition has moved by itself, by retention or a sync: the next request tells where it is now."""
+        self._changed[key] = None
 
     def on_progress(self, key: FollowedKey) -> None:
         """An answer was taken in: the partition's position has moved, and nothing is wrong with it."""

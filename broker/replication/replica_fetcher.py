@@ -32,12 +32,15 @@ from .fetch_plan import DELAY_MS_MIN, FetchPlan, FollowedKey
 from .fetcher_config import FetcherConfig
 from .fetcher_link import FetcherLink
 from .leader_offsets import LeaderOffsets, ask_leader_offsets
+from .replication_quota import ReplicationQuota
 
 logger = logging.getLogger(__name__)
 
 CONNECT_TIMEOUT_MS: Final = 2_000
 SLICE_BYTES: Final = 256 * 1024
 """Appended in one turn of the loop: a fraction of a millisecond."""
+PAUSE_MS_MAX: Final = 500
+"""For a throttled partition, until the quota is looked at again: an operator may have changed it."""
 REQUESTS_MAX: Final = 2
 """On their way at a time: a poll, and the one that ends it."""
 _SESSION_ERRORS: Final = frozenset(
@@ -70,10 +73,11 @@ class ReplicaFetcher:
         address: Callable[[], tuple[str, int] | None],
         broker_epoch: Callable[[], int],
         config: FetcherConfig,
+        quota: ReplicationQuota,
         loop: asyncio.AbstractEventLoop,
         wall_clock_ms: Callable[[], int],
     ) -> None:
-        """`address` is where the metadata say that the leader is."""
+        """`address` is where the metadata say that the leader is; `quota` is for what all fetchers fetch."""
         self._leader_id = leader_id
         self._node_id = node_id
         self._partitions = partitions
@@ -81,6 +85,7 @@ class ReplicaFetcher:
         self._address = address
         self._broker_epoch = broker_epoch
         self._config = config
+        self._quota = quota
         self._limits = ReplicaFetchLimits(
             max_wait_ms=config.wait_ms_max,
             min_bytes=config.bytes_min,
@@ -103,6 +108,8 @@ class ReplicaFetcher:
         self._diverging: dict[HostedPartition, int] = {}
         # Appended to, and not synced yet.
         self._unsynced: dict[HostedPartition, FollowedKey] = {}
+        # Those that lacked something of what was committed when the leader was heard last, or was not heard yet.
+        self._lagging: set[FollowedKey] = set()
         self._searching: dict[FollowedKey, asyncio.Task[None]] = {}
         self._wake_up: asyncio.TimerHandle | None = None
         self._is_due = False
@@ -119,6 +126,7 @@ class ReplicaFetcher:
         key = _key(hosted)
         self._followed[key] = hosted
         self._diverging.pop(hosted, None)
+        self._lagging.add(key)
         self._plan.add(key)
         self._fetch_soon()
 
@@ -129,6 +137,7 @@ class ReplicaFetcher:
         del self._followed[key]
         self._plan.remove(key)
         self._diverging.pop(hosted, None)
+        self._lagging.discard(key)
         searching = self._searching.pop(key, None)
         if searching is not None:
             searching.cancel()
@@ -201,6 +210,7 @@ class ReplicaFetcher:
             link.close(reason)
         self._sent.clear()
         self._arrived.clear()
+        self._diverging.clear()
         self._is_taking_in = False
 
     # Asking.
@@ -220,6 +230,8 @@ class ReplicaFetcher:
             return
         now_ms = self._now_ms()
         limits = self._limits._replace(max_wait_ms=0) if plan.begins_session else self._limits
+        if self._quota.is_set:
+            self._hold_back(now_ms)
         planned = plan.next_fetch(now_ms)
         self._watch_delays(now_ms)
         if planned is None:
@@ -240,6 +252,19 @@ class ReplicaFetcher:
                 forgotten=planned.forgotten,
             )
         )
+
+    def _hold_back(self, now_ms: int) -> None:
+        """Leaves throttled partitions that lag out of the next request while the quota is exceeded (KIP-73)."""
+        plan, quota = self._plan, self._quota
+        plan.end_delays(now_ms)
+        if not quota.is_exceeded(now_ms):
+            return
+        due_ms = min(quota.allowed_ms(now_ms), now_ms + PAUSE_MS_MAX)
+        for key in self._lagging:
+            hosted = self._followed[key]
+            # What was asked for already, and is on its way, would be thrown away and fetched again.
+            if quota.is_throttled(hosted.topic, hosted.index) and not (self._sent and plan.is_in_session(key)):
+                plan.pause(key, due_ms)
 
     def _watch_delays(self, now_ms: int) -> None:
         if self._wake_up is not None:
@@ -312,7 +337,11 @@ class ReplicaFetcher:
 
     def _take_in(self, key: FollowedKey, fetched: FetchedPartition) -> None:
         hosted = self._followed.get(key)
-        if hosted is None or not self._plan.expects(key):
+        if hosted is None:
+            return
+        if not self._plan.expects(key) or hosted in self._unsynced:
+            # Without a word of that, the leader would send the same again and again.
+            self._plan.on_moved(key)
             return
         error = ErrorCode(fetched.error_code)
         if error is ErrorCode.OFFSET_OUT_OF_RANGE:
@@ -329,10 +358,19 @@ class ReplicaFetcher:
             except (KafkaError, CorruptData) as refusal:
                 self._fail(key, hosted, str(refusal))
                 return
+            self._count(key, hosted, fetched)
             self._plan.on_progress(key)
             if not hosted.is_synced:
                 self._unsynced[hosted] = key
                 hosted.on_synced = partial(self._on_synced, hosted)
+
+    def _count(self, key: FollowedKey, hosted: HostedPartition, fetched: FetchedPartition) -> None:
+        if self._quota.is_set and self._quota.is_throttled(hosted.topic, hosted.index):
+            self._quota.record(len(fetched.records), self._now_ms())
+        if fetched.high_watermark > hosted.log.log_end_offset:
+            self._lagging.add(key)
+        elif self._lagging:
+            self._lagging.discard(key)
 
     def _append(self, hosted: HostedPartition, fetched: FetchedPartition) -> None:
         log = hosted.log

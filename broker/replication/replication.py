@@ -18,6 +18,7 @@ from ..partitions.in_sync_replicas import IsrProposal
 from ..partitions.partition_manager import PartitionManager
 from .fetcher_config import FetcherConfig
 from .isr_proposals import IsrProposals
+from .replication_quota import ReplicationQuota
 
 if TYPE_CHECKING:
     from ..peers import PeerConnector
@@ -54,16 +55,19 @@ class Replication:
         channel: ControllerChannel,
         peers: Callable[[], PeerConnector],
         broker_epoch: Callable[[], int],
+        quota: ReplicationQuota,
         loop: asyncio.AbstractEventLoop,
         wall_clock_ms: Callable[[], int],
         on_failure: Callable[[str], None],
     ) -> None:
-        """`peers` is asked when there is somebody to follow; `on_failure` hears why the node cannot go on."""
+        """`peers` is asked when there is somebody to follow; `quota` is for what is fetched; `on_failure` hears why the
+        node cannot go on."""
         self._config = config
         self._metadata = metadata
         self._channel = channel
         self._peers = peers
         self._broker_epoch = broker_epoch
+        self._quota = quota
         self._loop = loop
         self._wall_clock_ms = wall_clock_ms
         self._on_failure = on_failure
@@ -146,6 +150,7 @@ class Replication:
             address=lambda: self._address_of(leader_id),
             broker_epoch=self._broker_epoch,
             config=self._config.fetcher,
+            quota=self._quota,
             loop=self._loop,
             wall_clock_ms=self._wall_clock_ms,
         )

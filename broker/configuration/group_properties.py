@@ -1,0 +1,45 @@
+"""What properties say of groups."""
+
+from __future__ import annotations
+
+from ...protocol.errors import ConfigError
+from ..groups.consumer.assignor import ASSIGNOR_NAMES
+from ..groups.consumer.consumer_config import ConsumerGroupConfig, MigrationPolicy
+from ..groups.group_config import GroupConfig
+from .property_values import PropertyValues
+
+
+def load_groups(values: PropertyValues) -> GroupConfig:
+    """Raises ConfigError."""
+    return GroupConfig(
+        group_min_session_timeout_ms=values.integer("group.min.session.timeout.ms"),
+        group_max_session_timeout_ms=values.integer("group.max.session.timeout.ms"),
+        group_initial_rebalance_delay_ms=values.integer("group.initial.rebalance.delay.ms"),
+        group_max_size=values.integer("group.max.size"),
+        consumer=ConsumerGroupConfig(
+            assignors=_assignors(values),
+            max_size=values.integer("group.consumer.max.size"),
+            migration_policy=MigrationPolicy((values.text_or_none("group.consumer.migration.policy") or "").lower()),
+            regex_refresh_interval_ms=values.integer("group.consumer.regex.refresh.interval.ms"),
+        ),
+        offset_metadata_max_bytes=values.integer("offset.metadata.max.bytes"),
+        offsets_commit_timeout_ms=values.integer("offsets.commit.timeout.ms"),
+        offsets_load_buffer_size=values.integer("offsets.load.buffer.size"),
+        offsets_retention_ms=60_000 * values.integer("offsets.retention.minutes"),
+        offsets_retention_check_interval_ms=values.integer("offsets.retention.check.interval.ms"),
+        offsets_topic_num_partitions=values.integer("offsets.topic.num.partitions"),
+        offsets_topic_replication_factor=values.integer("offsets.topic.replication.factor"),
+        is_replication_factor_capped=not values.is_set("offsets.topic.replication.factor"),
+        offsets_topic_segment_bytes=values.integer("offsets.topic.segment.bytes"),
+        offsets_topic_compression_codec=values.integer("offsets.topic.compression.codec"),
+    )
+
+
+def _assignors(values: PropertyValues) -> tuple[str, ...]:
+    """Raises ConfigError: only those that are built in can be had, and one is needed to be the default."""
+    names = tuple(dict.fromkeys(values.strings("group.consumer.assignors")))
+    unknown = [name for name in names if name not in ASSIGNOR_NAMES]
+    if unknown or not names:
+        known = ", ".join(ASSIGNOR_NAMES)
+        raise ConfigError(f"group.consumer.assignors: expected some of {known}, found {', '.join(names) or 'none'}.")
+    return names
