@@ -32,6 +32,10 @@ _SUBCOMMANDS: Final[Mapping[str, _Subcommand | _Subgroup]] = {
     "up": _Subcommand(".chaos.up_command", "up", "Start a cluster on this machine."),
     "down": _Subcommand(".chaos.down_command", "down", "Stop a cluster that `up` started."),
     "topic": _Subcommand(".client.topic_commands", "topic", "Create, list, describe, alter and delete topics."),
+    "group": _Subcommand(".client.group_commands", "group", "List, describe, reset and delete consumer groups."),
+    "transactions": _Subcommand(
+        ".client.transaction_commands", "transactions", "List, describe and abort transactions, and find hanging ones."
+    ),
     "produce": _Subcommand(".client.produce_command", "produce", "Send lines as records."),
     "consume": _Subcommand(".client.consume_command", "consume", "Print records."),
     "quorum": _Subgroup(

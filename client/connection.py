@@ -64,7 +64,7 @@ class Connection:
 
     @property
     def is_open(self) -> bool:
-        return not self._writer.is_closing()
+        return not self._writer.is_closing() and not self._reader.at_eof()
 
     def version_for(self, request: Request) -> int:
         """The highest version that both sides know and that this class stands for; KafkaError when there is none."""
@@ -153,6 +153,9 @@ class Connection:
             async with self._turn, asyncio.timeout(timeout_ms / 1000):
                 self._correlation_id = (self._correlation_id + 1) % 2**31
                 sent_id = self._correlation_id
+                if self._writer.is_closing():
+                    # uvloop takes a write for an error of its caller then.
+                    raise ConnectionResetError("it is closed")
                 self._writer.write(encode(sent_id))
                 await self._writer.drain()
                 frame = await self._read_frame()

@@ -8,7 +8,9 @@ import click
 
 from . import clock
 from .bootstrap import Bootstrap, bootstrap_options
-from .positions import SYNTAX, Edge, Position, parse_position
+from .group_reader import GroupReader
+from .position_option import position_option
+from .positions import SYNTAX, Edge, Position
 from .reader import PartitionRange, Reader, resolve_ranges
 from .record_output import (
     ENCODINGS,
@@ -25,15 +27,6 @@ from .topics import Topics
 from .units import format_bytes, format_count, format_records, format_seconds
 
 
-def _position(context: click.Context, parameter: click.Parameter, text: str | None) -> Position | None:
-    if text is None:
-        return None
-    try:
-        return parse_position(text, clock.now_ms())
-    except ValueError as error:
-        raise click.BadParameter(str(error), ctx=context, param=parameter) from error
-
-
 def _fields(_context: click.Context, _parameter: click.Parameter, text: str | None) -> tuple[str, ...] | None:
     return None if text is None else tuple(field.strip() for field in text.split(","))
 
@@ -46,9 +39,18 @@ _DEFAULT_FIELDS: Final = ("value",)
 @click.option(
     "--partition", "-p", "partitions", type=click.IntRange(min=0), multiple=True, help="Only this; repeatable."
 )
-@click.option("--from", "start", metavar="POSITION", default="earliest", show_default=True, callback=_position)
-@click.option("--to", "end", metavar="POSITION", callback=_position, help="Exclusive. Otherwise what is the end now.")
+@click.option("--from", "start", metavar="POSITION", default="earliest", show_default=True, callback=position_option)
+@click.option(
+    "--to", "end", metavar="POSITION", callback=position_option, help="Exclusive. Otherwise what is the end now."
+)
 @click.option("--follow", "-f", is_flag=True, help="Do not stop at the end; wait for more until Ctrl-C.")
+@click.option(
+    "--group",
+    "-g",
+    metavar="NAME",
+    help="Read as a member of this consumer group, from where it has come to, and commit what was printed. "
+    "--from then says where a new group begins: earliest or latest.",
+)
 @click.option("--max-messages", "-n", type=click.IntRange(min=1), help="Stop after so many records.")
 @click.option(
     "--show",
@@ -79,6 +81,7 @@ def consume(
     start: Position,
     end: Position | None,
     follow: bool,
+    group: str | None,
     max_messages: int | None,
     fields: tuple[str, ...] | None,
     template: str | None,
@@ -87,13 +90,23 @@ def consume(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Print the records of TOPIC, each on a line. No consumer group is used and nothing is committed.
+    """Print the records of TOPIC, each on a line. Without --group nothing is committed.
 
-    It stops at what was the end when it began, or at --to. Order holds within a partition, not between them.
+    It stops at what was the end when it began, or at --to; a member of a group when it has read all that it was
+    given. Order holds within a partition, not between them.
     """
     if follow and end is not None:
         raise click.UsageError("--follow and --to exclude each other.")
     record_format = _format_of(fields, template, encoding, null, as_json=as_json)
+    if group is not None:
+        if partitions or end is not None or not isinstance(start, Edge):
+            raise click.UsageError(
+                "A member of a group reads what it is given: no --partition, no --to, --from an edge."
+            )
+        Topics(bootstrap).describe([topic])
+        member = GroupReader(bootstrap, topic, group, start=start, is_followed=follow)
+        _print_for_group(member, topic, record_format, max_messages=max_messages, quiet=quiet)
+        return
     topics = Topics(bootstrap)
     (state,) = topics.describe([topic])
     present = [partition.partition for partition in state.partitions]
@@ -102,6 +115,30 @@ def consume(
     chosen = sorted(set(partitions)) or present
     ranges = resolve_ranges(topics, topic, chosen, start=start, end=None if follow else end or Edge.LATEST)
     _print_records(bootstrap, topic, ranges, record_format, max_messages=max_messages, quiet=quiet)
+
+
+def _print_for_group(
+    member: GroupReader, topic: str, record_format: RecordFormat, *, max_messages: int | None, quiet: bool
+) -> None:
+    count = size_bytes = 0
+    output = sys.stdout.buffer
+    with member:
+        try:
+            for batch in member.batches():
+                wanted = batch if max_messages is None else batch[: max_messages - count]
+                output.write(b"".join(map(record_format.format, wanted)))
+                output.flush()
+                # What was printed and not committed is printed again by whoever reads on.
+                member.commit(wanted)
+                count += len(wanted)
+                size_bytes += sum(map(_size_of, wanted))
+                if count == max_messages:
+                    break
+        except KeyboardInterrupt:
+            # The group is told, and gives the partitions to others at once.
+            pass
+    if not quiet:
+        say(f"{format_records(count)}, {format_bytes(size_bytes)}, from {topic}")
 
 
 def _print_records(

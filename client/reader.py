@@ -134,17 +134,7 @@ class Reader:
             self._finish(partition)
             if offset >= end_offset:
                 return None
-        kind, timestamp_ms = message.timestamp()
-        return ReceivedRecord(
-            topic=self._topic,
-            partition=partition,
-            offset=offset,
-            timestamp_ms=None if kind == TIMESTAMP_NOT_AVAILABLE else timestamp_ms,
-            timestamp_type=_TIMESTAMP_TYPES[kind],
-            key=message.key(),
-            value=message.value(),
-            headers=_headers_of(message),
-        )
+        return received_record(message)
 
     def _on_error(self, error: KafkaError, partition: int | None, offset: int | None) -> None:
         if error.code() == KafkaError._PARTITION_EOF:
@@ -160,6 +150,25 @@ class Reader:
     def _finish(self, partition: int) -> None:
         del self._ends[partition]
         self._consumer.pause([TopicPartition(self._topic, partition)])
+
+
+def received_record(message: Message) -> ReceivedRecord:
+    """Of a message without an error."""
+    topic, partition, offset = message.topic(), message.partition(), message.offset()
+    assert topic is not None, "a record that was read has a topic"
+    assert partition is not None, "a record that was read has a partition"
+    assert offset is not None, "a record that was read has an offset"
+    kind, timestamp_ms = message.timestamp()
+    return ReceivedRecord(
+        topic=topic,
+        partition=partition,
+        offset=offset,
+        timestamp_ms=None if kind == TIMESTAMP_NOT_AVAILABLE else timestamp_ms,
+        timestamp_type=_TIMESTAMP_TYPES[kind],
+        key=message.key(),
+        value=message.value(),
+        headers=_headers_of(message),
+    )
 
 
 def _resolve(
