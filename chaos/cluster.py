@@ -5,17 +5,18 @@ One object looks after a cluster. Another program finds the same cluster by its 
 
 import os
 import random
-from collections.abc import Mapping
+import shutil
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
 from .cluster_record import NodeRecord, read_record, write_record
 from .errors import ClusterError, NodeFailedError
-from .local_node import LocalNode, environment_without_properties
+from .local_node import HOST, LocalNode, environment_without_properties
 from .ports import check_free, find_free
 from .processes import ProcessId
-from .quorum_settings import QUORUM_KEYS, quorum_settings
+from .quorum_settings import QUORUM_KEYS, joining_settings, quorum_settings
 from .readiness import wait_ready
 
 # What the cluster itself decides for each node.
@@ -40,16 +41,22 @@ class LocalCluster:
         first_node_id: int = 1,
         first_port: int = 0,
         properties: Mapping[str, str] | None = None,
+        properties_of: Callable[[LocalNode], Mapping[str, str]] | None = None,
         environment: Mapping[str, str] | None = None,
+        hosts: Mapping[int, str] | None = None,
     ) -> None:
         """Nothing is started yet. Nodes listen on `first_port` and the ports after it; 0 takes free ports.
 
-        `properties` are Kafka's broker properties, for all nodes. `environment` is this program's without the
+        `hosts` are addresses of some nodes by id, where they do not listen on the loopback.
+
+        `properties` are Kafka's broker properties, for all nodes; `properties_of` one of them says what else it is
+        started with. `environment` is this program's without the
         PENSTOCK_… variables, which are properties too. Raises ClusterError, PortInUseError.
         """
         if node_count < 1:
             raise ClusterError(f"a cluster has at least one node, not {node_count}")
         self._settings = dict(properties or {})
+        self._settings_of = properties_of or (lambda _node: {})
         decided = OWN_KEYS | QUORUM_KEYS if node_count > 1 else OWN_KEYS
         for key in sorted(decided & self._settings.keys()):
             raise ClusterError(f"{key} is decided by the local cluster for each node and cannot be set")
@@ -63,7 +70,11 @@ class LocalCluster:
         ports = [first_port + index if first_port else find_free(generator) for index in range(node_count)]
         self.nodes = {
             node_id: LocalNode(
-                id=node_id, port=port, data=self.folder / f"node-{node_id}", environment=node_environment
+                id=node_id,
+                port=port,
+                data=self.folder / f"node-{node_id}",
+                environment=node_environment,
+                host=(hosts or {}).get(node_id, HOST),
             )
             for node_id, port in enumerate(ports, start=first_node_id)
         }
@@ -81,6 +92,7 @@ class LocalCluster:
         cluster = cls.__new__(cls)
         cluster.folder = folder.resolve()
         cluster._settings = {}
+        cluster._settings_of = lambda _node: {}
         cluster._quorum_settings = {}
         cluster.nodes = {node.id: node for node in nodes}
         return cluster
@@ -111,7 +123,8 @@ class LocalCluster:
             check_free(node.port)
         try:
             for node in self.nodes.values():
-                node.write_properties({**self._settings, **self._quorum_settings.get(node.id, {})})
+                quorum = self._quorum_settings.get(node.id, {})
+                node.write_properties({**self._settings, **self._settings_of(node), **quorum})
                 node.start()
                 self._record()
             self.wait_ready(timeout_s=timeout_s)
@@ -152,6 +165,44 @@ class LocalCluster:
         self._record()
         wait_ready((node,), timeout_s=timeout_s)
 
+    def add_node(self, *, timeout_s: float = START_TIMEOUT_S) -> LocalNode:
+        """Starts one more broker, which is no controller, and waits until it serves clients and knows all others.
+
+        Raises ClusterError when this program did not start the cluster, or started it as a node alone; else as `start`.
+        """
+        first = next(iter(self.nodes.values()))
+        if first.id not in self._quorum_settings:
+            raise ClusterError(
+                f"no node can be added to the cluster in {self.folder}: how to join it is not known here"
+            )
+        node_id = max(self.nodes) + 1
+        node = LocalNode(
+            id=node_id,
+            port=find_free(random.Random()),
+            data=self.folder / f"node-{node_id}",
+            environment=first.environment,
+        )
+        node.write_properties(
+            {**self._settings, **self._settings_of(node), **joining_settings(self._quorum_settings[first.id])}
+        )
+        self.nodes[node_id] = node
+        node.start()
+        self._record()
+        self.wait_ready(timeout_s=timeout_s)
+        return node
+
+    def forget_node(self, node_id: int) -> None:
+        """A broker that has left and was stopped is no part of the cluster any more; its data stay where they are.
+
+        Raises ClusterError for one that runs, and for a controller.
+        """
+        if self.nodes[node_id].is_running:
+            raise ClusterError(f"node {node_id} is running: it is a part of the cluster")
+        if node_id in self._quorum_settings and self._quorum_settings[node_id]["process.roles"] != "broker":
+            raise ClusterError(f"node {node_id} is a controller: without it the cluster would not start again")
+        del self.nodes[node_id]
+        self._record()
+
     def stop_node(self, node_id: int, *, timeout_s: float = STOP_TIMEOUT_S) -> None:
         self.nodes[node_id].stop(timeout_s=timeout_s)
         self._record()
@@ -159,6 +210,13 @@ class LocalCluster:
     def kill_node(self, node_id: int) -> None:
         self.nodes[node_id].kill()
         self._record()
+
+    def empty_node(self, node_id: int) -> None:
+        """Take all data of a node that does not run: it begins anew, as a new machine under the same id does."""
+        node = self.nodes[node_id]
+        if node.is_running:
+            raise ClusterError(f"node {node_id} is running, and its data are in use")
+        shutil.rmtree(node.data)
 
     def pause_node(self, node_id: int) -> None:
         self.nodes[node_id].pause()

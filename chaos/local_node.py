@@ -29,6 +29,8 @@ class LocalNode:
     port: int
     data: Path
     environment: Mapping[str, str]
+    # Where it listens.
+    host: str = HOST
     process: ProcessId | None = None
     # What is run, with the path of the properties behind it. Apache Kafka as a measure is a node like any other.
     command: tuple[str, ...] = START_COMMAND
@@ -45,7 +47,7 @@ class LocalNode:
 
     @property
     def address(self) -> str:
-        return f"{HOST}:{self.port}"
+        return f"{self.host}:{self.port}"
 
     @property
     def is_running(self) -> bool:
@@ -62,7 +64,7 @@ class LocalNode:
         """Writes what the node is started with, now and at every restart."""
         values = {
             "node.id": str(self.id),
-            "listeners": f"PLAINTEXT://{HOST}:{self.port}",
+            "listeners": f"PLAINTEXT://{self.address}",
             "log.dirs": str(self.data),
             **settings,
         }

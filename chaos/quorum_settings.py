@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from .local_node import HOST, LocalNode
+from .local_node import LocalNode
 from .ports import find_free
 
 CONTROLLER: Final = "CONTROLLER"
@@ -27,7 +27,9 @@ def quorum_settings(nodes: Sequence[LocalNode], generator: random.Random) -> Map
         return {}
     voters = {node.id: (node, find_free(generator)) for node in nodes[:_VOTERS_MAX]}
     shared = {
-        "controller.quorum.voters": ",".join(f"{voter_id}@{HOST}:{port}" for voter_id, (_, port) in voters.items()),
+        "controller.quorum.voters": ",".join(
+            f"{voter_id}@{node.host}:{port}" for voter_id, (node, port) in voters.items()
+        ),
         "controller.listener.names": CONTROLLER,
         "cluster.id": _cluster_id(nodes),
         "cluster.secret": secrets.token_hex(),
@@ -36,9 +38,14 @@ def quorum_settings(nodes: Sequence[LocalNode], generator: random.Random) -> Map
     for voter_id, (node, port) in voters.items():
         settings[voter_id] |= {
             "process.roles": "broker,controller",
-            "listeners": f"PLAINTEXT://{HOST}:{node.port},{CONTROLLER}://{HOST}:{port}",
+            "listeners": f"PLAINTEXT://{node.address},{CONTROLLER}://{node.host}:{port}",
         }
     return settings
+
+
+def joining_settings(controller: Mapping[str, str]) -> Mapping[str, str]:
+    """What a broker is told that joins later, from what one of the controllers was told."""
+    return {**{key: controller[key] for key in QUORUM_KEYS}, "process.roles": "broker"}
 
 
 def _cluster_id(nodes: Sequence[LocalNode]) -> str:

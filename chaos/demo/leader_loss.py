@@ -4,12 +4,9 @@ import asyncio
 from dataclasses import dataclass
 from typing import Final
 
-from kio.schema.metadata.v13.request import MetadataRequest, MetadataRequestTopic
-from kio.schema.metadata.v13.response import MetadataResponse
-from kio.schema.types import TopicName
-
 from ...client import clock
 from ...client.connection import connect
+from ...client.leaders import NO_LEADER, topic_leaders
 from ...client.topics import Topics
 from ..checkers.records import Finding
 from ..cluster import LocalCluster
@@ -49,10 +46,10 @@ def lose_leader(cluster: LocalCluster, topics: Topics) -> LeaderLoss:
         if error is not None:
             raise ClusterError(f"topic {TOPIC} was not created: {error.str()}")
     lost_id = _leader_id(topics)
-    with SteadyRecords(cluster.bootstrap, TOPIC, partitions=1) as records:
+    with SteadyRecords(cluster.bootstrap, TOPIC) as records:
         records.wait_acknowledged(_BEFORE, timeout_s=_DEADLINE_S)
-        killed_s = records.acknowledged[-1].acknowledged_s
-        usual_s = records.longest_gap_s(records.acknowledged[_BEFORE // 2].acknowledged_s)
+        killed_s = records.acknowledged_s[-1]
+        usual_s = records.longest_gap_s(records.acknowledged_s[_BEFORE // 2])
         cluster.kill_node(lost_id)
         witness = next(node for node in cluster.nodes.values() if node.id != lost_id)
         successor_id = asyncio.run(_next_leader(witness, lost_id))
@@ -66,7 +63,7 @@ def lose_leader(cluster: LocalCluster, topics: Topics) -> LeaderLoss:
     return LeaderLoss(
         lost_id=lost_id,
         successor_id=successor_id,
-        acknowledged_count=len(records.acknowledged),
+        acknowledged_count=len(records.acknowledged_s),
         usual_s=usual_s,
         leaderless_s=leaderless_s,
         gap_s=gap_s,
@@ -84,18 +81,12 @@ def _leader_id(topics: Topics) -> int:
 
 async def _next_leader(asked: LocalNode, lost_id: int) -> int:
     """Ask a node that lives until it names a leader that does. Raises ClusterError."""
-    question = MetadataRequest(
-        topics=(MetadataRequestTopic(topic_id=None, name=TopicName(TOPIC)),),
-        allow_auto_topic_creation=False,
-        include_topic_authorized_operations=False,
-    )
     deadline_s = clock.monotonic_s() + _DEADLINE_S
     async with await connect(HOST, asked.port) as connection:
         while clock.monotonic_s() < deadline_s:
-            answer = await connection.call(question)
-            assert isinstance(answer, MetadataResponse)
-            leader_id = int(answer.topics[0].partitions[_PARTITION].leader_id)
-            if leader_id not in (-1, lost_id):
+            told = await topic_leaders(connection, TOPIC)
+            leader_id = told.partitions[_PARTITION].leader_id
+            if leader_id not in (NO_LEADER, lost_id):
                 return leader_id
             await asyncio.sleep(_POLL_S)
     raise ClusterError(f"{TOPIC}-{_PARTITION} has no new leader after {_DEADLINE_S:g} s")

@@ -11,14 +11,16 @@ from ...protocol.batches import Buffer
 from ...storage.disk_errors import failed_read, failed_sync
 from ...storage.files import File, Files, Lock
 from .node_faults import OrderReader
+from .synced_ends import SyncedEnds
 
 
 class FaultyFiles:
-    """`disk`, as far as `orders` lets it work."""
+    """`disk`, as far as `orders` lets it work. `synced` is told what a loss of power would leave."""
 
-    def __init__(self, disk: Files, orders: OrderReader) -> None:
+    def __init__(self, disk: Files, orders: OrderReader, synced: SyncedEnds) -> None:
         self._disk = disk
         self._orders = orders
+        self._synced = synced
         self._mutex = Mutex()
         # By the id of the file inside, which lives as long as the one around it.
         self._known: WeakValueDictionary[int, FaultyFile] = WeakValueDictionary()
@@ -30,7 +32,7 @@ class FaultyFiles:
         with self._mutex:
             file = self._known.get(id(inner))
             if file is None:
-                file = self._known[id(inner)] = FaultyFile(inner, self._orders)
+                file = self._known[id(inner)] = FaultyFile(inner, self._orders, self._synced)
             return file
 
     def exists(self, path: str) -> bool:
@@ -59,13 +61,16 @@ class FaultyFiles:
     def remove(self, path: str) -> None:
         self._orders.suffer("remove", path)
         self._disk.remove(path)
+        self._synced.note_gone(path)
 
     def remove_tree(self, path: str) -> None:
         self._orders.suffer("remove", path)
         self._disk.remove_tree(path)
+        self._synced.note_gone(path)
 
     def rename(self, source: str, target: str) -> None:
         self._orders.suffer("rename", source)
+        self._synced.note_moving(source, target)
         self._disk.rename(source, target)
 
     def sync_directory(self, path: str) -> None:
@@ -82,11 +87,13 @@ class FaultyFiles:
     def write(self, path: str, data: bytes) -> None:
         self._orders.suffer("write", path)
         self._disk.write(path, data)
+        self._synced.note_gone(path)
 
     def write_atomically(self, path: str, data: bytes) -> None:
         self._orders.suffer("write", path)
         self._sync(path)
         self._orders.suffer("rename", path)
+        self._synced.note_whole(path)
         self._disk.write_atomically(path, data)
 
     def lock(self, path: str) -> Lock:
@@ -117,11 +124,12 @@ class FaultyFiles:
 class FaultyFile:
     """One file of `FaultyFiles`."""
 
-    __slots__ = ("__weakref__", "_file", "_orders", "is_suspect")
+    __slots__ = ("__weakref__", "_file", "_orders", "_synced", "is_suspect")
 
-    def __init__(self, file: File, orders: OrderReader) -> None:
+    def __init__(self, file: File, orders: OrderReader, synced: SyncedEnds) -> None:
         self._file = file
         self._orders = orders
+        self._synced = synced
         self.is_suspect = False
 
     @property
@@ -155,13 +163,17 @@ class FaultyFile:
     def truncate(self, size: int) -> None:
         self._orders.suffer("truncate", self.path)
         self._file.truncate(size)
+        self._synced.note_cut(self.path, size)
 
     def sync(self) -> None:
         try:
             self._orders.suffer("sync", self.path)
         except OSError as error:
             raise failed_sync(self.path, error) from error
+        # What is appended meanwhile may be missing.
+        size = self.size
         self._file.sync()
+        self._synced.note_synced(self.path, size)
 
     def close(self) -> None:
         self._file.close()

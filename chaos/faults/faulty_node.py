@@ -13,7 +13,8 @@ from ...broker.configuration.properties import merge_properties
 from ...protocol.errors import ConfigError
 from ...storage.files import DiskFiles
 from .faulty_files import FaultyFiles
-from .node_faults import OrderReader
+from .node_faults import OrderReader, synced_path
+from .synced_ends import SyncedEnds
 
 
 def run(orders_path: str, properties_path: str) -> int:
@@ -30,7 +31,7 @@ def run(orders_path: str, properties_path: str) -> int:
         return 2
     return main.run(
         config,
-        files=FaultyFiles(DiskFiles(), orders),
+        files=FaultyFiles(DiskFiles(), orders, SyncedEnds(synced_path(Path(orders_path)))),
         wall_clock_ms=lambda: main.wall_clock_ms() + orders.clock_offset_ms(),
     )
 

@@ -16,6 +16,7 @@ from typing import Final
 from ...client import clock
 from ..local_node import LocalNode
 from .orders import DiskFault, DiskOperation, Judge, Orders
+from .synced_ends import drop_unsynced
 
 ENTRY_POINT: Final = "penstock.chaos.faults.faulty_node"
 # Of each order: enough to see that it fired, and what it hit first.
@@ -27,6 +28,7 @@ class NodeFaults:
 
     def __init__(self, node: LocalNode, *, seed: int = 0) -> None:
         self._orders = Orders(seed=seed)
+        self._data = node.data
         self._path = node.data.with_suffix(".faults.json")
         node.command = (sys.executable, "-P", "-m", ENTRY_POINT, str(self._path))
         self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -53,6 +55,10 @@ class NodeFaults:
             if int(number) == self._orders.number:
                 operations[self._orders.disk[int(place)].operation] += 1
         return operations
+
+    def drop_unsynced(self) -> dict[Path, int]:
+        """What a loss of power does, to a node that was killed: how many bytes of which files it has no more."""
+        return drop_unsynced(synced_path(self._path), self._data)
 
     def _give(self, orders: Orders) -> None:
         self._orders = orders
@@ -108,3 +114,8 @@ class OrderReader:
 
 def fired_path(orders: Path) -> Path:
     return orders.with_suffix(".fired")
+
+
+def synced_path(orders: Path) -> Path:
+    """Where the node keeps its `SyncedEnds`."""
+    return orders.with_suffix(".synced")

@@ -1,7 +1,6 @@
 """Bugs of replication, each as one patch or some; the simulation finds every one of them."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final
@@ -130,13 +129,3 @@ MUTANTS: Final = (
 
 BUGS: Final[Mapping[str, str]] = MappingProxyType({mutant.name: mutant.bug for mutant in reversed(MUTANTS)})
 """What each is, by its name."""
-
-
-@contextmanager
-def applied(name: str) -> Iterator[None]:
-    """All patches of this name."""
-    with ExitStack() as patches:
-        for mutant in MUTANTS:
-            if mutant.name == name:
-                patches.enter_context(mutant.applied())
-        yield

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar, TypeVarTuple, cast
 
+from .executor_job import ExecutorJob
+
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
@@ -19,7 +21,7 @@ class ProcessLoop:
         self._is_paused = False
         self._held: list[_Call] = []
         self._tasks: list[asyncio.Task[Any]] = []
-        self._jobs: list[_Job] = []
+        self._jobs: list[ExecutorJob] = []
 
     @property
     def as_loop(self) -> asyncio.AbstractEventLoop:
@@ -69,13 +71,13 @@ class ProcessLoop:
 
     def run_in_executor(self, _: Any, func: Callable[[*Ts], T], *args: *Ts) -> "asyncio.Future[T]":
         future: asyncio.Future[T] = self._loop.create_future()
-        job = _Job(func, args, future)
+        job = ExecutorJob(func, args, future)
         self._jobs.append(job)
         # The kernel goes on while a process is paused; only the process does not hear of it.
         self._loop.call_later(self._job_duration_s(), self._end_job, job)
         return future
 
-    def _end_job(self, job: "_Job") -> None:
+    def _end_job(self, job: ExecutorJob) -> None:
         if self._is_dead:
             return
         self._jobs.remove(job)
@@ -117,26 +119,3 @@ class _Call(asyncio.TimerHandle):
 
     def run(self) -> None:
         self._run()
-
-
-class _Job:
-    def __init__(self, func: Callable[..., Any], args: tuple[Any, ...], future: "asyncio.Future[Any]") -> None:
-        self._func = func
-        self._args = args
-        self._future = future
-        self._result: Any = None
-        self._error: Exception | None = None
-
-    def run(self) -> None:
-        try:
-            self._result = self._func(*self._args)
-        except Exception as error:
-            self._error = error
-
-    def tell(self) -> None:
-        if self._future.cancelled():
-            return
-        if self._error is not None:
-            self._future.set_exception(self._error)
-        else:
-            self._future.set_result(self._result)

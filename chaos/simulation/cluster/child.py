@@ -13,10 +13,10 @@ import os
 import sys
 import time
 import warnings
-from argparse import ArgumentParser
+from argparse import ArgumentParser, BooleanOptionalAction
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import fields
 from typing import Any, Final, NamedTuple
 
@@ -27,7 +27,7 @@ REAL_CLOCK: Final = time.perf_counter
 WORLD: Final = World()
 WORLD.replace(0)
 
-from ...mutants.replication_mutants import BUGS, applied  # noqa: E402
+from ...mutants.known_bugs import NAMES, applied  # noqa: E402
 from .cluster_run import ClusterRun, run_cluster  # noqa: E402
 
 # What nodes import while they start: once here, not in every run.
@@ -53,10 +53,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--nodes", type=int, default=3)
+    parser.add_argument("--members", type=int)
+    parser.add_argument("--transactions", action=BooleanOptionalAction)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--faults-s", type=float, default=20.0)
     parser.add_argument("--trace", action="store_true")
-    parser.add_argument("--mutant", choices=sorted(BUGS))
+    parser.add_argument("--mutant", choices=sorted(NAMES))
     parser.add_argument("--until-failure", action="store_true")
     options = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
@@ -66,12 +68,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     gc.freeze()
     started_s = REAL_CLOCK()
     total = _Total()
-    for seed, run in _runs(options):
-        total.add(seed, run, options)
-        if sys.stderr.isatty():
-            sys.stderr.write(f"\r{seed - options.first + 1} of {options.seeds} runs ")
-        if options.until_failure and not total.is_clean:
-            break
+    # Whoever ends it early is told of the runs that there were.
+    with suppress(KeyboardInterrupt):
+        for seed, run in _runs(options):
+            total.add(seed, run, options)
+            if sys.stderr.isatty():
+                sys.stderr.write(f"\r{seed - options.first + 1} of {options.seeds} runs ")
+            if options.until_failure and not total.is_clean:
+                break
     if sys.stderr.isatty():
         sys.stderr.write("\n")
     sys.stdout.write(total.summary(REAL_CLOCK() - started_s))
@@ -104,8 +108,8 @@ def _begin(seed: int, options: Any) -> _Job:
             if options.mutant is not None:
                 patches.enter_context(applied(options.mutant))
             run = run_cluster(
-            WORLD, seed, node_count=options.nodes, faults_s=options.faults_s,
-            trace=_print_line if options.trace else None,
+            WORLD, seed, node_count=options.nodes, member_count=options.members, faults_s=options.faults_s,
+            has_transactions=options.transactions, trace=_print_line if options.trace else None,
         )  # fmt: skip
         with os.fdopen(writing, "w") as results:
             json.dump({field.name: getattr(run, field.name) for field in fields(run)}, results)
@@ -151,8 +155,11 @@ class _Total:
                 {
                     "acknowledged records": run.acknowledged_count,
                     "records read": run.read_count,
+                    "records deleted": run.deleted_count,
                     "leaderships": run.leader_epoch_count,
                     "states checked": run.check_count,
+                    "offsets committed": run.commit_count,
+                    "transactions committed": run.transaction_count,
                 }
             )
         if run is None or not run.is_clean:
@@ -178,6 +185,9 @@ class _Total:
 def _replay(seed: int, options: Any) -> str:
     more = "" if options.mutant is None else f" --mutant {options.mutant}"
     more += "" if options.nodes == 3 else f" --nodes {options.nodes}"
+    more += "" if options.members is None else f" --members {options.members}"
+    if options.transactions is not None:
+        more += " --transactions" if options.transactions else " --no-transactions"
     more += "" if options.faults_s == 20 else f" --faults-s {options.faults_s:g}"
     return f"penstock simulate --seed {seed} --trace{more}"
 

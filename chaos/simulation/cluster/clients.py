@@ -174,6 +174,7 @@ class Consumer:
         self.is_stopping = False
         self.is_done = False
         self.positions = [0] * history.partition_count
+        """By partition, where it will read next."""
         self._name = name
         self._bootstrap = list(bootstrap)
         self._history = history
@@ -207,18 +208,25 @@ class Consumer:
         )
         await consumer.start()
         try:
-            consumer.assign([TopicPartition(history.topic, index) for index in range(history.partition_count)])
+            places = [TopicPartition(history.topic, index) for index in range(history.partition_count)]
+            consumer.assign(places)
+            assignment = consumer._subscription.subscription.assignment
+            # An error that the client has not thought of ends its fetching, silently: it would wait for ever.
+            fetching = consumer._fetcher._fetch_task
             while not self.is_stopping:
+                if fetching.done():
+                    raise KafkaError("the client fetches no more")
                 batches = await consumer.getmany(timeout_ms=500)
                 for place, records in batches.items():
                     for record in records:
-                        self._on_record(place.partition, record.offset, record.value)
+                        history.on_read(self._name, place.partition, record.offset, record.value)
+                for place in places:
+                    # Records that it never read may be deleted: then it goes on behind them.
+                    state = assignment.state_value(place)
+                    if state.has_valid_position:
+                        self.positions[place.partition] = max(self.positions[place.partition], state.position)
         finally:
             await consumer.stop()
-
-    def _on_record(self, partition: int, offset: int, value: bytes) -> None:
-        self._history.on_read(self._name, partition, offset, value)
-        self.positions[partition] = max(self.positions[partition], offset + 1)
 
 
 async def create_topic(
@@ -241,20 +249,21 @@ async def create_topic(
         await asyncio.sleep(_RETRY_S)
 
 
-async def read_all(bootstrap: Sequence[str], topic: str, partition: int) -> list[Stored]:
+async def read_all(
+    bootstrap: Sequence[str], topic: str, partition: int, *, isolation_level: str = "read_uncommitted"
+) -> list[Stored]:
     """Every record of a partition, up to the end that it has when this begins."""
     consumer = AIOKafkaConsumer(
-        bootstrap_servers=list(bootstrap), group_id=None, enable_auto_commit=False, auto_offset_reset="earliest"
-    )
+        bootstrap_servers=list(bootstrap), group_id=None, enable_auto_commit=False, auto_offset_reset="earliest",
+        isolation_level=isolation_level,
+    )  # fmt: skip
     await consumer.start()
     try:
         place = TopicPartition(topic, partition)
         consumer.assign([place])
         end_offset = (await consumer.end_offsets([place]))[place]
         stored: list[Stored] = []
-        while not stored or stored[-1].offset + 1 < end_offset:
-            if not end_offset:
-                break
+        while await consumer.position(place) < end_offset:
             for records in (await consumer.getmany(timeout_ms=1_000)).values():
                 stored += [Stored(record.offset, record.value) for record in records]
         return stored

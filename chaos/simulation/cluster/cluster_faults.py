@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from random import Random
 
 from ....storage.memory_nodes import Operation
 from .loop import SimulatedLoop
 from .machine import Machine
 from .network import Network
-from .process import Process
+from .process import KERNEL, Process
 
 _CLOCK_STEPS_MS = (-3_600_000, -60_000, -1_500, 1_500, 60_000, 3_600_000)
 _SLOW_MAX_S = 0.5
@@ -33,10 +34,12 @@ class ClusterFaults:
         is_flushed: bool,
         is_replicated: bool,
         counts: Callable[[int], bool],
+        may_count: Callable[[int], bool],
         leaders: Callable[[], list[int]],
     ) -> None:
         """`is_whole` says whether every replica is in sync, `is_flushed` that only what is synced is acknowledged, and
-        `counts` whether a node is one of those that committed records have to be on."""
+        `counts` whether a node is one of those that committed records have to be on, `may_count` whether it may be one
+        without anybody knowing it yet."""
         self.counts: Counter[str] = Counter()
         self._machines = machines
         self._clients = tuple(clients)
@@ -48,8 +51,10 @@ class ClusterFaults:
         self._is_flushed = is_flushed
         self._is_replicated = is_replicated
         self._counts = counts
+        self._may_count = may_count
         self._leaders = leaders
-        self._paused_clients: set[int] = set()
+        self._due: list[Callable[[], None]] = []
+        self._is_healed = False
         # Machines whose disk may have forgotten what it was told to keep: they do not lose power any more.
         self._suspect: set[int] = set()
         # Those that lost data since all was whole. Until it is again the others must not crash: the cluster does not
@@ -84,9 +89,23 @@ class ClusterFaults:
             if self._random.random() < chance:
                 action()
 
+    def later(self, delay_s: float, happen: Callable[[], None]) -> None:
+        """Let something happen, unless all is healed before: between two turns of the loop, when what nodes did in the
+        one has been looked at."""
+        self._loop.call_later(delay_s, self._due.append, happen, context=KERNEL)
+
+    def after_turn(self) -> None:
+        """What is due by now happens."""
+        if self._due:
+            due, self._due = self._due, []
+            for happen in due:
+                if not self._is_healed:
+                    happen()
+
     def heal_all(self) -> None:
         """Nothing is wrong any more; nodes that are down come back by `keep_up`."""
         self._trace("heal")
+        self._is_healed = True
         self._network.slow.clear()
         for source, target in self._network.cuts:
             self._network.heal(source, target)
@@ -114,16 +133,20 @@ class ClusterFaults:
 
     # Choices.
 
-    def _note(self, what: str, *details: object) -> None:
+    def note(self, what: str, *details: object) -> None:
+        """One fault more."""
         self.counts[what] += 1
         self._trace(f"fault {what} {' '.join(map(str, details))}")
 
     def _up(self) -> list[Machine]:
         return [machine for machine in self._machines.values() if machine.is_up]
 
+    def _crashable(self) -> list[Machine]:
+        return [machine for machine in self._up() if not self._lost or machine.node_id in self._lost]
+
     def _one_to_end(self) -> Machine | None:
         """Mostly a majority stays."""
-        up = [machine for machine in self._up() if not self._lost or machine.node_id in self._lost]
+        up = self._crashable()
         may_lose_majority = self._random.random() < 0.2
         if not up or not (may_lose_majority or 2 * (len(self._up()) - 1) > len(self._machines)):
             return None
@@ -149,7 +172,7 @@ class ClusterFaults:
     def _kill(self) -> None:
         machine = self._one_to_end()
         if machine is not None:
-            self._note("kill", machine.node_id)
+            self.note("kill", machine.node_id)
             machine.kill(has_power=True)
 
     def _may_lose_power(self, machine: Machine) -> bool:
@@ -162,53 +185,71 @@ class ClusterFaults:
     def _lose_power(self) -> None:
         machine = self._one_to_end()
         if machine is not None and self._may_lose_power(machine):
-            self._note("power loss", machine.node_id)
-            if not self._is_flushed and self._counts(machine.node_id):
-                self._lost.add(machine.node_id)
-            machine.kill(has_power=False)
+            self._take_power(machine)
+
+    def _take_power(self, machine: Machine) -> None:
+        self.note("power loss", machine.node_id)
+        if not self._is_flushed and self._may_count(machine.node_id):
+            self._lost.add(machine.node_id)
+        machine.kill(has_power=False)
+
+    def crash(self, machine: Machine, *, has_power: bool) -> bool:
+        """End its process, if this machine may crash now: without its power where it may lose that; else with it."""
+        if machine not in self._crashable() or not machine.is_up:
+            return False
+        if has_power or not self._may_lose_power(machine):
+            self.note("kill", machine.node_id)
+            machine.kill(has_power=True)
+            return True
+        self._take_power(machine)
+        return True
+
+    def start(self, machine: Machine) -> None:
+        """Start it again, if it is down."""
+        if not machine.is_up:
+            self.note("start", machine.node_id)
+            machine.files.heal()
+            machine.is_failure_expected = machine.node_id in self._emptied
+            machine.start()
 
     def _black_out(self) -> None:
         """All at once, and back in any order."""
         if self._lost:
             return
         has_power = not self._is_flushed or bool(self._suspect)
-        self._note("kill of all" if has_power else "power loss of all")
+        self.note("kill of all" if has_power else "power loss of all")
         for machine in self._up():
             machine.kill(has_power=has_power)
 
     def _start(self) -> None:
         down = [machine for machine in self._machines.values() if not machine.is_up]
         if down:
-            machine = self._random.choice(down)
-            self._note("start", machine.node_id)
-            machine.files.heal()
-            machine.is_failure_expected = machine.node_id in self._emptied
-            machine.start()
+            self.start(self._random.choice(down))
 
     def _stop(self) -> None:
         machine = self._one_to_end()
         if machine is not None and machine.is_ready and not machine.is_stopping and not machine.is_paused:
-            self._note("stop", machine.node_id)
+            self.note("stop", machine.node_id)
             machine.stop()
 
     def _pause(self) -> None:
         running = [machine for machine in self._up() if not machine.is_paused]
         if running:
             machine = self._random.choice(running)
-            self._note("pause", machine.node_id)
+            self.note("pause", machine.node_id)
             machine.pause()
 
     def _resume(self) -> None:
         paused = [machine for machine in self._up() if machine.is_paused]
         if paused:
             machine = self._random.choice(paused)
-            self._note("resume", machine.node_id)
+            self.note("resume", machine.node_id)
             machine.resume()
         self._resume_clients()
 
     def _pause_client(self) -> None:
         client = self._random.choice(self._clients)
-        self._note("pause of a client", client)
+        self.note("pause of a client", client)
         client.is_paused = True
 
     def _resume_clients(self) -> None:
@@ -219,7 +260,7 @@ class ClusterFaults:
     def _step_clock(self) -> None:
         machine = self._random.choice(list(self._machines.values()))
         offset_ms = self._random.choice((0, *_CLOCK_STEPS_MS))
-        self._note("clock step", machine.node_id, offset_ms)
+        self.note("clock step", machine.node_id, offset_ms)
         machine.step_clock(offset_ms)
 
     # Links.
@@ -227,7 +268,7 @@ class ClusterFaults:
     def _cut(self) -> None:
         source, target = self._pair()
         is_both = self._random.random() < 0.5
-        self._note("cut" if is_both else "one-way cut", source, target)
+        self.note("cut" if is_both else "one-way cut", source, target)
         self._network.cut(source, target)
         if is_both:
             self._network.cut(target, source)
@@ -236,7 +277,7 @@ class ClusterFaults:
         """Two sides, clients on either."""
         hosts = self._hosts()
         side = set(self._random.sample(hosts, self._random.randrange(1, len(hosts))))
-        self._note("partition", *sorted(side))
+        self.note("partition", *sorted(side))
         for a in hosts:
             for b in hosts:
                 if (a in side) != (b in side):
@@ -248,7 +289,7 @@ class ClusterFaults:
         if leaders:
             leader = self._machines[self._random.choice(leaders)]
             has_clients = self._random.random() < 0.5
-            self._note("isolated leader", leader.node_id, has_clients)
+            self.note("isolated leader", leader.node_id, has_clients)
             for machine in self._machines.values():
                 if machine is not leader:
                     self._cut_both(leader.host, machine.host)
@@ -262,7 +303,7 @@ class ClusterFaults:
             chosen = (
                 cuts if self._random.random() < 0.5 else self._random.sample(cuts, self._random.randint(1, len(cuts)))
             )
-            self._note("healed links", len(chosen))
+            self.note("healed links", len(chosen))
             for source, target in chosen:
                 self._network.heal(source, target)
         self._network.slow.clear()
@@ -270,14 +311,14 @@ class ClusterFaults:
     def _slow(self) -> None:
         source, target = self._pair()
         delay_s = self._random.uniform(0.005, _SLOW_MAX_S)
-        self._note("slow link", source, target, f"{delay_s:.3f}")
+        self.note("slow link", source, target, f"{delay_s:.3f}")
         self._network.slow[source, target] = delay_s
 
     def _break_connections(self) -> None:
         a, b = self._pair()
         count = self._network.break_connections(a, b)
         if count:
-            self._note("broken connections", a, b, count)
+            self.note("broken connections", a, b, count)
 
     # Disks.
 
@@ -285,7 +326,7 @@ class ClusterFaults:
         machine = self._one_to_end()
         if machine is not None:
             operation = self._random.choice(_DISK_OPERATIONS)
-            self._note("disk error", machine.node_id, operation)
+            self.note("disk error", machine.node_id, operation)
             machine.is_failure_expected = True
             self._suspect.add(machine.node_id)
             machine.files.fail(operation, skip=self._random.randrange(5), count=self._random.choice((1, 3, None)))
@@ -304,7 +345,7 @@ class ClusterFaults:
         if self._random.random() < 0.5:
             # What it said last may arrive when another process is there, with nothing of what this one had.
             self._network.cut(machine.host, self._random.choice(others).host)
-            self._loop.call_later(self._random.uniform(0.05, 0.5), self._empty, machine, machine.process)
+            self.later(self._random.uniform(0.05, 0.5), partial(self._empty, machine, machine.process))
         else:
             self._empty(machine, machine.process)
 
@@ -312,7 +353,7 @@ class ClusterFaults:
         if machine.process is process and self._may_lose_data(machine):
             self._lost.add(machine.node_id)
             self._emptied.add(machine.node_id)
-            self._note("emptied disk", machine.node_id)
+            self.note("emptied disk", machine.node_id)
             machine.kill(has_power=self._random.random() < 0.7)
             machine.swap_disk()
             # It is refused while the process that had the other disk is believed to live.

@@ -30,6 +30,10 @@ def child_environment() -> Mapping[str, str]:
 @click.option("--seed", type=click.IntRange(min=0), help="Only the run of this seed.")
 @click.option("--trace", is_flag=True, help="Print everything that happens, with its virtual time.")
 @click.option("--nodes", type=click.IntRange(1, 9), default=3, show_default=True, help="Of each cluster.")
+@click.option(
+    "--members", type=click.IntRange(0, 9), help="Of two consumer groups, one of each protocol [default: by the seed]."
+)
+@click.option("--transactions/--no-transactions", default=None, help="Transactional clients [default: by the seed].")
 @click.option("--faults-s", type=float, default=20.0, show_default=True, help="Virtual seconds of faults in each run.")
 @click.option("--mutant", metavar="NAME", help="With this known bug in the nodes (see docs/simulation.md).")
 @click.option("--until-failure", is_flag=True, help="End with the first run that is not clean.")
@@ -40,6 +44,8 @@ def simulate(
     seed: int | None,
     trace: bool,
     nodes: int,
+    members: int | None,
+    transactions: bool | None,
     faults_s: float,
     mutant: str | None,
     until_failure: bool,
@@ -54,6 +60,9 @@ def simulate(
         raise click.ClickException("the simulation needs aiokafka as its clients: pip install 'penstock[chaos]'")
     first, seeds = (first, seeds) if seed is None else (seed, 1)
     options = ["--first", first, "--seeds", seeds, "--nodes", nodes, "--faults-s", faults_s, "--jobs", jobs]
+    options += [] if members is None else ["--members", members]
+    if transactions is not None:
+        options.append("--transactions" if transactions else "--no-transactions")
     child = subprocess.run(
         child_command(
             *map(str, options),

@@ -13,7 +13,8 @@ from itertools import count
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 
-from .process import KERNEL, Job, Process, current_process, process_of
+from ..executor_job import ExecutorJob
+from .process import KERNEL, Process, current_process, process_of
 
 if TYPE_CHECKING:
     from .network import Network
@@ -168,14 +169,14 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         """The job is done all at once, at an instant that the seed draws."""
         future: asyncio.Future[T] = self.create_future()
         process = current_process()
-        job = Job(func, args, future)
+        job = ExecutorJob(func, args, future)
         if process is not None:
             process.jobs.append(job)
         delay_s = self._random.choices(_JOB_DURATIONS_S, _JOB_WEIGHTS)[0]
         self.call_later(delay_s, self._end_job, process, job, context=KERNEL)
         return future
 
-    def _end_job(self, process: Process | None, job: Job) -> None:
+    def _end_job(self, process: Process | None, job: ExecutorJob) -> None:
         """The disk goes on while a process is paused; only the process does not hear of it."""
         if process is None:
             job.run()

@@ -37,6 +37,8 @@ class Network:
     def __init__(self, loop: SimulatedLoop, random: Random, trace: Callable[[str], None]) -> None:
         self.loop = loop
         self.slow: dict[tuple[str, str], float] = {}
+        self.hold_up: Callable[[StreamTransport, bytes], float] | None = None
+        """By how many seconds data of a connection arrive later, and all that comes after them with them."""
         self.connection_count = 0
         self.bytes_sent = 0
         self._random = random
@@ -147,6 +149,8 @@ class Network:
     def send(self, end: StreamTransport, item: Item) -> None:
         now_s = self.loop.time()
         due_s = now_s + self._delay_s(end.process.host, end.peer[0])
+        if self.hold_up is not None and isinstance(item, bytes):
+            due_s += self.hold_up(end, item)
         if end.wire:
             due_s = max(due_s, end.wire[-1][0])
         end.wire.append((due_s, item))

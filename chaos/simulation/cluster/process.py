@@ -11,6 +11,8 @@ from collections.abc import Callable
 from contextvars import Context, ContextVar, copy_context
 from typing import Any, TypeVar, TypeVarTuple
 
+from ..executor_job import ExecutorJob
+
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
@@ -45,7 +47,7 @@ class Process:
         """How far its wall clock is from true time."""
         self.held: list[asyncio.Handle] = []
         """What became due while it was paused, in order."""
-        self.jobs: list[Job] = []
+        self.jobs: list[ExecutorJob] = []
         """What the disk does for it."""
         # A task that nobody refers to would end at an instant that depends on the rest of the memory.
         self._tasks: list[asyncio.Task[Any]] = []
@@ -65,28 +67,3 @@ class Process:
         if len(self._tasks) > self._task_count_max:
             self._tasks = [one for one in self._tasks if not one.done()]
             self._task_count_max = 2 * len(self._tasks) + _TASKS_BEFORE_TIDYING
-
-
-class Job:
-    """Work of an executor's thread. It is done all at once, and told to the process later."""
-
-    def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], future: asyncio.Future[Any]) -> None:
-        self._function = function
-        self._args = args
-        self._future = future
-        self._result: Any = None
-        self._error: Exception | None = None
-
-    def run(self) -> None:
-        try:
-            self._result = self._function(*self._args)
-        except Exception as error:
-            self._error = error
-
-    def tell(self) -> None:
-        if self._future.cancelled():
-            return
-        if self._error is not None:
-            self._future.set_exception(self._error)
-        else:
-            self._future.set_result(self._result)

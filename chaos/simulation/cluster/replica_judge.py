@@ -9,30 +9,33 @@
 | Committed | what is below any replica's high watermark is the same on all, and in the log of every later leader |
 | MaximalIsr | whom the metadata name in the ISR or the ELR counts for the leader of that epoch |
 | StrongIsr | everything below a presumed leader's high watermark is on every member of the true ISR |
+| Deleted | a log begins nowhere behind what was asked to be deleted, or behind what is committed |
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ....broker.partitions.hosted_partition import HostedPartition
 from ....quorum.metadata.image import MetadataImage, PartitionRegistration
 from .machine import Machine
+from .process import Process
 from .replica_logs import Batch, ReplicaLog
 
 _NO_LEADER = -1
 
 
 class _State(NamedTuple):
+    log_start_offset: int
     log_end_offset: int
     high_watermark: int
     leader_epoch: int
     is_leader: bool
 
 
-_NEW = _State(0, 0, -1, False)
+_NEW = _State(0, 0, 0, -1, False)
 
 
 @dataclass(slots=True, eq=False)
@@ -40,6 +43,7 @@ class _Replica:
     """A replica in one process."""
 
     machine: Machine
+    process: Process | None
     hosted: HostedPartition
     log: ReplicaLog = field(default_factory=ReplicaLog)
     state: _State = _NEW
@@ -54,8 +58,8 @@ class _Truth:
     registrations: dict[int, PartitionRegistration] = field(default_factory=dict)
     leaders: dict[int, int] = field(default_factory=dict)
     """By leader epoch, those who behave as leaders."""
-    fingerprints: dict[tuple[int, int], int] = field(default_factory=dict)
-    """By base offset and leader epoch, of the log up to there."""
+    known: dict[tuple[int, int], Batch] = field(default_factory=dict)
+    """By base offset and leader epoch, as the first replica had it."""
     committed: list[Batch] = field(default_factory=list)
     replicas: dict[int, _Replica] = field(default_factory=dict)
     """By node, those whose process lives."""
@@ -64,10 +68,13 @@ class _Truth:
 class ReplicaJudge:
     """Looks at the nodes after every turn of the loop; of those that did not change it takes no notice."""
 
-    def __init__(self, machines: Iterable[Machine]) -> None:
+    def __init__(self, machines: Iterable[Machine], deletable_end: Callable[[str, int], int | None]) -> None:
+        """`deletable_end` tells up to where anybody asked to delete records of a topic's partition; None: the nodes
+        may delete whatever is committed."""
         self.violations: list[str] = []
         self.check_count = 0
         self._machines = tuple(machines)
+        self._deletable_end = deletable_end
         self._images: dict[int, MetadataImage] = {}
         self._image_offset = -1
         self._partitions: dict[tuple[str, int], _Truth] = {}
@@ -75,6 +82,19 @@ class ReplicaJudge:
     def committed_end(self, topic: str, index: int) -> int:
         truth = self._partitions.get((topic, index))
         return truth.committed[-1].end_offset if truth is not None and truth.committed else 0
+
+    def log_start(self, topic: str, index: int) -> int:
+        """Where the log of any replica that is up begins at the latest."""
+        truth = self._partitions.get((topic, index))
+        replicas = truth.replicas.values() if truth is not None else ()
+        return max((one.state.log_start_offset for one in replicas if _is_alive(one)), default=0)
+
+    def is_awaited(self, topic: str, index: int, node_id: int) -> bool:
+        """Whether any leader takes this node for one that may be in sync."""
+        truth = self._partitions.get((topic, index))
+        return truth is not None and any(
+            node_id in replica.hosted.partition.maximal_isr for replica in truth.replicas.values()
+        )
 
     def registration(self, topic: str, index: int) -> PartitionRegistration | None:
         truth = self._partitions.get((topic, index))
@@ -92,29 +112,37 @@ class ReplicaJudge:
             if machine.node is not None and machine.process is not None and machine.process.last_turn == turn
         ]
         # First what all know, then how they behave: one node's replica is compared with those of others.
+        changed: list[tuple[str, _Truth]] = []
         for machine, node in awake:
             image = node.metadata.image
             if self._images.get(machine.node_id) is not image:
                 self._images[machine.node_id] = image
-                self._on_image(image)
+                changed += self._on_image(image)
         for machine, node in awake:
             if node.has_parts:
                 for hosted in node.parts.partitions.hosted:
                     self._on_hosted(machine, hosted)
+                self._look_at_those_gone(machine)
+        for place, truth in changed:
+            self._check_isr(place, truth)
 
     # The metadata.
 
-    def _on_image(self, image: MetadataImage) -> None:
+    def _on_image(self, image: MetadataImage) -> list[tuple[str, _Truth]]:
+        """Returns the partitions of which it tells something that nobody knew before."""
         is_newest = image.offset > self._image_offset
         self._image_offset = max(image.offset, self._image_offset)
+        changed = []
         for topic in image.topics.by_name.values():
             for index, registration in enumerate(topic.partitions):
                 truth = self._partitions.setdefault((topic.name, index), _Truth())
                 if is_newest and registration is not truth.registration:
                     self._on_registration(f"{topic.name}-{index}", truth, registration)
+                    changed.append((f"{topic.name}-{index}", truth))
                 epoch = registration.partition_epoch
                 if truth.registrations.setdefault(epoch, registration) != registration:
                     self._violate(f"OneLeader: {topic.name}-{index} has two contents in partition epoch {epoch}")
+        return changed
 
     def _on_registration(self, name: str, truth: _Truth, new: PartitionRegistration) -> None:
         old, truth.registration = truth.registration, new
@@ -129,13 +157,24 @@ class ReplicaJudge:
 
     # Replicas.
 
+    def _look_at_those_gone(self, machine: Machine) -> None:
+        """In the turn in which its disk failed, a replica may have advanced, and told clients so, just before."""
+        for truth in self._partitions.values():
+            replica = truth.replicas.get(machine.node_id)
+            if replica is not None and replica.process is machine.process and not _is_alive(replica):
+                self._on_hosted(machine, replica.hosted)
+
     def _on_hosted(self, machine: Machine, hosted: HostedPartition) -> None:
         partition = hosted.partition
         truth = self._partitions.setdefault((hosted.topic, hosted.index), _Truth())
         replica = truth.replicas.get(machine.node_id)
         if replica is None or replica.hosted is not hosted:
-            replica = truth.replicas[machine.node_id] = _Replica(machine, hosted)
-        state = _State(hosted.log.log_end_offset, partition.high_watermark, partition.leader_epoch, partition.is_leader)
+            replica = truth.replicas[machine.node_id] = _Replica(machine, machine.process, hosted)
+        log = hosted.log
+        state = _State(
+            log.log_start_offset, log.log_end_offset, partition.high_watermark, partition.leader_epoch,
+            partition.is_leader,
+        )  # fmt: skip
         old = replica.state
         if state == old:
             return
@@ -144,7 +183,8 @@ class ReplicaJudge:
         name = f"{hosted.topic}-{hosted.index} of node {machine.node_id}"
         if state.leader_epoch < old.leader_epoch:
             self._violate(f"Monotone: {name}: leader epoch {old.leader_epoch} becomes {state.leader_epoch}")
-        if state.high_watermark < old.high_watermark:
+        # A log that held nothing begins anew with the whole batch that the leader's log begins in the midst of.
+        if state.high_watermark < old.high_watermark and old.log_start_offset < old.log_end_offset:
             self._violate(f"Monotone: {name}: high watermark {old.high_watermark} becomes {state.high_watermark}")
         if state.is_leader:
             other = truth.leaders.setdefault(state.leader_epoch, machine.node_id)
@@ -152,16 +192,24 @@ class ReplicaJudge:
                 self._violate(f"OneLeader: {name} leads epoch {state.leader_epoch} as node {other} does")
         self._follow_log(name, truth, replica)
         self._check_committed(name, truth, replica)
+        if state.log_start_offset > old.log_start_offset:
+            self._check_deleted(name, truth, replica)
         if state.is_leader and not (old.is_leader and old.leader_epoch == state.leader_epoch):
             self._check_leader(name, truth, replica)
         self._check_isr(f"{hosted.topic}-{hosted.index}", truth)
 
     def _follow_log(self, name: str, truth: _Truth, replica: _Replica) -> None:
-        log = replica.hosted.log
-        data = replica.machine.files.look(f"{log.directory}/{0:020}.log")
-        for batch in replica.log.follow(data or bytearray(), replica.state.log_end_offset):
-            key = batch.base_offset, batch.leader_epoch
-            if truth.fingerprints.setdefault(key, batch.fingerprint) != batch.fingerprint:
+        log, files = replica.hosted.log, replica.machine.files
+        new = replica.log.follow(
+            lambda base_offset: files.look(f"{log.directory}/{base_offset:020}.log"),
+            first_segment=log.first_segment_base_offset,
+            start_offset=replica.state.log_start_offset,
+            end_offset=replica.state.log_end_offset,
+            known=truth.known,
+        )
+        for batch in new:
+            known = truth.known.setdefault((batch.base_offset, batch.leader_epoch), batch)
+            if known.fingerprint != batch.fingerprint:
                 self._violate(
                     f"LogMatching: {name} has another log up to offset {batch.base_offset} of epoch "
                     f"{batch.leader_epoch} than others have"
@@ -174,19 +222,30 @@ class ReplicaJudge:
         committed = truth.committed
         if not committed or last.end_offset > committed[-1].end_offset:
             start = committed[-1].end_offset if committed else 0
-            committed += [one for one in replica.log.batches if start < one.end_offset <= last.end_offset]
+            committed += replica.log.between(start, last.end_offset)
         known = _ending_at(committed, last.end_offset)
-        if known is None or known.fingerprint != last.fingerprint:
+        if last.end_offset > replica.state.log_start_offset and (
+            known is None or known.fingerprint != last.fingerprint
+        ):
             self._violate(
                 f"Committed: {name} has committed up to offset {last.end_offset}, with other batches than others have"
+            )
+
+    def _check_deleted(self, name: str, truth: _Truth, replica: _Replica) -> None:
+        start = replica.state.log_start_offset
+        deletable_end = self._deletable_end(replica.hosted.topic, replica.hosted.index)
+        committed_end = truth.committed[-1].end_offset if truth.committed else 0
+        if start > (committed_end if deletable_end is None else min(deletable_end, committed_end)):
+            self._violate(
+                f"Deleted: {name} begins at {start}, but what is committed ends at {committed_end}, and up to "
+                f"{deletable_end} records were to be deleted"
             )
 
     def _check_leader(self, name: str, truth: _Truth, replica: _Replica) -> None:
         if not truth.committed or replica.state.leader_epoch < max(truth.leaders):
             return
         last = truth.committed[-1]
-        own = replica.log.last_below(last.end_offset)
-        if own is None or own.fingerprint != last.fingerprint:
+        if not _has(replica, last):
             self._violate(
                 f"Committed: {name} leads epoch {replica.state.leader_epoch} and lacks what was committed up to offset "
                 f"{last.end_offset}: its log ends at {replica.state.log_end_offset}"
@@ -214,8 +273,7 @@ class ReplicaJudge:
             member = truth.replicas.get(node_id)
             if member is None or not _is_alive(member):
                 continue
-            own = member.log.last_below(last.end_offset)
-            if own is None or own.fingerprint != last.fingerprint:
+            if not _has(member, last):
                 self._violate(
                     f"StrongIsr: node {node_id} is in the ISR {registration.isr}, but lacks what is below "
                     f"{last.end_offset}, the high watermark of {place}: its log ends at {member.state.log_end_offset}"
@@ -224,6 +282,14 @@ class ReplicaJudge:
     def _violate(self, sentence: str) -> None:
         if sentence not in self.violations:
             self.violations.append(sentence)
+
+
+def _has(replica: _Replica, last: Batch) -> bool:
+    """Whether a replica has this batch and all before it, but for what was deleted."""
+    if replica.state.log_start_offset >= last.end_offset:
+        return True
+    own = replica.log.last_below(last.end_offset)
+    return own is not None and own.fingerprint == last.fingerprint
 
 
 def _is_alive(replica: _Replica) -> bool:

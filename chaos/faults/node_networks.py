@@ -1,0 +1,140 @@
+"""A network of its own for each node, which can be made to refuse: a REJECT rule of a firewall. Needs root.
+
+Each node is in a network namespace, joined by a cable (veth) to a switch (bridge) in one more namespace, where the
+clients are. Nothing of the machine's own network is touched. A node whose network refuses lives on, and its connections
+end with a reset, old ones and new ones, as behind a firewall that was given the wrong rules.
+
+    node 1 (10.0.0.1) --+
+    node 2 (10.0.0.2) --+-- switch, clients (10.0.0.254)
+    node 3 (10.0.0.3) --+
+"""
+
+import ctypes
+import os
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from ..errors import ClusterError
+
+_SWITCH_ADDRESS: Final = "10.0.0.254/24"
+_NAMESPACES: Final = Path("/run/netns")
+_OWN_NETWORK: Final = Path("/proc/thread-self/ns/net")
+_CLONE_NEWNET: Final = 0x40000000
+# Packets of the reset itself have to come through.
+_REFUSAL: Final = """
+    table inet refusal {
+        chain in {
+            type filter hook input priority 0;
+            meta l4proto tcp iif != lo tcp flags & rst == 0 reject with tcp reset;
+        }
+        chain out {
+            type filter hook output priority 0;
+            meta l4proto tcp oif != lo tcp flags & rst == 0 reject with tcp reset;
+        }
+    }
+"""
+
+
+class NetworksUnavailableError(ClusterError):
+    """A sentence that says why there can be no such networks here."""
+
+
+class NodeNetworks:
+    """For nodes with these ids, while the context lasts. The nodes have to have ended before it does."""
+
+    def __init__(self, node_ids: Iterable[int]) -> None:
+        self._prefix = f"penstock-{os.getpid()}"
+        self._switch = f"{self._prefix}-switch"
+        self.hosts: Mapping[int, str] = {node_id: f"10.0.0.{node_id}" for node_id in node_ids}
+        self._made: list[str] = []
+
+    def command(self, node_id: int) -> tuple[str, ...]:
+        """What stands in front of a node's own command: the process is the same, in that network."""
+        return ("ip", "netns", "exec", self._name(node_id))
+
+    def refuse(self, node_id: int) -> None:
+        """All connections of this node, those that it has too, are refused from now on, in both directions."""
+        _run("ip", "netns", "exec", self._name(node_id), "nft", "-f", "-", text=_REFUSAL)
+
+    def heal(self, node_id: int) -> None:
+        _run("ip", "netns", "exec", self._name(node_id), "nft", "delete", "table", "inet", "refusal")
+
+    @contextmanager
+    def joined(self) -> Iterator[None]:
+        """The calling thread, and those that it starts, are where the clients are."""
+        own = os.open(_OWN_NETWORK, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            switch = os.open(_NAMESPACES / self._switch, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                _enter(switch)
+            finally:
+                os.close(switch)
+            try:
+                yield
+            finally:
+                _enter(own)
+        finally:
+            os.close(own)
+
+    def __enter__(self) -> Self:
+        """Raises NetworksUnavailableError."""
+        if os.geteuid() != 0:
+            raise NetworksUnavailableError("networks of their own can only be made for nodes by root")
+        try:
+            _run("nft", "--version")
+            self._make(self._switch)
+            _run("ip", "-n", self._switch, "link", "add", "switch", "type", "bridge")
+            _run("ip", "-n", self._switch, "address", "add", _SWITCH_ADDRESS, "dev", "switch")
+            _run("ip", "-n", self._switch, "link", "set", "switch", "up")
+            for node_id, host in self.hosts.items():
+                self._plug_in(node_id, host)
+        except BaseException:
+            self._remove()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._remove()
+
+    def _name(self, node_id: int) -> str:
+        return f"{self._prefix}-{node_id}"
+
+    def _plug_in(self, node_id: int, host: str) -> None:
+        name, cable = self._name(node_id), f"to-{node_id}"
+        self._make(name)
+        _run("ip", "-n", self._switch, "link", "add", cable, "type", "veth", "peer", "name", "eth0", "netns", name)
+        _run("ip", "-n", self._switch, "link", "set", cable, "master", "switch", "up")
+        _run("ip", "-n", name, "address", "add", f"{host}/24", "dev", "eth0")
+        _run("ip", "-n", name, "link", "set", "eth0", "up")
+
+    def _make(self, name: str) -> None:
+        _run("ip", "netns", "add", name)
+        self._made.append(name)
+        _run("ip", "-n", name, "link", "set", "lo", "up")
+
+    def _remove(self) -> None:
+        while self._made:
+            _run("ip", "netns", "delete", self._made.pop())
+
+
+def _enter(descriptor: int) -> None:
+    # `os.setns` is there from Python 3.12 on.
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.setns(descriptor, _CLONE_NEWNET):
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+
+
+def _run(*command: str, text: str | None = None) -> None:
+    try:
+        done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        raise NetworksUnavailableError(f"{command[0]} is not installed (Debian: nftables, iproute2)") from None
+    if done.returncode != 0:
+        raise NetworksUnavailableError(f"{' '.join(command)}: {done.stderr.strip()}")

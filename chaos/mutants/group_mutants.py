@@ -1,0 +1,91 @@
+"""Bugs of group coordinators, each as one patch; the simulation finds every one of them."""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from ...broker.coordination.coordinator_partition import CoordinatorPartition
+from ...broker.groups import classic_rebalance
+from ...broker.groups.classic_group import ClassicGroup
+from ...broker.groups.classic_records import OFFSET_COMMIT_KEY, GroupMetadataValue
+from ...broker.groups.consumer.group import ConsumerGroup
+from ...broker.groups.group_shard import GroupShard
+from .mutant import Mutant
+
+
+def _as_the_leader(synced: Callable[..., Any]) -> Any:
+    def synced_as_the_leader(group: ClassicGroup, member: Any) -> Any:
+        return synced(group, group.members.get(group.leader or "", member))
+
+    return synced_as_the_leader
+
+
+def _without_generation(from_record: Any) -> Any:
+    def from_record_without_generation(
+        cls: type[ClassicGroup], group_id: str, value: GroupMetadataValue
+    ) -> ClassicGroup:
+        group: ClassicGroup = from_record.__func__(cls, group_id, value._replace(generation=0))
+        return group
+
+    return classmethod(from_record_without_generation)
+
+
+def _of_nobody(_: Any) -> Any:
+    return lambda _group, _topic_id, _partition: None
+
+
+def _at_append(_: Any) -> Any:
+    def reply(_partition: Any, respond: Callable[[Any], None], _answer_error: Any, response: Any) -> None:
+        respond(response)
+
+    return reply
+
+
+def _first_offset_wins(replay: Callable[..., None]) -> Any:
+    def replay_first(shard: GroupShard, offset: int, key: bytes, value: bytes | None, producer_id: int) -> None:
+        if shard._offset_store.find(*OFFSET_COMMIT_KEY.read(key)) is None:
+            replay(shard, offset, key, value, producer_id)
+
+    return replay_first
+
+
+MUTANTS: Final = (
+    Mutant(
+        name="one-assignment-for-all",
+        bug="every member of a classic group hears what its leader is to read",
+        owner=classic_rebalance,
+        attribute="synced",
+        make=_as_the_leader,
+    ),
+    Mutant(
+        name="generations-begin-anew",
+        bug="a coordinator that loads a classic group does not go on with its generation",
+        owner=ClassicGroup,
+        attribute="from_record",
+        make=_without_generation,
+    ),
+    Mutant(
+        name="given-while-held",
+        bug="a member is given what another has not let go (KIP-848)",
+        owner=ConsumerGroup,
+        attribute="owner_epoch",
+        make=_of_nobody,
+    ),
+    Mutant(
+        name="commit-answered-at-append",
+        bug="coordinators answer when they have the records, which may be lost with them",
+        owner=CoordinatorPartition,
+        attribute="_reply",
+        make=_at_append,
+    ),
+    Mutant(
+        name="first-offset-wins",
+        bug="a coordinator that loads committed offsets takes the oldest of each partition",
+        owner=GroupShard,
+        attribute="_replay_offset",
+        make=_first_offset_wins,
+    ),
+)
+
+BUGS: Final[Mapping[str, str]] = MappingProxyType({mutant.name: mutant.bug for mutant in MUTANTS})
+"""What each is, by its name."""

@@ -1,0 +1,20 @@
+"""All bugs that runs of the whole cluster can be given, by name."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Final
+
+from . import group_mutants, replication_mutants, transaction_mutants
+
+_MUTANTS: Final = (*replication_mutants.MUTANTS, *group_mutants.MUTANTS, *transaction_mutants.MUTANTS)
+NAMES: Final = tuple(dict.fromkeys(mutant.name for mutant in _MUTANTS))
+
+
+@contextmanager
+def applied(name: str) -> Iterator[None]:
+    """All patches of this name."""
+    with ExitStack() as patches:
+        for mutant in _MUTANTS:
+            if mutant.name == name:
+                patches.enter_context(mutant.applied())
+        yield

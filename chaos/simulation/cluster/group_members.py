@@ -1,0 +1,165 @@
+"""Members of a consumer group in a simulated cluster: `aiokafka`, which reads, commits, leaves and comes back.
+
+What they are told is judged as it goes: of one generation nobody has what another has, generations do not fall
+(`chaos/checkers/group_ownership.py`), and the offsets committed are those that were answered
+(`chaos/checkers/committed_offsets.py`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
+from aiokafka.errors import CommitFailedError, KafkaError
+
+from ...checkers.committed_offsets import NOTHING, CommittedOffset
+from ...checkers.group_ownership import GroupOwnership
+from .loop import SimulatedLoop
+from .process import Process
+
+_RETRY_S = 0.2
+
+
+@dataclass(slots=True)
+class GroupHistory:
+    """What one group has told its members."""
+
+    group: str
+    topic: str
+    partition_count: int
+    offsets: list[CommittedOffset] = field(default_factory=list)
+    """By partition."""
+    ownership: GroupOwnership = field(default_factory=GroupOwnership)
+    wrong_fetches: list[str] = field(default_factory=list)
+    errors: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self.offsets = [CommittedOffset() for _ in range(self.partition_count)]
+
+    def on_fetched(self, member: str, partition: int, number: int, offset: int | None) -> None:
+        sentence = self.offsets[partition].on_fetched(number, NOTHING if offset is None else offset)
+        if sentence is not None:
+            self.wrong_fetches.append(f"{member}, partition {partition}: {sentence}")
+
+    @property
+    def violations(self) -> list[str]:
+        return [*self.ownership.violations, *self.wrong_fetches]
+
+    @property
+    def commit_count(self) -> int:
+        return sum(offset.commit_count for offset in self.offsets)
+
+
+class GroupMember:
+    """One life after the other, until `is_stopping`."""
+
+    def __init__(
+        self, name: str, bootstrap: Sequence[str], history: GroupHistory, *,
+        loop: SimulatedLoop, random: Random, trace: Callable[[str], None],
+    ) -> None:  # fmt: skip
+        self.process = Process(name, f"10.0.5.{int(name[-1])}")
+        self.is_stopping = False
+        self.is_done = False
+        self._name = name
+        self._bootstrap = list(bootstrap)
+        self._history = history
+        self._loop = loop
+        self._random = random
+        self._trace = trace
+
+    def start(self) -> None:
+        self.process.run(lambda: self._loop.create_task(self._run()))
+
+    async def _run(self) -> None:
+        life = 0
+        while not self.is_stopping:
+            life += 1
+            try:
+                await self._live(f"{self._name}.{life}")
+            except (KafkaError, OSError) as error:
+                self._history.errors[type(error).__name__] += 1
+                await asyncio.sleep(_RETRY_S)
+        self.is_done = True
+
+    async def _live(self, name: str) -> None:
+        random = self._random
+        consumer = AIOKafkaConsumer(
+            bootstrap_servers=self._bootstrap,
+            client_id=name,
+            group_id=self._history.group,
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+            session_timeout_ms=random.choice((2_000, 6_000)),
+            heartbeat_interval_ms=500,
+            rebalance_timeout_ms=5_000,
+            request_timeout_ms=5_000,
+            retry_backoff_ms=100,
+            metadata_max_age_ms=5_000,
+        )
+        listener = _Listener(name, consumer, self._history, self._trace)
+        consumer.subscribe([self._history.topic], listener=listener)
+        await consumer.start()
+        end_s = self._loop.time() + random.expovariate(1 / 8)
+        try:
+            while not self.is_stopping and self._loop.time() < end_s:
+                for place, records in (await consumer.getmany(timeout_ms=300)).items():
+                    await self._commit(consumer, place, records[-1].offset + 1)
+                await self._look(consumer, name)
+        finally:
+            # It may wait for a coordinator that is not there.
+            stopping = asyncio.ensure_future(consumer.stop())
+            await asyncio.wait([stopping], timeout=5)
+            if stopping.done() and not stopping.cancelled():
+                stopping.exception()
+
+    async def _commit(self, consumer: Any, place: TopicPartition, offset: int) -> None:
+        register = self._history.offsets[place.partition]
+        number = register.begin_commit(offset)
+        try:
+            await consumer.commit({place: offset})
+        except CommitFailedError:
+            # The group has moved on without it, and it joins again; a try before this one may have come through.
+            register.on_lost(number)
+        except BaseException:
+            register.on_lost(number)
+            raise
+        else:
+            register.on_committed(number)
+            self._trace(f"committed {place.partition} {offset}")
+
+    async def _look(self, consumer: Any, name: str) -> None:
+        partition = self._random.randrange(self._history.partition_count)
+        register = self._history.offsets[partition]
+        number = register.begin_fetch()
+        try:
+            offset = await consumer.committed(TopicPartition(self._history.topic, partition))
+        except BaseException:
+            register.on_fetch_failed(number)
+            raise
+        self._history.on_fetched(name, partition, number, offset)
+
+
+class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka has no types
+    def __init__(self, name: str, consumer: Any, history: GroupHistory, trace: Callable[[str], None]) -> None:
+        self._name = name
+        self._consumer = consumer
+        self._history = history
+        self._trace = trace
+        self._joined_above = history.ownership.highest_epoch
+
+    def on_partitions_revoked(self, _revoked: Iterable[TopicPartition]) -> None:
+        # It is about to join again.
+        self._joined_above = self._history.ownership.highest_epoch
+
+    def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
+        # The only place where the client tells the generation.
+        generation = self._consumer._coordinator.generation
+        partitions = sorted(place.partition for place in assigned)
+        self._trace(f"assigned {self._name} generation {generation} partitions {partitions}")
+        self._history.ownership.on_epoch(self._name, generation, joined_above=self._joined_above)
+        self._history.ownership.on_assigned(self._name, generation, partitions)
