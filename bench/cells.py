@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Final
 
+from .group_members import PROTOCOLS, Protocol
 from .target import Target
+from .workloads.cluster_growth import cluster_growth
 from .workloads.crowd import crowd
-from .workloads.leader_failover import leader_failover
+from .workloads.groups import MEMBERS, PARTITIONS, SMALL_GROUPS, groups
+from .workloads.leader_failover import DEFAULTS, QUICK_TIMEOUTS, leader_failover
 from .workloads.memory import memory
+from .workloads.offset_commits import PARTITIONS as COMMITTED_PARTITIONS
+from .workloads.offset_commits import offset_commits
 from .workloads.partitions import partitions
 from .workloads.prepared import prepared
 from .workloads.quorum_commits import quorum_commits
@@ -19,11 +24,13 @@ from .workloads.quorum_fencing import quorum_fencing
 from .workloads.quorum_image import quorum_image
 from .workloads.quorum_quiet import quorum_quiet
 from .workloads.quorum_topic import quorum_topic
+from .workloads.replicated_partitions import replicated_partitions
 from .workloads.single import single
 from .workloads.startup import startup
 from .workloads.stream import stream
 from .workloads.tiny import tiny
 from .workloads.topic import topic
+from .workloads.transactions import transactions
 
 Values = Mapping[str, float | None]
 
@@ -48,8 +55,12 @@ class Cell:
     """Whether it starts a node of its own, or several, which is only possible here."""
     needs_cluster: bool = False
     """Whether it starts three nodes. Such a cell has no use for a target that runs."""
+    is_replicated: bool = False
+    """Whether it is a load of topics with three replicas, on three nodes that run."""
     needs_image: bool = False
     """Whether it writes the metadata of a cluster itself."""
+    needs_growth: bool = False
+    """Whether it adds nodes to a running cluster."""
     is_extra: bool = False
     """Whether it is measured only when its name is given in full: it takes minutes."""
 
@@ -58,6 +69,8 @@ class Cell:
         return (
             (not self.needs_node or target.fresh_node is not None)
             and (not self.needs_cluster or target.fresh_cluster is not None)
+            and (not self.needs_growth or target.can_grow)
+            and (not self.is_replicated or target.replicated is not None)
             and (not self.needs_image or target.add_partitions is not None)
         )
 
@@ -84,12 +97,9 @@ def cells(*, is_quick: bool, minutes: float = QUIET_MINUTES) -> tuple[Cell, ...]
         ),
         _prepared("1KiB", 500_000 // part),
         _prepared("100B", 5_000_000 // part),
-        Cell(
-            name="single",
-            title="single records of 100 B, linger.ms=0",
-            run=lambda target: single(target, records=4_000 // part),
-        ),
+        _single(4_000 // part),
         *(_tiny(in_flight, count // part) for in_flight, count in ((1, 20_000), (5, 40_000), (50, 60_000))),
+        _transactions(400_000 // part, 200 // part),
         *(_crowd(readers, 12 // part) for readers in (0, 50)),
         Cell(
             name="topic/1000",
@@ -118,14 +128,32 @@ def cells(*, is_quick: bool, minutes: float = QUIET_MINUTES) -> tuple[Cell, ...]
         ),
         _quiet("idle", minutes, is_busy=False),
         _quiet("busy", minutes, is_busy=True),
+        *map(
+            _replicated,
+            (
+                _stream("1KiB", "default", 6, 400_000 // part),
+                _stream("100B", "default", 6, 2_000_000 // part),
+                _prepared("1KiB", 500_000 // part),
+                _prepared("100B", 5_000_000 // part),
+                _single(4_000 // part),
+                *(_idempotent(in_flight, 20_000 // part) for in_flight in (5, 50)),
+                _transactions(200_000 // part, 200 // part),
+            ),
+        ),
+        *(_offset_commits(in_flight, 20_000 // part) for in_flight in (1, 5, 50)),
+        *(_groups(protocol, max(20 // part // 2, 3)) for protocol in PROTOCOLS),
         Cell(
-            name="replication/failover",
-            title="three nodes: a leader lost while records are written",
-            run=lambda target: leader_failover(target, faults=20 // part),
+            name="replication/growth",
+            title="three nodes grow to five and shrink again while records are written",
+            run=lambda target: cluster_growth(target, seconds=20.0 / part),
             needs_node=True,
             needs_cluster=True,
+            needs_growth=True,
             is_extra=True,
         ),
+        *(_replicated_partitions(count) for count in (200, 500, 1000, 2000)),
+        _failover("defaults", "at their defaults", DEFAULTS, 20 // part),
+        _failover("quick", "with quick timeouts", QUICK_TIMEOUTS, 20 // part),
         Cell(name="memory", title="memory after the load", run=memory),
     )
 
@@ -176,6 +204,12 @@ def _prepared(size: str, records: int) -> Cell:
     return Cell(name=f"prepared/{size}", title=f"{_spaced(size)}, prepared, 6 partitions", run=run)
 
 
+def _single(records: int) -> Cell:
+    return Cell(
+        name="single", title="single records of 100 B, linger.ms=0", run=lambda target: single(target, records=records)
+    )
+
+
 def _crowd(readers: int, seconds: int) -> Cell:
     def run(target: Target) -> Values:
         return crowd(target, clients=CROWD, producers=CROWD_PRODUCERS, readers=readers, seconds=seconds)
@@ -214,6 +248,75 @@ def _quiet(name: str, minutes: float, *, is_busy: bool) -> Cell:
         needs_node=True,
         needs_cluster=True,
         is_extra=True,
+    )
+
+
+def _replicated(cell: Cell) -> Cell:
+    """The same load on a topic with three replicas."""
+
+    def run(target: Target) -> Values:
+        assert target.replicated is not None, "only asked of targets that have it"
+        return cell.run(target.replicated)
+
+    return replace(
+        cell, name=f"replication/{cell.name}", title=f"three replicas: {cell.title}", run=run, is_replicated=True
+    )
+
+
+def _replicated_partitions(count: int) -> Cell:
+    return Cell(
+        name=f"replication/partitions/{count}",
+        title=f"three nodes with {count:,} partitions, three replicas of each",
+        run=lambda target: replicated_partitions(target, count=count),
+        needs_node=True,
+        needs_cluster=True,
+        is_extra=True,
+    )
+
+
+def _failover(name: str, how: str, properties: Mapping[str, str], faults: int) -> Cell:
+    return Cell(
+        name=f"replication/failover/{name}",
+        title=f"three nodes {how}: a leader lost while records are written",
+        run=lambda target: leader_failover(target, faults=faults, properties=properties),
+        needs_node=True,
+        needs_cluster=True,
+        is_extra=True,
+    )
+
+
+def _idempotent(in_flight: int, requests: int) -> Cell:
+    return Cell(
+        name=f"idempotent/{in_flight}",
+        title=f"idempotent requests of one 100 B record, {in_flight} in flight on one connection",
+        run=lambda target: tiny(target, in_flight=in_flight, requests=requests, is_idempotent=True),
+    )
+
+
+def _offset_commits(in_flight: int, commits: int) -> Cell:
+    return Cell(
+        name=f"groups/commits/{in_flight}",
+        title=f"commits of {COMMITTED_PARTITIONS} partitions, {in_flight} in flight on one connection",
+        run=lambda target: offset_commits(target, in_flight=in_flight, commits=commits),
+    )
+
+
+def _groups(protocol: Protocol, changes: int) -> Cell:
+    return Cell(
+        name=f"groups/{protocol}",
+        title=f"{protocol} protocol: {MEMBERS} members in one group, {SMALL_GROUPS} groups, {PARTITIONS:,} partitions",
+        run=lambda target: groups(target, protocol, changes=changes),
+        needs_node=True,
+        needs_cluster=True,
+        is_extra=True,
+    )
+
+
+def _transactions(records: int, commits: int) -> Cell:
+    return Cell(
+        name="transactions",
+        title="1 KiB, 6 partitions, a transaction each 100 ms",
+        run=lambda target: transactions(target, records=records, commits=commits),
     )
 
 

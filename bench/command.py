@@ -102,7 +102,7 @@ def bench(
         results = _read(earlier)
     else:
         is_started = side_by_side or alone
-        wanted = tuple(cell for cell in wanted if is_started or not cell.needs_node)
+        wanted = tuple(cell for cell in wanted if is_started or not (cell.needs_node or cell.is_replicated))
         if not wanted:
             raise click.UsageError(f"There is nothing to measure as {', '.join(patterns)}; --list prints all names.")
         _allow_many_connections()
@@ -128,9 +128,10 @@ def _measure(targets: Sequence[Target], wanted: Sequence[Cell], rounds: int, is_
     start_s = clock.monotonic_s()
     started = datetime.fromtimestamp(clock.now_ms() / 1000, UTC).isoformat(timespec="seconds")
     for target in targets:
-        if target.bootstrap:
-            say(f"warming up {target.name} {target.version}")
-            warm_up(target, is_quick=is_quick)
+        for running in (target, target.replicated):
+            if running is not None and running.bootstrap:
+                say(f"warming up {target.name} {target.version}, replicas: {running.replicas}")
+                warm_up(running, is_quick=is_quick)
     observations = measure(targets, wanted, rounds, _tell)
     return Results(
         started=started,
@@ -165,9 +166,13 @@ def _started(wanted: Sequence[Cell], *, is_alone: bool) -> Iterator[tuple[Target
         brokers = (penstock(),) if is_alone else (penstock(), kafka(install()))
     except JarsUnavailableError as error:
         raise click.ClickException(str(error)) from error
-    must_run = not all(cell.needs_cluster for cell in wanted)
+    is_cluster_needed = any(cell.is_replicated for cell in wanted)
+    is_node_needed = not all(cell.is_replicated or cell.needs_cluster for cell in wanted)
     with ExitStack() as stack:
-        yield tuple(stack.enter_context(broker.running() if must_run else broker.at_rest()) for broker in brokers)
+        yield tuple(
+            stack.enter_context(broker.target(is_node_needed=is_node_needed, is_cluster_needed=is_cluster_needed))
+            for broker in brokers
+        )
 
 
 def _tell(observation: Observation) -> None:

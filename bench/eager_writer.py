@@ -14,11 +14,8 @@ from datetime import timedelta
 from typing import Final
 from uuid import UUID
 
-from kio.schema.metadata.v13.request import MetadataRequest, MetadataRequestTopic
-from kio.schema.metadata.v13.response import MetadataResponse
 from kio.schema.produce.v13.request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kio.schema.produce.v13.response import ProduceResponse
-from kio.schema.types import TopicName
 from kio.static.primitive import Records, i16, i32, i32Timedelta
 
 from ..chaos.checkers.records import Sent
@@ -26,6 +23,7 @@ from ..chaos.errors import ClusterError
 from ..chaos.local_node import HOST, LocalNode
 from ..client import clock
 from ..client.connection import Connection, connect
+from ..client.leaders import NO_LEADER, TopicLeaders, topic_leaders
 from ..protocol.errors import CorruptData, KafkaError
 from ..protocol.records import Record, write_batch
 
@@ -46,11 +44,6 @@ class EagerWriter:
         self._nodes = tuple(nodes)
         self._topic = topic
         self._topic_id: UUID | None = None
-        self._question = MetadataRequest(
-            topics=(MetadataRequestTopic(topic_id=None, name=TopicName(topic)),),
-            allow_auto_topic_creation=False,
-            include_topic_authorized_operations=False,
-        )
 
     async def write(self, partition: int, count: int) -> None:
         """Write so many records. Raises ClusterError when one is not taken for two minutes."""
@@ -100,20 +93,17 @@ class EagerWriter:
 
     async def _connect_leader(self, partition: int) -> Connection:
         """To the leader that the newest epoch among all nodes' answers names."""
-        told = await asyncio.gather(*[self._ask(node, partition) for node in self._nodes], return_exceptions=True)
-        known = [one for one in told if isinstance(one, tuple) and one[1] >= 0]
+        told = await asyncio.gather(*[self._ask(node) for node in self._nodes], return_exceptions=True)
+        answers = [one.partitions[partition] for one in told if isinstance(one, TopicLeaders) and one.partitions]
+        known = [one for one in answers if one.leader_id != NO_LEADER]
         if not known:
             raise ConnectionError("nobody knows a leader")
-        _, leader_id = max(known)
+        leader_id = max(known).leader_id
         (leader,) = [node for node in self._nodes if node.id == leader_id]
         return await connect(HOST, leader.port, timeout_ms=ATTEMPT_MS)
 
-    async def _ask(self, node: LocalNode, partition: int) -> tuple[int, int]:
-        """The leader epoch and the leader."""
+    async def _ask(self, node: LocalNode) -> TopicLeaders:
         async with await connect(HOST, node.port, timeout_ms=ATTEMPT_MS) as connection:
-            answer = await connection.call(self._question)
-        assert isinstance(answer, MetadataResponse)
-        topic = answer.topics[0]
-        self._topic_id = topic.topic_id
-        state = next(one for one in topic.partitions if one.partition_index == partition)
-        return int(state.leader_epoch), int(state.leader_id)
+            told = await topic_leaders(connection, self._topic)
+        self._topic_id = told.topic_id
+        return told

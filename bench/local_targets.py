@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +22,7 @@ from ..chaos.readiness import wait_ready
 from .anchor.broker import AnchorCluster
 from .anchor.jars import SERVER_OPTIONS, KafkaJars
 from .metadata_images import add_partitions
+from .quorum_state import cluster_pids
 from .target import Cluster, Target
 
 PENSTOCK: Final = "Penstock"
@@ -33,8 +34,6 @@ PROPERTIES: Final = {
 START_TIMEOUT_S: Final = 120.0
 _STOP_TIMEOUT_S: Final = 60.0
 _HEAP_MIB: Final = 1024
-# Three of them on one machine, with metadata to hold and little else.
-_CLUSTER_HEAP_MIB: Final = 512
 CLUSTER_NODES: Final = 3
 
 
@@ -48,6 +47,7 @@ class LocalBroker:
     """Makes a node in this empty folder that only has to be started."""
     prepare_cluster: Callable[[Path, Mapping[str, str]], LocalCluster | AnchorCluster]
     """The same of three nodes, with these properties beside their own."""
+    can_grow: bool = False
     add_partitions: Callable[[Cluster, int], None] | None = None
 
     @contextmanager
@@ -71,27 +71,39 @@ class LocalBroker:
                 cluster.kill()
 
     @contextmanager
-    def at_rest(self) -> Iterator[Target]:
-        """Nothing that runs, for what starts its own nodes."""
-        yield self._target("")
+    def target(self, *, is_node_needed: bool, is_cluster_needed: bool) -> Iterator[Target]:
+        """A node that serves clients, three that do, or both, until the end of the context; neither for what starts its
+        own."""
+        with ExitStack() as stack:
+            target = self._target(stack.enter_context(self._running_node()) if is_node_needed else None)
+            if is_cluster_needed:
+                target = replace(target, replicated=stack.enter_context(self._running_cluster()))
+            yield target
 
     @contextmanager
-    def running(self) -> Iterator[Target]:
-        """A node that serves clients, until the end of the context."""
+    def _running_node(self) -> Iterator[LocalNode]:
         with self.fresh_node() as node:
             node.start()
             wait_ready((node,), timeout_s=START_TIMEOUT_S)
-            assert node.process is not None, "it serves clients"
-            yield self._target(node.address, node.process.pid)
+            yield node
 
-    def _target(self, bootstrap: str, *pids: int) -> Target:
+    @contextmanager
+    def _running_cluster(self) -> Iterator[Target]:
+        with self.fresh_cluster({}) as cluster:
+            cluster.start()
+            yield Target(
+                name=self.name, bootstrap=cluster.bootstrap, replicas=CLUSTER_NODES, pids=cluster_pids(cluster)
+            )
+
+    def _target(self, node: LocalNode | None) -> Target:
         return Target(
             name=self.name,
-            bootstrap=bootstrap,
+            bootstrap="" if node is None else node.address,
             version=self.version,
-            pids=pids,
+            pids=() if node is None or node.process is None else (node.process.pid,),
             fresh_node=self.fresh_node,
             fresh_cluster=self.fresh_cluster,
+            can_grow=self.can_grow,
             add_partitions=self.add_partitions,
             settings=PROPERTIES,
         )
@@ -117,6 +129,7 @@ def penstock() -> LocalBroker:
         version=__version__,
         prepare=prepare,
         prepare_cluster=prepare_cluster,
+        can_grow=True,
         add_partitions=add_partitions,
     )
 
@@ -131,13 +144,13 @@ def kafka(jars: KafkaJars) -> LocalBroker:
         return cluster.nodes[1]
 
     def prepare_cluster(folder: Path, properties: Mapping[str, str]) -> AnchorCluster:
-        options = (f"-Xms{_CLUSTER_HEAP_MIB}m", *SERVER_OPTIONS)
+        options = (f"-Xms{_HEAP_MIB}m", *SERVER_OPTIONS)
         return AnchorCluster(
             jars,
             folder,
             node_count=CLUSTER_NODES,
             properties=properties,
-            heap_mib=_CLUSTER_HEAP_MIB,
+            heap_mib=_HEAP_MIB,
             options=options,
         )
 

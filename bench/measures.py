@@ -68,6 +68,16 @@ MEASURES: Final[Sequence[Measure]] = (
     Measure(name="broker_cpu_us_per_request", title="broker CPU a request", unit="µs"),
     Measure(name="client_cpu_us_per_request", title="client CPU a request", unit="µs", is_compared=False),
     *_quantiles("request", "request"),
+    *(
+        measure
+        for name in ("idempotent", "transactional")
+        for measure in (
+            Measure(name=f"{name}_records_per_s", title=f"{name}: records", unit="1/s", is_more_better=True),
+            Measure(name=f"{name}_broker_cpu_s_per_gb", title=f"{name}: broker CPU", unit="s/GB"),
+        )
+    ),
+    Measure(name="transaction_time_ratio", title="transactional to idempotent: time", unit="×"),
+    *_quantiles("transaction_commit", "commit"),
     *_quantiles("crowd_acknowledged", "acknowledged"),
     *_quantiles("crowd_delivered", "delivered"),
     Measure(name="crowd_connect_s", title="all connected", unit="s"),
@@ -101,6 +111,36 @@ MEASURES: Final[Sequence[Measure]] = (
         )
         for which in ("median", "worst")
     ),
+    *(
+        measure
+        for phase, title in (
+            ("before", "three nodes"),
+            ("growing", "two join, partitions move over"),
+            ("grown", "five nodes"),
+            ("shrinking", "partitions move back, two leave"),
+            ("shrunk", "three nodes again"),
+        )
+        for measure in (
+            Measure(name=f"{phase}_s", title=f"{title}: time", unit="s"),
+            Measure(name=f"{phase}_records_per_s", title=f"{title}: records", unit="1/s", is_more_better=True),
+            Measure(
+                name=f"{phase}_least_records_per_s",
+                title=f"{title}: records in the slowest second",
+                unit="1/s",
+                is_more_better=True,
+            ),
+            Measure(name=f"{phase}_acknowledged_p50_ms", title=f"{title}: acknowledged, p50", unit="ms"),
+            Measure(name=f"{phase}_acknowledged_p99_ms", title=f"{title}: acknowledged, p99", unit="ms"),
+        )
+    ),
+    Measure(name="group_formed_s", title="all members of the large group join at once", unit="s"),
+    Measure(name="group_join_median_ms", title="a member joins, until the group is stable, median", unit="ms"),
+    Measure(name="group_kill_median_ms", title="a session ends, until the group is stable, median", unit="ms"),
+    Measure(name="groups_failover_s", title="coordinator killed until all groups go on", unit="s"),
+    Measure(name="heartbeats_cpu_percent", title="CPU of all nodes for heartbeats, of a core", unit="%"),
+    Measure(name="cluster_mib", title="resident memory of all nodes", unit="MiB"),
+    Measure(name="idle_cpu_percent", title="CPU of all nodes, idle, of a core", unit="%"),
+    Measure(name="partitions_failover_s", title="node killed until every partition takes records", unit="s"),
     Measure(name="broker_fenced_median_ms", title="broker killed until it leads nothing, median", unit="ms"),
     Measure(name="broker_fenced_worst_ms", title="broker killed until it leads nothing, worst", unit="ms"),
     Measure(name="controller_fenced_median_ms", title="controller killed until it leads nothing, median", unit="ms"),
@@ -129,18 +169,45 @@ GOALS: Final[Sequence[Goal]] = (
     *(Goal(cells=cells.format("100B"), measure="produce_broker_cpu_s_per_gb", at_most=0.3) for cells in _STREAMS),
     *(Goal(cells=cells.format("*"), measure="consume_records_per_s", at_least=1.0) for cells in _STREAMS),
     *(Goal(cells=cells.format("*"), measure="consume_broker_cpu_s_per_gb", at_most=0.7) for cells in _STREAMS),
+    *(
+        Goal(cells=cells, measure=f"transaction_commit_{quantile}_ms", at_most=1.0)
+        for cells in ("transactions", "replication/transactions")
+        for quantile in ("p50", "p99")
+    ),
     Goal(cells="tiny/*", measure="requests_per_s", at_least=2.0),
     Goal(cells="tiny/*", measure="broker_cpu_us_per_request", at_most=0.5),
     *(
-        Goal(cells="single", measure=f"{what}_{quantile}_ms", at_most=1.0)
+        Goal(cells=cells, measure=f"{what}_{quantile}_ms", at_most=1.0)
+        for cells in ("single", "replication/single")
         for what in ("acknowledged", "end_to_end")
         for quantile in ("p50", "p99")
     ),
     Goal(cells="quorum/commits", measure="commit_p50_in_syncs", at_most=2.0, is_ratio=False),
-    Goal(cells="replication/failover", measure="leader_kill_gap_median_ms", at_most=0.1),
-    Goal(cells="replication/failover", measure="controller_kill_gap_median_ms", at_most=0.1),
-    Goal(cells="replication/failover", measure="leader_stop_gap_median_ms", at_most=0.5),
-    Goal(cells="replication/failover", measure="leader_stop_gap_worst_ms", at_most=500.0, is_ratio=False),
+    *(
+        Goal(cells=f"replication/{load}/*", measure="produce_records_per_s", at_least=1.5)
+        for load in ("stream", "prepared")
+    ),
+    *(
+        Goal(cells=f"replication/{load}/*", measure="produce_broker_cpu_s_per_gb", at_most=0.5)
+        for load in ("stream", "prepared")
+    ),
+    Goal(cells="replication/idempotent/*", measure="requests_per_s", at_least=2.0),
+    Goal(cells="replication/partitions/*", measure="serving_s", at_most=0.2),
+    Goal(cells="replication/partitions/*", measure="idle_cpu_percent", at_most=10.0, is_ratio=False),
+    Goal(cells="replication/partitions/*", measure="partitions_failover_s", at_most=3.0, is_ratio=False),
+    Goal(cells="replication/failover/*", measure="leader_kill_gap_median_ms", at_most=500.0, is_ratio=False),
+    Goal(cells="replication/failover/*", measure="controller_kill_gap_median_ms", at_most=500.0, is_ratio=False),
+    Goal(cells="replication/failover/defaults", measure="leader_kill_gap_median_ms", at_most=0.1),
+    Goal(cells="replication/failover/defaults", measure="controller_kill_gap_median_ms", at_most=0.1),
+    Goal(cells="replication/failover/*", measure="leader_stop_gap_median_ms", at_most=0.5),
+    Goal(cells="replication/failover/*", measure="leader_stop_gap_worst_ms", at_most=500.0, is_ratio=False),
+    Goal(cells="groups/commits/*", measure="requests_per_s", at_least=1.0),
+    Goal(cells="groups/commits/*", measure="broker_cpu_us_per_request", at_most=0.5),
+    *(
+        Goal(cells=f"groups/{protocol}", measure=measure, at_most=1.0)
+        for protocol in ("classic", "consumer")
+        for measure in ("group_formed_s", "group_join_median_ms", "group_kill_median_ms", "groups_failover_s")
+    ),
     Goal(cells="quorum/failover", measure="kill_failover_median_ms", at_most=300.0, is_ratio=False),
     Goal(cells="quorum/failover", measure="kill_failover_worst_ms", at_most=500.0, is_ratio=False),
     Goal(cells="quorum/failover", measure="pause_failover_worst_ms", at_most=1_500.0, is_ratio=False),

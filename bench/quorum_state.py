@@ -11,7 +11,7 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i32
 
 from ..chaos.errors import ClusterError
-from ..chaos.local_node import HOST, LocalNode
+from ..chaos.local_node import LocalNode
 from ..client import clock
 from ..client.connection import connect
 from ..protocol.errors import CorruptData, KafkaError
@@ -60,7 +60,7 @@ def cluster_pids(cluster: Cluster) -> tuple[int, ...]:
 
 
 async def _ask(node: LocalNode) -> QuorumState | None:
-    async with await connect(HOST, node.port, timeout_ms=_TIMEOUT_MS) as connection:
+    async with await connect(node.host, node.port, timeout_ms=_TIMEOUT_MS) as connection:
         answer = await connection.call(_QUESTION)
     assert isinstance(answer, DescribeQuorumResponse)
     if answer.error_code or not answer.topics or answer.topics[0].partitions[0].error_code:

@@ -37,12 +37,18 @@ class Target:
     name: str
     bootstrap: str
     version: str = ""
+    replicas: int = 1
+    """Of the topics that are made in it."""
     pids: tuple[int, ...] = ()
     """Its processes on this machine; without them CPU and memory are not measured."""
     fresh_node: Callable[[], AbstractContextManager[LocalNode]] | None = None
     """Gives another node of the same kind, ready to be started; without it, start-up is not measured."""
     fresh_cluster: FreshCluster | None = None
     """Gives three nodes of the same kind; without it, the quorum is not measured."""
+    can_grow: bool = False
+    """Whether nodes can be added to such a cluster while it runs: then it is a `LocalCluster`."""
+    replicated: Target | None = None
+    """Three nodes of the same kind that run, for topics with three replicas; without it, these are not measured."""
     add_partitions: Callable[[Cluster, int], None] | None = None
     """Puts so many partitions into the metadata of a cluster that was stopped, without their logs."""
     settings: Mapping[str, str] = field(default_factory=dict)

@@ -28,12 +28,12 @@ def admin(bootstrap: str) -> AdminClient:
 
 @contextmanager
 def new_topic(target: Target, partitions: int) -> Iterator[str]:
-    """A topic with one replica whose partitions all answer; deleted at the end."""
+    """A topic with as many replicas as the target has for it, whose partitions all answer; deleted at the end."""
     global _made
     _made += 1
     name = f"penstock-bench-{clock.now_ms()}-{_made}"
     client = admin(target.bootstrap)
-    create(client, name, partitions)
+    create(client, name, partitions, replicas=target.replicas)
     wait_serving(client, name, partitions)
     try:
         yield name
@@ -41,9 +41,9 @@ def new_topic(target: Target, partitions: int) -> Iterator[str]:
         client.delete_topics([name], operation_timeout=TIMEOUT_S)[name].result(TIMEOUT_S)
 
 
-def create(client: AdminClient, name: str, partitions: int) -> None:
+def create(client: AdminClient, name: str, partitions: int, *, replicas: int = 1) -> None:
     """Returns when the broker has answered; raises ClickException when it refuses."""
-    topic = NewTopic(name, num_partitions=partitions, replication_factor=1)
+    topic = NewTopic(name, num_partitions=partitions, replication_factor=replicas)
     try:
         client.create_topics([topic], operation_timeout=TIMEOUT_S, request_timeout=TIMEOUT_S)[name].result(TIMEOUT_S)
     except KafkaException as error:

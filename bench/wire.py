@@ -1,11 +1,12 @@
 """Requests as bytes, made once and sent many times: a client that costs the machine next to nothing.
 
 Throughput seen through a client library is often the library's. These requests are whole frames that were encoded
-before the clock started; of the answers only error codes and sizes are looked at. Produce v8 and Fetch v11, the last
-versions without flexible fields, are served by every broker since Apache Kafka 2.4 and have answers of a fixed shape:
+before the clock started; of the answers only error codes and sizes are looked at. Produce v8, InitProducerId v0
+and Fetch v11 have no flexible fields, answers of a fixed shape, and are served by every broker since Apache Kafka 2.4:
 
     Produce v8   size correlation | count 1, topic, count P, then P times:
                  partition error offset time start errors message
+    InitProducerId v0    size correlation | throttle error producer-id producer-epoch
     Fetch v11    size correlation | throttle error session count 1, topic, count P, then P times:
                  partition error high-watermark stable start aborted preferred | size, batches
 """
@@ -16,7 +17,7 @@ import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from struct import Struct
-from typing import Final
+from typing import Final, NamedTuple
 
 from ..client import clock
 from ..protocol.records import Record, write_batch
@@ -24,6 +25,7 @@ from ..protocol.records import Record, write_batch
 ANSWER_TIMEOUT_S: Final = 60.0
 PRODUCE_KEY, PRODUCE_VERSION = 0, 8
 FETCH_KEY, FETCH_VERSION = 1, 11
+INIT_PRODUCER_ID_KEY, INIT_PRODUCER_ID_VERSION = 22, 0
 
 _CLIENT_ID: Final = "penstock-bench"
 _INT = Struct(">i")
@@ -31,8 +33,11 @@ _SHORT = Struct(">h")
 _PRODUCE_PARTITION = Struct(">ihqqqih")
 _FETCH_PARTITION = Struct(">ihqqqii")
 _OFFSET = Struct(">q")
+_PRODUCER_ID_ANSWER = Struct(">hqh")
 _BATCH_START = Struct(">qi")
 _LAST_OFFSET_DELTA_AT: Final = 23
+_COORDINATOR_LOAD_IN_PROGRESS: Final = 14
+_RETRY_S: Final = 0.02
 _BATCH_LENGTH_OVERHEAD: Final = 12
 
 
@@ -56,10 +61,40 @@ API_VERSIONS_FRAME: Final = frame(18, 0, b"")
 """What every client says first."""
 
 
-def batch(values: Sequence[bytes]) -> bytes:
-    """One uncompressed batch without a producer id."""
+class ProducerId(NamedTuple):
+    """What makes a producer idempotent (KIP-98)."""
+
+    id: int
+    epoch: int
+
+
+NO_PRODUCER_ID: Final = ProducerId(-1, -1)
+
+
+def batch(values: Sequence[bytes], *, producer_id: ProducerId = NO_PRODUCER_ID, base_sequence: int = -1) -> bytes:
+    """One uncompressed batch."""
     now_ms = clock.now_ms()
-    return write_batch([Record(offset, now_ms, None, value) for offset, value in enumerate(values)], base_offset=0)
+    return write_batch(
+        [Record(offset, now_ms, None, value) for offset, value in enumerate(values)],
+        base_offset=0,
+        producer_id=producer_id.id,
+        producer_epoch=producer_id.epoch,
+        base_sequence=base_sequence,
+    )
+
+
+def ask_producer_id(connection: Socket) -> ProducerId:
+    """A new one, of no transaction; raises RequestRefusedError. A node that has none in stock is asked again."""
+    request = frame(INIT_PRODUCER_ID_KEY, INIT_PRODUCER_ID_VERSION, Struct(">hi").pack(-1, 0))
+    deadline_s = clock.monotonic_s() + ANSWER_TIMEOUT_S
+    while True:
+        connection.send(request)
+        code, *producer_id = _PRODUCER_ID_ANSWER.unpack_from(connection.receive_answer(), 3 * _INT.size)
+        if not code:
+            return ProducerId(*producer_id)
+        if code != _COORDINATOR_LOAD_IN_PROGRESS or clock.monotonic_s() > deadline_s:
+            raise RequestRefusedError(f"a producer id was refused with error code {code}")
+        clock.pause(_RETRY_S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +161,7 @@ class Socket:
         """For a selector."""
         return self._socket.fileno()
 
-    def send(self, data: bytes) -> None:
+    def send(self, data: bytes | memoryview) -> None:
         """All of it."""
         self._socket.sendall(data)
 

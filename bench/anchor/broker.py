@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -39,13 +39,15 @@ class AnchorCluster:
         first_node_id: int = 1,
         first_port: int = 0,
         properties: Mapping[str, str] | None = None,
+        properties_of: Callable[[LocalNode], Mapping[str, str]] | None = None,
         heap_mib: int = 1024,
         options: Sequence[str] = SERVER_OPTIONS,
         log_level: str = "WARN",
     ) -> None:
         """Nothing is started yet. Brokers listen on `first_port` and the ports after it; 0 takes free ports.
 
-        `properties` are broker properties for all nodes; they win over what is said here.
+        `properties` are broker properties for all nodes, `properties_of` one of them what else it is started with; they
+        win over what is said here.
         """
         self._jars = jars
         self.folder = folder.resolve()
@@ -53,6 +55,7 @@ class AnchorCluster:
         ports = [first_port + index if first_port else find_free(generator) for index in range(node_count)]
         self._controller_ports = [find_free(generator) for _ in ports]
         self._properties = dict(properties or {})
+        self._properties_of = properties_of or (lambda _node: {})
         command = jars.command("kafka.Kafka", heap_mib=heap_mib, options=options, log_level=log_level)
         self.nodes = {
             node_id: LocalNode(
@@ -139,6 +142,7 @@ class AnchorCluster:
             "share.coordinator.state.topic.replication.factor": str(replicas),
             "share.coordinator.state.topic.min.isr": str(min(2, replicas)),
             **self._properties,
+            **self._properties_of(node),
         }
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import subprocess
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,6 +36,7 @@ MAIN_CLASSES = {
     "metadata-quorum": "org.apache.kafka.tools.MetadataQuorumCommand",
     "producer-perf-test": "org.apache.kafka.tools.ProducerPerformance",
     "reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
+    "replica-verification": "org.apache.kafka.tools.ReplicaVerificationTool",
     "share-groups": "org.apache.kafka.tools.consumer.group.ShareGroupCommand",
     "storage": "kafka.tools.StorageTool",
     "topics": "org.apache.kafka.tools.TopicCommand",
@@ -69,6 +72,34 @@ def run_tool(
         check=False,
     )
     return ToolResult(output=result.stdout + result.stderr, exit_code=result.returncode)
+
+
+def run_tool_until(
+    jars: KafkaJars,
+    name: str,
+    *arguments: str | int,
+    pattern: re.Pattern[str],
+    timeout_s: float = TOOL_TIMEOUT_S,
+) -> str:
+    """Run a tool that does not end by itself until a line of its output matches; what it has printed then.
+
+    It is killed after that, and at the deadline.
+    """
+    command = jars.command(MAIN_CLASSES[name], *map(str, arguments))
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        deadline = threading.Timer(timeout_s, process.kill)
+        deadline.start()
+        lines = []
+        try:
+            assert process.stdout is not None, "a pipe was asked for"
+            for line in process.stdout:
+                lines.append(line)
+                if pattern.search(line):
+                    break
+        finally:
+            deadline.cancel()
+            process.kill()
+    return "".join(lines)
 
 
 def write_scripts(jars: KafkaJars, folder: Path) -> Path:

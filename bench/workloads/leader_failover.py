@@ -27,6 +27,15 @@ from ..quorum_state import wait_settled
 from ..target import Cluster, Target
 from ..topics import TIMEOUT_S, admin
 
+DEFAULTS: Final[Mapping[str, str]] = {}
+QUICK_TIMEOUTS: Final[Mapping[str, str]] = {
+    "broker.session.timeout.ms": "1000",
+    "broker.heartbeat.interval.ms": "250",
+    "controller.quorum.election.timeout.ms": "250",
+    "controller.quorum.election.backoff.max.ms": "250",
+    "controller.quorum.fetch.timeout.ms": "500",
+}
+"""Properties with which failures are noticed as soon as Apache Kafka can without noticing some that are none."""
 _TOPIC: Final = "written"
 _REPLICAS: Final = 3
 _BEFORE: Final = 50
@@ -39,10 +48,12 @@ _STOP_TIMEOUT_S: Final = 60.0
 _MILLISECONDS: Final = 1000
 
 
-def leader_failover(target: Target, *, faults: int) -> Mapping[str, float | None]:
+def leader_failover(
+    target: Target, *, faults: int, properties: Mapping[str, str] = DEFAULTS
+) -> Mapping[str, float | None]:
     """Start a cluster and lose a leader in each of the three ways that often."""
     assert target.fresh_cluster is not None, "only asked of targets that can be started"
-    with target.fresh_cluster({}) as cluster:
+    with target.fresh_cluster(properties) as cluster:
         cluster.start()
         client = admin(cluster.bootstrap)
         topic = NewTopic(

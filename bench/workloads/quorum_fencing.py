@@ -11,15 +11,12 @@ import statistics
 from collections.abc import Mapping
 from typing import Final
 
-from kio.schema.metadata.v13.request import MetadataRequest, MetadataRequestTopic
-from kio.schema.metadata.v13.response import MetadataResponse
-from kio.schema.types import TopicName
-
 from ...chaos.errors import ClusterError
 from ...chaos.local_node import HOST, LocalNode
 from ...chaos.readiness import wait_ready
 from ...client import clock
 from ...client.connection import Connection, connect
+from ...client.leaders import topic_leaders
 from ..quorum_state import wait_settled
 from ..target import Cluster, Target
 from ..topics import admin, create, wait_serving
@@ -82,11 +79,5 @@ async def _until_leaderless(asked: LocalNode, victim: LocalNode) -> float:
 
 
 async def _leaders(connection: Connection) -> set[int]:
-    question = MetadataRequest(
-        topics=(MetadataRequestTopic(topic_id=None, name=TopicName(_TOPIC)),),
-        allow_auto_topic_creation=False,
-        include_topic_authorized_operations=False,
-    )
-    answer = await connection.call(question)
-    assert isinstance(answer, MetadataResponse)
-    return {int(partition.leader_id) for topic in answer.topics for partition in topic.partitions}
+    told = await topic_leaders(connection, _TOPIC)
+    return {partition.leader_id for partition in told.partitions.values()}

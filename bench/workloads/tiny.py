@@ -1,7 +1,8 @@
 """Tiny requests: one record of 100 bytes each, on one connection, so many in flight.
 
 The client is a few system calls around frames that were made before, and answers of one size that are only counted; its
-share of the CPU stands beside the broker's. With one in flight the time of each request is kept too.
+share of the CPU stands beside the broker's. With one in flight the time of each request is kept too. With a producer id
+(KIP-98) each request carries the next sequence number, so a broker takes them in this order or not at all.
 """
 
 from __future__ import annotations
@@ -15,26 +16,27 @@ from ..quantiles import latencies
 from ..target import Target
 from ..topics import leaders, new_topic
 from ..usage import measured
-from ..wire import ProduceFrame, Socket, batch
+from ..wire import NO_PRODUCER_ID, ProduceFrame, ProducerId, Socket, ask_producer_id, batch
 
 VALUE_BYTES: Final = 100
 _WARM_UP: Final = 2_000
 _MICROSECONDS: Final = 1e6
 
 
-def tiny(target: Target, *, in_flight: int, requests: int) -> Mapping[str, float | None]:
+def tiny(target: Target, *, in_flight: int, requests: int, is_idempotent: bool = False) -> Mapping[str, float | None]:
     """Send `requests` requests, acknowledged by all replicas."""
     with new_topic(target, 1) as topic:
         (address,) = leaders(target, topic)
-        request = ProduceFrame.of(topic, {0: batch(values(VALUE_BYTES)[:1])})
         with Socket(address) as connection:
-            _one_by_one(connection, request, _WARM_UP)
+            producer_id = ask_producer_id(connection) if is_idempotent else NO_PRODUCER_ID
+            stream = _Requests(connection, topic, _WARM_UP + requests, producer_id)
+            stream.one_by_one(_WARM_UP)
             times_ns: list[int] = []
             with measured(target.pids) as usage:
                 if in_flight == 1:
-                    times_ns = _one_by_one(connection, request, requests)
+                    times_ns = stream.one_by_one(requests)
                 else:
-                    _pipelined(connection, request, requests, in_flight)
+                    stream.pipelined(requests, in_flight)
     broker_cpu_s = usage.broker_cpu_s
     return {
         "requests_per_s": requests / usage.seconds,
@@ -45,35 +47,56 @@ def tiny(target: Target, *, in_flight: int, requests: int) -> Mapping[str, float
     }
 
 
-def _one_by_one(connection: Socket, request: ProduceFrame, requests: int) -> list[int]:
-    """Nanoseconds from request to answer."""
-    times_ns = []
-    for _ in range(requests):
-        start_ns = perf_counter_ns()
-        connection.send(request.data)
-        answer = connection.receive()
-        while len(answer) < request.answer_size:
-            answer += connection.receive()
-        times_ns.append(perf_counter_ns() - start_ns)
-        request.check(answer)
-    return times_ns
+class _Requests:
+    """`count` requests, all of one size and one behind the other, and the connection that they go over."""
 
+    def __init__(self, connection: Socket, topic: str, count: int, producer_id: ProducerId) -> None:
+        self._connection = connection
+        record = values(VALUE_BYTES)[:1]
+        self._first = ProduceFrame.of(topic, {0: batch(record)})
+        if producer_id == NO_PRODUCER_ID:
+            data = self._first.data * count
+        else:
+            data = b"".join(
+                ProduceFrame.of(topic, {0: batch(record, producer_id=producer_id, base_sequence=number)}).data
+                for number in range(count)
+            )
+        self._unsent = memoryview(data)
 
-def _pipelined(connection: Socket, request: ProduceFrame, requests: int, in_flight: int) -> None:
-    """For each answer that comes, another request goes out; what came together goes out together."""
-    copies = [request.data * count for count in range(in_flight + 1)]
-    sent = min(in_flight, requests)
-    connection.send(copies[sent])
-    answered = 0
-    unread = b""
-    while answered < requests:
-        unread += connection.receive()
-        count = len(unread) // request.answer_size
-        whole = count * request.answer_size
-        request.check(unread[:whole])
-        unread = unread[whole:]
-        answered += count
-        more = min(count, requests - sent)
-        if more:
-            connection.send(copies[more])
-            sent += more
+    def _send(self, count: int) -> None:
+        size = count * len(self._first.data)
+        self._connection.send(self._unsent[:size])
+        self._unsent = self._unsent[size:]
+
+    def one_by_one(self, count: int) -> list[int]:
+        """Nanoseconds from request to answer."""
+        times_ns = []
+        connection, first = self._connection, self._first
+        for _ in range(count):
+            start_ns = perf_counter_ns()
+            self._send(1)
+            answer = connection.receive()
+            while len(answer) < first.answer_size:
+                answer += connection.receive()
+            times_ns.append(perf_counter_ns() - start_ns)
+            first.check(answer)
+        return times_ns
+
+    def pipelined(self, count: int, in_flight: int) -> None:
+        """For each answer that comes, another request goes out; what came together goes out together."""
+        sent = min(in_flight, count)
+        self._send(sent)
+        answered = 0
+        unread = b""
+        answer_size = self._first.answer_size
+        while answered < count:
+            unread += self._connection.receive()
+            came = len(unread) // answer_size
+            whole = came * answer_size
+            self._first.check(unread[:whole])
+            unread = unread[whole:]
+            answered += came
+            more = min(came, count - sent)
+            if more:
+                self._send(more)
+                sent += more

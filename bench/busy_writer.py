@@ -1,0 +1,82 @@
+"""A producer that always has as many records under way as it may, and notes when and how late each is acknowledged."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, NamedTuple
+
+from confluent_kafka import KafkaError, Message, Producer
+
+from ..chaos.errors import ClusterError
+from ..client import clock
+from ..client.client_log import SILENT_LOGGER
+
+OUTSTANDING: Final = 1_000
+"""Enough to keep batches going to three leaders, few enough that what one of them delays shows at once."""
+VALUE: Final = b"." * 1024
+_DELIVERY_TIMEOUT_MS: Final = 120_000
+_POLL_S: Final = 0.05
+
+
+class Acknowledgement(NamedTuple):
+    at_s: float
+    waited_ns: int
+
+
+class BusyWriter:
+    """Idempotent, acks=all, librdkafka's partitioner. It writes between `__enter__` and `__exit__`."""
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        self.acknowledged: list[Acknowledgement] = []
+        self.errors: list[str] = []
+        self._topic = topic
+        self._producer = Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "enable.idempotence": True,
+                "queue.buffering.max.messages": OUTSTANDING,
+                "delivery.timeout.ms": _DELIVERY_TIMEOUT_MS,
+            },
+            logger=SILENT_LOGGER,
+        )
+        self._is_over = threading.Event()
+        self._threads = ThreadPoolExecutor(1)
+
+    def __enter__(self) -> BusyWriter:
+        self._run_ended = self._threads.submit(self._run)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        self._threads.shutdown()
+        self._run_ended.result()
+
+    def wait_for(self, seconds: float) -> None:
+        """Let it write for so long. Raises ClusterError when a record failed."""
+        self._is_over.wait(seconds)
+        if self.errors:
+            raise ClusterError(f"{len(self.errors)} records failed, the first with {self.errors[0]}")
+
+    def _run(self) -> None:
+        while not self._is_over.is_set():
+            self._send()
+        left = self._producer.flush(_DELIVERY_TIMEOUT_MS / 1000)
+        if left:
+            self.errors.append(f"{left} records had no outcome")
+
+    def _send(self) -> None:
+        start_s = clock.monotonic_s()
+
+        def on_delivery(error: KafkaError | None, message: Message) -> None:  # noqa: ARG001 - as the client calls it
+            now_s = clock.monotonic_s()
+            if error is not None:
+                self.errors.append(error.str())
+            else:
+                self.acknowledged.append(Acknowledgement(now_s, round((now_s - start_s) * 1e9)))
+
+        try:
+            self._producer.produce(self._topic, VALUE, on_delivery=on_delivery)
+            self._producer.poll(0)
+        except BufferError:
+            self._producer.poll(_POLL_S)
