@@ -8,6 +8,8 @@ need() { # a program, and the package that has it
     command -v "$1" > /dev/null || packages="$packages $2"
 }
 need kcat kcat
+need nft nftables
+need ip iproute2
 need javac default-jdk-headless
 need mvn maven
 need gcc gcc

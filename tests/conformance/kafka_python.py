@@ -1,7 +1,8 @@
 """kafka-python's integration tests: producer, consumer, groups and admin client of a pure Python client.
 
-They are in the source archive of the package, of the version that this project's own tests use; it is fetched once with
-pip. They run in this project's environment, which has what they import.
+They are written for a single broker: some look at the first one for what another may have, or count what one fetch
+brings. They are in the source archive of the package, of the version that this project's own tests use; it is fetched
+once with pip. They run in this project's environment, which has what they import.
 """
 
 from __future__ import annotations

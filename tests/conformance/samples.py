@@ -14,16 +14,27 @@ SAMPLES: Final[Mapping[str, frozenset[str] | None]] = {
         {
             *("topics-1", "topics-2", "topics-3", "quorum-1", "quorum-3", "cluster-controller-1", "features-3"),
             *("features-controller-2", "quorum-controller-2", "configs-controller-3", "unregister-2"),
+            *("reassign_life", "reassign_throttled", "election_preferred", "election_unclean"),
+            *("outage_topics_described", "outage_verifiable_producer"),
+            *("replicas_dump_log", "replicas_log_dirs", "replicas_verification"),
         }
     ),
     "kafka-integration": frozenset(
         {
+            "clients.admin.AdminFenceProducersTest.testFenceAfterProducerCommit()[1]",
+            "clients.admin.AutoTopicCreationTest.testAutoCreateTopicWithExplicitBrokerConfig(ClusterInstance)[1]",
+            "clients.admin.AutoTopicCreationTest.testAutoCreateTopicWithImplicitBrokerConfig(ClusterInstance)[1]",
+            "clients.admin.DescribeProducersWithBrokerIdTest.testDescribeProducersFromFollower()[1]",
             "clients.admin.DynamicGroupConfigIntegrationTest.testDescribeGroupConfigSynonymsWithoutBrokerSynonym(ClusterInstance)[1]",
             "clients.admin.ListOffsetsIntegrationTest.testListMaxTimestampWithEmptyLog()[1]",
+            "clients.consumer.PlaintextConsumerCommitTest.testAsyncConsumerSubscribeAndCommitSync()[1]",
+            "clients.consumer.PlaintextConsumerCommitTest.testClassicConsumerSubscribeAndCommitSync()[1]",
+            "clients.producer.ProducerFailureHandlingTest.testNotEnoughReplicasAfterBrokerShutdown(ClusterInstance)[1]",
             "clients.producer.ProducerFailureHandlingTest.testPartitionTooLargeForReplicationWithAckAll(ClusterInstance)[1]",
             "clients.producer.ProducerFailureHandlingTest.testSendAfterClosed(ClusterInstance)[1]",
             "clients.producer.ProducerFailureHandlingTest.testTooLargeRecordWithAckOne(ClusterInstance)[1]",
             "clients.producer.ProducerFailureHandlingTest.testTooLargeRecordWithAckZero(ClusterInstance)[1]",
+            "clients.producer.ProducerIntegrationTest.testTransactionWithSendOffset(ClusterInstance)[1]",
         }
     ),
     "kafka-python": EVERYTHING,
@@ -56,6 +67,7 @@ SAMPLES: Final[Mapping[str, frozenset[str] | None]] = {
             "0070_null_empty",
             "0073_headers",
             "0086_purge_remote",
+            "0103_transactions",
             "0132_strategy_ordering",
         }
     ),

@@ -14,15 +14,12 @@ PROPERTIES: Final[Mapping[str, str]] = {
     "num.partitions": "4",
     "auto.create.topics.enable": "true",
     "delete.topic.enable": "true",
-    "broker.rack": "RACK0",
+    "default.replication.factor": "1",
     "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
     "offsets.topic.num.partitions": "8",
-    "offsets.topic.replication.factor": "1",
     "transaction.state.log.num.partitions": "8",
-    "transaction.state.log.replication.factor": "1",
     "transaction.state.log.min.isr": "1",
     "share.coordinator.state.topic.num.partitions": "8",
-    "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "0",
@@ -33,6 +30,12 @@ PROPERTIES: Final[Mapping[str, str]] = {
     "group.streams.min.session.timeout.ms": "100",
     "group.streams.min.heartbeat.interval.ms": "100",
 }
+
+REPLICATION_FACTORS: Final = (
+    "offsets.topic.replication.factor",
+    "transaction.state.log.replication.factor",
+    "share.coordinator.state.topic.replication.factor",
+)
 
 APACHE_KAFKA_ONLY: Final[Mapping[str, str]] = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",

@@ -11,17 +11,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from random import Random
 from typing import Final, Protocol
 
 from penstock.bench.anchor.broker import AnchorCluster
 from penstock.bench.anchor.jars import install
 from penstock.chaos.cluster import LocalCluster
-from penstock.chaos.ports import find_free
+from penstock.chaos.local_node import LocalNode
 
 from .expectations import Expectations
-from .server_properties import APACHE_KAFKA_ONLY
+from .server_properties import APACHE_KAFKA_ONLY, REPLICATION_FACTORS
 
+_HEAP_MIB_ALONE: Final = 1024
 _HEAP_MIB: Final = 384
 """Of each node of Apache Kafka where there are several."""
 
@@ -66,20 +66,35 @@ class Run:
     """Whether the clusters that are started are Apache Kafka's: that is how baselines are made."""
 
     @contextmanager
-    def broker(self, properties: Mapping[str, str], *, folder: str = "cluster") -> Iterator[str]:
-        """The bootstrap address of the broker under test: a fresh cluster with these properties, or the one given."""
+    def broker(self, properties: Mapping[str, str], *, node_count: int = 1, folder: str = "cluster") -> Iterator[str]:
+        """The bootstrap address of the brokers under test: a fresh cluster with these properties, or what was given.
+
+        Each node is in a rack of its own; internal topics have as many replicas as there are nodes.
+        """
         if self.bootstrap is not None:
             yield self.bootstrap
             return
-        # Some suites know the broker by its id, which is 0 where they come from, and expect it to be told its address.
-        port = find_free(Random())
-        told = {"advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}", **properties}
+        told = {**properties, **dict.fromkeys(REPLICATION_FACTORS, str(node_count))}
+        # Some suites know the broker by its id, which is 0 where they come from.
         cluster: LocalCluster | AnchorCluster
         if self.on_apache_kafka:
-            told = {**told, **APACHE_KAFKA_ONLY}
-            cluster = AnchorCluster(install(), self.work / folder, first_node_id=0, first_port=port, properties=told)
+            cluster = AnchorCluster(
+                install(),
+                self.work / folder,
+                node_count=node_count,
+                first_node_id=0,
+                properties={**told, **APACHE_KAFKA_ONLY},
+                properties_of=_own_properties,
+                heap_mib=_HEAP_MIB_ALONE if node_count == 1 else _HEAP_MIB,
+            )
         else:
-            cluster = LocalCluster(self.work / folder, first_node_id=0, first_port=port, properties=told)
+            cluster = LocalCluster(
+                self.work / folder,
+                node_count=node_count,
+                first_node_id=0,
+                properties=told,
+                properties_of=_own_properties,
+            )
         with cluster:
             yield cluster.bootstrap
 
@@ -98,16 +113,25 @@ class Run:
             cluster = LocalCluster(self.work / "cluster", node_count=node_count)
         with cluster:
             addresses = zip(cluster.nodes.values(), cluster.controller_addresses, strict=True)
-            yield tuple(Node(id=node.id, bootstrap=node.address, controller=address) for node, address in addresses)
+            yield tuple(
+                Node(id=node.id, bootstrap=node.address, controller=address, process=node)
+                for node, address in addresses
+            )
+
+
+def _own_properties(node: LocalNode) -> Mapping[str, str]:
+    """Some suites expect a broker to be told its address; others look at its rack."""
+    return {"advertised.listeners": f"PLAINTEXT://{node.address}", "broker.rack": f"RACK{node.id}"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """One node of a cluster, by its two listeners."""
+    """One node of a cluster: its two listeners, and its process with the folder of its data."""
 
     id: int
     bootstrap: str
     controller: str
+    process: LocalNode
 
 
 class Suite(Protocol):

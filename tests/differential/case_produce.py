@@ -264,6 +264,23 @@ def describe_producers(run: Run) -> None:
     run.ask("bad names", topics=[{"name": bad, "partition_indexes": [0]} for bad in ("", "a b", "x" * 250, ".")])
 
 
+@case(ApiKey.ALTER_REPLICA_LOG_DIRS)
+def alter_replica_log_dirs(run: Run) -> None:
+    name = run.create("t", 2)
+    here = run.quiet(ApiKey.DESCRIBE_LOG_DIRS, topics=[{"topic": name, "partitions": [0]}])["results"][0]["log_dir"]
+
+    def alter(step: str, path: str, topic: str, *partitions: int) -> None:
+        run.ask(step, dirs=[{"path": path, "topics": [{"name": topic, "partitions": list(partitions)}]}])
+
+    alter("where it is", here, name, 0)
+    alter("both where they are", here, name, 0, 1)
+    alter("unknown directory", "/nowhere", name, 0)
+    alter("unknown partition", here, name, 9)
+    alter("unknown topic", here, run.name("unknown"), 0)
+    alter("no partitions", here, name)
+    run.ask("nothing", dirs=[])
+
+
 @case(ApiKey.DESCRIBE_LOG_DIRS)
 def describe_log_dirs(run: Run) -> None:
     name, empty = run.create("t", 2), run.create("empty")

@@ -5,10 +5,13 @@ from differential import (
     case_connections,
     case_features,
     case_fetch,
+    case_groups,
     case_metadata,
     case_offsets,
     case_produce,
     case_topics,
+    case_transactional_records,
+    case_transactions,
 )
 from differential.script import CASES
 
@@ -18,8 +21,11 @@ __all__ = [
     "case_connections",
     "case_features",
     "case_fetch",
+    "case_groups",
     "case_metadata",
     "case_offsets",
     "case_produce",
     "case_topics",
+    "case_transactional_records",
+    "case_transactions",
 ]

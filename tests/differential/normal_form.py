@@ -25,9 +25,10 @@ _LONG_NUMBERS = re.compile(r"-?\d{13,}")
 _LONG_AGO = -(2**63) + 2**50
 
 _ZERO_ID = UUID(int=0)
-_TIMES = re.compile(r"timestamp|log_append_time")
+_TIMES = re.compile(r"timestamp|log_append_time|transaction_start_time")
 _KEYS = (
     *("topic_name", "resource_name", "name", "topic", "topic_id", "key", "log_dir", "api_key"),
+    "transactional_id",
     *("partition_index", "partition", "index", "broker_id", "node_id", "producer_id", "batch_index", "base_offset"),
 )
 _IDENTITIES = {"producer_id": "producer", "session_id": "session"}

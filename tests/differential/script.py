@@ -284,5 +284,6 @@ def _own(value: Any, prefix: str) -> Any:
 def _is_foreign(item: Any, prefix: str) -> bool:
     if not isinstance(item, dict):
         return False
-    name = item.get("name") or item.get("topic") or item.get("resource_name") or prefix
+    fields = ("name", "topic", "resource_name", "group_id", "transactional_id")
+    name = next((item[field] for field in fields if item.get(field)), prefix)
     return not str(name).startswith(prefix)

@@ -23,8 +23,9 @@ from penstock.storage.leader_epochs import decode_leader_epochs, encode_leader_e
 from penstock.storage.memory_files import MemoryFiles
 from penstock.storage.meta_properties import MetaProperties, decode_meta_properties, encode_meta_properties
 from penstock.storage.partition_metadata import decode_partition_metadata, encode_partition_metadata
+from penstock.storage.producer_entry import ProducedBatch, ProducerEntry
 from penstock.storage.producer_snapshots import decode_snapshot, encode_snapshot
-from penstock.storage.producer_state import ProducedBatch, ProducerEntry
+from penstock.storage.start_count import decode_start_count, encode_start_count
 
 _DIRECTORY = "/metadata"
 _JOURNAL = f"{_DIRECTORY}/{0:020}.journal"
@@ -100,6 +101,9 @@ def read_small_file(data: bytes) -> None:
             case b"\5":
                 epoch = decode_clean_shutdown(content)
                 assert epoch is None or decode_clean_shutdown(encode_clean_shutdown(epoch)) == epoch
+            case b"\6":
+                count = decode_start_count(content)
+                assert decode_start_count(encode_start_count(count)) == count
             case _:
                 pass
     except (CorruptData, ConfigError):
@@ -158,6 +162,7 @@ def small_file_seeds() -> list[bytes]:
         b"\3" + encode_snapshot([entry, entry]),
         b"\4" + encode_meta_properties(MetaProperties(cluster_id="fuzz", node_id=1, directory_id=_ID)),
         b"\5" + encode_clean_shutdown(7),
+        b"\6" + encode_start_count(7),
     ]
 
 

@@ -21,7 +21,7 @@ class CutProxy:
         self._is_cut = False
         self._sockets: set[socket.socket] = set()
         self._threads = ThreadPoolExecutor(_THREADS_MAX)
-        self._threads.submit(self._accept)
+        self._threads.submit(self._accept, self._listener)
 
     def cut(self) -> None:
         with self._lock:
@@ -31,23 +31,31 @@ class CutProxy:
                 with contextlib.suppress(OSError):
                     one.shutdown(socket.SHUT_RDWR)
 
+    def refuse(self) -> None:
+        """Cut, and nobody listens."""
+        self.cut()
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
     def heal(self) -> None:
         with self._lock:
             self._is_cut = False
+        if self._listener.fileno() < 0:
+            self._listener = socket.create_server((HOST, self.port))
+            self._threads.submit(self._accept, self._listener)
 
     def __enter__(self) -> "CutProxy":
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.cut()
-        self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
+        self.refuse()
         self._threads.shutdown()
 
-    def _accept(self) -> None:
+    def _accept(self, listener: socket.socket) -> None:
         while True:
             try:
-                near, _ = self._listener.accept()
+                near, _ = listener.accept()
             except OSError:
                 return
             try:

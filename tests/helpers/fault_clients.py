@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
 
-from confluent_kafka import KafkaError, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 from confluent_kafka.cimpl import NewTopic
 
@@ -44,6 +44,13 @@ def create_topic(
 def delete_topic(cluster: LocalCluster, topic: str) -> None:
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
     admin.delete_topics([topic])[topic].result(DEADLINE_S)
+
+
+def make_group_topic(cluster: LocalCluster, topic: str) -> None:
+    """A consumer asks what its group has committed, and is answered: later ones find their coordinator."""
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "none"})
+    consumer.committed([TopicPartition(topic, 0)], timeout=DEADLINE_S)
+    consumer.close()
 
 
 def end_offset(cluster: LocalCluster, topic: str, partition: int = 0) -> int:

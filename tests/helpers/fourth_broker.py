@@ -36,7 +36,11 @@ class FourthBroker:
         self._nodes.append(node)
         return node
 
-    def start(self, node: LocalNode | None = None) -> None:
+    def advertise(self, port: int) -> None:
+        """What it tells others to connect to, when it is started."""
+        self._properties["advertised.listeners"] = f"PLAINTEXT://{HOST}:{port}"
+
+    def start(self, node: LocalNode | None = None, properties: Mapping[str, str] | None = None) -> None:
         """Start a process; without `node` the first."""
         started = self.node if node is None else node
         started.write_properties(
@@ -48,6 +52,7 @@ class FourthBroker:
                     for voter, proxy in zip(self._voters, self._proxies, strict=True)
                 ),
                 **self._properties,
+                **(properties or {}),
             }
         )
         started.start()

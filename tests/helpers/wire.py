@@ -52,6 +52,7 @@ class Wire(asyncio.Transport):
         super().__init__({"peername": ("10.0.0.1", 4321)})
         self.room_bytes = room_bytes
         self.received = bytearray()
+        self.write_count = 0
         self.buffered = bytearray()
         self.is_reading_paused = False
         self.is_closed = False
@@ -67,6 +68,7 @@ class Wire(asyncio.Transport):
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         assert not self.is_closing(), "a closed transport is not written to"
+        self.write_count += 1
         self.buffered += data
         self._transmit()
         if len(self.buffered) > self.high:

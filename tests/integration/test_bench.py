@@ -10,10 +10,15 @@ import pytest
 from click.testing import Result
 
 from penstock.bench.cells import Values
+from penstock.bench.group_members import PROTOCOLS
 from penstock.bench.local_targets import penstock as local_penstock
 from penstock.bench.target import Cluster, Target
+from penstock.bench.topics import admin, new_topic
+from penstock.bench.workloads.cluster_growth import PHASES, cluster_growth
 from penstock.bench.workloads.crowd import crowd
+from penstock.bench.workloads.groups import groups
 from penstock.bench.workloads.leader_failover import leader_failover
+from penstock.bench.workloads.offset_commits import offset_commits
 from penstock.bench.workloads.partitions import partitions
 from penstock.bench.workloads.prepared import prepared
 from penstock.bench.workloads.quorum_commits import quorum_commits
@@ -22,21 +27,26 @@ from penstock.bench.workloads.quorum_fencing import quorum_fencing
 from penstock.bench.workloads.quorum_image import quorum_image
 from penstock.bench.workloads.quorum_quiet import quorum_quiet
 from penstock.bench.workloads.quorum_topic import quorum_topic
+from penstock.bench.workloads.replicated_partitions import replicated_partitions
 from penstock.bench.workloads.single import single
 from penstock.bench.workloads.startup import startup
 from penstock.bench.workloads.stream import BATCHING, stream
 from penstock.bench.workloads.tiny import tiny
 from penstock.bench.workloads.topic import topic
+from penstock.bench.workloads.transactions import transactions
 from penstock.chaos.local_node import LocalNode
 
 LOADS: dict[str, Callable[[Target], Values]] = {
     "prepared": lambda target: prepared(target, size_bytes=100, partitions=3, records=5_000),
     "single": lambda target: single(target, records=20),
     "tiny, one by one": lambda target: tiny(target, in_flight=1, requests=50),
+    "tiny, idempotent": lambda target: tiny(target, in_flight=5, requests=52, is_idempotent=True),
     "tiny, pipelined": lambda target: tiny(target, in_flight=5, requests=52),
     "crowd": lambda target: crowd(target, clients=30, producers=10, readers=0, seconds=1),
     "crowd with readers": lambda target: crowd(target, clients=30, producers=10, readers=5, seconds=1),
     "topic": lambda target: topic(target, partitions=10),
+    "commits": lambda target: offset_commits(target, in_flight=5, commits=52),
+    "transactions": lambda target: transactions(target, records=2_500, commits=3),
     **{
         f"stream, {batching}": lambda target, batching=batching: stream(  # type: ignore[misc]
             target, size_bytes=100, batching=batching, partitions=3, records=20_500
@@ -84,7 +94,14 @@ CLUSTER_LOADS: dict[str, Callable[[Target], Values]] = {
     "fencing": lambda target: quorum_fencing(target, kills=1),
     "topic": lambda target: quorum_topic(target, partitions=20),
     "image": lambda target: quorum_image(target, partitions=50, kills=1),
+    "replicated partitions": lambda target: replicated_partitions(target, count=6, settle_s=0.1, idle_s=1),
     "leader failover": lambda target: leader_failover(target, faults=1),
+    **{
+        f"groups, {protocol}": lambda target, protocol=protocol: groups(  # type: ignore[misc]
+            target, protocol, changes=1, members=5, small_groups=4, partitions=10
+        )
+        for protocol in PROTOCOLS
+    },
     "quiet": lambda target: quorum_quiet(target, minutes=0.02, is_busy=True),
 }
 
@@ -107,6 +124,40 @@ def test_load_of_a_fresh_cluster_is_measured_and_its_nodes_ended(load: str) -> N
     found = {name: value for name, value in found.items() if name not in ("image_mib", "elections", "others_cores")}
     assert all(value is not None and value > 0 for value in found.values()), found
     assert [node.is_running for node in nodes] == [False, False, False]
+
+
+def test_growth_of_a_fresh_cluster_is_measured_and_its_nodes_ended() -> None:
+    broker = local_penstock()
+    nodes: dict[int, LocalNode] = {}
+
+    @contextmanager
+    def fresh_cluster(properties: Mapping[str, str]) -> Iterator[Cluster]:
+        with broker.fresh_cluster(properties) as cluster:
+            yield cluster
+            nodes.update(cluster.nodes)
+
+    target = Target(name="it", bootstrap="", fresh_cluster=fresh_cluster, can_grow=True)
+    found = cluster_growth(target, seconds=1.0)
+    for phase in PHASES:
+        rate, p99_ms = found[f"{phase}_records_per_s"], found[f"{phase}_acknowledged_p99_ms"]
+        assert rate is not None
+        assert rate > 0
+        assert p99_ms is not None
+    assert nodes.keys() == {1, 2, 3}
+    assert not any(node.is_running for node in nodes.values())
+
+
+def test_running_cluster_keeps_three_replicas_of_what_is_measured() -> None:
+    with local_penstock().target(is_node_needed=False, is_cluster_needed=True) as target:
+        replicated = target.replicated
+        assert (target.bootstrap, replicated is None) == ("", False)
+        assert replicated is not None
+        assert len(replicated.pids) == 3
+        with new_topic(replicated, 2) as name:
+            partitions = admin(replicated.bootstrap).list_topics(name, timeout=30).topics[name].partitions
+            assert [len(partition.replicas) for partition in partitions.values()] == [3, 3]
+        found = prepared(replicated, size_bytes=100, partitions=3, records=5_000)
+        assert found["produce_broker_cpu_s_per_gb"] is not None
 
 
 def test_command_measures_any_cluster(bootstrap: str, penstock: Callable[..., Result]) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cluster_views import DEADLINE_S, brokers, create_topic, leaders, until
+from cluster_views import DEADLINE_S, brokers, create_topic, leaders, metadata, until
 from fourth_broker import FourthBroker
 
 from penstock.chaos.cluster import LocalCluster
@@ -34,12 +34,13 @@ def test_a_second_living_process_under_one_id_is_refused_with_a_sentence(
     cluster: LocalCluster, fourth: FourthBroker
 ) -> None:
     second = fourth.another("node-4-again")
-    fourth.start(second)
+    fourth.start(second, {"initial.broker.registration.timeout.ms": "1000"})
     until(lambda: not second.is_running)
     assert second.exit_status == 2
     assert second.log.read_text().splitlines()[-1] == (
         "penstock: Node 4 cannot start: DUPLICATE_BROKER_REGISTRATION: another process is broker 4, on other log "
-        "directories, and was heard within its session (broker.session.timeout.ms)"
+        "directories, and was heard within its session (broker.session.timeout.ms) for 1000 ms "
+        "(initial.broker.registration.timeout.ms)"
     )
     assert fourth.node.is_running
     assert [leader.broker_id for leader in leaders(cluster.nodes[2].address, "flights")] == [4]
@@ -71,6 +72,26 @@ def test_empty_disks_under_the_same_id_lead_nothing_and_the_old_ones_come_back(
     empty.stop(timeout_s=DEADLINE_S)
     fourth.start()
     until(lambda: leaders(address, "flights")[0].broker_id == 4)
+
+
+def test_empty_disks_within_the_session_of_the_old_ones_wait_for_its_end(tmp_path: Path) -> None:
+    """Nobody can prove that the old process is gone, so its session must end; as with Apache Kafka, nobody has to start
+    the new one again for that."""
+    session = {"broker.session.timeout.ms": "4000", "broker.heartbeat.interval.ms": "200"}
+    properties = {**session, "broker.fast.fencing.enable": "false"}
+    with (
+        LocalCluster(tmp_path, node_count=3, properties=properties) as cluster,
+        FourthBroker(cluster, tmp_path, session) as fourth,
+    ):
+        address = cluster.nodes[1].address
+        fourth.start()
+        until(lambda: 4 in brokers(address))
+        empty = fourth.another("node-4-empty")
+        fourth.start(empty)
+        # However slow the machine is: it is here before the session ends.
+        until(lambda: "registration refused, tried again" in empty.log.read_text())
+        fourth.node.kill()
+        until(lambda: empty.port in {int(broker.port) for broker in metadata(address).brokers})
 
 
 def test_a_process_that_comes_back_after_its_place_was_taken_ends_with_a_sentence(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from uuid import UUID
 import pytest
 from kio.index import load_payload_module
 from kio.static.constants import EntityType
+from plain_producer import PlainProducer
 
 from penstock.protocol.apis import APIS, ApiKey
 from penstock.protocol.batches import iterate_headers
@@ -37,7 +38,9 @@ SERVED = [
     *(ApiKey.OFFSET_FOR_LEADER_EPOCH, ApiKey.DESCRIBE_CONFIGS, ApiKey.ALTER_CONFIGS, ApiKey.DESCRIBE_LOG_DIRS),
     *(ApiKey.CREATE_PARTITIONS, ApiKey.INCREMENTAL_ALTER_CONFIGS, ApiKey.DESCRIBE_CLUSTER),
     *(ApiKey.DESCRIBE_PRODUCERS, ApiKey.DESCRIBE_TOPIC_PARTITIONS, ApiKey.ELECT_LEADERS, ApiKey.DESCRIBE_QUORUM),
-    *(ApiKey.LIST_PARTITION_REASSIGNMENTS,),
+    *(ApiKey.LIST_PARTITION_REASSIGNMENTS, ApiKey.ALTER_REPLICA_LOG_DIRS),
+    *(ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN, ApiKey.END_TXN, ApiKey.WRITE_TXN_MARKERS),
+    *(ApiKey.TXN_OFFSET_COMMIT, ApiKey.DESCRIBE_TRANSACTIONS, ApiKey.LIST_TRANSACTIONS),
 ]
 DEADLINE_S = 30.0
 TIMEOUT = timedelta(seconds=10)
@@ -46,6 +49,7 @@ UNSUPPORTED_VERSION = 35
 UNKNOWN_TOPIC_OR_PARTITION = 3
 NOT_LEADER_OR_FOLLOWER = 6
 ELECTION_NOT_NEEDED = 84
+UNSTABLE_OFFSET_COMMIT = 88
 TOPIC_RESOURCE = 2
 TIME_MS = 1_700_000_000_000
 
@@ -486,6 +490,19 @@ def test_describe_log_dirs(ask: Ask, topic: str, version: int) -> None:
     assert version < 4 or 0 < directory.usable_bytes <= directory.total_bytes
 
 
+@versions(ApiKey.ALTER_REPLICA_LOG_DIRS)
+def test_alter_replica_log_dirs(ask: Ask, topic: str, version: int) -> None:
+    create(ask, topic)
+    every = request_classes(ApiKey.DESCRIBE_LOG_DIRS).DescribeLogDirsRequest(topics=None)
+    described = ask(ApiKey.DESCRIBE_LOG_DIRS, 4, every)
+    classes = request_classes(ApiKey.ALTER_REPLICA_LOG_DIRS)
+    wanted = classes.AlterReplicaLogDirTopic(name=topic, partitions=(0,))
+    where = classes.AlterReplicaLogDir(path=described.results[0].log_dir, topics=(wanted,))
+    answer = ask(ApiKey.ALTER_REPLICA_LOG_DIRS, version, classes.AlterReplicaLogDirsRequest(dirs=(where,)))
+    ((answered,),) = (one.partitions for one in answer.results)
+    assert (answer.results[0].topic_name, answered.partition_index, answered.error_code) == (topic, 0, 0)
+
+
 @versions(ApiKey.DESCRIBE_CLUSTER)
 def test_describe_cluster(ask: Ask, version: int) -> None:
     request = request_classes(ApiKey.DESCRIBE_CLUSTER).DescribeClusterRequest(
@@ -547,6 +564,128 @@ def test_describe_producers(ask: Ask, topic: str) -> None:
     (producer,) = partition.active_producers
     assert (producer.producer_id, producer.producer_epoch, producer.last_sequence) == (producer_id, 0, 2)
     assert producer.current_txn_start_offset == -1
+
+
+@versions(ApiKey.INIT_PRODUCER_ID)
+def test_epoch_of_a_transactional_producer_rises_with_each_beginning(ask: Ask, topic: str, version: int) -> None:
+    producer = PlainProducer(ask, topic)
+    producer.init(version=version)
+    first = producer.producer_id, producer.epoch
+    producer.init(version=version)
+    assert (producer.producer_id, producer.epoch) == (first[0], first[1] + 1)
+
+
+@pytest.mark.parametrize("version", range(4))
+def test_partition_is_added_to_a_transaction(ask: Ask, topic: str, version: int) -> None:
+    """From version 4 on brokers ask it of each other."""
+    create(ask, topic, partitions=1)
+    producer = PlainProducer(ask, topic, is_old=True)
+    producer.init()
+    assert producer.add(topic, version=version) == 0
+    assert producer.produce(topic, 0) == 0
+    assert producer.end(is_commit=False) == 0
+
+
+@pytest.mark.parametrize("version", range(3, 13))
+def test_batch_is_produced_in_a_transaction(ask: Ask, topic: str, version: int) -> None:
+    create(ask, topic, partitions=1)
+    producer = PlainProducer(ask, topic, is_old=version < 12)
+    producer.init()
+    if version < 12:
+        assert producer.add(topic) == 0
+    assert producer.produce(topic, 0, version=version) == 0
+    assert producer.end() == 0
+
+
+@versions(ApiKey.END_TXN)
+def test_transaction_is_ended(ask: Ask, topic: str, version: int) -> None:
+    create(ask, topic, partitions=1)
+    producer = PlainProducer(ask, topic, is_old=version < 5)
+    producer.init()
+    epoch = producer.epoch
+    for is_commit, raised in ((True, 1), (False, 2)):
+        assert version >= 5 or producer.add(topic) == 0
+        assert producer.produce(topic, 0 if version >= 5 or is_commit else 1) == 0
+        assert producer.end(is_commit=is_commit, version=version) == 0
+        assert producer.epoch == epoch + (raised if version >= 5 else 0)
+
+
+@versions(ApiKey.TXN_OFFSET_COMMIT)
+def test_offset_is_committed_in_a_transaction(ask: Ask, topic: str, version: int) -> None:
+    create(ask, topic, partitions=1)
+    # The group's coordinator is there once it was looked for.
+    wanted = request_classes(ApiKey.FIND_COORDINATOR).FindCoordinatorRequest(key_type=0, coordinator_keys=(topic,))
+    wait_for(lambda: ask(ApiKey.FIND_COORDINATOR, 6, wanted).coordinators[0].error_code == 0)
+    producer = PlainProducer(ask, topic, is_old=version < 5)
+    producer.init()
+    assert version >= 5 or producer.add_offsets(topic, version=min(version, 4)) == 0
+    assert producer.commit_offset(topic, topic, 5, version=version) == 0
+    assert offset_of(ask, topic) == (UNSTABLE_OFFSET_COMMIT, -1)
+    assert producer.end() == 0
+    assert wait_for(lambda: offset_of(ask, topic)[0] == 0)
+    assert offset_of(ask, topic) == (0, 5)
+
+
+def offset_of(ask: Ask, topic: str) -> tuple[int, int]:
+    """Error and offset that the group of the topic's name has committed for it."""
+    classes = request_classes(ApiKey.OFFSET_FETCH, 9)
+    group = classes.OffsetFetchRequestGroup(
+        group_id=topic,
+        member_id=None,
+        topics=(classes.OffsetFetchRequestTopics(name=topic, partition_indexes=(0,)),),
+    )
+    answer = ask(ApiKey.OFFSET_FETCH, 9, classes.OffsetFetchRequest(groups=(group,), require_stable=True))
+    (one,) = answer.groups[0].topics[0].partitions
+    return one.error_code, one.committed_offset
+
+
+@versions(ApiKey.WRITE_TXN_MARKERS)
+def test_transaction_that_hangs_is_aborted_in_its_partition(ask: Ask, topic: str, version: int) -> None:
+    create(ask, topic, partitions=1)
+    producer = PlainProducer(ask, topic)
+    producer.init()
+    assert producer.produce(topic, 0) == 0
+    described = request_classes(ApiKey.DESCRIBE_PRODUCERS)
+    question = described.DescribeProducersRequest(topics=(described.TopicRequest(name=topic, partition_indexes=(0,)),))
+
+    def producers() -> Any:
+        return ask(ApiKey.DESCRIBE_PRODUCERS, 0, question).topics[0].partitions[0].active_producers
+
+    (found,) = producers()
+    assert (found.producer_id, found.producer_epoch) == (producer.producer_id, producer.epoch)
+    assert (found.current_txn_start_offset, found.coordinator_epoch) == (0, -1)
+    classes = request_classes(ApiKey.WRITE_TXN_MARKERS)
+    marker = classes.WritableTxnMarker(
+        producer_id=found.producer_id,
+        producer_epoch=found.producer_epoch,
+        transaction_result=False,
+        topics=(classes.WritableTxnMarkerTopic(name=topic, partition_indexes=(0, 7)),),
+        coordinator_epoch=0,
+    )
+    answer = ask(ApiKey.WRITE_TXN_MARKERS, version, classes.WriteTxnMarkersRequest(markers=(marker,)))
+    (answered,) = answer.markers
+    codes = {one.partition_index: one.error_code for one in answered.topics[0].partitions}
+    assert (answered.producer_id, codes) == (producer.producer_id, {0: 0, 7: UNKNOWN_TOPIC_OR_PARTITION})
+    (found,) = producers()
+    assert (found.current_txn_start_offset, found.coordinator_epoch) == (-1, 0)
+
+
+@versions(ApiKey.LIST_TRANSACTIONS)
+def test_transactions_are_listed_and_described(ask: Ask, topic: str, version: int) -> None:
+    create(ask, topic, partitions=1)
+    producer = PlainProducer(ask, topic)
+    producer.init()
+    assert producer.produce(topic, 0) == 0
+    classes = request_classes(ApiKey.LIST_TRANSACTIONS)
+    question = classes.ListTransactionsRequest(state_filters=("Ongoing",), producer_id_filters=(producer.producer_id,))
+    answer = ask(ApiKey.LIST_TRANSACTIONS, version, question)
+    (listed,) = answer.transaction_states
+    assert (answer.error_code, listed.transactional_id, listed.producer_id) == (0, topic, producer.producer_id)
+    wanted = request_classes(ApiKey.DESCRIBE_TRANSACTIONS).DescribeTransactionsRequest(transactional_ids=(topic,))
+    (described,) = ask(ApiKey.DESCRIBE_TRANSACTIONS, 0, wanted).transaction_states
+    assert (described.error_code, described.transaction_state) == (0, "Ongoing")
+    assert (described.producer_id, described.producer_epoch) == (producer.producer_id, producer.epoch)
+    assert [(one.topic, one.partitions) for one in described.topics] == [(topic, (0,))]
 
 
 def test_describe_topic_partitions_page_by_page(ask: Ask, topic: str) -> None:

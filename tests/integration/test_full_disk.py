@@ -16,6 +16,7 @@ from fault_clients import (
     create_topic,
     delete_topic,
     end_offset,
+    make_group_topic,
     numbered,
     produce_once,
     wait_for,
@@ -74,6 +75,7 @@ def test_full_disk_refuses_producers_until_there_is_room_and_nobody_else(
 ) -> None:
     cluster = start(log_dir_reserve_bytes=reserve_bytes)
     create_topic(cluster, TOPIC)
+    make_group_topic(cluster, TOPIC)
     load = numbered(cluster, TOPIC)
     load.send_until_acknowledged(2_000, timeout_s=DEADLINE_S)
     load.finish(timeout_s=DEADLINE_S)
@@ -120,6 +122,7 @@ def test_node_stops_and_starts_on_a_full_disk_and_serves_what_it_has(
     cluster = start(log_dir_reserve_bytes="0", log_segment_bytes="1048576")
     create_topic(cluster, TOPIC)
     create_topic(cluster, PROBED)
+    make_group_topic(cluster, TOPIC)
     load = numbered(cluster, TOPIC)
     load.send_until_acknowledged(5_000, timeout_s=DEADLINE_S)
     disk.fill()

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -59,3 +59,44 @@ def test_kafkas_dump_tool_reads_our_segments_and_indexes(tmp_path: Path, kafka_j
     assert snapshots, "a clean stop leaves a producer snapshot"
     result = run_tool(kafka_jars, "dump-log", "--files", snapshots[-1])
     assert "producerId:" in result.output, result.output
+
+
+def test_kafkas_dump_tool_reads_our_markers_and_transaction_indexes(tmp_path: Path, kafka_jars: KafkaJars) -> None:
+    with LocalCluster(tmp_path / "cluster") as cluster:
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+        admin.create_topics([NewTopic(TOPIC, 1, 1)])[TOPIC].result(DEADLINE_S)
+        producer = Producer({"bootstrap.servers": cluster.bootstrap, "transactional.id": "dumped"})
+        producer.init_transactions(DEADLINE_S)
+        for is_commit in (True, False, True, False):
+            producer.begin_transaction()
+            producer.produce(TOPIC, b"value", partition=0)
+            assert producer.flush(DEADLINE_S) == 0
+            if is_commit:
+                producer.commit_transaction(DEADLINE_S)
+            else:
+                producer.abort_transaction(DEADLINE_S)
+        consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "dumped"})
+        producer.begin_transaction()
+        producer.send_offsets_to_transaction(
+            [TopicPartition(TOPIC, 0, 8)], consumer.consumer_group_metadata(), DEADLINE_S
+        )
+        producer.commit_transaction(DEADLINE_S)
+        consumer.close()
+        data = cluster.nodes[1].data
+        folder = next(data.rglob(f"{TOPIC}-0"))
+        (offsets,) = [log for log in data.rglob("__consumer_offsets-*/*.log") if log.stat().st_size]
+    dumped = run_tool(kafka_jars, "dump-log", "--deep-iteration", "--files", str(next(folder.glob("*.log"))))
+    assert dumped.exit_code == 0, dumped.output
+    assert re.findall(r"endTxnMarker: (\w+)", dumped.output) == ["COMMIT", "ABORT", "COMMIT", "ABORT"]
+    (index,) = folder.glob("*.txnindex")
+    dumped = run_tool(kafka_jars, "dump-log", "--files", str(index))
+    assert dumped.exit_code == 0, dumped.output
+    aborted = re.findall(r"firstOffset: (\d+) lastOffset: (\d+) lastStableOffset: (\d+)", dumped.output)
+    assert aborted == [("2", "3", "4"), ("6", "7", "8")]
+    dumped = run_tool(
+        kafka_jars, "dump-log", "--offsets-decoder", "--deep-iteration", "--print-data-log", "--files", str(offsets)
+    )
+    assert dumped.exit_code == 0, dumped.output
+    assert '"offset":8' in dumped.output
+    assert "isTransactional: true" in dumped.output
+    assert re.findall(r"endTxnMarker: (\w+)", dumped.output) == ["COMMIT"]

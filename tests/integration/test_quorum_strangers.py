@@ -23,8 +23,8 @@ from kio.schema.broker_heartbeat.v1.request import BrokerHeartbeatRequest
 from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest
 from kio.schema.fetch.v17.request import FetchRequest, ReplicaState
 from kio.schema.fetch_snapshot.v1.request import FetchSnapshotRequest
-from kio.schema.types import BrokerId, ProducerId, TransactionalId
-from kio.schema.write_txn_markers.v1.request import WritableTxnMarker, WriteTxnMarkersRequest
+from kio.schema.types import BrokerId, ProducerId, TopicName, TransactionalId
+from kio.schema.write_txn_markers.v1.request import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
 from kio.static.primitive import i16, i32, i32Timedelta, i64
 
 from penstock.chaos.cluster import LocalCluster
@@ -287,7 +287,7 @@ def forged_requests() -> list[tuple[Request, int]]:
                         producer_id=ProducerId(1),
                         producer_epoch=i16(0),
                         transaction_result=True,
-                        topics=(),
+                        topics=(WritableTxnMarkerTopic(name=TopicName("t"), partition_indexes=(i32(0),)),),
                         coordinator_epoch=i32(0),
                     ),
                 )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -95,6 +96,34 @@ def test_sigkill_of_leaders_loses_nothing_and_replicas_end_equal(tmp_path: Path,
             load.send_until(load.acknowledged_count + generator.randrange(1, RECORDS_BETWEEN_KILLS))
             cluster.start_node(leader)
             world.wait_in_sync()
+        load.finish()
+        world.check_records()
+    check_replicas_equal(cluster)
+
+
+def test_bit_rot_of_a_leader_is_found_by_its_follower_and_mended_under_load(tmp_path: Path) -> None:
+    """The follower begins with nothing, so it fetches what nobody has looked at since it was written."""
+    generator = draw_generator("test_bit_rot_of_a_leader_is_found_by_its_follower_and_mended_under_load")
+    with LocalCluster(tmp_path / "cluster", node_count=len(NODES)) as cluster:
+        world = World(cluster, generator)
+        load = world.load
+        load.send_until(RECORDS_BETWEEN_KILLS)
+        rotten = world.leader()
+        refilled = next(node_id for node_id in NODES if node_id != rotten)
+        cluster.stop_node(refilled)
+        shutil.rmtree(cluster.nodes[refilled].data / f"{TOPIC}-0")
+        segment = cluster.nodes[rotten].data / f"{TOPIC}-0" / f"{0:020d}.log"
+        with segment.open("r+b") as file:
+            position = segment.stat().st_size // 2
+            file.seek(position)
+            (byte,) = file.read(1)
+            file.seek(position)
+            file.write(bytes([byte ^ 1]))
+        cluster.start_node(refilled)
+        load.send_until(load.acknowledged_count + RECORDS_BETWEEN_KILLS)
+        wait_for(lambda: world.leader() != rotten, "leader that is whole")
+        world.wait_in_sync()
+        load.send_until(load.acknowledged_count + RECORDS_BETWEEN_KILLS)
         load.finish()
         world.check_records()
     check_replicas_equal(cluster)

@@ -1,6 +1,7 @@
-"""Pages that are written by a program say what the program would write now."""
+"""Pages that are written by a program say what the program would write now, and promises name tests that there are."""
 
 import importlib.util
+import re
 from pathlib import Path
 from types import ModuleType
 
@@ -25,3 +26,12 @@ def test_protocol_support_is_current() -> None:
 def test_list_of_what_cannot_pass_yet_is_current() -> None:
     module = generator("not_yet")
     assert module.OUTPUT.read_text() == module.render(), "run `make docs`"
+
+
+def test_every_promise_names_tests_that_there_are() -> None:
+    page = (ROOT / "docs" / "guarantees.md").read_text()
+    files = list((ROOT / "tests").rglob("test_*.py"))
+    functions = {name for file in files for name in re.findall(r"^def (test_\w+)", file.read_text(), re.MULTILINE)}
+    assert set(re.findall(r"`(test_\w+)`", page)) <= functions
+    assert set(re.findall(r"(test_\w+\.py)`", page)) <= {file.name for file in files}
+    assert set(re.findall(r"`(tests/[\w/]+\.py)`", page)) <= {file.relative_to(ROOT).as_posix() for file in files}

@@ -1,24 +1,27 @@
-"""Apache Kafka's command line tools on a cluster of three nodes: each job is done through each of the nodes.
+"""Apache Kafka's command line tools on a cluster of three nodes, with topics of up to three replicas.
 
-Test names are those of the checks with the node: `topics-2` creates and deletes topics with node 2 as bootstrap server.
+Some jobs are done through each of the nodes, and have its number in their names: `topics-2` creates and deletes topics
+with node 2 as bootstrap server. Then come those that need the cluster to themselves, because they kill nodes or count
+what is going on in all of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import partial
-from random import Random
 from typing import Final
 
-from penstock.bench.anchor.jars import JarsUnavailableError, install
-
-from ..suite import Result, Run, SuiteUnavailableError
-from .quorum_checks import CHECKS, NodeTools
-from .suite import TOOL_TIMEOUT_S, run_check
-from .tools import Tools
+from ..suite import Node, Result, Run
+from . import election_checks, outage_checks, quorum_checks, reassignment_checks, replica_checks
+from .quorum_checks import NodeTools
+from .replicated_tools import ReplicatedTools
+from .toolbox import Toolbox, run_check
 
 NODE_COUNT: Final = 3
+ALONE: Final[Mapping[str, Callable[[ReplicatedTools], None]]] = {
+    check.__name__: check for module in (reassignment_checks, election_checks, outage_checks) for check in module.CHECKS
+}
 
 
 class JavaToolsClusterSuite:
@@ -27,26 +30,32 @@ class JavaToolsClusterSuite:
     name = "java-tools-cluster"
 
     def run(self, run: Run) -> Iterator[Result]:
-        try:
-            jars = install()
-        except JarsUnavailableError as missing:
-            raise SuiteUnavailableError(str(missing)) from missing
-        run_id = f"{Random().getrandbits(32):08x}"
-        with run.cluster(NODE_COUNT) as nodes, ThreadPoolExecutor(run.jobs) as pool:
-            futures = []
-            for name, check in CHECKS.items():
-                for node in nodes:
-                    test = f"{name}-{node.id}"
-                    tools = Tools(
-                        jars=jars,
-                        bootstrap=node.bootstrap,
-                        check=test,
-                        run_id=run_id,
-                        work=run.work,
-                        timeout_s=run.expectations.limit_s(test, TOOL_TIMEOUT_S),
-                    )
-                    if run.wants(test):
-                        there = NodeTools(tools=tools, node=node, nodes=nodes)
-                        futures.append(pool.submit(run_check, test, partial(check, there)))
-            for future in as_completed(futures):
-                yield future.result()
+        toolbox = Toolbox.open(run)
+        with run.cluster(NODE_COUNT) as nodes:
+            yield from _run_together(toolbox, nodes)
+            for name, check in ALONE.items():
+                if run.wants(name):
+                    there = _replicated(toolbox, name, nodes)
+                    yield run_check(name, partial(check, there))
+                    there.start_all()
+
+
+def _run_together(toolbox: Toolbox, nodes: Sequence[Node]) -> Iterator[Result]:
+    checks: dict[str, Callable[[], None]] = {}
+    for name, check in quorum_checks.CHECKS.items():
+        for node in nodes:
+            test = f"{name}-{node.id}"
+            through = NodeTools(tools=toolbox.tools(test, node.bootstrap), node=node, nodes=nodes)
+            checks[test] = partial(check, through)
+    for replica_check in replica_checks.CHECKS:
+        test = replica_check.__name__
+        checks[test] = partial(replica_check, _replicated(toolbox, test, nodes))
+    with ThreadPoolExecutor(toolbox.run.jobs) as pool:
+        futures = [pool.submit(run_check, test, check) for test, check in checks.items() if toolbox.run.wants(test)]
+        for future in as_completed(futures):
+            yield future.result()
+
+
+def _replicated(toolbox: Toolbox, test: str, nodes: Sequence[Node]) -> ReplicatedTools:
+    bootstrap = ",".join(node.bootstrap for node in nodes)
+    return ReplicatedTools(tools=toolbox.tools(test, bootstrap), nodes={node.id: node for node in nodes})

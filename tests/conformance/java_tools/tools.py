@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from penstock.bench.anchor.jars import KafkaJars
-from penstock.bench.anchor.tools import run_tool
+from penstock.bench.anchor.tools import run_tool, run_tool_until
 
 CONSUME_TIMEOUT_MS: Final = 20_000
 _OUTPUT_SHOWN: Final = 1500
@@ -48,11 +48,16 @@ class Tools:
     def run(self, tool: str, *arguments: str | int, stdin: str = "", check: bool = True) -> str:
         """The same for tools that are told of the broker in another way."""
         result = run_tool(self.jars, tool, *arguments, stdin=stdin, timeout_s=self.timeout_s)
-        with (self.work / f"{self.check}.log").open("a") as log:
-            log.write(f"$ {tool} {' '.join(map(str, arguments))}\n{result.output}\n[exit code {result.exit_code}]\n\n")
+        self._log(tool, arguments, f"{result.output}\n[exit code {result.exit_code}]")
         if check:
             require(result.exit_code == 0, f"{tool} ended with exit code {result.exit_code}", result.output)
         return result.output
+
+    def run_until(self, pattern: re.Pattern[str], tool: str, *arguments: str | int) -> str:
+        """What a tool that never ends by itself prints until a line matches; it is ended then, or when time is over."""
+        output = run_tool_until(self.jars, tool, *arguments, pattern=pattern, timeout_s=self.timeout_s)
+        self._log(tool, arguments, f"{output}\n[ended]")
+        return output
 
     def new_topic(self, partitions: int = 1, *arguments: str, suffix: str = "") -> str:
         topic = self.name + suffix
@@ -88,6 +93,10 @@ class Tools:
         output = self("get-offsets", "--topic", topic)
         found = re.findall(rf"^{re.escape(topic)}:(\d+):(\d+)$", output, re.MULTILINE)
         return [offset for _, offset in sorted((int(partition), int(offset)) for partition, offset in found)]
+
+    def _log(self, tool: str, arguments: Sequence[str | int], output: str) -> None:
+        with (self.work / f"{self.check}.log").open("a") as log:
+            log.write(f"$ {tool} {' '.join(map(str, arguments))}\n{output}\n\n")
 
     def node_ids(self) -> list[int]:
         return sorted({int(node) for node in re.findall(r"\(id: (\d+) rack", self("broker-api-versions"))})

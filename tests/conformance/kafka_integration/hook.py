@@ -11,31 +11,44 @@ A line of standard input is one JSON object, and each is answered by one on stan
 
 What cannot be done is answered by {"error": "a sentence"}.
 
-Brokers are numbered from 0. The end of the input ends the brokers. What a test asks for beyond the number of nodes that
-one cluster can have is not started, and the replication factors of its properties are cut to that.
+Brokers are numbered from 0. One that is alone is its own controller; several have one beside them, because tests stop
+brokers and expect the others to go on. The end of the input ends all of them. What a test asks for beyond `MAX_BROKERS`
+is not started; replication factors of its properties are cut to the number of brokers.
 
 Run as a module, with the one argument of a folder for the nodes, it starts Penstock.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import random
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
+
+from kio.schema.update_features.v2.request import FeatureUpdateKey, UpdateFeaturesRequest
+from kio.schema.update_features.v2.response import UpdateFeaturesResponse
+from kio.static.primitive import i8, i16
 
 from penstock.chaos.errors import ClusterError
 from penstock.chaos.local_node import HOST, LocalNode, environment_without_properties
 from penstock.chaos.ports import find_free
 from penstock.chaos.readiness import wait_ready
+from penstock.client.connection import connect
 
 LISTENER: Final = "EXTERNAL"
-# Tests that set properties of the controllers number them from here.
-FIRST_CONTROLLER: Final = 3000
+CONTROLLER: Final = "CONTROLLER"
+CLUSTER_ID: Final = "c0nf0rmanceC1usterIdAA"
+# What tests that set properties of the controller call it.
+CONTROLLER_ID: Final = 3000
+# Transactions of version 1 are what some tests are about.
+LOWERED_FEATURE: Final = "transaction.version"
+NEWEST_LEVEL: Final = 2
+_SAFE_DOWNGRADE: Final = 2
 DEFAULT_REPLICATION_FACTOR: Final = "default.replication.factor"
 INTERNAL_REPLICATION_FACTORS: Final = (
     "offsets.topic.replication.factor",
@@ -43,9 +56,13 @@ INTERNAL_REPLICATION_FACTORS: Final = (
     "transaction.state.log.replication.factor",
 )
 # Asked for, and not Apache Kafka's: ignored there, an error here.
-UNKNOWN_KEYS: Final = frozenset({"log.unclean.leader.election.enable"})
+UNKNOWN_KEYS: Final = frozenset({"file.delete.delay.ms", "log.unclean.leader.election.enable"})
+# No test asks for more.
+MAX_BROKERS: Final = 4
 # Those of Apache Kafka's own test clusters, where they matter to how long a test takes.
 DEFAULTS: Final = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "5"}
+# The factor that the tests take for the default. Brokers are not told: what they say wins over their controller.
+CONTROLLER_DEFAULTS: Final = {DEFAULT_REPLICATION_FACTOR: "1"}
 START_TIMEOUT_S: Final = 120.0
 STOP_TIMEOUT_S: Final = 60.0
 
@@ -56,99 +73,137 @@ Answer = Mapping[str, object]
 class FreshClusters:
     """The cluster of the test that runs now, in a folder that is emptied for each. Subclasses start other brokers."""
 
-    max_nodes = 1
-
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._generator = random.Random()
-        self._nodes: dict[int, LocalNode] = {}
+        self._brokers: dict[int, LocalNode] = {}
+        self._controller: LocalNode | None = None
 
     def up(self, request: Request) -> Answer:
         """Raises ClusterError when a node does not come up, with nothing left running."""
         self.kill()
         shutil.rmtree(self._folder, ignore_errors=True)
-        for node_id in range(min(int(request["brokers"]), self.max_nodes)):
-            data = self._folder / f"node-{node_id}"
-            self._nodes[node_id] = self.new_node(node_id, find_free(self._generator), data)
-        nodes = tuple(self._nodes.values())
+        for node_id in range(min(int(request["brokers"]), MAX_BROKERS)):
+            self._brokers[node_id] = self._new_node(node_id)
+        brokers = tuple(self._brokers.values())
+        if len(brokers) > 1:
+            self._controller = self._new_node(CONTROLLER_ID)
         try:
-            for node in nodes:
-                node.write_properties(self.settings(node, nodes, request))
-            self.start_all(nodes, request)
+            for broker in brokers:
+                broker.write_properties(self.settings(broker, request))
+            if self._controller is not None:
+                self._controller.write_properties(self.controller_settings(self._controller, request))
+            self.start_all(request)
         except ClusterError:
             self.kill()
             raise
         return {
-            "bootstrap": ",".join(node.address for node in nodes),
-            "log_dirs": [self.log_directories(node, request) for node in nodes],
+            "bootstrap": ",".join(broker.address for broker in brokers),
+            "log_dirs": [self.log_directories(broker, request) for broker in brokers],
         }
 
     def stop(self, node_id: int) -> Answer:
-        self._node(node_id).stop(timeout_s=STOP_TIMEOUT_S)
+        self._broker(node_id).stop(timeout_s=STOP_TIMEOUT_S)
         return {}
 
     def start(self, node_id: int) -> Answer:
-        node = self._node(node_id)
+        node = self._broker(node_id)
         node.start()
         wait_ready((node,), timeout_s=START_TIMEOUT_S)
         return {}
 
     def down(self) -> Answer:
         """Stops gracefully: a node that cannot is a defect, of which the test hears."""
-        for node in self._nodes.values():
+        # The controller last: the others ask it whether they may go.
+        for node in self._nodes():
             node.stop(timeout_s=STOP_TIMEOUT_S)
-        self._nodes.clear()
+        self._forget()
         return {}
 
     def kill(self) -> None:
-        for node in self._nodes.values():
+        for node in self._nodes():
             node.kill()
-        self._nodes.clear()
+        self._forget()
 
     def new_node(self, node_id: int, port: int, data: Path) -> LocalNode:
         """A node that is not started yet."""
         return LocalNode(id=node_id, port=port, data=data, environment=environment_without_properties(os.environ))
 
-    def settings(self, node: LocalNode, nodes: Sequence[LocalNode], request: Request) -> dict[str, str]:
-        """What a node is started with: the defaults, what the test asks for all brokers, and for this one."""
+    def settings(self, node: LocalNode, request: Request) -> dict[str, str]:
+        """What a broker is started with: the defaults, what the test asks for all brokers, and for this one."""
         given: dict[str, str] = {
             **request["properties"],
-            # A node is controller and broker in one: what is asked for one of them alone holds for the node.
-            **request["broker_properties"].get(str(node.id + FIRST_CONTROLLER), {}),
+            # A broker that is alone is the controller as well.
+            **({} if self._controller else request["broker_properties"].get(str(CONTROLLER_ID), {})),
             **request["broker_properties"].get(str(node.id), {}),
         }
-        # One class of tests takes the documentation of a key for its name.
-        asked = {key: value for key, value in given.items() if " " not in key and key not in UNKNOWN_KEYS}
-        wanted: dict[str, str] = {**dict.fromkeys(INTERNAL_REPLICATION_FACTORS, "3"), **asked}
+        wanted: dict[str, str] = {**dict.fromkeys(INTERNAL_REPLICATION_FACTORS, "3"), **_asked(given)}
         factors: dict[str, str] = {
-            key: str(min(int(wanted[key]), len(nodes)))
+            key: str(min(int(wanted[key]), max(1, len(self._brokers))))
             for key in (*INTERNAL_REPLICATION_FACTORS, DEFAULT_REPLICATION_FACTOR)
             if key in wanted
         }
         return {
             "listeners": f"{LISTENER}://{HOST}:{node.port}",
-            "listener.security.protocol.map": f"{LISTENER}:{request['protocol']},CONTROLLER:PLAINTEXT",
+            "listener.security.protocol.map": f"{LISTENER}:{request['protocol']},{CONTROLLER}:PLAINTEXT",
             "inter.broker.listener.name": LISTENER,
             "log.dirs": self.log_directories(node, request),
             **DEFAULTS,
-            **asked,
+            **_asked(given),
             **factors,
+            **self.quorum_settings(node),
+        }
+
+    def controller_settings(self, node: LocalNode, request: Request) -> dict[str, str]:
+        """What a controller that is no broker is started with."""
+        return {
+            "listeners": f"{CONTROLLER}://{HOST}:{node.port}",
+            "listener.security.protocol.map": f"{CONTROLLER}:PLAINTEXT",
+            **CONTROLLER_DEFAULTS,
+            **_asked({**request["properties"], **request["broker_properties"].get(str(CONTROLLER_ID), {})}),
+            **self.quorum_settings(node),
+        }
+
+    def quorum_settings(self, node: LocalNode) -> dict[str, str]:
+        """What makes one cluster of several nodes; nothing for one that is alone."""
+        if self._controller is None:
+            return {}
+        return {
+            "process.roles": "controller" if node is self._controller else "broker",
+            "controller.listener.names": CONTROLLER,
+            "controller.quorum.voters": f"{self._controller.id}@{self._controller.address}",
+            "cluster.id": CLUSTER_ID,
+            "cluster.secret": CLUSTER_ID,
         }
 
     def log_directories(self, node: LocalNode, request: Request) -> str:
         """The value of log.dirs: as many folders as the test asks for disks."""
         return ",".join([str(node.data), *(f"{node.data}-disk-{disk}" for disk in range(2, int(request["disks"]) + 1))])
 
-    def start_all(self, nodes: tuple[LocalNode, ...], _request: Request) -> None:
-        """Returns once they serve clients. Feature levels are Penstock's own, whichever the test asks for."""
-        for node in nodes:
+    def start_all(self, request: Request) -> None:
+        """Returns once they serve clients. Feature levels are Penstock's own but for `LOWERED_FEATURE`."""
+        for node in reversed(self._nodes()):
             node.start()
-        wait_ready(nodes, timeout_s=START_TIMEOUT_S)
+        wait_ready(tuple(self._brokers.values()), timeout_s=START_TIMEOUT_S)
+        level = request["features"].get(LOWERED_FEATURE, NEWEST_LEVEL)
+        if level < NEWEST_LEVEL:
+            asyncio.run(_lower_feature(self._brokers[0], level))
 
-    def _node(self, node_id: int) -> LocalNode:
-        if node_id not in self._nodes:
-            raise ClusterError(f"broker {node_id} was not started: a cluster has at most {self.max_nodes} here")
-        return self._nodes[node_id]
+    def _nodes(self) -> tuple[LocalNode, ...]:
+        """The controller last."""
+        return (*self._brokers.values(), *(() if self._controller is None else (self._controller,)))
+
+    def _forget(self) -> None:
+        self._brokers.clear()
+        self._controller = None
+
+    def _new_node(self, node_id: int) -> LocalNode:
+        return self.new_node(node_id, find_free(self._generator), self._folder / f"node-{node_id}")
+
+    def _broker(self, node_id: int) -> LocalNode:
+        if node_id not in self._brokers:
+            raise ClusterError(f"broker {node_id} was not started: a cluster has at most {MAX_BROKERS} here")
+        return self._brokers[node_id]
 
 
 def serve(clusters: FreshClusters) -> None:
@@ -165,6 +220,21 @@ def serve(clusters: FreshClusters) -> None:
             sys.stdout.flush()
     finally:
         clusters.kill()
+
+
+async def _lower_feature(broker: LocalNode, level: int) -> None:
+    """Raises ClusterError."""
+    change = FeatureUpdateKey(feature=LOWERED_FEATURE, max_version_level=i16(level), upgrade_type=i8(_SAFE_DOWNGRADE))
+    async with await connect(broker.host, broker.port) as connection:
+        answer = await connection.call(UpdateFeaturesRequest(feature_updates=(change,)))
+    assert isinstance(answer, UpdateFeaturesResponse)
+    if answer.error_code:
+        raise ClusterError(f"{LOWERED_FEATURE} {level} was refused: {answer.error_message}")
+
+
+def _asked(given: Mapping[str, str]) -> dict[str, str]:
+    """The properties without what is none: one class of tests takes the documentation of a key for its name."""
+    return {key: value for key, value in given.items() if " " not in key and key not in UNKNOWN_KEYS}
 
 
 def _answer(clusters: FreshClusters, request: Request) -> Answer:

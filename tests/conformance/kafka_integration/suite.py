@@ -23,7 +23,6 @@ from penstock.protocol.apis import ApiKey
 from ..capabilities import Capability
 from ..programs import run_program, tail
 from ..suite import Result, Run, Status, SuiteUnavailableError
-from .hook import FreshClusters
 from .java_tests import REPORTS, JavaTests, class_of, method_of, prepare, read_reports
 
 HOOK: Final = (sys.executable, "-m", "conformance.kafka_integration.hook")
@@ -38,7 +37,6 @@ NEEDED_APIS: Final[Mapping[Capability, ApiKey]] = MappingProxyType(
         Capability.CLIENT_TELEMETRY: ApiKey.PUSH_TELEMETRY,
         Capability.CONSUMER_GROUPS: ApiKey.JOIN_GROUP,
         Capability.QUOTAS: ApiKey.DESCRIBE_CLIENT_QUOTAS,
-        Capability.REASSIGNMENT: ApiKey.ALTER_PARTITION_REASSIGNMENTS,
         Capability.SASL: ApiKey.SASL_HANDSHAKE,
         Capability.SHARE_GROUPS: ApiKey.SHARE_FETCH,
         Capability.TRANSACTIONS: ApiKey.ADD_PARTITIONS_TO_TXN,
@@ -86,10 +84,7 @@ def _absent(run: Run) -> dict[Capability, str]:
     """The capabilities that cannot be there, with what shows it."""
     with run.broker({}, folder="capabilities") as bootstrap:
         served = asyncio.run(_served(bootstrap))
-    absent = {capability: f"{key.name} is not served" for capability, key in NEEDED_APIS.items() if key not in served}
-    if FreshClusters.max_nodes == 1:
-        absent[Capability.REPLICATION] = "a cluster has one node"
-    return absent
+    return {capability: f"{key.name} is not served" for capability, key in NEEDED_APIS.items() if key not in served}
 
 
 async def _served(bootstrap: str) -> frozenset[int]:

@@ -23,6 +23,8 @@ from .source import built_sources
 
 # What the tests are told of the broker's version, so that they leave out what newer brokers do not do.
 KAFKA_VERSION: Final = "4.0.0"
+# Some tests make topics of three replicas.
+NODE_COUNT: Final = 3
 TIMEOUT_MULTIPLIER: Final = 2
 TEST_TIMEOUT_S: Final = 420.0
 # Tests that are expected to fail wait, and hardly compute.
@@ -42,7 +44,7 @@ class LibrdkafkaSuite:
             raise SuiteUnavailableError(f"some of librdkafka's tests call Apache Kafka's tools: {missing}") from missing
         wanted = [test for test in listed_tests((tests / "test.c").read_text()) if run.wants(test)]
         not_yet = [test for test in wanted if test in run.expectations.not_yet]
-        with run.broker(PROPERTIES) as bootstrap:
+        with run.broker(PROPERTIES, node_count=NODE_COUNT) as bootstrap:
             process = _Process(tests, run, bootstrap, scripts)
             yield from process.run_all([test for test in wanted if test not in not_yet], run.jobs)
             yield from process.run_all(not_yet, run.jobs * NOT_YET_JOBS_FACTOR)

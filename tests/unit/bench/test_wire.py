@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.bench.wire import ProduceFrame, RequestRefusedError, batch, fetch_frame, next_offsets
+from penstock.bench.wire import ProduceFrame, ProducerId, RequestRefusedError, batch, fetch_frame, next_offsets
 from penstock.protocol.batches import read_header
 from penstock.protocol.fetch import PartitionFetchResponse, decode_fetch, encode_fetch_response
 from penstock.protocol.messages import decode_header
@@ -36,6 +36,11 @@ def test_prepared_produce_request_is_read_as_it_was_meant() -> None:
     assert (read.acks, [topic.name for topic in read.topics]) == (-1, ["somewhere"])
     assert [(index, bytes(records or b"")) for index, records in read.topics[0].partitions] == [(0, data), (3, data)]
     assert read_header(data, 0).record_count == 2
+
+
+def test_prepared_batch_of_an_idempotent_producer_says_so() -> None:
+    header = read_header(batch([b"one"], producer_id=ProducerId(7, 2), base_sequence=30), 0)
+    assert (header.producer_id, header.producer_epoch, header.base_sequence) == (7, 2, 30)
 
 
 def test_answers_to_produce_have_the_size_that_was_expected() -> None:

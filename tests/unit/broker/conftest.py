@@ -13,6 +13,13 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from kio.schema.add_partitions_to_txn.v5.request import AddPartitionsToTxnRequest
+from kio.schema.add_partitions_to_txn.v5.response import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopicResult,
+)
 from kio.schema.fetch.v12 import request as fetch_v12
 from kio.schema.fetch.v18 import request as fetch_v18
 from kio.schema.produce.v12 import request as produce_v12
@@ -22,13 +29,16 @@ from kio.static.primitive import i32Timedelta
 from penstock.broker.apis import fetch, produce
 from penstock.broker.fetch_sessions import FetchSessions
 from penstock.broker.network.request import Answer, CloseConnection, Request, RequestContext
+from penstock.broker.network.request_memory import RequestMemory
 from penstock.broker.partitions.hosted_partition import HostedPartition
 from penstock.broker.partitions.in_sync_replicas import IsrProposal
 from penstock.broker.partitions.partition_manager import PartitionManager
 from penstock.broker.purgatory.purgatory import Purgatory
+from penstock.broker.replication.replication_quota import ReplicationQuota
+from penstock.broker.transactions.transaction_verifier import TransactionVerifier, VerificationConfig
 from penstock.protocol.apis import ApiKey
-from penstock.protocol.errors import CorruptData, KafkaError
-from penstock.protocol.messages import decode_header, decode_response, encode_request
+from penstock.protocol.errors import CorruptData, ErrorCode, KafkaError
+from penstock.protocol.messages import decode_header, decode_response, encode_request, kio_error
 from penstock.protocol.records import Record, write_batch
 from penstock.quorum.metadata.delta import MetadataDelta
 from penstock.quorum.metadata.image import EMPTY_IMAGE, MetadataImage
@@ -58,6 +68,7 @@ class Logs:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.failure: OSError | KafkaError | CorruptData | None = None
+        self.repairs: list[tuple[str, int, int | None]] = []
         self.asked: list[tuple[str, int, UUID | None, bool]] = []
         self._files = DiskFiles()
         self._logs: dict[tuple[str, int], Log] = {}
@@ -101,6 +112,10 @@ class Logs:
 
     def restart(self, log: Log, offset: int) -> None:
         log.truncate_fully_and_start_at(offset)
+
+    def begin_repair(self, topic: str, partition: int, damage_offset: int | None) -> bool:
+        self.repairs.append((topic, partition, damage_offset))
+        return True
 
     def update_config(self, topic: str, config: LogConfig) -> None:
         for (name, _), log in self._logs.items():
@@ -157,6 +172,8 @@ class Exchange:
         self.request = Request(self, api_key, version, 7, context, body, header.body_offset)
         self.reason: str | None = None
         """Why the connection was closed."""
+        self.is_held_back = False
+        """Whether nothing behind it on its connection may begin."""
 
     @property
     def is_answered(self) -> bool:
@@ -182,13 +199,65 @@ class Exchange:
         if isinstance(answer, CloseConnection):
             self.reason = answer.reason
 
-    def hold_back(self, request: Request) -> None: ...
+    def hold_back(self, _request: Request) -> None:
+        self.is_held_back = True
 
-    def let_go(self, request: Request) -> None: ...
+    def let_go(self, _request: Request) -> None:
+        self.is_held_back = False
 
     def mute(self, throttle_time_ms: int) -> None: ...
 
     def set_context(self, context: RequestContext) -> None: ...
+
+
+class PuppetPeers:
+    """Coordinators of transactions: what they are asked waits for the test to `answer`."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[int, Any, asyncio.Future[Any]]] = []
+
+    async def request(self, broker_id: int, message: Any) -> Any:
+        answered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self.asked.append((broker_id, message, answered))
+        return await answered
+
+    def answer(
+        self, errors: Mapping[tuple[str, int], ErrorCode] | None = None, *, top: ErrorCode = ErrorCode.NONE
+    ) -> AddPartitionsToTxnRequest:
+        """To the oldest question, that all is well but for `errors`; returns what was asked."""
+        _, message, answered = self.asked.pop(0)
+        answered.set_result(
+            AddPartitionsToTxnResponse(
+                throttle_time=i32Timedelta.parse(timedelta(0)),
+                error_code=kio_error(top),
+                results_by_transaction=tuple(
+                    AddPartitionsToTxnResult(
+                        transactional_id=one.transactional_id,
+                        topic_results=tuple(
+                            AddPartitionsToTxnTopicResult(
+                                name=topic.name,
+                                results_by_partition=tuple(
+                                    AddPartitionsToTxnPartitionResult(
+                                        partition_index=index,
+                                        partition_error_code=kio_error(
+                                            (errors or {}).get((topic.name, index), ErrorCode.NONE)
+                                        ),
+                                    )
+                                    for index in topic.partitions
+                                ),
+                            )
+                            for topic in one.topics
+                        ),
+                    )
+                    for one in message.transactions
+                ),
+            )
+        )
+        assert isinstance(message, AddPartitionsToTxnRequest)
+        return message
+
+    def fail(self, error: ErrorCode) -> None:
+        self.asked.pop(0)[2].set_exception(KafkaError(error))
 
 
 class DataNode:
@@ -211,10 +280,23 @@ class DataNode:
         self.configs = LogConfig()
         self.failed_directories: list[str] = []
         self.partitions = self.restarted({})
+        self.leader_quota = ReplicationQuota(window_count=11, window_ms=1000)
         self.sessions = FetchSessions(10, count(1000).__next__)
-        self.produce_handler = produce.ProduceHandler(self.partitions, lambda: self.now_ms)
+        self.peers = PuppetPeers()
+        self.verification = VerificationConfig(is_enabled=True, retry_backoff_ms=1, retry_ms_max=100)
+        self.verifier = TransactionVerifier(
+            self.peers, lambda: self.image, lambda: self.verification, loop=loop, now_ms=lambda: self.now_ms
+        )
+        self.memory = RequestMemory(1_000_000)
+        self.produce_handler = produce.ProduceHandler(self.partitions, self.verifier, self.memory, lambda: self.now_ms)
         self.fetch_handler = fetch.FetchHandler(
-            self.partitions, self.sessions, max_bytes=1_000_000, monotonic_ms=lambda: self.now_ms
+            self.partitions,
+            self.sessions,
+            max_bytes=1_000_000,
+            is_closest_replica_read=True,
+            leader_quota=self.leader_quota,
+            monotonic_ms=lambda: self.now_ms,
+            call_soon=loop.call_soon,
         )
         self.publish(
             *(
@@ -226,6 +308,7 @@ class DataNode:
                         Endpoint(name="PLAINTEXT", host="127.0.0.1", port=9000 + broker_id, security_protocol=0),
                     ),
                     is_fenced=False,
+                    rack=f"rack-{broker_id}",
                 )
                 for broker_id in (NODE_ID, 2)
             )
@@ -258,6 +341,11 @@ class DataNode:
         self.partitions.on_directory_failure(str(self.logs.folder))
 
     # Metadata.
+
+    def turn(self) -> None:
+        """What was left for the end of the turn of the loop is done."""
+        self.loop.call_soon(self.loop.stop)
+        self.loop.run_forever()
 
     def publish(self, *records: MetadataRecord) -> None:
         delta = MetadataDelta(self.image)
@@ -377,6 +465,7 @@ class DataNode:
         replica_id: int = -1,
         replica_epoch: int = -1,
         log_start_offset: int = -1,
+        rack: str = "",
     ) -> Exchange:
         """`wanted` has (partition, offset)."""
         has_ids = version >= 13
@@ -409,7 +498,7 @@ class DataNode:
             session_epoch=session_epoch,
             topics=(classes.FetchTopic(**identity, partitions=partitions),) if wanted else (),
             forgotten_topics_data=(classes.ForgottenTopic(**identity, partitions=forgotten),) if forgotten else (),
-            rack_id="",
+            rack_id=rack,
         )
         exchange = Exchange(self, ApiKey.FETCH, version, message)
         self.fetch_handler.begin(exchange.request)

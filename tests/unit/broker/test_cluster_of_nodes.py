@@ -241,25 +241,17 @@ def fence_wish(node: Node) -> BrokerHeartbeatRequest:
     )
 
 
-def test_who_has_proved_nothing_is_no_broker() -> None:
+@pytest.mark.parametrize("sender", [None, 2], ids=["who has proved nothing", "another node"])
+def test_only_the_node_itself_speaks_for_its_broker(sender: int | None) -> None:
     async def scenario(world: World) -> None:
         first = await world.start(1)
-        async with asking(first, "CONTROLLER") as connection:
-            response = await connection.call(fence_wish(first))
-            assert isinstance(response, BrokerHeartbeatResponse)
-            assert response.error_code == int(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-        assert not first.metadata.image.brokers[1].is_fenced
-        await first.stop()
-
-    run(scenario)
-
-
-def test_a_node_speaks_for_no_other_node() -> None:
-    async def scenario(world: World) -> None:
-        first = await world.start(1)
-        hello = PeerHello(node_id=2, directory_id=UUID(int=9), cluster_id=None, nonce=bytes(NONCE_BYTES))
-        peers = PeerConnector(secret=SECRET.encode(), hello=lambda: hello)
-        connection, _ = await peers.connect("127.0.0.1", first.bound_ports["CONTROLLER"], timeout_ms=10_000)
+        port = first.bound_ports["CONTROLLER"]
+        if sender is None:
+            connection = await connect("127.0.0.1", port)
+        else:
+            hello = PeerHello(node_id=sender, directory_id=UUID(int=9), cluster_id=None, nonce=bytes(NONCE_BYTES))
+            peers = PeerConnector(secret=SECRET.encode(), hello=lambda: hello)
+            connection, _ = await peers.connect("127.0.0.1", port, timeout_ms=10_000)
         async with connection:
             response = await connection.call(fence_wish(first))
             assert isinstance(response, BrokerHeartbeatResponse)

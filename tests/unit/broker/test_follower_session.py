@@ -69,8 +69,22 @@ def test_append_stirs_its_partition_and_answers_the_request_that_waits(follower:
     waiting = follower.fetch()
     assert not waiting.is_answered
     follower.node.produce(index=1, acks=1)
+    follower.node.turn()
     assert answered(waiting) == [1]
     assert follower.stirred == [1]
+
+
+def test_all_that_is_appended_in_one_turn_goes_out_in_one_answer(follower: Follower) -> None:
+    waiting = follower.fetch()
+    for index in (1, 0, 1):
+        follower.node.produce(index=index, acks=1)
+    assert not waiting.is_answered
+    follower.node.turn()
+    assert sorted(answered(waiting)) == [0, 1]
+    batches = {
+        partition.partition_index: len(partition.records) for partition in waiting.answer.responses[0].partitions
+    }
+    assert batches[1] == 2 * batches[0]
 
 
 def test_partition_rests_when_the_follower_has_all_and_knows_so(follower: Follower) -> None:
@@ -108,6 +122,7 @@ def test_follower_of_a_quiet_partition_keeps_up_by_fetching_others(follower: Fol
 def test_new_leader_epoch_is_told_to_the_request_that_waits(follower: Follower) -> None:
     waiting = follower.fetch()
     follower.node.elect("a", leader=1)
+    follower.node.turn()
     assert answered(waiting) == [0]
 
 

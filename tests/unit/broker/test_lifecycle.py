@@ -91,8 +91,8 @@ class World:
         image = replace(self.publishers.image, offset=offset, epoch=epoch, brokers={4: broker})
         self.publishers.publish(MetadataDelta(self.publishers.image), image)
 
-    async def register(self) -> None:
-        await self.lifecycle.register([], cluster_id="c", previous_broker_epoch=-1)
+    async def register(self, timeout_ms: int = 20_000) -> None:
+        await self.lifecycle.register([], cluster_id="c", previous_broker_epoch=-1, timeout_ms=timeout_ms)
 
 
 def on_a_loop(test: Callable[[World], Coroutine[None, None, None]]) -> Callable[[], None]:
@@ -150,10 +150,29 @@ async def test_a_new_controller_is_greeted_at_once(world: World) -> None:
 
 
 @on_a_loop
+async def test_a_process_waits_for_the_end_of_the_session_that_is_in_its_way(world: World) -> None:
+    """As Apache Kafka's, whose broker asks again until initial.broker.registration.timeout.ms."""
+    world.show(offset=EPOCH, broker_epoch=EPOCH)
+    world.controller.refusal = KafkaError(ErrorCode.DUPLICATE_BROKER_REGISTRATION)
+    registered = asyncio.ensure_future(world.register())
+    for _ in range(2):
+        world.controller.heard.clear()
+        await world.controller.heard.wait()
+    assert not registered.done()
+    world.controller.refusal = None
+    await registered
+    assert world.lifecycle.broker_epoch == EPOCH
+
+
+@on_a_loop
 async def test_a_refused_registration_says_who_is_in_the_way(world: World) -> None:
     world.controller.refusal = KafkaError(ErrorCode.DUPLICATE_BROKER_REGISTRATION)
     with pytest.raises(KafkaError, match="another process is broker 4, on other log directories"):
-        await world.register()
+        await world.register(timeout_ms=1)
+
+
+@on_a_loop
+async def test_a_registration_that_will_never_be_taken_is_tried_once(world: World) -> None:
     world.controller.refusal = KafkaError(ErrorCode.INVALID_REGISTRATION)
     with pytest.raises(KafkaError, match="INVALID_REGISTRATION"):
         await world.register()

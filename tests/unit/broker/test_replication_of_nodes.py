@@ -1,147 +1,20 @@
-"""Three brokers that replicate, the first a controller too: each on its own disk, in one loop over the loopback."""
+"""Three brokers that replicate: catching up, fail-over, cutting logs, deleting records (`replicating_nodes.py`)."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
-from random import Random
-
-from kio.schema.create_topics.v7.request import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
-from kio.schema.create_topics.v7.response import CreateTopicsResponse
 from kio.schema.delete_records.v2.request import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from kio.schema.delete_records.v2.response import DeleteRecordsResponse
-from kio.schema.types import BrokerId, TopicName
-from kio.static.primitive import i16, i32, i64
-from memory_node import MINUTE, end_offset, produce
+from kio.schema.types import TopicName
+from kio.static.primitive import i32, i64
+from memory_node import MINUTE, end_offset
+from replicating_nodes import TOPIC, World, create, leads, produce_some, run, wait_for
 
-from penstock.broker.configuration.node_config import load
-from penstock.broker.partitions.hosted_partition import HostedPartition
-from penstock.broker.server import Node
-from penstock.client.connection import Connection, connect
+from penstock.client.connection import Connection
 from penstock.protocol.errors import ErrorCode
 from penstock.protocol.records import Record, write_batch
 from penstock.storage.config import LogConfig
 from penstock.storage.log import Log
 from penstock.storage.memory_files import MemoryFiles
-
-DEADLINE_S = 20
-TOPIC = "flights"
-
-
-class World:
-    """The disks of nodes 1 to 3, and those of them that run."""
-
-    def __init__(self) -> None:
-        self.random = Random(7)
-        self.disks = {node_id: MemoryFiles() for node_id in (1, 2, 3)}
-        self.controller_port = 0
-        self.nodes: dict[int, Node] = {}
-
-    async def start(self, *node_ids: int) -> None:
-        for node_id in node_ids:
-            node = self.nodes[node_id] = Node(
-                load(self._properties(node_id)),
-                self.disks[node_id],
-                loop=asyncio.get_running_loop(),
-                wall_clock_ms=lambda: 1_700_000_000_000,
-                random=self.random,
-            )
-            await node.start()
-            if node_id == 1:
-                self.controller_port = node.bound_ports["CONTROLLER"]
-
-    def _properties(self, node_id: int) -> Mapping[str, str]:
-        is_controller = node_id == 1
-        return {
-            "node.id": str(node_id),
-            "process.roles": "broker,controller" if is_controller else "broker",
-            "listeners": "PLAINTEXT://127.0.0.1:0"
-            + (f",CONTROLLER://127.0.0.1:{self.controller_port}" if is_controller else ""),
-            "controller.quorum.voters": f"1@127.0.0.1:{self.controller_port or 1}",
-            "cluster.secret": "hush",
-            "log.dirs": "/data",
-            "replica.fetch.wait.max.ms": "100",
-        }
-
-    async def stop(self, *node_ids: int) -> None:
-        for node_id in node_ids:
-            await self.nodes.pop(node_id).stop()
-
-    @asynccontextmanager
-    async def asking(self, node_id: int) -> AsyncIterator[Connection]:
-        async with await connect("127.0.0.1", self.nodes[node_id].bound_ports["PLAINTEXT"]) as connection:
-            yield connection
-
-    def hosted(self, node_id: int) -> HostedPartition | None:
-        return self.nodes[node_id].parts.partitions.find(TOPIC, 0)
-
-    async def wait_in_sync(self, *node_ids: int) -> None:
-        def are_in_sync() -> bool:
-            for node in self.nodes.values():
-                partition = node.metadata.image.topics.partition(TOPIC, 0)
-                if partition is None or set(partition.isr) != set(node_ids):
-                    return False
-            return True
-
-        await wait_for(are_in_sync, f"in-sync replicas {node_ids}")
-
-    async def wait_equal(self, *node_ids: int) -> None:
-        """Until the logs and the high watermarks of these are the same."""
-
-        def are_equal() -> bool:
-            found = [self.hosted(node_id) for node_id in node_ids]
-            states = {
-                None
-                if hosted is None
-                else (hosted.log.log_start_offset, hosted.log.log_end_offset, hosted.partition.high_watermark)
-                for hosted in found
-            }
-            return len(states) == 1 and None not in states
-
-        await wait_for(are_equal, f"equal logs on {node_ids}")
-        assert len({self.stored(node_id) for node_id in node_ids}) == 1
-
-    def stored(self, node_id: int) -> bytes:
-        folder = f"/data/{TOPIC}-0"
-        files = self.disks[node_id]
-        names = sorted(name for name in files.list_directory(folder) if name.endswith(".log"))
-        return b"".join(files.read(f"{folder}/{name}") for name in names)
-
-
-async def wait_for(condition: Callable[[], bool], what: str) -> None:
-    deadline_s = asyncio.get_running_loop().time() + DEADLINE_S
-    while True:
-        if condition():
-            return
-        assert asyncio.get_running_loop().time() < deadline_s, f"no {what} within {DEADLINE_S} s"
-        await asyncio.sleep(0.01)
-
-
-def run(scenario: Callable[[World], Awaitable[None]]) -> None:
-    async def main() -> None:
-        world = World()
-        async with asyncio.timeout(60):
-            await world.start(1, 2, 3)
-            await scenario(world)
-            await world.stop(*sorted(world.nodes, reverse=True))
-
-    asyncio.run(main())
-
-
-async def create(connection: Connection, *replicas: int) -> None:
-    assignment = CreatableReplicaAssignment(partition_index=i32(0), broker_ids=tuple(map(BrokerId, replicas)))
-    topic = CreatableTopic(
-        name=TopicName(TOPIC), num_partitions=i32(-1), replication_factor=i16(-1), assignments=(assignment,), configs=()
-    )
-    response = await connection.call(CreateTopicsRequest(topics=(topic,)))
-    assert isinstance(response, CreateTopicsResponse)
-    assert ErrorCode(int(response.topics[0].error_code)) is ErrorCode.NONE
-
-
-async def produce_some(connection: Connection, count: int) -> None:
-    for number in range(count):
-        assert await produce(connection, TOPIC, b"%d" % number) is ErrorCode.NONE
 
 
 def test_what_is_acknowledged_by_all_is_on_all() -> None:
@@ -178,7 +51,7 @@ def test_another_leads_when_the_leader_stops_and_the_old_one_follows() -> None:
             await produce_some(leader, 5)
         await world.stop(2)
         async with world.asking(3) as leader:
-            await wait_for(lambda: _leads(world, 3), "new leader")
+            await wait_for(lambda: leads(world, 3), "new leader")
             await produce_some(leader, 5)
             await world.start(2)
             await world.wait_in_sync(2, 3)
@@ -199,7 +72,7 @@ def test_what_only_the_old_leader_had_is_cut_off_kip_101() -> None:
         await world.stop(2)
         append_behind_its_back(world.disks[2], count=3)
         async with world.asking(3) as leader:
-            await wait_for(lambda: _leads(world, 3), "new leader")
+            await wait_for(lambda: leads(world, 3), "new leader")
             await produce_some(leader, 2)
             await world.start(2)
             await world.wait_in_sync(2, 3)
@@ -236,11 +109,6 @@ def test_records_deleted_on_the_leader_are_deleted_on_followers() -> None:
     run(scenario)
 
 
-def _leads(world: World, node_id: int) -> bool:
-    hosted = world.hosted(node_id)
-    return hosted is not None and hosted.partition.is_leader
-
-
 def _ends(world: World, node_id: int) -> tuple[int, int]:
     hosted = world.hosted(node_id)
     return (-1, -1) if hosted is None else (hosted.log.log_start_offset, hosted.log.log_end_offset)
@@ -273,3 +141,34 @@ def append_behind_its_back(files: MemoryFiles, count: int) -> None:
         batch = write_batch([Record(0, 0, None, b"lost %d" % number)])
         log.append_as_leader(batch, leader_epoch=log.leader_epochs.latest_epoch, now_ms=0)
     log.close()
+
+
+def test_rule_7_followers_hear_of_the_leaders_retention_at_once() -> None:
+    async def scenario(world: World) -> None:
+        async with world.asking(2) as leader:
+            await create(leader, 2, 3)
+            await produce_some(leader, 5)
+            await world.wait_equal(2, 3)
+        led = world.hosted(2)
+        assert led is not None
+        led.log.increment_log_start_offset(3)
+        world.nodes[2].parts.partitions.on_retention(TOPIC, 0)
+        await wait_for(lambda: _ends(world, 3) == (3, 5), "log that begins at 3")
+
+    run(scenario)
+
+
+def test_retention_on_a_follower_holds_up_nothing() -> None:
+    async def scenario(world: World) -> None:
+        async with world.asking(2) as leader:
+            await create(leader, 2, 3)
+            await produce_some(leader, 5)
+            await world.wait_equal(2, 3)
+            follower = world.hosted(3)
+            assert follower is not None
+            # Where its clock and its segments let it: a leader's may differ.
+            follower.log.increment_log_start_offset(2)
+            await produce_some(leader, 2)
+            await wait_for(lambda: _ends(world, 3) == (2, 7), "log of the follower")
+
+    run(scenario)

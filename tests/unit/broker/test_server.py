@@ -6,9 +6,9 @@ import asyncio
 import logging
 
 import pytest
+from kio.schema.describe_delegation_token.v3.request import DescribeDelegationTokenRequest
 from kio.schema.fetch.v18.request import FetchPartition, FetchRequest, FetchTopic
 from kio.schema.fetch.v18.response import FetchResponse
-from kio.schema.list_groups.v5.request import ListGroupsRequest
 from kio.schema.metadata.v13.request import MetadataRequest, MetadataRequestTopic
 from kio.schema.metadata.v13.response import MetadataResponse
 from kio.schema.types import TopicName
@@ -215,15 +215,35 @@ def test_what_is_built_is_what_is_told() -> None:
                 ApiKey.FETCH,
                 ApiKey.LIST_OFFSETS,
                 ApiKey.METADATA,
+                ApiKey.OFFSET_COMMIT,
+                ApiKey.OFFSET_FETCH,
                 ApiKey.FIND_COORDINATOR,
+                ApiKey.JOIN_GROUP,
+                ApiKey.HEARTBEAT,
+                ApiKey.LEAVE_GROUP,
+                ApiKey.SYNC_GROUP,
+                ApiKey.DESCRIBE_GROUPS,
+                ApiKey.LIST_GROUPS,
+                ApiKey.DELETE_GROUPS,
+                ApiKey.OFFSET_DELETE,
+                ApiKey.TXN_OFFSET_COMMIT,
+                ApiKey.WRITE_TXN_MARKERS,
+                ApiKey.CONSUMER_GROUP_HEARTBEAT,
+                ApiKey.CONSUMER_GROUP_DESCRIBE,
                 ApiKey.API_VERSIONS,
                 ApiKey.CREATE_TOPICS,
                 ApiKey.DELETE_TOPICS,
                 ApiKey.DELETE_RECORDS,
                 ApiKey.INIT_PRODUCER_ID,
+                ApiKey.ADD_PARTITIONS_TO_TXN,
+                ApiKey.ADD_OFFSETS_TO_TXN,
+                ApiKey.END_TXN,
+                ApiKey.DESCRIBE_TRANSACTIONS,
+                ApiKey.LIST_TRANSACTIONS,
                 ApiKey.OFFSET_FOR_LEADER_EPOCH,
                 ApiKey.DESCRIBE_CONFIGS,
                 ApiKey.ALTER_CONFIGS,
+                ApiKey.ALTER_REPLICA_LOG_DIRS,
                 ApiKey.DESCRIBE_LOG_DIRS,
                 ApiKey.CREATE_PARTITIONS,
                 ApiKey.INCREMENTAL_ALTER_CONFIGS,
@@ -242,9 +262,9 @@ def test_what_is_built_is_what_is_told() -> None:
             }
             # A request that is not built: the connection ends, and nothing else.
             async with await connect("127.0.0.1", node.bound_ports["PLAINTEXT"]) as other:
-                other.versions = {ApiKey.LIST_GROUPS: (0, 5)}
+                other.versions = {ApiKey.DESCRIBE_DELEGATION_TOKEN: (1, 3)}
                 with pytest.raises(ConnectionError):
-                    await other.call(ListGroupsRequest())
+                    await other.call(DescribeDelegationTokenRequest(owners=()))
             assert (await describe(connection)).brokers
 
     run(scenario)

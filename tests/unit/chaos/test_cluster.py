@@ -39,6 +39,25 @@ def test_port_in_use_is_found_before_anything_starts(tmp_path: Path) -> None:
     assert not (tmp_path / "cluster.json").exists()
 
 
+def test_nodes_are_added_only_where_it_is_known_how_they_join(tmp_path: Path) -> None:
+    with pytest.raises(ClusterError, match="no node can be added"):
+        LocalCluster(tmp_path).add_node()
+    write_record(tmp_path, (NodeRecord(id=1, port=9092, pid=None, started=None),))
+    found = LocalCluster.attach(tmp_path)
+    assert found is not None
+    with pytest.raises(ClusterError, match="no node can be added"):
+        found.add_node()
+
+
+def test_brokers_are_forgotten_and_controllers_are_not(tmp_path: Path) -> None:
+    cluster = LocalCluster(tmp_path, node_count=4)
+    with pytest.raises(ClusterError, match="node 3 is a controller"):
+        cluster.forget_node(3)
+    cluster.forget_node(4)
+    assert cluster.nodes.keys() == {1, 2, 3}
+    assert read_record(tmp_path) is not None
+
+
 def test_free_port_can_be_listened_on_at_once() -> None:
     port = find_free(random.Random())
     check_free(port)

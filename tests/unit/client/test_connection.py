@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+import uvloop
 from kio.schema.api_versions.v0 import response as api_versions_0
 from kio.schema.api_versions.v4 import response as api_versions
 from kio.schema.delete_topics.v6 import DeleteTopicsRequest
@@ -51,7 +52,11 @@ def behaved(versions: dict[int, tuple[int, int]]) -> Answer:
     return answer
 
 
-def run(answer: Answer, scenario: Callable[[str, int], Awaitable[None]]) -> list[RequestHeader]:
+def run(
+    answer: Answer,
+    scenario: Callable[[str, int], Awaitable[None]],
+    new_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop,
+) -> list[RequestHeader]:
     """Run the scenario against a broker that answers each request with `answer` or, where it is None, hangs up."""
     heard: list[RequestHeader] = []
 
@@ -76,7 +81,8 @@ def run(answer: Answer, scenario: Callable[[str, int], Awaitable[None]]) -> list
             async with asyncio.timeout(10):
                 await scenario(*server.sockets[0].getsockname())
 
-    asyncio.run(main())
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(main())
     return heard
 
 
@@ -135,6 +141,17 @@ def answering(metadata: Callable[[RequestHeader], bytes | None]) -> Answer:
 
 def test_a_broker_that_hangs_up_is_named() -> None:
     run(answering(lambda _: None), scenario_that_fails(ConnectionError, r"127\.0\.0\.1:\d+ closed .* Metadata v13"))
+
+
+@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_a_connection_that_is_closed_is_gone(new_loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
+    async def scenario(host: str, port: int) -> None:
+        connection = await connect(host, port)
+        await connection.close()
+        with pytest.raises(ConnectionError, match=f"{host}:{port} is gone, Metadata v9 was not answered"):
+            await connection.call(QUESTION)
+
+    run(behaved({3: (0, 9), 18: (0, 4)}), scenario, new_loop)
 
 
 def test_an_answer_past_the_deadline_is_a_timeout() -> None:

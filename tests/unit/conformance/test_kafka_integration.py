@@ -47,7 +47,7 @@ def test_a_node_gets_what_the_test_asks_for_with_replicas_cut_to_the_cluster(
     clusters = FreshClusters(tmp_path)
     node = clusters.new_node(0, 20_000, tmp_path / "node-0")
     request = {"disks": 2, "protocol": "PLAINTEXT", "properties": asked, "broker_properties": {}}
-    settings = clusters.settings(node, (node,), request)
+    settings = clusters.settings(node, request)
     assert given.items() <= settings.items()
     assert settings["log.dirs"] == f"{tmp_path}/node-0,{tmp_path}/node-0-disk-2"
     assert not asked.keys() & {"log.unclean.leader.election.enable"} & settings.keys()
@@ -62,5 +62,5 @@ def test_what_is_asked_for_a_broker_wins_over_its_controller_and_over_all(tmp_pa
         "properties": {"num.partitions": "1", "broker.rack": "all"},
         "broker_properties": {"0": {"num.partitions": "3"}, "3000": {"num.partitions": "2", "broker.rack": "here"}},
     }
-    settings = clusters.settings(node, (node,), request)
+    settings = clusters.settings(node, request)
     assert (settings["num.partitions"], settings["broker.rack"]) == ("3", "here")

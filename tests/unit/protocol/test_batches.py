@@ -52,7 +52,7 @@ def test_header_fields_are_read() -> None:
     assert (header.record_count, header.magic, header.compression) == (2, 2, 0)
     assert header.base_timestamp == header.max_timestamp == 1_700_000_000_000
     assert header.has_producer_id
-    assert not header.is_control | header.is_transactional | header.is_log_append_time | header.has_delete_horizon
+    assert not header.is_control | header.is_transactional | header.is_log_append_time
 
 
 def test_attribute_bits() -> None:
@@ -61,7 +61,6 @@ def test_attribute_bits() -> None:
     assert header._replace(attributes=0x08).is_log_append_time
     assert header._replace(attributes=0x10).is_transactional
     assert header._replace(attributes=0x20).is_control
-    assert header._replace(attributes=0x40).has_delete_horizon
 
 
 @pytest.mark.parametrize("position", [0, 5])

@@ -1,7 +1,6 @@
 """Fetch by hand, against kio's reader and writer in every version."""
 
 import contextlib
-import io
 import random
 import struct
 from collections.abc import Callable
@@ -14,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kio.index import load_request_schema, load_response_schema
-from kio.serial import entity_reader, entity_writer
+from kio.serial import entity_reader
+from kio_bytes import written_by_kio
 
 from penstock.protocol.apis import APIS, ApiKey
 from penstock.protocol.errors import CorruptData
@@ -37,12 +37,6 @@ class Slice:
     @property
     def size(self) -> int:
         return len(self.content)
-
-
-def written_by_kio(entity: Any) -> bytes:
-    buffer = io.BytesIO()
-    entity_writer(type(entity))(buffer, entity)
-    return buffer.getvalue()
 
 
 @EVERY_VERSION

@@ -1,7 +1,6 @@
 """Every message in every version: the bytes are those of kio's own reader and writer, and nothing is lost."""
 
 import contextlib
-import io
 import random
 import struct
 from collections.abc import Callable, Iterator
@@ -17,7 +16,8 @@ from kio.schema.errors import ErrorCode as KioErrorCode
 from kio.schema.find_coordinator import v6 as find_coordinator
 from kio.schema.metadata.v0 import MetadataRequest as MetadataRequest0
 from kio.schema.metadata.v13 import MetadataRequest
-from kio.serial import entity_reader, entity_writer
+from kio.serial import entity_reader
+from kio_bytes import written_by_kio
 
 from penstock.protocol.apis import APIS, ApiKey
 from penstock.protocol.errors import CorruptData, ErrorCode
@@ -46,12 +46,6 @@ LOSSY = {
 
 def versions_of(key: ApiKey) -> Iterator[int]:
     return iter(range(APIS[key].min_version, APIS[key].max_version + 1))
-
-
-def written_by_kio(entity: Any) -> bytes:
-    buffer = io.BytesIO()
-    entity_writer(type(entity))(buffer, entity)
-    return buffer.getvalue()
 
 
 def encode(load: Load, key: ApiKey, version: int, entity: Any) -> bytes:

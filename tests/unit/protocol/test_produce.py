@@ -1,7 +1,6 @@
 """Produce by hand, against kio's reader and writer in every version."""
 
 import contextlib
-import io
 import random
 import struct
 from collections.abc import Callable
@@ -13,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kio.index import load_request_schema, load_response_schema
-from kio.serial import entity_reader, entity_writer
+from kio.serial import entity_reader
+from kio_bytes import written_by_kio
 
 from penstock.protocol.apis import APIS, ApiKey
 from penstock.protocol.errors import CorruptData
@@ -31,12 +31,6 @@ VERSIONS = range(APIS[ApiKey.PRODUCE].min_version, APIS[ApiKey.PRODUCE].max_vers
 EVERY_VERSION = pytest.mark.parametrize("version", VERSIONS)
 RandomEntity = Callable[[Any, random.Random], Any]
 TOPIC_ID = UUID(int=77)
-
-
-def written_by_kio(entity: Any) -> bytes:
-    buffer = io.BytesIO()
-    entity_writer(type(entity))(buffer, entity)
-    return buffer.getvalue()
 
 
 @EVERY_VERSION

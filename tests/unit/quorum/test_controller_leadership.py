@@ -29,6 +29,14 @@ def write(level: int) -> Callable[[MetadataImage, None, DecisionContext], Contro
     return decision
 
 
+def contact(
+    broker_id: int, offset: int | None = None
+) -> Callable[[MetadataImage, None, DecisionContext], ControllerResult[None]]:
+    """Return a decision that says that a broker was heard, and where it has got."""
+    result = ControllerResult(records=(), response=None, heard_broker=broker_id, heard_offset=offset)
+    return lambda _image, _request, _context: result
+
+
 async def begun(
     controller: Controller,
     decision: Callable[[MetadataImage, None, DecisionContext], ControllerResult[dict[str, int]]],
@@ -128,9 +136,6 @@ async def test_a_new_controller_gives_sessions_to_those_who_are_in_but_not_to_it
             records=(), response=[broker for broker in (1, 2, 3) if context.has_live_session(broker)]
         )
 
-    def contact(_image: MetadataImage, _request: None, _context: DecisionContext) -> ControllerResult[None]:
-        return ControllerResult(records=(), response=None, heard_broker=1)
-
     puppet.elect(2)
     for broker in (1, 2, 3):
         puppet.hear(
@@ -140,31 +145,25 @@ async def test_a_new_controller_gives_sessions_to_those_who_are_in_but_not_to_it
         )
     activate(puppet)
     assert await controller.submit(sessions, None) == [2]
-    await controller.submit(contact, None)
+    await controller.submit(contact(1), None)
     assert await controller.submit(sessions, None) == [1, 2]
 
 
 @on_a_loop
 async def test_an_observer_whose_disks_have_all_failed_is_still_told_of(puppet: Puppet, controller: Controller) -> None:
-    def contact(_image: MetadataImage, _request: None, _context: DecisionContext) -> ControllerResult[None]:
-        return ControllerResult(records=(), response=None, heard_broker=2, heard_offset=3)
-
     puppet.elect(2)
     puppet.hear(RegisterBrokerRecord(broker_id=2, incarnation_id=UUID(int=2), broker_epoch=2, log_dirs=()))
     activate(puppet)
-    await controller.submit(contact, None)
+    await controller.submit(contact(2, 3), None)
     assert [observer.replica_id for observer in controller.observers({1})] == [2]
 
 
 @on_a_loop
 async def test_an_observer_that_has_long_been_silent_is_told_of_no_more(puppet: Puppet, controller: Controller) -> None:
-    def contact(_image: MetadataImage, _request: None, _context: DecisionContext) -> ControllerResult[None]:
-        return ControllerResult(records=(), response=None, heard_broker=2, heard_offset=3)
-
     puppet.elect(2)
     puppet.hear(RegisterBrokerRecord(broker_id=2, incarnation_id=UUID(int=2), broker_epoch=2, log_dirs=()))
     activate(puppet)
-    await controller.submit(contact, None)
+    await controller.submit(contact(2, 3), None)
     puppet.wall_ms += 299_999
     assert [observer.replica_id for observer in controller.observers({1})] == [2]
     puppet.wall_ms += 1
@@ -205,9 +204,6 @@ class Watcher:
 async def test_whoever_watches_the_brokers_hears_of_them_while_this_node_is_active(
     puppet: Puppet, controller: Controller
 ) -> None:
-    def contact(_image: MetadataImage, _request: None, _context: DecisionContext) -> ControllerResult[None]:
-        return ControllerResult(records=(), response=None, heard_broker=2)
-
     def leave(_image: MetadataImage, _request: None, _context: DecisionContext) -> ControllerResult[None]:
         return ControllerResult(records=(), response=None, heard_broker=2, left_broker=2)
 
@@ -224,7 +220,7 @@ async def test_whoever_watches_the_brokers_hears_of_them_while_this_node_is_acti
     puppet.hear()
     puppet.commit()
     assert watcher.heard[3:] == [("active", 3)]
-    await controller.submit(contact, None)
+    await controller.submit(contact(2), None)
     assert watcher.heard[4:] == [(2, 7)]
     assert await controller.submit(is_live, None)
     await controller.submit(leave, None)

@@ -1,24 +1,18 @@
 """The active controller elects of itself, at its intervals."""
 
 import asyncio
-from random import Random
 from uuid import UUID
 
-from penstock.quorum.controller import Controller
-from penstock.quorum.decisions.bootstrap import bootstrap_records
-from penstock.quorum.decisions.context import ControllerConfig
-from penstock.quorum.leader_upkeep import LeaderUpkeep
-from penstock.quorum.metadata.publishers import Publishers
-from penstock.quorum.metadata.records import PartitionRecord, RegisterBrokerRecord, TopicRecord
-from penstock.quorum.raft.voter import RaftVoter
-from penstock.storage.memory_files import MemoryFiles
+from puppet_engine import Puppet, activate, on_a_loop
 
-CLUSTER_ID = "kVg0FJXuTjOXMxXGnN9MPA"
+from penstock.quorum.controller import Controller
+from penstock.quorum.leader_upkeep import LeaderUpkeep
+from penstock.quorum.metadata.records import MetadataRecord, PartitionRecord, RegisterBrokerRecord, TopicRecord
+
 TOPIC_ID = UUID(int=900)
 DIRECTORIES = (UUID(int=501), UUID(int=502))
 # Broker 2 leads a partition that 1 would lead by preference.
-IMBALANCED = (
-    *bootstrap_records(CLUSTER_ID, min_insync_replicas=1),
+IMBALANCED: tuple[MetadataRecord, ...] = (
     *(
         RegisterBrokerRecord(
             broker_id=index + 1,
@@ -43,42 +37,21 @@ IMBALANCED = (
 )
 
 
-def test_preferred_replicas_get_their_leaderships_back_without_being_asked() -> None:
-    async def scenario() -> None:
-        loop = asyncio.get_running_loop()
-        voter = RaftVoter(
-            MemoryFiles(),
-            "/data/quorum",
-            node_id=1,
-            directory_id=UUID(int=500),
-            random=Random(5),
-            loop=loop,
-            wall_clock_ms=lambda: 0,
-            reserve_bytes=4096,
-        )
-        controller = Controller(
-            voter,
-            Publishers(),
-            config=ControllerConfig(node_id=1),
-            bootstrap=IMBALANCED,
-            random=Random(1),
-            loop=loop,
-            wall_clock_ms=lambda: 1_700_000_000_000,
-            on_failure=lambda _sentence: None,
-        )
-        upkeep = LeaderUpkeep(controller, balance_interval_ms=5, unclean_interval_ms=5)
-        duty = loop.create_task(upkeep.run())
-        await controller.start()
-        try:
-            async with asyncio.timeout(20):
-                while True:
-                    await controller.wait_growth()
-                    partition = controller.image.topics.partition("t", 0)
-                    if partition is not None and partition.leader == 1:
-                        break
-        finally:
-            duty.cancel()
-            await asyncio.wait([duty])
-            await controller.stop()
-
-    asyncio.run(scenario())
+@on_a_loop
+async def test_preferred_replicas_get_their_leaderships_back_without_being_asked(
+    puppet: Puppet, controller: Controller
+) -> None:
+    puppet.elect(2)
+    puppet.hear(*IMBALANCED)
+    activate(puppet)
+    upkeep = LeaderUpkeep(controller, balance_interval_ms=5, unclean_interval_ms=5)
+    duty = asyncio.ensure_future(upkeep.run())
+    leader = 2
+    while leader != 1:
+        puppet.commit()
+        partition = controller.image.topics.partition("t", 0)
+        assert partition is not None
+        leader = partition.leader
+        await asyncio.sleep(0.001)
+    duty.cancel()
+    await asyncio.wait([duty])

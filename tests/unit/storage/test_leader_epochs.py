@@ -42,13 +42,7 @@ def test_end_offset_of_an_epoch_is_the_start_of_the_next(epoch: int, answer: tup
 
 def test_no_epoch_has_an_end_when_none_is_known() -> None:
     assert LeaderEpochs().end_offset_for(0, 10) is None
-    assert LeaderEpochs().epoch_for_offset(0) is None
     assert LeaderEpochs().earliest_epoch() is None
-
-
-def test_epoch_for_offset() -> None:
-    epochs = LeaderEpochs(((2, 5), (4, 10)))
-    assert [epochs.epoch_for_offset(offset) for offset in (4, 5, 9, 10, 11)] == [None, 2, 2, 4, 4]
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 from node_disk import TOPIC_ID, append, node_disk, open_directories
 
 from penstock.protocol.errors import ConfigError, ErrorCode, KafkaError
+from penstock.storage.directory_choice import PREFERENCES_MAX
 from penstock.storage.log import Log
 
 OTHER_ID = UUID("c2698a74-0e10-8d65-9981-c07acf362664")
@@ -82,13 +83,11 @@ def test_clean_stop_is_marked_with_the_broker_epoch_until_the_next_load() -> Non
         node.stop(broker_epoch=41)
         for path in ("/a", "/b"):
             assert node.files.read(f"{path}/.kafka_cleanshutdown") == b'{"version":0,"brokerEpoch":41}'
-        node.manager = node.new_manager()
         open_directories(node.manager, "cluster")
         assert node.manager.previous_broker_epoch() == 41
         node.load()
         assert ".kafka_cleanshutdown" not in node.names("/a")
         node.files.kill()
-        node.manager = node.new_manager()
         open_directories(node.manager, "cluster")
         assert node.manager.previous_broker_epoch() == -1
 
@@ -148,12 +147,36 @@ def test_new_logs_go_to_the_directory_with_the_fewest_or_the_one_assigned() -> N
         assert log.directory == "/b/planes-0"
 
 
+def test_new_log_goes_to_the_directory_that_an_operator_asked_for_unless_another_is_assigned() -> None:
+    with node_disk("/a", "/b") as node:
+        node.start()
+        first, second = node.manager.directories
+        for partition in (0, 1):
+            node.manager.directory_choice.prefer(("flights", partition), second)
+        assert node.log("flights", 0).directory == "/b/flights-0"
+        log = node.manager.get_or_create("flights", 1, TOPIC_ID, node.config, directory_id=first.id)
+        assert log.directory == "/a/flights-1"
+        # Once it was made the word is used up.
+        node.manager.delete("flights", 0)
+        assert node.log("planes", 0).directory == "/b/planes-0"
+        assert node.log("flights", 0).directory == "/a/flights-0"
+
+
+def test_only_the_latest_wishes_for_directories_are_kept() -> None:
+    with node_disk("/a", "/b") as node:
+        node.start()
+        for partition in range(PREFERENCES_MAX + 1):
+            node.manager.directory_choice.prefer(("flights", partition), node.manager.directories[1])
+        assert node.log("flights", 0).directory == "/a/flights-0"
+        assert node.log("flights", 1).directory == "/b/flights-1"
+        assert node.log("flights", 2).directory == "/b/flights-2"
+
+
 def test_log_of_another_topic_id_is_not_given_out() -> None:
     with node_disk() as node:
         node.start()
         node.log("flights")
         node.stop()
-        node.manager = node.new_manager()
         open_directories(node.manager, "cluster")
         with pytest.raises(KafkaError) as raised:
             node.log("flights", topic_id=OTHER_ID)
@@ -248,7 +271,6 @@ def test_partition_in_two_directories_stops_the_start() -> None:
         node.log("flights")
         node.files.make_directories("/b/flights-0")
         node.stop()
-        node.manager = node.new_manager()
         open_directories(node.manager, "cluster")
         with pytest.raises(ConfigError, match="flights-0 has two logs, /a/flights-0 and /b/flights-0"):
             node.load()
@@ -314,7 +336,6 @@ def test_directory_that_fails_while_its_logs_load_goes_offline(operations: int) 
         for topic in ("flights", "planes", "weather"):
             append(node.log(topic))
         node.files.kill()
-        node.manager = node.new_manager()
         open_directories(node.manager, "cluster")
         node.files.fail(skip=operations, count=None)
         node.load()
@@ -428,7 +449,6 @@ def test_mark_of_a_clean_stop_that_cannot_be_read_takes_its_directory_offline() 
     with node_disk("/a", "/b") as node:
         node.start()
         node.stop(broker_epoch=41)
-        node.manager = node.new_manager()
         open_directories(node.manager, "cluster")
         node.files.fail("read", under="/a/.kafka_cleanshutdown")
         assert node.manager.previous_broker_epoch() == -1
@@ -436,3 +456,46 @@ def test_mark_of_a_clean_stop_that_cannot_be_read_takes_its_directory_offline() 
         node.files.fail("read", under="/b/.kafka_cleanshutdown")
         with pytest.raises(ConfigError, match="No log directory can be used"):
             node.manager.previous_broker_epoch()
+
+
+def test_repair_cuts_a_damaged_log_where_it_is_not_intact_and_it_can_be_closed_again() -> None:
+    with node_disk() as node:
+        node.start()
+        log = node.log("a")
+        append(log, 10)
+        end_offset, size = log.log_end_offset, log.size_bytes
+        log.flush()
+        node.stop()
+        node.files.remove("/data/.kafka_cleanshutdown")
+        node.files.flip_bit(f"/data/a-0/{0:020d}.log", size // 2, 1)
+        node.start()
+        damaged = node.manager.get("a", 0)
+        assert damaged is not None
+        assert damaged.damage is not None
+        assert node.manager.begin_repair("a", 0, None)
+        assert node.manager.get("a", 0) is None
+        with pytest.raises(OSError, match="is being repaired"):
+            node.log("a")
+        node.loop.run_until_complete(node.manager.open_postponed(node.loop))
+        repaired = node.log("a")
+        assert repaired.damage is None
+        assert not node.manager.begin_repair("a", 0, None)
+        assert 0 < repaired.log_end_offset < end_offset
+        append(repaired)
+        node.stop()
+        assert ".kafka_cleanshutdown" in node.names()
+
+
+def test_repair_sets_a_log_aside_that_cannot_be_opened_at_all() -> None:
+    with node_disk() as node:
+        node.start()
+        append(node.log("a"), 3)
+        node.stop()
+        node.files.write("/data/a-0/partition.metadata", b"nobody's")
+        node.start()
+        with pytest.raises(OSError, match=r"partition\.metadata"):
+            node.log("a")
+        assert node.manager.begin_repair("a", 0, None)
+        assert node.log("a").log_end_offset == 0
+        assert any(name.startswith("a-0.") and name.endswith("-stray") for name in node.names())
+        assert not node.manager.begin_repair("b", 0, None)

@@ -517,7 +517,8 @@ class LogLife(RuleBasedStateMachine):
         assert stored(log, self.log_start_offset) == b"".join(batch.data for batch in batches)
         for batch in batches:
             offset = max(batch.base_offset, self.log_start_offset)
-            assert log.leader_epochs.epoch_for_offset(offset) == batch.leader_epoch
+            started = [epoch for epoch, start_offset in log.leader_epochs.entries if start_offset <= offset]
+            assert started[-1] == batch.leader_epoch
         producers = {p.producer_id: p for p in log.active_producers(self.now_ms)}
         expected = self.expected_producers()
         for producer_id, (epoch, next_sequence, last_offset) in self.producers_that_must_be_known().items():

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from penstock.protocol.batches import BatchHeader, iterate_headers
-from penstock.protocol.errors import ErrorCode, KafkaError
+from penstock.protocol.errors import CorruptData, ErrorCode, KafkaError
 from penstock.protocol.records import Record, write_batch
 from penstock.storage.config import LogConfig
 from penstock.storage.file_slice import FetchData
@@ -192,3 +192,20 @@ def test_all_records_have_the_time_of_a_log_append_time_batch(tmp_path: Path) ->
     for found in (log.max_timestamp_offset(), log.offset_for_timestamp(NOW - 5, 3)):
         assert found is not None
         assert (found.timestamp, found.offset) == (NOW, 0)
+
+
+def test_check_finds_the_one_bit_that_is_not_as_it_was_written(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    log.close()
+    segments = sorted((tmp_path / "events-0").glob("*.log"))
+    path, base_offset, end_offset = segments[1], int(segments[1].stem), int(segments[2].stem)
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    log = open_log(tmp_path, DENSE)
+    log.check(0, 1_000_000)
+    log.check(base_offset, 1)
+    log.check(end_offset, 1_000_000)
+    for size in (len(data), 1_000_000):
+        with pytest.raises(CorruptData, match=f"{path.name} at"):
+            log.check(base_offset, size)

@@ -6,8 +6,9 @@ import pytest
 
 from penstock.protocol.errors import CorruptData
 from penstock.storage.files import DiskFiles
+from penstock.storage.producer_entry import ProducedBatch, ProducerEntry
 from penstock.storage.producer_snapshots import ProducerSnapshots, decode_snapshot, encode_snapshot
-from penstock.storage.producer_state import ProducedBatch, ProducerEntry, ProducerState
+from penstock.storage.producer_state import ProducerState
 
 # Written by Apache Kafka 4.3.1: four producers, the first three in a transaction.
 GOLDEN = bytes.fromhex(

@@ -4,12 +4,9 @@ import pytest
 
 from penstock.protocol.batches import BatchHeader
 from penstock.protocol.errors import ErrorCode, KafkaError
-from penstock.storage.producer_state import (
-    CompletedTransaction,
-    EndTransactionMarker,
-    ProducerState,
-    first_sequence_of,
-)
+from penstock.storage.producer_entry import first_sequence_of
+from penstock.storage.producer_state import CompletedTransaction, EndTransactionMarker, ProducerState
+from penstock.storage.transaction_verification import UNVERIFIED, TransactionVerification
 
 DAY = 86_400_000
 MAX = 2**31 - 1
@@ -49,7 +46,7 @@ class Producers(ProducerState):
         super().__init__("events-0", DAY)
 
     def append(self, batch: BatchHeader) -> tuple[int, int]:
-        duplicate = self.check(batch, self.end_offset, is_transaction_verified=True)
+        duplicate = self.check(batch, self.end_offset, UNVERIFIED)
         if duplicate is not None:
             return duplicate.first_offset, duplicate.last_offset
         first = self.end_offset
@@ -201,3 +198,129 @@ def test_emptied_control_batch_says_nothing(producers: Producers) -> None:
 @pytest.mark.parametrize(("last", "delta", "first"), [(9, 4, 5), (0, 0, 0), (1, 3, MAX - 1), (0, 1, MAX)])
 def test_first_sequence_of_a_batch(last: int, delta: int, first: int) -> None:
     assert first_sequence_of(last, delta) == first
+
+
+def begin(producers: Producers, sequence: int = 0, *, epoch: int = 0, bumps: bool = False) -> TransactionVerification:
+    verification = producers.begin_verification(1, epoch, sequence, has_epoch_bumps=bumps, now_ms=0)
+    assert verification is not None
+    return verification
+
+
+def test_first_batch_of_a_transaction_needs_its_verification_kip_890(producers: Producers) -> None:
+    batch = header(0, transactional=True)
+    verification = begin(producers)
+    for wrong in (None, TransactionVerification(0, 0, has_epoch_bumps=False, begun_ms=0)):
+        with pytest.raises(KafkaError) as caught:
+            producers.check(batch, 0, wrong)
+        assert caught.value.code is ErrorCode.INVALID_TXN_STATE
+    assert begin(producers) is verification
+    producers.check(batch, 0, verification)
+    producers.apply(batch, 0, 0)
+    assert producers.begin_verification(1, 0, 1, has_epoch_bumps=False, now_ms=0) is None
+    assert producers.check(header(1, transactional=True), 1) is None
+
+
+def test_end_of_a_transaction_drops_the_verification_of_the_next_batch(producers: Producers) -> None:
+    verification = begin(producers)
+    producers.end(1, is_abort=True)
+    assert not producers.holds_verification(1, verification)
+    with pytest.raises(KafkaError) as caught:
+        producers.check(header(0, transactional=True), 1, verification)
+    assert caught.value.code is ErrorCode.INVALID_TXN_STATE
+    assert begin(producers) is not verification
+
+
+def test_batch_of_an_older_epoch_asks_nobody(producers: Producers) -> None:
+    producers.append(header(0, epoch=3, transactional=True))
+    producers.end(1, epoch=3)
+    with pytest.raises(KafkaError) as caught:
+        begin(producers, epoch=2)
+    assert caught.value.code is ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+def test_batch_behind_the_lowest_that_waits_is_out_of_order(producers: Producers) -> None:
+    verification = begin(producers, 5)
+    begin(producers, 3)
+    begin(producers, 7)
+    with pytest.raises(KafkaError) as caught:
+        producers.check(header(5, transactional=True), 0, verification)
+    assert caught.value.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert producers.check(header(3, transactional=True), 0, verification) is None
+    # A higher epoch begins anew, a lower one changes nothing.
+    begin(producers, 9, epoch=1)
+    begin(producers, 2, epoch=0)
+    assert producers.check(header(9, epoch=1, transactional=True), 0, verification) is None
+
+
+def test_transaction_with_an_epoch_of_its_own_begins_at_sequence_0(producers: Producers) -> None:
+    verification = begin(producers, 3, bumps=True)
+    with pytest.raises(KafkaError) as caught:
+        producers.check(header(3, transactional=True), 0, verification)
+    assert caught.value.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_verification_that_leads_nowhere_expires(producers: Producers) -> None:
+    verification = begin(producers)
+    producers.expire(DAY - 1)
+    assert producers.holds_verification(1, verification)
+    producers.expire(DAY)
+    assert not producers.holds_verification(1, verification)
+
+
+def marker_refusal(producers: Producers, epoch: int, version: int, coordinator_epoch: int = 7) -> ErrorCode:
+    marker = header(-1, epoch=epoch, transactional=True, control=True)
+    try:
+        producers.check_marker(marker, 9, coordinator_epoch, version)
+    except KafkaError as error:
+        return error.code
+    return ErrorCode.NONE
+
+
+@pytest.mark.parametrize(
+    ("epoch", "version", "expected"),
+    [
+        (4, 1, ErrorCode.INVALID_PRODUCER_EPOCH),
+        (5, 1, ErrorCode.NONE),
+        (6, 1, ErrorCode.NONE),
+        (4, 2, ErrorCode.INVALID_PRODUCER_EPOCH),
+        (5, 2, ErrorCode.INVALID_PRODUCER_EPOCH),
+        (6, 2, ErrorCode.NONE),
+    ],
+)
+def test_marker_of_version_2_has_a_higher_epoch_kip_1228(
+    producers: Producers, epoch: int, version: int, expected: ErrorCode
+) -> None:
+    producers.append(header(0, epoch=5, transactional=True))
+    assert marker_refusal(producers, epoch, version) is expected
+
+
+def test_marker_of_version_2_may_come_again(producers: Producers) -> None:
+    producers.append(header(0, epoch=5, transactional=True))
+    producers.end(1, epoch=6)
+    assert marker_refusal(producers, 6, 2) is ErrorCode.NONE
+    assert marker_refusal(producers, 5, 2) is ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+def test_marker_of_the_last_epoch_there_is_ends_its_transaction(producers: Producers) -> None:
+    last = 2**15 - 1
+    producers.append(header(0, epoch=last, transactional=True))
+    assert marker_refusal(producers, last, 2) is ErrorCode.NONE
+
+
+def test_marker_of_a_former_coordinator_is_fenced(producers: Producers) -> None:
+    assert marker_refusal(producers, 0, 1, coordinator_epoch=0) is ErrorCode.NONE
+    producers.append(header(0, transactional=True))
+    producers.end(1)
+    assert marker_refusal(producers, 0, 1, coordinator_epoch=6) is ErrorCode.TRANSACTION_COORDINATOR_FENCED
+    assert marker_refusal(producers, 0, 1, coordinator_epoch=7) is ErrorCode.NONE
+
+
+def test_coordinators_batch_has_an_epoch_but_no_sequence(producers: Producers) -> None:
+    first = header(-1, transactional=True)
+    verification = begin(producers, -1)
+    producers.check_epoch(first, 0, verification)
+    producers.apply(first, 0, 0)
+    producers.check_epoch(first, 1, None)
+    with pytest.raises(KafkaError) as caught:
+        producers.check_epoch(header(-1, epoch=-1, transactional=True), 1, None)
+    assert caught.value.code is ErrorCode.INVALID_PRODUCER_EPOCH

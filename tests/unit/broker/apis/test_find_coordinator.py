@@ -1,4 +1,4 @@
-"""FindCoordinator, while there are none."""
+"""FindCoordinator: groups have one, once their topic is there; others have none yet."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ import pytest
 from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
 from kio.static.primitive import i8
 
-from penstock.broker.apis.find_coordinator import find_coordinator
-from penstock.broker.network.request import RequestContext
-from penstock.protocol.errors import ErrorCode
+from penstock.broker.apis.find_coordinator import error_response, find_coordinators
+from penstock.broker.metadata_view import MetadataView
+from penstock.protocol.errors import ErrorCode, KafkaError
 
 
-@pytest.mark.parametrize(
-    ("kind", "code"),
-    [
-        (0, ErrorCode.COORDINATOR_NOT_AVAILABLE),
-        (2, ErrorCode.COORDINATOR_NOT_AVAILABLE),
-        (3, ErrorCode.INVALID_REQUEST),
-    ],
-)
-def test_every_key_is_answered_alike(kind: int, code: ErrorCode) -> None:
-    context = RequestContext(listener_name="PLAINTEXT", peer_host="127.0.0.1", client_id="test")
-    answer: Any = find_coordinator(FindCoordinatorRequest(key_type=i8(kind), coordinator_keys=("a", "b")), context)
+def request(kind: int = 0) -> FindCoordinatorRequest:
+    return FindCoordinatorRequest(key_type=i8(kind), coordinator_keys=("a", "b"))
+
+
+def test_without_its_topic_no_group_has_a_coordinator() -> None:
+    answer: Any = find_coordinators(MetadataView(), "__consumer_offsets", request(), "PLAINTEXT")
+    assert [one.error_code for one in answer.coordinators] == [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 2
+
+
+@pytest.mark.parametrize("code", [ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.INVALID_REQUEST])
+def test_every_key_is_answered_alike(code: ErrorCode) -> None:
+    answer: Any = error_response(request(2), KafkaError(code))
     assert [one.error_code for one in answer.coordinators] == [code, code]

@@ -16,6 +16,7 @@ from penstock.broker.apis.delete_records import delete_records
 from penstock.broker.partitions.in_sync_replicas import IsrProposal
 from penstock.protocol.errors import ErrorCode
 from penstock.protocol.records import Record, write_batch
+from penstock.quorum.metadata.records import BrokerRegistrationChangeRecord, PartitionChangeRecord
 
 if TYPE_CHECKING:
     from unit.broker.conftest import DataNode, Exchange
@@ -182,6 +183,28 @@ def test_follower_that_has_to_sync_counts_what_is_synced(node: DataNode) -> None
     assert (hosted.is_synced, hosted.partition.log_end_offset, refused) == (True, 1, [False])
 
 
+def test_what_the_leader_has_deleted_goes_when_the_sync_lets_it(node: DataNode) -> None:
+    node.create_topic(leader=2, replicas=(1, 2))
+    node.configure("a", flush_messages=1)
+    hosted = node.hosted()
+    hosted.append_as_follower(memoryview(write_batch([Record(0, 0, None, b"x")], leader_epoch=0)), 0)
+    assert not hosted.on_leader_offsets(high_watermark=1, log_start_offset=1)
+    before = hosted.log.log_start_offset
+    node.flusher.finish()
+    assert (before, hosted.log.log_start_offset, hosted.partition.high_watermark) == (0, 1, 1)
+
+
+def test_who_waits_for_the_sync_of_what_is_cut_off_is_told(node: DataNode) -> None:
+    node.create_topic(leader=2, replicas=(1, 2))
+    node.configure("a", flush_messages=1)
+    hosted = node.hosted()
+    hosted.append_as_follower(memoryview(write_batch([Record(0, 0, None, b"x")], leader_epoch=0)), 0)
+    refused: list[bool] = []
+    hosted.on_synced = refused.append
+    node.partitions.truncate({hosted: 0})
+    assert (hosted.is_synced, refused) == (True, [False])
+
+
 def test_sync_from_before_a_cut_says_nothing_of_what_came_after(node: DataNode) -> None:
     node.create_topic(leader=2, replicas=(1, 2))
     node.configure("a", flush_messages=1)
@@ -217,6 +240,20 @@ def test_rule_7_deletion_ends_with_the_leadership(led: DataNode) -> None:
     assert outcome(deletion) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
 
 
+def test_rule_7_deletion_waits_no_more_for_a_replica_that_is_fenced(led: DataNode) -> None:
+    ask(led, 3, last_fetched_epoch=0)
+    deletion = led.loop.create_task(delete_records(led.partitions, deletion_of(2)))
+    led.loop.run_until_complete(asyncio.sleep(0))
+    assert not deletion.done()
+    topic_id = led.hosted().topic_id
+    led.publish(
+        PartitionChangeRecord(topic_id=topic_id, partition_id=0, isr=(1,)),
+        BrokerRegistrationChangeRecord(broker_id=FOLLOWER, broker_epoch=2, is_fenced=True),
+    )
+    led.loop.run_until_complete(deletion)
+    assert outcome(deletion) == (ErrorCode.NONE, 2)
+
+
 def outcome(deletion: asyncio.Task[DeleteRecordsResponse]) -> tuple[int, int]:
     result = deletion.result().topics[0].partitions[0]
     return int(result.error_code), result.low_watermark
@@ -226,3 +263,30 @@ def deletion_of(offset: int) -> DeleteRecordsRequest:
     partition = DeleteRecordsPartition(partition_index=i32(0), offset=i64(offset))
     topic = DeleteRecordsTopic(name=TopicName("a"), partitions=(partition,))
     return DeleteRecordsRequest(topics=(topic,), timeout=i32Timedelta.parse(timedelta(seconds=30)))
+
+
+def throttle(node: DataNode) -> None:
+    node.leader_quota.limit(10)
+    node.leader_quota.throttle("a", "*", 1)
+
+
+def test_throttled_follower_that_is_not_in_sync_gets_nothing_above_the_rate_kip_73(led: DataNode) -> None:
+    led.publish_isr("a", 1)
+    throttle(led)
+    first = answer(ask(led, 0, last_fetched_epoch=-1))
+    assert len(first.records) > 0
+    held_back = ask(led, 1, last_fetched_epoch=0)
+    assert not held_back.is_answered
+    # What it has counts nevertheless, and what is appended meanwhile makes no difference.
+    led.produce(acks=1)
+    assert not held_back.is_answered
+    led.now_ms += 11_000
+    led.produce(acks=1)
+    assert len(answer(held_back).records) > 0
+
+
+def test_throttled_follower_that_is_in_sync_passes_and_counts_kip_73(led: DataNode) -> None:
+    throttle(led)
+    for offset in range(3):
+        assert len(answer(ask(led, offset, last_fetched_epoch=0 if offset else -1)).records) > 0
+    assert led.leader_quota.is_exceeded(led.now_ms)

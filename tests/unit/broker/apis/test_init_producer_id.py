@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import pytest
@@ -11,9 +12,11 @@ from kio.schema.init_producer_id.v5.request import InitProducerIdRequest
 from kio.schema.types import ProducerId, TransactionalId
 from kio.static.primitive import i16
 
-from penstock.broker.apis.init_producer_id import error_response, init_producer_id
+from penstock.broker.apis.init_producer_id import error_response, fenced_as_known, register
 from penstock.broker.apis.values import NO_THROTTLE
+from penstock.broker.network.handlers import Handlers
 from penstock.broker.producer_ids import ProducerIds
+from penstock.protocol.apis import ApiKey
 from penstock.protocol.errors import ErrorCode, KafkaError
 
 T = TypeVar("T")
@@ -46,6 +49,21 @@ def request(transactional_id: str | None = None, producer_id: int = -1, epoch: i
         producer_id=ProducerId(producer_id),
         producer_epoch=i16(epoch),
     )
+
+
+async def ask(ids: ProducerIds, asked: InitProducerIdRequest) -> Any:
+    """The answer when no transactional id has a coordinator here. Raises KafkaError."""
+
+    def refuse(*_: object) -> None:
+        raise KafkaError(ErrorCode.NOT_COORDINATOR)
+
+    handlers = Handlers()
+    transactions: Any = SimpleNamespace(start=asyncio.ensure_future, ask=refuse)
+    register(handlers, ids, transactions)
+    answered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    begun: Any = SimpleNamespace(api_version=5)
+    handlers.by_reply[ApiKey.INIT_PRODUCER_ID].begin(asked, begun, answered.set_result)
+    return await answered
 
 
 def test_ids_are_never_given_twice() -> None:
@@ -91,7 +109,7 @@ def test_failed_allocation_is_told_and_tried_again() -> None:
 @pytest.mark.parametrize("brought", [(-1, -1), (500, 3)])
 def test_every_request_without_transactional_id_gets_a_new_id_with_epoch_0(brought: tuple[int, int]) -> None:
     ids = ProducerIds(Controller().allocate)
-    answer: Any = run(init_producer_id(ids, request(None, *brought)))
+    answer: Any = run(ask(ids, request(None, *brought)))
     assert (answer.error_code, answer.producer_id, answer.producer_epoch) == (ErrorCode.NONE, 0, 0)
 
 
@@ -101,12 +119,12 @@ def test_every_request_without_transactional_id_gets_a_new_id_with_epoch_0(broug
         (request(None, 5, -1), ErrorCode.INVALID_REQUEST),
         (request(None, -1, 5), ErrorCode.INVALID_REQUEST),
         (request(""), ErrorCode.INVALID_REQUEST),
-        (request("t"), ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        (request("t"), ErrorCode.NOT_COORDINATOR),
     ],
 )
 def test_refusals(refused: InitProducerIdRequest, error: ErrorCode) -> None:
     with pytest.raises(KafkaError) as raised:
-        run(init_producer_id(ProducerIds(Controller().allocate), refused))
+        run(ask(ProducerIds(Controller().allocate), refused))
     assert raised.value.code is error
 
 
@@ -120,3 +138,10 @@ def test_refusals(refused: InitProducerIdRequest, error: ErrorCode) -> None:
 def test_clients_come_back_while_there_is_no_controller(error: ErrorCode, told: ErrorCode) -> None:
     answer: Any = error_response(request(), KafkaError(error))
     assert (answer.error_code, answer.producer_id, answer.producer_epoch) == (told, -1, -1)
+
+
+def test_versions_below_4_know_no_producer_fenced() -> None:
+    fenced, other = KafkaError(ErrorCode.PRODUCER_FENCED), KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
+    assert fenced_as_known(fenced, 4, 4).code is ErrorCode.PRODUCER_FENCED
+    assert fenced_as_known(fenced, 3, 4).code is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert fenced_as_known(other, 3, 4).code is ErrorCode.CONCURRENT_TRANSACTIONS

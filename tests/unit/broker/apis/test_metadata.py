@@ -26,6 +26,7 @@ from penstock.quorum.metadata.records import (
     ClusterRecord,
     Endpoint,
     MetadataRecord,
+    PartitionChangeRecord,
     PartitionRecord,
     RegisterBrokerRecord,
     TopicRecord,
@@ -274,6 +275,19 @@ def test_pages_follow_each_other_without_gap() -> None:
     assert page(limit=2, cursor=("b", 1)) == ([("b", 1)], None)
     assert page(limit=3) == ([("a", 0), ("a", 1), ("a", 2)], ("b", 0))
     assert page(limit=0) == ([("a", 0)], ("a", 1))
+
+
+def test_who_may_lead_though_not_in_sync_is_told_kip_966() -> None:
+    changes = (
+        PartitionChangeRecord(topic_id=A_ID, partition_id=0, leader=-1, isr=(), elr=(1,), last_known_elr=(1,)),
+        PartitionChangeRecord(topic_id=A_ID, partition_id=1, leader=-1, isr=(), last_known_elr=(1,)),
+    )
+    request = DescribeTopicPartitionsRequest(topics=(TopicRequest(name=TopicName("a")),))
+    (topic,) = describe_topic_partitions(grown(IMAGE, *changes), request, "PLAINTEXT", 2000).topics
+    told = [
+        (one.leader_id, one.isr_nodes, one.eligible_leader_replicas, one.last_known_elr) for one in topic.partitions
+    ]
+    assert told == [(-1, (), (1,), (1,)), (-1, (), (), (1,)), (1, (1,), (), ())]
 
 
 def test_cursor_of_a_topic_that_was_not_asked_for_is_refused() -> None:

@@ -213,3 +213,23 @@ def test_reserve_of_a_disk_is_a_number_of_bytes_or_left_to_its_size() -> None:
         load({"log.dir.reserve.bytes": "-2"})
     with pytest.raises(ConfigError, match="Invalid value much for configuration"):
         load({"log.dir.reserve.bytes": "much"})
+
+
+def test_what_is_created_automatically_follows_the_controller_where_this_node_was_told_nothing() -> None:
+    config = load({"num.partitions": "5"})
+    assert (config.auto_create_partition_count, config.auto_create_replication_factor) == (5, -1)
+    config = load({"default.replication.factor": "1"})
+    assert (config.auto_create_partition_count, config.auto_create_replication_factor) == (-1, 1)
+
+
+def test_replicas_are_selected_by_one_of_kafkas_own_classes() -> None:
+    assert not load({}).is_closest_replica_read
+    key, package = "replica.selector.class", "org.apache.kafka.common.replica"
+    config = load({key: f"{package}.RackAwareReplicaSelector"})
+    assert config.is_closest_replica_read
+    assert config.warnings == ()
+    assert not load({key: f"{package}.LeaderSelector"}).is_closest_replica_read
+    with pytest.raises(
+        ConfigError, match=r"is com\.example\.Mine, but can only be .*: no other class can be loaded here"
+    ):
+        load({key: "com.example.Mine"})

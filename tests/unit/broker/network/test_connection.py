@@ -46,6 +46,20 @@ def test_answers_leave_in_request_order(loop: ManualLoop) -> None:
     assert wire.received == b"".join(map(answer, range(4)))
 
 
+def test_answers_of_one_turn_leave_in_one_write(loop: ManualLoop) -> None:
+    node = Node(loop)
+    connection, wire = node.connect()
+    feed(connection, wire, b"".join(map(frame, range(3))))
+    node.begun[0].respond(answer(0))
+    node.begun[1].respond(answer(1))
+    assert wire.write_count == 0
+    loop.turn()
+    assert wire.received == answer(0) + answer(1)
+    assert wire.write_count == 1
+    node.begun[2].respond(answer(2))
+    assert wire.received == b"".join(map(answer, range(3)))
+
+
 def test_overlapping_requests_begin_while_earlier_ones_wait(loop: ManualLoop) -> None:
     node = Node(loop)
     connection, wire = node.connect()
@@ -116,6 +130,7 @@ def test_closing_request_lets_earlier_answers_out_first(loop: ManualLoop, caplog
     assert node.begun_ids == [0, 1, 2]
     assert not wire.is_closing()
     node.begun[0].respond(answer(0))
+    loop.turn()
     assert wire.is_closed
     node.begun[2].respond(answer(2))
     assert wire.received == answer(0)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.broker.partitions.partition_manager import CHANGES_PER_TURN
+from penstock.broker.partitions.change_queue import CHANGES_PER_TURN
 from penstock.protocol.errors import CorruptData, ErrorCode, KafkaError
 from penstock.quorum.metadata.delta import MetadataDelta
 from penstock.quorum.metadata.image import EMPTY_IMAGE
@@ -204,7 +204,7 @@ def test_changes_that_come_while_others_are_carried_out_come_after_them(node: Da
 
 def test_change_that_cannot_be_carried_out_stops_the_node(node: DataNode, monkeypatch: pytest.MonkeyPatch) -> None:
     node.create_topic(partition_count=2 * CHANGES_PER_TURN)
-    monkeypatch.setattr(node.partitions, "_create", lambda *_args, **_kwargs: None)
+    monkeypatch.setattr(node.partitions, "_assign", None)
     settle(node)
     assert len(node.failures) == 1
 
@@ -235,3 +235,15 @@ def test_topic_that_is_deleted_before_its_turn_has_come_is_never_served(node: Da
     assert node.hosted().topic_id == topic_id
     settle(node)
     assert node.hosted().topic_id == topic_id
+
+
+def test_log_that_cannot_be_opened_is_repaired_when_nobody_relies_on_it(node: DataNode) -> None:
+    node.logs.failure = CorruptData("not a log")
+    node.create_topic(leader=2, replicas=(2, 1))
+    assert node.logs.repairs == []
+    node.publish_isr("a", 2)
+    assert node.logs.repairs == [("a", 0, None)]
+    assert error_of(node, "a") is ErrorCode.KAFKA_STORAGE_ERROR
+    node.logs.failure = None
+    node.partitions.try_again()
+    assert node.replication.followed == {node.hosted(): 2}

@@ -1,5 +1,8 @@
 """The rules of replication that are easily missed, one after the other.
 
+Rules 8, 10 and 12 are of logs and whole nodes (`test_rules_of_logs.py`). The controller's part of 2, 3, 4 and 6 is in
+`tests/unit/quorum/decisions/test_rules_of_replication.py`, what requests do for 7 and 11 in `test_follower_fetch.py`.
+
 A leader is replica 1 of brokers 1, 2 and 3 unless a test says otherwise.
 """
 
@@ -73,6 +76,19 @@ def test_rule_1_a_caught_up_replica_counts_though_it_is_not_in_sync_yet() -> Non
     effects = replica.wait(LAG_MS_MAX + 1)
     assert AdvanceHighWatermark(to=6) not in effects
     assert proposal_in(effects) is None
+
+
+def test_rule_1_another_process_of_a_caught_up_replica_counts_for_what_it_has_itself() -> None:
+    """On emptied disks it has nothing: it would hold up the high watermark for a whole lag window."""
+    replica = leader()
+    replica.append(5)
+    for follower in (2, 3):
+        replica.fetch(follower, 5)
+    replica.register(isr=(1, 2))
+    replica.change_broker(3, epoch=23)
+    replica.fetch(3, 0, epoch=23)
+    replica.append(1)
+    assert replica.fetch(2, 6) == (AdvanceHighWatermark(to=6),)
 
 
 def test_rule_1_a_fenced_replica_holds_up_nobody() -> None:
@@ -257,11 +273,21 @@ def test_rule_3_the_proposal_carries_the_broker_epochs_that_were_heard() -> None
     assert (proposal.leader_epoch, proposal.partition_epoch) == (0, 1)
 
 
-def test_rule_3_an_ineligible_replica_may_try_again() -> None:
+@pytest.mark.parametrize("error", [ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED])
+def test_rule_3_a_refused_replica_counts_until_no_copy_of_its_proposal_can_be_taken(error: ErrorCode) -> None:
     replica = with_one_out()
-    proposal = proposal_in(replica.fetch(3, 7))
-    assert proposal is not None
-    assert replica.partition.on_isr_refused(proposal, ErrorCode.INELIGIBLE_REPLICA) == ()
+    refused = proposal_in(replica.fetch(3, 7))
+    assert refused is not None
+    instead = proposal_in(replica.partition.on_isr_refused(refused, error))
+    assert instead is not None
+    assert [member for member, _ in instead.members] == [1, 2]
+    # An earlier copy of the request may still come to the controller.
+    assert replica.partition.maximal_isr == {1, 2, 3}
+    # The same is asked until it is answered.
+    assert proposal_in(replica.partition.on_isr_refused(instead, None)) is instead
+    replica.partition.on_isr_changed(instead, instead.partition_epoch + 1)
+    assert replica.partition.maximal_isr == {1, 2, 3}
+    replica.register(isr=(1, 2))
     assert replica.partition.maximal_isr == {1, 2}
     assert proposed(replica.fetch(3, 7)) == (1, 2, 3)
 
@@ -327,7 +353,7 @@ def test_rule_5_the_latest_offset_is_unknown_until_the_epoch_start_is_committed(
     assert replica.partition.is_latest_offset_known
 
 
-# Rule 6: changing min.insync.replicas looks again at what waits. (That it clears the ELR is the controller's.)
+# Rule 6: changing min.insync.replicas looks again at what waits.
 
 
 def test_rule_6_fewer_needed_replicas_release_what_waited() -> None:
@@ -360,11 +386,11 @@ def test_rule_9_a_followers_high_watermark_is_within_its_log() -> None:
     replica = Replica()
     replica.register(leader=2)
     replica.append(3)
-    assert replica.partition.on_leader_high_watermark(9)
+    assert replica.partition.on_leader_offsets(9, 0)
     assert replica.high_watermark == 3
-    assert not replica.partition.on_leader_high_watermark(2)
+    assert not replica.partition.on_leader_offsets(2, 0)
     replica.append(4)
-    assert replica.partition.on_leader_high_watermark(6)
+    assert replica.partition.on_leader_offsets(6, 0)
     assert replica.high_watermark == 6
 
 
@@ -377,6 +403,29 @@ def test_rule_9_a_cut_below_the_high_watermark_takes_it_along() -> None:
     assert replica.high_watermark == 4
     replica.partition.on_truncated(log_start_offset=20, log_end_offset=20)
     assert replica.high_watermark == 20
+
+
+def test_rule_9_what_the_leader_has_committed_counts_as_soon_as_the_log_does() -> None:
+    """With `flush.messages` that is later than the leader says it, and it does not say it again."""
+    replica = Replica(end=3)
+    replica.register(leader=2)
+    assert replica.partition.on_leader_offsets(5, 0)
+    assert replica.high_watermark == 3
+    assert replica.append(4)
+    assert replica.high_watermark == 5
+
+
+@pytest.mark.parametrize("is_cut", [True, False])
+def test_rule_9_what_another_leader_said_is_of_another_log(is_cut: bool) -> None:
+    replica = Replica(end=3)
+    replica.register(leader=2)
+    replica.partition.on_leader_offsets(5, 0)
+    if is_cut:
+        replica.partition.on_truncated(log_start_offset=0, log_end_offset=3)
+    else:
+        replica.register(leader=3)
+    assert not replica.append(4)
+    assert (replica.high_watermark, replica.partition.deleted_end_offset) == (3, -1)
 
 
 # Rule 11: what is not synced does not count where it has to be.

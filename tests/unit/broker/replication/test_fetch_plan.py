@@ -130,6 +130,15 @@ def test_answer_to_another_position_is_not_expected() -> None:
     assert not followed.plan.expects(A)
 
 
+def test_position_that_moved_by_itself_is_told_with_the_next_request() -> None:
+    followed = Followed(A)
+    followed.fetch()
+    followed.ends[A] = 5
+    followed.plan.on_moved(A)
+    assert named(followed.fetch()) == [(A, 5)]
+    assert followed.plan.expects(A)
+
+
 def test_new_leader_epoch_is_asked_at_once_behind_the_poll_under_way() -> None:
     followed = Followed(A)
     followed.fetch()
@@ -152,3 +161,19 @@ def test_epoch_that_the_follower_has_not_takes_another_round_kip_279() -> None:
 
 def test_leader_alone_says_where_when_the_follower_knows_no_such_epoch() -> None:
     assert truncation_offset((1, 4), None, 20) == 4
+
+
+def test_what_is_paused_is_left_out_until_its_time_has_come_and_loses_nothing_by_it() -> None:
+    followed = Followed(A, B)
+    followed.fetch()
+    assert followed.plan.is_in_session(B)
+    followed.plan.pause(B, 700)
+    planned = followed.fetch()
+    assert (named(planned), planned.forgotten, followed.plan.next_due_ms) == ([], [B], 700)
+    assert not followed.plan.is_in_session(B)
+    assert not followed.plan.expects(B)
+    followed.now_ms = 700
+    assert named(followed.fetch()) == [(B, 0)]
+    # It has not failed: the first real failure is the first.
+    followed.plan.delay(B, followed.now_ms)
+    assert followed.plan.next_due_ms == 700 + DELAY_MS_MIN

@@ -12,6 +12,7 @@ from penstock.chaos.errors import ClusterError
 from penstock.chaos.faults.faulty_files import FaultyFiles
 from penstock.chaos.faults.node_faults import NodeFaults, OrderReader
 from penstock.chaos.faults.orders import DiskFault, full_disk
+from penstock.chaos.faults.synced_ends import SyncedEnds
 from penstock.chaos.local_node import LocalNode
 from penstock.storage.disk_errors import ReadError, SyncError
 from penstock.storage.files import DiskFiles
@@ -28,8 +29,8 @@ def reader(tmp_path: Path, faults: NodeFaults) -> OrderReader:
 
 
 @pytest.fixture
-def files(reader: OrderReader) -> FaultyFiles:
-    return FaultyFiles(DiskFiles(), reader)
+def files(tmp_path: Path, reader: OrderReader) -> FaultyFiles:
+    return FaultyFiles(DiskFiles(), reader, SyncedEnds(tmp_path / "synced"))
 
 
 def test_without_orders_it_is_the_disk(tmp_path: Path, files: FaultyFiles) -> None:

@@ -1,37 +1,85 @@
-"""The simulation finds each known bug of replication."""
+"""Each known bug of replication breaks the story that is about it, and random runs find it, by what it breaks."""
 
 import os
+import re
 import subprocess
+import sys
 
 import pytest
+from replication_stories import PROGRAM, STORIES, story_environment
 
 from penstock.chaos.mutants.replication_mutants import BUGS
 from penstock.chaos.simulation.cluster.command import child_command, child_environment
 
 IS_SOAK = os.environ.get("PENSTOCK_TEST_PROFILE") == "soak"
-# A seed that finds it, where to begin; another way of drawing may take another.
-SEEDS = {
-    "truncate-to-high-watermark": 0,
-    "acknowledge-at-append": 0,
-    "no-broker-epoch-check": 0,
-    "no-partition-epoch-compare": 0,
-    "committed-isr-only": 0,
-    "follower-not-fenced": 0,
+SEED_COUNT = 200
+
+# The story that is about it, and what the judge says of that, or what is told otherwise than it should be.
+BROKEN_STORIES = {
+    "truncate-to-high-watermark": (
+        "kip_101_followers_do_not_cut_what_may_be_committed",
+        r"Committed: t-0 of node \d leads epoch 2 and lacks what was committed up to offset 4: its log ends at 3",
+    ),
+    "acknowledge-at-append": (
+        "a_leader_is_isolated_with_its_clients",
+        r"cannot reach other nodes any more\na client sends 1 record with acks=all to A: acknowledged at 3",
+    ),
+    "no-broker-epoch-check": (
+        "kip_903_a_process_that_is_gone_does_not_join_the_isr",
+        r"StrongIsr: node \d is in the ISR .*, but lacks what is below 5, .* its log ends at 0",
+    ),
+    "no-partition-epoch-compare": (
+        "alter_partition_that_arrives_again_changes_nothing",
+        r"MaximalIsr: node \d, the leader of t-0, counts .*StrongIsr: ",
+    ),
+    "committed-isr-only": (
+        "high_watermark_waits_for_whoever_may_be_in_the_isr",
+        r"StrongIsr: node \d is in the ISR .*, but lacks what is below 5, .* its log ends at 3",
+    ),
+    "follower-not-fenced": (
+        "kip_279_logs_part_in_epochs_that_the_leader_never_had",
+        r"Committed: t-0 of node \d has committed up to offset 5, with other batches than others have.*StrongIsr: ",
+    ),
+}
+# What the first random run that finds it says (`replica_judge.py`, `clients.py`).
+BROKEN_RUNS = {
+    "truncate-to-high-watermark": r"StrongIsr: |Committed: |LOST: ",
+    "acknowledge-at-append": r"was acknowledged at offset \d+ of partition \d+, which is committed up to",
+    "no-broker-epoch-check": r"StrongIsr: ",
+    "no-partition-epoch-compare": r"MaximalIsr: |StrongIsr: ",
+    "committed-isr-only": r"StrongIsr: ",
+    "follower-not-fenced": r"StrongIsr: |Committed: |LogMatching: ",
 }
 # Within a few runs.
-FOUND_SOON = ("acknowledge-at-append", "committed-isr-only", "follower-not-fenced", "truncate-to-high-watermark")
+FOUND_SOON = ("acknowledge-at-append", "committed-isr-only")
 
 
 def test_every_mutant_is_tried() -> None:
-    assert sorted(SEEDS) == sorted(BUGS)
+    assert sorted(BROKEN_STORIES) == sorted(BROKEN_RUNS) == sorted(BUGS)
+    assert {story for story, _ in BROKEN_STORIES.values()} <= {story.__name__ for story in STORIES}
 
 
 @pytest.mark.simulation
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("name", SEEDS if IS_SOAK else FOUND_SOON)
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", BROKEN_STORIES)
+def test_a_bug_breaks_the_story_that_is_about_it(name: str) -> None:
+    story, broken = BROKEN_STORIES[name]
+    child = subprocess.run(
+        [sys.executable, "-W", "ignore", PROGRAM, name, story],
+        env=story_environment(), capture_output=True, text=True,
+    )  # fmt: skip
+    assert re.search(broken, child.stdout + child.stderr), child.stdout + child.stderr
+
+
+@pytest.mark.simulation
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("name", BROKEN_RUNS if IS_SOAK else FOUND_SOON)
 def test_random_runs_find_a_bug(name: str) -> None:
-    options = ["--first", str(SEEDS[name]), "--seeds", "200", "--faults-s", "8", "--mutant", name, "--until-failure"]
-    child = subprocess.run(child_command(*options), env=child_environment(), capture_output=True, text=True)
+    options = ["--seeds", str(SEED_COUNT), "--members", "0", "--faults-s", "20" if IS_SOAK else "8"]
+    options += ["--no-transactions", "--until-failure"]
+    command = child_command(*options, "--mutant", name)
+    child = subprocess.run(command, env=child_environment(), capture_output=True, text=True)
     assert child.returncode == 1, child.stdout + child.stderr
+    assert re.search(BROKEN_RUNS[name], child.stdout), child.stdout + child.stderr
     assert "replay: penstock simulate --seed" in child.stdout
     assert "broke off" not in child.stdout, child.stdout + child.stderr

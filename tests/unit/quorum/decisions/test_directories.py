@@ -143,6 +143,15 @@ def test_a_leader_whose_log_is_lost_stays_until_another_can_stand_in_for_it(clus
     assert (found.directory_of(1), found.leader, found.isr) == (DIRECTORY_LOST, 2, (2,))
 
 
+def test_a_replica_whose_log_is_lost_is_not_eligible(cluster: Cluster) -> None:
+    """Its broker may throw away what is left of it."""
+    cluster.replay([FeatureLevelRecord(name=ELIGIBLE_LEADER_REPLICAS_VERSION, feature_level=1)])
+    cluster.replay([replace(partition(2, FIRST), leader=2, isr=(2,), elr=(1,))])
+    assign(cluster, request(2, directory=DIRECTORY_LOST))
+    found = cluster.partition("t", 2)
+    assert (found.directory_of(1), found.leader, found.isr, found.elr) == (DIRECTORY_LOST, 2, (2,), ())
+
+
 def test_a_follower_whose_log_is_lost_leaves_the_isr(cluster: Cluster) -> None:
     cluster.replay([replace(partition(2, FIRST), leader=2)])
     assign(cluster, request(2, directory=DIRECTORY_LOST))

@@ -79,6 +79,16 @@ def test_a_request_made_on_an_older_partition_epoch_changes_nothing(cluster: Clu
     assert cluster.partition("t").isr == (1, 2)
 
 
+def test_the_isr_as_it_is_makes_earlier_requests_come_too_late(cluster: Cluster) -> None:
+    alter(cluster, asked(cluster, (1, 2)))
+    held_up = asked(cluster, (1, 2, 3))
+    [result] = alter(cluster, asked(cluster, (1, 2)))
+    assert (code(result), result.partition_epoch) == (ErrorCode.NONE, held_up.partition_epoch + 1)
+    [result] = alter(cluster, held_up)
+    assert code(result) is ErrorCode.INVALID_UPDATE_VERSION
+    assert cluster.partition("t").isr == (1, 2)
+
+
 def test_a_partition_named_twice_counts_once(cluster: Cluster) -> None:
     results = alter(cluster, asked(cluster, (1, 2)), asked(cluster, (1, 3)))
     assert [code(result) for result in results] == [ErrorCode.NONE, ErrorCode.INVALID_UPDATE_VERSION]

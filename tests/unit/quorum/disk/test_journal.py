@@ -207,17 +207,52 @@ def test_power_lost_inside_a_call_keeps_what_was_promised(seed: int, skip: int) 
     assert entries in (promised, promised + attempted)
 
 
-def test_journal_goes_on_with_its_reserve_on_a_full_disk_and_takes_it_back_with_room() -> None:
+def fill(files: MemoryFiles) -> None:
+    files.capacity_bytes = files.total_bytes(FOLDER) - files.free_bytes(FOLDER)
+
+
+def test_journal_goes_on_with_part_of_its_reserve_on_a_full_disk_and_takes_it_back_with_room() -> None:
     files, journal = fresh()
     promised = append(journal, 1)
     journal.keep_reserve()
     assert files.size(f"{FOLDER}/reserve") == RESERVE
-    files.capacity_bytes = files.total_bytes(FOLDER) - files.free_bytes(FOLDER)
+    fill(files)
     promised += append(journal, 5)
-    assert not files.exists(f"{FOLDER}/reserve")
-    files.capacity_bytes += 2 * RESERVE
+    assert 0 < files.size(f"{FOLDER}/reserve") < RESERVE
+    files.capacity_bytes = (files.capacity_bytes or 0) + 2 * RESERVE
     promised += append(journal, 1)
-    assert files.exists(f"{FOLDER}/reserve")
+    assert files.size(f"{FOLDER}/reserve") == RESERVE
+    assert opened(files)[1] == promised
+
+
+def test_reserve_outlasts_somebody_who_takes_all_that_it_frees() -> None:
+    files, journal = fresh()
+    promised = append(journal, 1)
+    journal.keep_reserve()
+    sizes = [RESERVE]
+    while files.exists(f"{FOLDER}/reserve"):
+        fill(files)
+        promised += append(journal, 1)
+        sizes.append(files.size(f"{FOLDER}/reserve") if files.exists(f"{FOLDER}/reserve") else 0)
+    assert len(sizes) > 10
+    assert sizes == sorted(sizes, reverse=True)
+    fill(files)
+    with pytest.raises(ConsensusFailed, match="cannot be written"):
+        append(journal)
+    files.capacity_bytes = (files.capacity_bytes or 0) + 4 * RESERVE
+    reopened, found = opened(files)
+    assert found == promised
+    reopened.keep_reserve()
+    assert files.size(f"{FOLDER}/reserve") == RESERVE
+
+
+def test_write_larger_than_a_part_of_the_reserve_takes_as_many_as_it_needs() -> None:
+    files, journal = fresh()
+    promised = append(journal, 1)
+    journal.keep_reserve()
+    fill(files)
+    promised += append(journal, 1, size=RESERVE // 2)
+    assert 0 < files.size(f"{FOLDER}/reserve") < RESERVE // 2
     assert opened(files)[1] == promised
 
 

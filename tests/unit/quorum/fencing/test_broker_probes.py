@@ -14,7 +14,7 @@ from penstock.quorum.decisions.context import ControllerConfig, Decision, Decisi
 from penstock.quorum.decisions.heartbeats import GoneBroker
 from penstock.quorum.fencing.broker_probes import BrokerProbes
 from penstock.quorum.fencing.fast_fencing import FastFencing
-from penstock.quorum.fencing.knock import REFUSED, UNCLEAR, OpenDoor, knock
+from penstock.quorum.links.knock import REFUSED, UNCLEAR, OpenDoor, knock
 from penstock.quorum.metadata.image import BrokerRegistration, MetadataImage
 from penstock.quorum.metadata.records import Endpoint
 

@@ -110,6 +110,8 @@ def test_unknown_records_are_refused(item: object, sentence: str) -> None:
         entry([2, 0, {0: "t", 1: bytes(15)}]),
         entry([2, 0, {0: "t", 1: 7}]),
         entry([2, 0, {0: "t", 1: "sixteen letters."}]),
+        # A tag that holds itself, where ids are expected: it has no hash.
+        bytes.fromhex("83 01 1b0000018bcfe56800 81 83 03 00 a1 07 82 d81cd6d81d00 40"),
     ],
 )
 def test_damage_is_refused(damaged: bytes) -> None:

@@ -1,0 +1,271 @@
+"""The groups of one coordinator without a node: a log in memory, timers turned by hand, answers that are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from itertools import count
+from typing import Any, Generic, TypeVar
+
+from kio.schema.heartbeat.v4.request import HeartbeatRequest
+from kio.schema.join_group.v9.request import JoinGroupRequest, JoinGroupRequestProtocol
+from kio.schema.join_group.v9.response import JoinGroupResponse
+from kio.schema.leave_group.v5.request import LeaveGroupRequest, MemberIdentity
+from kio.schema.sync_group.v5.request import SyncGroupRequest, SyncGroupRequestAssignment
+from kio.schema.sync_group.v5.response import SyncGroupResponse
+from kio.schema.types import GroupId
+from kio.static.primitive import i32, i32Timedelta
+
+from penstock.broker.coordination.ports import StateRecord, TransactionProducer
+from penstock.broker.groups.classic_protocol import JoinContext
+from penstock.broker.groups.consumer.consumer_config import ConsumerGroupConfig, GroupSettings, MigrationPolicy
+from penstock.broker.groups.group_config import GroupConfig
+from penstock.broker.groups.group_shard import GroupShard
+from penstock.protocol.errors import ErrorCode, KafkaError
+from penstock.quorum.metadata.image import EMPTY_IMAGE, MetadataImage
+
+GROUP = "group"
+INITIAL_DELAY_MS = 3_000
+SESSION_MS = 10_000
+REBALANCE_MS = 60_000
+RETENTION_MS = 7 * 24 * 3_600_000
+EXPIRATION_CHECK_MS = 600_000
+CONFIG = GroupConfig(
+    group_min_session_timeout_ms=6_000,
+    group_max_session_timeout_ms=1_800_000,
+    group_initial_rebalance_delay_ms=INITIAL_DELAY_MS,
+    group_max_size=2**31 - 1,
+    consumer=ConsumerGroupConfig(
+        assignors=("uniform", "range"),
+        max_size=2**31 - 1,
+        migration_policy=MigrationPolicy.BIDIRECTIONAL,
+        regex_refresh_interval_ms=600_000,
+    ),
+    offset_metadata_max_bytes=4_096,
+    offsets_commit_timeout_ms=5_000,
+    offsets_load_buffer_size=5 * 1024 * 1024,
+    offsets_retention_ms=RETENTION_MS,
+    offsets_retention_check_interval_ms=EXPIRATION_CHECK_MS,
+    offsets_topic_num_partitions=50,
+    offsets_topic_replication_factor=3,
+    is_replication_factor_capped=True,
+    offsets_topic_segment_bytes=100 * 1024 * 1024,
+    offsets_topic_compression_codec=0,
+)
+SETTINGS = GroupSettings(session_timeout_ms=45_000, heartbeat_interval_ms=5_000, assignment_interval_ms=0)
+T = TypeVar("T")
+
+
+class PuppetLog:
+    """Keeps what is appended; `refuses` is the error of the next append."""
+
+    def __init__(self) -> None:
+        self.records: list[StateRecord] = []
+        self.refuses: ErrorCode | None = None
+        self.producers: list[TransactionProducer] = []
+
+    def append(self, records: Sequence[StateRecord]) -> int:
+        if self.refuses is not None:
+            error, self.refuses = self.refuses, None
+            raise KafkaError(error)
+        self.records += records
+        return len(self.records) - len(records)
+
+    def append_in_transaction(self, records: Sequence[StateRecord], producer: TransactionProducer) -> int:
+        self.producers.append(producer)
+        return self.append(records)
+
+
+class PuppetTimers:
+    def __init__(self, now_ms: int) -> None:
+        self.now_ms = now_ms
+        self._due: dict[Hashable, tuple[int, int, Callable[[], None]]] = {}
+        self._numbers = count()
+
+    def schedule(self, key: Hashable, delay_ms: int, on_expired: Callable[[], None]) -> None:
+        self._due[key] = (self.now_ms + delay_ms, next(self._numbers), on_expired)
+
+    def cancel(self, key: Hashable) -> None:
+        self._due.pop(key, None)
+
+    def wait(self, milliseconds: int) -> None:
+        """Everything that is due by then happens in its order, at its time."""
+        end_ms = self.now_ms + milliseconds
+        while due := sorted((at_ms, number, key) for key, (at_ms, number, _) in self._due.items() if at_ms <= end_ms):
+            at_ms, _, key = due[0]
+            self.now_ms = max(self.now_ms, at_ms)
+            self._due.pop(key)[2]()
+        self.now_ms = end_ms
+
+
+@dataclass
+class Waiting(Generic[T]):
+    """One request's answer, when it has come."""
+
+    answers: list[T] = field(default_factory=list)
+
+    def __call__(self, response: T) -> None:
+        assert not self.answers, "a request is answered once"
+        self.answers.append(response)
+
+    @property
+    def is_open(self) -> bool:
+        return not self.answers
+
+    @property
+    def answer(self) -> Any:
+        (answer,) = self.answers
+        return answer
+
+    @property
+    def error(self) -> ErrorCode:
+        return ErrorCode(int(self.answer.error_code))
+
+
+class GroupPuppet:
+    def __init__(
+        self,
+        log: PuppetLog | None = None,
+        config: GroupConfig = CONFIG,
+        settings: GroupSettings = SETTINGS,
+        image: MetadataImage = EMPTY_IMAGE,
+        now_ms: int = 1_000_000,
+    ) -> None:
+        """With a log, what is in it is loaded."""
+        self.log = PuppetLog() if log is None else log
+        self.config = config
+        self.settings = settings
+        self.image = image
+        # What is done aside, until the test wants it done.
+        self.aside: list[Callable[[], None]] = []
+        self.timers = PuppetTimers(now_ms)
+        self.clock_ahead_ms = 0
+        """How far the wall clock has jumped."""
+        numbers = count(1)
+        self.shard = GroupShard(
+            self.log,
+            self.timers,
+            config=config,
+            settings_of=lambda _group: self.settings,
+            image=lambda: self.image,
+            run_aside=lambda work, on_done: self.aside.append(lambda: on_done(work())),
+            now_ms=lambda: self.timers.now_ms + self.clock_ahead_ms,
+            steady_now_ms=lambda: self.timers.now_ms,
+            new_id=lambda: f"id{next(numbers)}",
+        )
+        for offset, record in enumerate(self.log.records):
+            self.shard.replay(offset, record.key, record.value)
+        self.shard.on_loaded()
+
+    def restarted(self) -> GroupPuppet:
+        """Another coordinator of the same log."""
+        return GroupPuppet(self.log, self.config, self.settings, self.image, self.timers.now_ms)
+
+    def join(
+        self,
+        member_id: str = "",
+        *,
+        protocols: Mapping[str, bytes] | None = None,
+        protocol_type: str = "consumer",
+        instance_id: str | None = None,
+        client_id: str = "client",
+        requires_member_id: bool = False,
+        may_skip_assignment: bool = True,
+        session_ms: int = SESSION_MS,
+        rebalance_ms: int = REBALANCE_MS,
+    ) -> Waiting[JoinGroupResponse]:
+        waiting: Waiting[JoinGroupResponse] = Waiting()
+        request = JoinGroupRequest(
+            group_id=GroupId(GROUP),
+            session_timeout=_timedelta(session_ms),
+            rebalance_timeout=_timedelta(rebalance_ms),
+            member_id=member_id,
+            group_instance_id=instance_id,
+            protocol_type=protocol_type,
+            protocols=tuple(
+                JoinGroupRequestProtocol(name=name, metadata=metadata)
+                for name, metadata in (protocols or {"range": b"meta"}).items()
+            ),
+            reason=None,
+        )
+        context = JoinContext(
+            client_id=client_id,
+            client_host="/127.0.0.1",
+            requires_member_id=requires_member_id,
+            may_skip_assignment=may_skip_assignment,
+        )
+        try:
+            self.shard.classic.join(request, context, waiting)
+        except KafkaError as error:
+            raise AssertionError(f"join raised {error.code.name}") from error
+        return waiting
+
+    def sync(
+        self,
+        member_id: str,
+        generation: int,
+        assignments: Mapping[str, bytes] | None = None,
+        *,
+        instance_id: str | None = None,
+        protocol_name: str | None = None,
+    ) -> Waiting[SyncGroupResponse]:
+        """Raises KafkaError."""
+        waiting: Waiting[SyncGroupResponse] = Waiting()
+        request = SyncGroupRequest(
+            group_id=GroupId(GROUP),
+            generation_id=i32(generation),
+            member_id=member_id,
+            group_instance_id=instance_id,
+            protocol_type=None,
+            protocol_name=protocol_name,
+            assignments=tuple(
+                SyncGroupRequestAssignment(member_id=one, assignment=assignment)
+                for one, assignment in (assignments or {}).items()
+            ),
+        )
+        self.shard.classic.sync(request, waiting)
+        return waiting
+
+    def heartbeat(self, member_id: str, generation: int, instance_id: str | None = None) -> ErrorCode:
+        request = HeartbeatRequest(
+            group_id=GroupId(GROUP),
+            generation_id=i32(generation),
+            member_id=member_id,
+            group_instance_id=instance_id,
+        )
+        try:
+            return ErrorCode(int(self.shard.classic.heartbeat(request).error_code))
+        except KafkaError as error:
+            return error.code
+
+    def leave(self, *members: tuple[str, str | None]) -> list[ErrorCode]:
+        request = LeaveGroupRequest(
+            group_id=GroupId(GROUP),
+            members=tuple(
+                MemberIdentity(member_id=member_id, group_instance_id=instance_id, reason=None)
+                for member_id, instance_id in members
+            ),
+        )
+        return [ErrorCode(int(member.error_code)) for member in self.shard.classic.leave(request).members]
+
+    def stable(self, count_of_members: int = 2, **options: Any) -> tuple[int, list[str]]:
+        """Generation and members, the leader first, of a group in which everybody has an assignment, named as it is."""
+        joins = [self.join(**options) for _ in range(count_of_members)]
+        self.timers.wait(2 * INITIAL_DELAY_MS)
+        members = [join.answer.member_id for join in joins]
+        generation = joins[0].answer.generation_id
+        syncs = [self.sync(member_id, generation) for member_id in members[1:]]
+        syncs.append(self.sync(members[0], generation, {one: one.encode() for one in members}))
+        assert all(sync.error is ErrorCode.NONE for sync in syncs)
+        return generation, members
+
+    @property
+    def state(self) -> str:
+        group = self.shard.groups.find(GROUP)
+        assert group is not None
+        return group.state.value
+
+
+def _timedelta(milliseconds: int) -> i32Timedelta:
+    return i32Timedelta.parse(timedelta(milliseconds=milliseconds))

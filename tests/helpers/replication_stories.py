@@ -1,0 +1,270 @@
+"""What each repair of Kafka's replication is for, step by step on whole nodes.
+
+`python replication_stories.py` tells them all, as one JSON object from name to text; with the name of a known bug and
+that of a story, that one as it goes with the bug in all nodes. It needs an interpreter of its
+own: of processes that are killed, tasks and connections are left that nobody ends.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from replication_scenario import LEADER_ONLY, Scenario
+
+from penstock.chaos.mutants.known_bugs import applied
+from penstock.protocol.apis import ApiKey
+
+PROGRAM = __file__
+EVERYBODY = {"A", "B", "C"}
+
+
+def story_environment() -> Mapping[str, str]:
+    """For the interpreter that tells them."""
+    return {**os.environ, "PYTHONPATH": str(Path(__file__).parent), "PYTHONHASHSEED": "0"}
+
+
+def kip_101_followers_do_not_cut_what_may_be_committed() -> Scenario:
+    it = Scenario()
+    it.produce("A", 3)
+    it.show()
+    it.say("-- The fourth record is acknowledged; followers have it, and do not know yet that it is committed.")
+    it.produce("A", 1)
+    it.cut_between("B", "C")
+    it.kill("A")
+    it.until(lambda: it.leader == "B" and it.epoch_of("C") == 1)
+    it.say("-- C follows B now, and cannot reach it. Had it cut its log to its high watermark, the record were gone.")
+    it.kill("B")
+    it.until(lambda: it.leader == "C")
+    it.show()
+    it.read("C", 3)
+    return it
+
+
+def kip_279_logs_part_in_epochs_that_the_leader_never_had() -> Scenario:
+    it = Scenario()
+    it.produce("A", 3)
+    it.settle()
+    it.cut("A")
+    it.produce("A", 2, acks=LEADER_ONLY)
+    it.until(lambda: it.leader == "B")
+    it.cut("A", "B")
+    it.produce("B", 1, acks=LEADER_ONLY)
+    it.until(lambda: it.leader == "C")
+    it.produce("C", 2, acks=LEADER_ONLY)
+    it.show()
+    it.say("-- B has an epoch that C never saw, A an epoch that was longer there than in C's log.")
+    it.heal()
+    it.until(lambda: it.isr == EVERYBODY)
+    it.show()
+    return it
+
+
+def kip_320_whoever_is_in_another_epoch_is_told_so() -> Scenario:
+    it = Scenario()
+    it.produce("A", 3)
+    it.settle()
+    it.cut("A")
+    it.until(lambda: it.leader == "B")
+    it.produce("B", 2)
+    it.say("-- A still takes itself for the leader of epoch 0.")
+    it.read("A", 3, leader_epoch=0)
+    it.read("A", 3, leader_epoch=1)
+    it.read("B", 3, leader_epoch=0)
+    it.read("B", 3, leader_epoch=1)
+    it.say("-- A consumer that has read up to 5 in epoch 0 asks where that ended.")
+    it.find_end("B", 0, current_leader_epoch=1)
+    it.find_end("B", 0, current_leader_epoch=0)
+    it.heal()
+    it.until(lambda: it.isr == EVERYBODY)
+    it.read("A", 3, leader_epoch=1)
+    it.show()
+    return it
+
+
+def kip_903_a_process_that_is_gone_does_not_join_the_isr() -> Scenario:
+    it = Scenario()
+    it.produce("A", 3)
+    it.lose_power("B")
+    it.until(lambda: it.isr == {"A", "C"})
+    it.produce("A", 2)
+    it.hold_up("A", ApiKey.ALTER_PARTITION, 3.8)
+    it.start("B")
+    it.until(lambda: it.has_pending_isr("A"))
+    it.say("-- B has caught up, and A asks for it. Meanwhile B becomes another process, which has lost it all.")
+    it.lose_power("B")
+    it.cut_between("A", "B")
+    it.start("B")
+    it.until(lambda: not it.has_pending_isr("A"))
+    it.show()
+    it.heal()
+    it.until(lambda: it.isr == EVERYBODY)
+    it.show()
+    return it
+
+
+def kip_966_the_last_replica_that_stood_is_not_the_only_one_that_may_lead() -> Scenario:
+    it = Scenario(min_isr=2)
+    it.produce("A", 3)
+    it.settle()
+    it.lose_power("B")
+    it.until(lambda: it.isr == {"A", "C"})
+    it.produce("A", 1)
+    it.settle()
+    it.stop("C")
+    it.until(lambda: it.isr == {"A"})
+    it.say("-- A is alone, and may commit nothing: whoever is eligible has all that is committed.")
+    it.produce("A", 1)
+    it.produce("A", 1, acks=LEADER_ONLY)
+    it.cut_between("A", "B")
+    it.start("B")
+    it.show()
+    it.kill("A")
+    it.until(lambda: it.leader is None)
+    it.say("-- B is up, and may not lead: it lost what it had. C was in sync when it went.")
+    it.start("C")
+    it.until(lambda: it.leader == "C")
+    it.heal()
+    it.until(lambda: it.isr == {"B", "C"})
+    it.read("C", 3)
+    it.produce("C", 1)
+    it.start("A")
+    it.until(lambda: it.isr == EVERYBODY)
+    it.show()
+    return it
+
+
+def stale_alter_partition_is_refused() -> Scenario:
+    it = Scenario()
+    it.produce("A", 3)
+    it.kill("B")
+    it.until(lambda: it.isr == {"A", "C"})
+    it.hold_up("A", ApiKey.ALTER_PARTITION, 3.0)
+    it.start("B")
+    it.until(lambda: it.has_pending_isr("A"))
+    it.say("-- A's request knows partition epoch 1. Before it arrives, C goes.")
+    it.stop("C")
+    it.until(lambda: it.isr == {"A"})
+    it.until(lambda: it.isr == {"A", "B"})
+    it.show()
+    return it
+
+
+def alter_partition_that_arrives_again_changes_nothing() -> Scenario:
+    it = Scenario()
+    it.produce("A", 3)
+    it.kill("B")
+    it.until(lambda: it.isr == {"A", "C"})
+    it.hold_up("A", ApiKey.ALTER_PARTITION, 8.0)
+    it.start("B")
+    it.until(lambda: it.isr == EVERYBODY)
+    it.say("-- A waited for the answer, and asked again by another connection. The first request is still under way.")
+    it.cut_between("A", "B")
+    it.produce("A", 1, acks=LEADER_ONLY)
+    it.until(lambda: it.isr == {"A", "C"})
+    it.say("-- Now it arrives. Nothing comes of it: B does not have the fourth record.")
+    it.pass_time(6.0)
+    it.show()
+    return it
+
+
+def high_watermark_waits_for_whoever_may_be_in_the_isr() -> Scenario:
+    it = Scenario()
+    it.produce("A", 3)
+    it.kill("B")
+    it.until(lambda: it.isr == {"A", "C"})
+    it.hold_up("A", ApiKey.ALTER_PARTITION, 3.0)
+    it.start("B")
+    it.until(lambda: it.has_pending_isr("A"))
+    it.say("-- The controller may have let B in already, for all that A knows.")
+    it.cut_between("A", "B")
+    it.produce("A", 2)
+    it.show()
+    it.until(lambda: it.isr == EVERYBODY)
+    it.say("-- B lags behind, and is taken out again. Only then the records are committed.")
+    it.until(lambda: it.isr == {"A", "C"})
+    it.show()
+    it.heal()
+    it.until(lambda: it.isr == EVERYBODY)
+    return it
+
+
+def a_leader_is_isolated_with_its_clients() -> Scenario:
+    it = Scenario(min_isr=2)
+    it.produce("A", 3)
+    it.settle()
+    it.cut("A")
+    it.produce("A", 1)
+    it.produce("A", 1, acks=LEADER_ONLY)
+    it.read("A", 3)
+    it.until(lambda: it.leader == "B")
+    it.produce("B", 1)
+    it.show()
+    it.heal()
+    it.until(lambda: it.isr == EVERYBODY)
+    it.produce("A", 1)
+    it.read("B", 3)
+    it.show()
+    return it
+
+
+def three_elections_in_three_epochs() -> Scenario:
+    it = Scenario()
+    it.produce("A", 2)
+    it.settle()
+    it.say("-- A goes in good order.")
+    it.stop("A")
+    it.until(lambda: it.leader == "B")
+    it.produce("B", 2)
+    it.start("A")
+    it.until(lambda: it.isr == EVERYBODY)
+    it.settle()
+    it.say("-- B is cut off.")
+    it.cut("B")
+    it.produce("B", 1, acks=LEADER_ONLY)
+    it.until(lambda: it.leader == "A")
+    it.produce("A", 2)
+    it.heal()
+    it.until(lambda: it.isr == EVERYBODY)
+    it.say("-- A is killed.")
+    it.kill("A")
+    it.until(lambda: it.leader not in (None, "A"))
+    assert it.leader is not None
+    it.produce(it.leader, 1)
+    it.start("A")
+    it.until(lambda: it.isr == EVERYBODY)
+    it.show()
+    return it
+
+
+STORIES: tuple[Callable[[], Scenario], ...] = (
+    kip_101_followers_do_not_cut_what_may_be_committed,
+    kip_279_logs_part_in_epochs_that_the_leader_never_had,
+    kip_320_whoever_is_in_another_epoch_is_told_so,
+    kip_903_a_process_that_is_gone_does_not_join_the_isr,
+    kip_966_the_last_replica_that_stood_is_not_the_only_one_that_may_lead,
+    stale_alter_partition_is_refused,
+    alter_partition_that_arrives_again_changes_nothing,
+    high_watermark_waits_for_whoever_may_be_in_the_isr,
+    a_leader_is_isolated_with_its_clients,
+    three_elections_in_three_epochs,
+)
+
+
+def main() -> None:
+    gc.disable()
+    if len(sys.argv) == 1:
+        json.dump({story.__name__: story().end() for story in STORIES}, sys.stdout)
+        return
+    mutant, name = sys.argv[1:]
+    with applied(mutant):
+        [story] = [story for story in STORIES if story.__name__ == name]
+        sys.stdout.write(story().end())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,402 @@
+"""Live groups that change their protocol, and members of the classic protocol in a consumer group (KIP-848)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from struct import pack
+
+import pytest
+from consumer_puppet import Consumer, ConsumerPuppet
+from group_puppet import CONFIG, GROUP, INITIAL_DELAY_MS, REBALANCE_MS, SESSION_MS, SETTINGS
+
+from penstock.broker.groups.consumer.consumer_config import MigrationPolicy
+from penstock.broker.groups.embedded_protocol import read_assignment, read_subscription, write_assignment
+from penstock.protocol.errors import CorruptData, ErrorCode, KafkaError
+
+ALL = {("topic", partition) for partition in range(6)}
+
+
+def with_policy(policy: MigrationPolicy) -> ConsumerPuppet:
+    return ConsumerPuppet(config=replace(CONFIG, consumer=replace(CONFIG.consumer, migration_policy=policy)))
+
+
+@pytest.fixture
+def puppet() -> ConsumerPuppet:
+    return ConsumerPuppet()
+
+
+def subscription(topics: Sequence[str] = ("topic",), owned: Mapping[str, Sequence[int]] | None = None) -> bytes:
+    """As Java consumers write version 1."""
+    data = pack(">hi", 1, len(topics))
+    data += b"".join(pack(">h", len(topic)) + topic.encode() for topic in topics) + pack(">i", -1)
+    return data + write_assignment(owned or {}, 1)[2:-4]
+
+
+class ClassicConsumer:
+    """A member of the classic protocol that does as it is told; cooperative, so that it says what it owns."""
+
+    def __init__(self, puppet: ConsumerPuppet, *, instance: str | None = None) -> None:
+        self.puppet = puppet
+        self.instance = instance
+        self.owned: dict[str, tuple[int, ...]] = {}
+        self.generation = -1
+        self.id = ""
+        if instance is None:
+            self.id = self.join(requires_member_id=True).answer.member_id
+
+    def join(self, *, requires_member_id: bool = False):  # type: ignore[no-untyped-def]
+        protocols = {"cooperative-sticky": subscription(owned=self.owned)}
+        waiting = self.puppet.join(
+            self.id, protocols=protocols, instance_id=self.instance, requires_member_id=requires_member_id
+        )
+        if not waiting.is_open and waiting.error is ErrorCode.NONE:
+            self.id = waiting.answer.member_id
+            self.generation = waiting.answer.generation_id
+        return waiting
+
+    def sync(self, assignments: Mapping[str, bytes] | None = None) -> ErrorCode:
+        try:
+            waiting = self.puppet.sync(
+                self.id, self.generation, assignments, instance_id=self.instance, protocol_name="cooperative-sticky"
+            )
+        except KafkaError as error:
+            return error.code
+        if waiting.error is ErrorCode.NONE:
+            self.owned = read_assignment(waiting.answer.assignment)
+        return waiting.error
+
+    def beat(self) -> ErrorCode:
+        return self.puppet.heartbeat(self.id, self.generation, self.instance)
+
+    def follow(self) -> None:
+        """As often as it is told to join again."""
+        for _ in range(10):
+            if self.beat() is not ErrorCode.REBALANCE_IN_PROGRESS:
+                return
+            assert self.join().error is ErrorCode.NONE
+            self.sync()
+        raise AssertionError("it is never told that all is well")
+
+    @property
+    def partitions(self) -> set[tuple[str, int]]:
+        return {(topic, one) for topic, of_topic in self.owned.items() for one in of_topic}
+
+
+def classic_group(puppet: ConsumerPuppet, count: int = 2) -> list[ClassicConsumer]:
+    """Stable, with all partitions divided."""
+    members = [ClassicConsumer(puppet) for _ in range(count)]
+    joins = [member.join() for member in members]
+    puppet.timers.wait(2 * INITIAL_DELAY_MS)
+    for member, join in zip(members, joins, strict=True):
+        member.generation = join.answer.generation_id
+    assignments = {
+        member.id: write_assignment({"topic": range(number, 6, count)}, 1) for number, member in enumerate(members)
+    }
+    members[0].sync(assignments)
+    for member in members:
+        assert member.sync() is ErrorCode.NONE
+    return members
+
+
+def settle(consumers: Sequence[Consumer], classics: Sequence[ClassicConsumer]) -> None:
+    for _ in range(4):
+        for classic in classics:
+            classic.follow()
+        for consumer in consumers:
+            consumer.beat()
+            consumer.beat()
+
+
+def check_shared(*members: Consumer | ClassicConsumer) -> None:
+    owned = [one for member in members for one in member.partitions]
+    assert len(owned) == len(set(owned))
+    assert set(owned) == ALL
+
+
+# What they say to each other.
+
+
+def test_subscriptions_and_assignments_are_read_as_they_are_written() -> None:
+    data = subscription(["a", "b"], {"a": [1, 2]})
+    assert read_subscription(data) == (1, ("a", "b"), (("a", (1, 2)),), None)
+    with_rack = pack(">hi", 3, 0) + pack(">i", -1) + pack(">i", 0) + pack(">i", 7) + pack(">h", 2) + b"r1"
+    assert read_subscription(with_rack) == (3, (), (), "r1")
+    assert read_assignment(write_assignment({"a": [3]}, 0)) == {"a": (3,)}
+    assert read_assignment(b"") == {}
+    for garbage in (b"", b"\0", data[:-2]):
+        with pytest.raises(CorruptData):
+            read_subscription(garbage)
+    with pytest.raises(CorruptData):
+        read_assignment(b"\0\0\0")
+
+
+# Members of the classic protocol in a consumer group.
+
+
+def test_a_classic_member_joins_a_consumer_group_and_is_led_by_the_coordinator(puppet: ConsumerPuppet) -> None:
+    consumer = Consumer(puppet, "one")
+    classic = ClassicConsumer(puppet)
+    join = classic.join()
+    assert join.answer.leader == ""
+    assert join.answer.members == ()
+    assert join.answer.protocol_name == "cooperative-sticky"
+    assert classic.sync() is ErrorCode.NONE
+    assert classic.owned == {}
+    assert classic.beat() is ErrorCode.NONE
+    settle([consumer], [classic])
+    check_shared(consumer, classic)
+    assert len(classic.partitions) == 3
+    assert puppet.group.state.value == "Stable"
+
+
+def test_a_classic_member_is_told_to_join_again_when_the_group_changes(puppet: ConsumerPuppet) -> None:
+    consumer, classic = Consumer(puppet, "one"), ClassicConsumer(puppet)
+    classic.join()
+    classic.sync()
+    settle([consumer], [classic])
+    another = Consumer(puppet, "two")
+    assert classic.beat() is ErrorCode.REBALANCE_IN_PROGRESS
+    assert classic.sync() is ErrorCode.REBALANCE_IN_PROGRESS
+    settle([consumer, another], [classic])
+    check_shared(consumer, another, classic)
+
+
+def test_a_classic_member_that_does_not_join_again_in_time_is_removed(puppet: ConsumerPuppet) -> None:
+    consumer, classic = Consumer(puppet, "one"), ClassicConsumer(puppet)
+    classic.join()
+    classic.sync()
+    settle([consumer], [classic])
+    Consumer(puppet, "two")
+    for _ in range(REBALANCE_MS // (SESSION_MS // 2)):
+        assert classic.beat() is ErrorCode.REBALANCE_IN_PROGRESS
+        puppet.timers.wait(SESSION_MS // 2)
+        consumer.beat()
+    assert classic.id not in puppet.group.members
+
+
+def test_a_classic_member_that_does_not_sync_in_time_is_removed(puppet: ConsumerPuppet) -> None:
+    consumer, classic = Consumer(puppet, "one"), ClassicConsumer(puppet)
+    classic.join()
+    for _ in range(REBALANCE_MS // (SESSION_MS // 2)):
+        classic.beat()
+        puppet.timers.wait(SESSION_MS // 2)
+        consumer.beat()
+    assert list(puppet.group.members) == ["one"]
+
+
+def test_a_classic_member_has_the_session_that_it_asked_for(puppet: ConsumerPuppet) -> None:
+    consumer, classic = Consumer(puppet, "one"), ClassicConsumer(puppet)
+    classic.join()
+    classic.sync()
+    settle([consumer], [classic])
+    successor = puppet.successor()
+    for coordinator in (puppet, successor):
+        coordinator.timers.wait(SESSION_MS - 1)
+        assert classic.id in coordinator.group.members
+        coordinator.timers.wait(1)
+        assert classic.id not in coordinator.group.members
+
+
+def test_a_classic_member_leaves(puppet: ConsumerPuppet) -> None:
+    consumer, classic = Consumer(puppet, "one"), ClassicConsumer(puppet)
+    classic.join()
+    assert puppet.leave((classic.id, None), ("one", None), ("nobody", None)) == [
+        ErrorCode.NONE,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+    ]
+    settle([consumer], [])
+    assert consumer.partitions == ALL
+
+
+def test_another_generation_is_refused(puppet: ConsumerPuppet) -> None:
+    Consumer(puppet, "one")
+    classic = ClassicConsumer(puppet)
+    classic.join()
+    classic.generation += 1
+    assert classic.beat() is ErrorCode.ILLEGAL_GENERATION
+    assert classic.sync() is ErrorCode.ILLEGAL_GENERATION
+    assert puppet.heartbeat("one", 2) is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_a_protocol_that_the_others_do_not_know_is_refused(puppet: ConsumerPuppet) -> None:
+    Consumer(puppet, "one")
+    ClassicConsumer(puppet).join()
+    assert puppet.join(protocols={"range": subscription()}).error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    connect = puppet.join(protocol_type="connect", protocols={"cooperative-sticky": b""})
+    assert connect.error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+
+def test_a_member_changes_its_protocol_in_the_group(puppet: ConsumerPuppet) -> None:
+    consumer, classic = Consumer(puppet, "one"), ClassicConsumer(puppet, instance="i1")
+    classic.join()
+    classic.sync()
+    settle([consumer], [classic])
+    had = classic.partitions
+    upgraded = Consumer(puppet, "two", instance="i1")
+    assert upgraded.partitions == had
+    assert not puppet.group.members["two"].uses_classic_protocol
+    # The old process is fenced.
+    assert classic.beat() is ErrorCode.FENCED_INSTANCE_ID
+
+
+def test_no_classic_member_is_let_in_where_migration_is_disabled() -> None:
+    puppet = with_policy(MigrationPolicy.DISABLED)
+    Consumer(puppet, "one")
+    assert puppet.join(protocols={"range": subscription()}).error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+
+# Upgrade.
+
+
+def test_a_classic_group_becomes_a_consumer_group_with_its_first_consumer(puppet: ConsumerPuppet) -> None:
+    classics = classic_group(puppet)
+    generation = classics[0].generation
+    consumer = Consumer(puppet, "one")
+    assert puppet.shard.groups.find(GROUP) is None
+    assert puppet.group.epoch == consumer.epoch == generation + 1
+    assert consumer.partitions == set(), "nothing is free yet"
+    settle([consumer], classics)
+    check_shared(consumer, *classics)
+    assert {len(consumer.partitions), *(len(classic.partitions) for classic in classics)} == {2}
+    successor = puppet.successor()
+    assert successor.shard.groups.find(GROUP) is None
+    assert successor.group.members == puppet.group.members
+
+
+def test_members_that_wait_are_told_of_the_upgrade(puppet: ConsumerPuppet) -> None:
+    classics = classic_group(puppet)
+    waiting = classics[0].join()
+    assert waiting.is_open
+    Consumer(puppet, "one")
+    assert waiting.error is ErrorCode.REBALANCE_IN_PROGRESS
+
+
+def test_an_empty_classic_group_becomes_a_consumer_group(puppet: ConsumerPuppet) -> None:
+    classics = classic_group(puppet)
+    puppet.leave(*((member.id, None) for member in classics))
+    puppet.timers.wait(REBALANCE_MS)
+    assert puppet.state == "Empty"
+    consumer = Consumer(puppet, "one")
+    assert consumer.partitions == ALL
+    assert puppet.successor().shard.groups.find(GROUP) is None
+
+
+@pytest.mark.parametrize("policy", [MigrationPolicy.DISABLED, MigrationPolicy.DOWNGRADE])
+def test_a_classic_group_stays_one_where_upgrades_are_not_allowed(policy: MigrationPolicy) -> None:
+    puppet = with_policy(policy)
+    classic_group(puppet)
+    with pytest.raises(KafkaError) as caught:
+        puppet.join_consumer("one")
+    assert caught.value.code is ErrorCode.GROUP_ID_NOT_FOUND
+    assert caught.value.message == (
+        f"Cannot upgrade classic group {GROUP} to consumer group because online upgrade is disabled."
+    )
+    assert puppet.state == "Stable"
+
+
+def test_a_group_that_is_not_of_consumers_stays_what_it_is(puppet: ConsumerPuppet) -> None:
+    puppet.join(protocol_type="connect", protocols={"v0": b""})
+    puppet.timers.wait(2 * INITIAL_DELAY_MS)
+    with pytest.raises(KafkaError) as caught:
+        puppet.join_consumer("one")
+    assert caught.value.code is ErrorCode.GROUP_ID_NOT_FOUND
+    with pytest.raises(KafkaError):
+        puppet.beat("one", 1)
+    with pytest.raises(KafkaError):
+        puppet.beat("one", -1)
+
+
+@pytest.mark.parametrize("garbage", [b"", b"garbage", b"\0\1\0\0\0\0"])
+def test_members_that_say_what_nobody_understands_are_not_upgraded(puppet: ConsumerPuppet, garbage: bytes) -> None:
+    puppet.stable(1, protocols={"range": garbage})
+    with pytest.raises(KafkaError) as caught:
+        puppet.join_consumer("one")
+    assert caught.value.code is ErrorCode.GROUP_ID_NOT_FOUND
+    assert puppet.state == "Stable"
+
+
+# Downgrade.
+
+
+def test_a_consumer_group_becomes_a_classic_group_when_its_last_consumer_leaves(puppet: ConsumerPuppet) -> None:
+    classics = classic_group(puppet)
+    consumer = Consumer(puppet, "one")
+    settle([consumer], classics)
+    consumer.leave()
+    assert puppet.shard.groups.find_consumer(GROUP) is None
+    assert puppet.state == "PreparingRebalance"
+    assert [member.beat() for member in classics] == [ErrorCode.REBALANCE_IN_PROGRESS] * 2
+    joins = [member.join() for member in classics]
+    generation = joins[0].answer.generation_id
+    assert generation > classics[0].generation or generation == joins[1].answer.generation_id
+    assert all(join.error is ErrorCode.NONE for join in joins)
+    successor = puppet.successor()
+    assert successor.shard.groups.find_consumer(GROUP) is None
+    found = successor.shard.groups.find(GROUP)
+    assert found is not None
+    assert sorted(found.members) == sorted(member.id for member in classics)
+
+
+def test_a_consumer_group_becomes_a_classic_group_when_its_last_consumer_fails(puppet: ConsumerPuppet) -> None:
+    classics = classic_group(puppet)
+    consumer = Consumer(puppet, "one")
+    settle([consumer], classics)
+    for _ in range(SETTINGS.session_timeout_ms // (SESSION_MS // 2)):
+        for classic in classics:
+            classic.follow()
+        puppet.timers.wait(SESSION_MS // 2)
+    assert puppet.shard.groups.find_consumer(GROUP) is None
+
+
+def test_a_static_member_that_comes_back_with_the_classic_protocol_ends_the_consumer_group(
+    puppet: ConsumerPuppet,
+) -> None:
+    classics = classic_group(puppet)
+    consumer = Consumer(puppet, "one", instance="i1")
+    settle([consumer], classics)
+    had = consumer.partitions
+    consumer.leave(-2)
+    back = ClassicConsumer(puppet, instance="i1")
+    assert back.join().error is ErrorCode.NONE
+    assert puppet.state == "Stable"
+    assert back.sync() is ErrorCode.NONE
+    assert back.partitions == had
+    assert [member.beat() for member in classics] == [ErrorCode.NONE] * 2
+
+
+@pytest.mark.parametrize("policy", [MigrationPolicy.UPGRADE, MigrationPolicy.DISABLED])
+def test_a_consumer_group_stays_one_where_downgrades_are_not_allowed(policy: MigrationPolicy) -> None:
+    puppet = ConsumerPuppet()
+    classics = classic_group(puppet)
+    consumer = Consumer(puppet, "one")
+    settle([consumer], classics)
+    later = with_policy(policy)
+    later = ConsumerPuppet(log=puppet.log, config=later.config, now_ms=puppet.timers.now_ms)
+    consumer.puppet = later
+    consumer.leave()
+    assert later.shard.groups.find_consumer(GROUP) is not None
+    assert len(later.group.members) == 2
+
+
+def test_an_empty_consumer_group_becomes_a_classic_group(puppet: ConsumerPuppet) -> None:
+    Consumer(puppet, "one").leave()
+    classics = classic_group(puppet)
+    assert puppet.state == "Stable"
+    assert puppet.shard.groups.find_consumer(GROUP) is None
+    successor = puppet.successor()
+    assert successor.shard.groups.find_consumer(GROUP) is None
+    assert successor.state == "Stable"
+    assert len(classics) == 2
+
+
+def test_a_downgrade_that_could_not_be_written_changes_nothing(puppet: ConsumerPuppet) -> None:
+    classics = classic_group(puppet)
+    consumer = Consumer(puppet, "one")
+    settle([consumer], classics)
+    puppet.log.refuses = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    with pytest.raises(KafkaError):
+        consumer.leave()
+    assert len(puppet.group.members) == 3
+    assert puppet.shard.groups.find(GROUP) is None

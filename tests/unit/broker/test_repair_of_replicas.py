@@ -1,0 +1,166 @@
+"""Replicas whose log is not what was written: others lead, and the damaged one is made whole from them."""
+
+from __future__ import annotations
+
+import pytest
+from memory_node import end_offset
+from replicating_nodes import TOPIC, World, create, leads, produce_some, run, wait_for
+
+from penstock.broker import directory_reporter
+from penstock.broker.partitions.hosted_partition import HostedPartition
+from penstock.protocol.batches import HEADER_SIZE
+from penstock.quorum.metadata.image import PartitionRegistration
+from penstock.storage.checkpoints import RECOVERY_POINTS
+
+FOLDER = f"/data/{TOPIC}-0"
+SEGMENT = f"{FOLDER}/{0:020d}.log"
+BATCHES = 10
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(directory_reporter, "LOST_AGAIN_S", 0.05)
+
+
+def rot(world: World, node_id: int, batch: int) -> None:
+    """One bit of a record of the batch changes on the disk of a node."""
+    files = world.disks[node_id]
+    size = len(files.read(SEGMENT)) // BATCHES
+    files.flip_bit(SEGMENT, size * batch + HEADER_SIZE + 3, 4)
+
+
+def registration(world: World) -> PartitionRegistration:
+    found = next(iter(world.nodes.values())).metadata.image.topics.partition(TOPIC, 0)
+    assert found is not None
+    return found
+
+
+def hosted(world: World, node_id: int) -> HostedPartition:
+    found = world.hosted(node_id)
+    assert found is not None
+    return found
+
+
+async def stop_damaged(world: World, node_id: int) -> None:
+    """Stop a node that has ten synced batches; it is started again after an unclean stop, with the fourth damaged."""
+    hosted(world, node_id).log.flush()
+    await world.stop(node_id)
+    assert world.disks[node_id].exists(f"/data/{RECOVERY_POINTS}")
+    world.disks[node_id].remove("/data/.kafka_cleanshutdown")
+    rot(world, node_id, 3)
+
+
+def test_leader_with_bit_rot_is_found_by_a_follower_hands_over_and_is_repaired() -> None:
+    async def scenario(world: World) -> None:
+        async with world.asking(2) as leader:
+            await create(leader, 2, 1, 3)
+            await produce_some(leader, BATCHES)
+        await world.wait_equal(1, 2, 3)
+        await world.stop(3)
+        await world.wait_in_sync(1, 2)
+        whole = world.stored(1)
+        rot(world, 2, 3)
+        world.disks[3].remove_tree(FOLDER)
+        await world.start(3)
+        await wait_for(lambda: leads(world, 1), "leader that is whole")
+        await world.wait_in_sync(1, 2, 3)
+        await world.wait_equal(1, 2, 3)
+        assert world.stored(2) == whole
+
+    run(scenario)
+
+
+def test_bit_rot_that_nobody_else_can_replace_changes_nothing() -> None:
+    async def scenario(world: World) -> None:
+        async with world.asking(2) as leader:
+            await create(leader, 2, 3)
+            await produce_some(leader, BATCHES)
+            await world.stop(3)
+            await world.wait_in_sync(2)
+            rot(world, 2, 3)
+            rotten = world.stored(2)
+            world.disks[3].remove_tree(FOLDER)
+            await world.start(3)
+            await wait_for(lambda: hosted(world, 2).damage is not None, "damage found")
+            # It leads on: what it can read is served, and what is produced taken in.
+            await produce_some(leader, 1)
+            assert await end_offset(leader, TOPIC) == BATCHES + 1
+        assert world.stored(2).startswith(rotten)
+        assert (registration(world).leader, registration(world).isr) == (2, (2,))
+        assert hosted(world, 3).log.log_end_offset == 0
+
+    run(scenario)
+
+
+def test_read_error_of_a_leader_hands_over_and_is_repaired() -> None:
+    async def scenario(world: World) -> None:
+        async with world.asking(2) as leader:
+            await create(leader, 2, 1, 3)
+            await produce_some(leader, BATCHES)
+        await world.wait_equal(1, 2, 3)
+        await world.stop(3)
+        await world.wait_in_sync(1, 2)
+        world.disks[3].remove_tree(FOLDER)
+        world.disks[2].fail("read", under=SEGMENT, count=None)
+        await world.start(3)
+        await wait_for(lambda: leads(world, 1), "leader that can read")
+        await world.wait_in_sync(1, 3)
+        world.disks[2].heal()
+        await world.wait_in_sync(1, 2, 3)
+        await world.wait_equal(1, 2, 3)
+
+    run(scenario)
+
+
+def test_damage_found_at_start_is_repaired_from_the_leader() -> None:
+    async def scenario(world: World) -> None:
+        async with world.asking(2) as leader:
+            await create(leader, 2, 3)
+            await produce_some(leader, BATCHES)
+            await world.wait_equal(2, 3)
+            await stop_damaged(world, 3)
+            await world.wait_in_sync(2)
+            await world.start(3)
+            await world.wait_in_sync(2, 3)
+            await produce_some(leader, 1)
+        await world.wait_equal(2, 3)
+
+    run(scenario)
+
+
+def test_log_that_cannot_be_opened_is_set_aside_and_fetched_anew() -> None:
+    async def scenario(world: World) -> None:
+        async with world.asking(2) as leader:
+            await create(leader, 2, 3)
+            await produce_some(leader, BATCHES)
+            await world.wait_equal(2, 3)
+            await world.stop(3)
+            await world.wait_in_sync(2)
+            world.disks[3].write(f"{FOLDER}/partition.metadata", b"no topic's")
+            await world.start(3)
+            await world.wait_in_sync(2, 3)
+        await world.wait_equal(2, 3)
+        assert any(name.endswith("-stray") for name in world.disks[3].list_directory("/data"))
+
+    run(scenario)
+
+
+def test_damaged_replica_that_may_be_the_last_with_the_records_stays_as_it_is() -> None:
+    """Until the other one that was in sync is back."""
+
+    async def scenario(world: World) -> None:
+        async with world.asking(2) as leader:
+            await create(leader, 2, 3)
+            await produce_some(leader, BATCHES)
+            await world.wait_equal(2, 3)
+            # Both are in sync, and 2 is the first to come back.
+            hosted(world, 2).log.flush()
+        await world.stop(3)
+        await stop_damaged(world, 2)
+        rotten = world.stored(2)
+        await world.start(2)
+        await wait_for(lambda: registration(world).leader in (-1, 2), "no other leader")
+        assert world.hosted(2) is None
+        assert world.stored(2) == rotten
+
+    run(scenario)

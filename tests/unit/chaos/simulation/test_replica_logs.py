@@ -1,0 +1,151 @@
+"""The judge of the simulation knows what a replica's log holds, and what it held but does not count."""
+
+from struct import pack
+from types import SimpleNamespace
+from typing import Any
+
+from penstock.chaos.simulation.cluster.replica_judge import ReplicaJudge
+from penstock.chaos.simulation.cluster.replica_logs import Batch, ReplicaLog
+
+
+def batch(base_offset: int, end_offset: int, *, epoch: int, crc: int = 0) -> bytes:
+    """The head of a record batch, which is all that the judge reads, and a byte of records."""
+    return pack(">qiibIhi", base_offset, 16, epoch, 2, crc, 0, end_offset - base_offset - 1) + b"r"
+
+
+class Disk:
+    """Segments by base offset, and a log that is followed as they change."""
+
+    def __init__(self, known: dict[tuple[int, int], Batch]) -> None:
+        self.segments: dict[int, bytearray] = {}
+        self.log = ReplicaLog()
+        self.known = known
+
+    def has(self, *batches: bytes, segment: int) -> None:
+        self.segments = {segment: bytearray(b"".join(batches))}
+
+    def follow(self, *, start_offset: int, end_offset: int) -> list[Batch]:
+        new = self.log.follow(
+            self.segments.get,
+            first_segment=min(self.segments),
+            start_offset=start_offset,
+            end_offset=end_offset,
+            known=self.known,
+        )
+        for one in new:
+            self.known.setdefault((one.base_offset, one.leader_epoch), one)
+        return new
+
+
+def leader_and_diverged_follower() -> tuple[Disk, Disk]:
+    """Both have offsets 0 to 2; what the leader has at 3 is of epoch 1, what the follower has there of epoch 0."""
+    known: dict[tuple[int, int], Batch] = {}
+    leader, follower = Disk(known), Disk(known)
+    leader.has(batch(0, 3, epoch=0), batch(3, 4, epoch=1), batch(4, 9, epoch=1), segment=0)
+    leader.follow(start_offset=0, end_offset=9)
+    follower.has(batch(0, 3, epoch=0), batch(3, 4, epoch=0), segment=0)
+    follower.follow(start_offset=0, end_offset=4)
+    return leader, follower
+
+
+def test_what_a_log_had_before_it_began_anew_is_not_below_what_it_has() -> None:
+    leader, follower = leader_and_diverged_follower()
+    # The leader's log begins at 6 now, in the midst of a batch: the follower begins there, then with all of that batch.
+    follower.has(segment=6)
+    assert follower.follow(start_offset=6, end_offset=6) == []
+    follower.has(segment=4)
+    assert follower.follow(start_offset=4, end_offset=4) == []
+    assert follower.log.last_below(4) is None
+    follower.has(batch(4, 9, epoch=1), segment=4)
+    (new,) = follower.follow(start_offset=6, end_offset=9)
+    assert new.fingerprint == leader.known[4, 1].fingerprint
+
+
+def test_what_is_deleted_need_not_be_what_others_had() -> None:
+    leader, follower = leader_and_diverged_follower()
+    # The leader's log begins at 4, where the follower's ends: that goes on, and deletes all before in the same turn.
+    follower.segments[0] += batch(4, 9, epoch=1)
+    (new,) = follower.follow(start_offset=4, end_offset=9)
+    assert new.fingerprint == leader.known[4, 1].fingerprint
+
+
+def test_logs_differ_that_differ_above_their_start() -> None:
+    leader, follower = leader_and_diverged_follower()
+    follower.segments[0] += batch(4, 9, epoch=1)
+    (new,) = follower.follow(start_offset=3, end_offset=9)
+    assert new.fingerprint != leader.known[4, 1].fingerprint
+
+
+def test_a_log_of_which_all_was_deleted_goes_on_from_what_it_had() -> None:
+    leader, other = leader_and_diverged_follower()
+    other.has(batch(0, 3, epoch=0), batch(3, 4, epoch=1), batch(4, 9, epoch=1), segment=0)
+    other.follow(start_offset=0, end_offset=9)
+    for disk in (leader, other):
+        disk.has(segment=9)
+        disk.follow(start_offset=9, end_offset=9)
+    leader.has(batch(9, 10, epoch=1), segment=9)
+    other.has(batch(9, 10, epoch=1), segment=9)
+    (new,), (others,) = (disk.follow(start_offset=9, end_offset=10) for disk in (leader, other))
+    assert new.fingerprint == others.fingerprint
+
+
+class Replica:
+    """A replica as the judge sees it, on a machine of its own."""
+
+    def __init__(self, node_id: int) -> None:
+        self.segment = bytearray()
+        self.log = SimpleNamespace(directory="/data", log_start_offset=0, log_end_offset=0, first_segment_base_offset=0)
+        self.partition = SimpleNamespace(
+            high_watermark=0, leader_epoch=1, is_leader=node_id == 1, maximal_isr=frozenset({1})
+        )
+        hosted = SimpleNamespace(topic="t", index=0, log=self.log, partition=self.partition)
+        node = SimpleNamespace(
+            has_parts=True,
+            metadata=SimpleNamespace(image=SimpleNamespace(offset=0, topics=SimpleNamespace(by_name={}))),
+            parts=SimpleNamespace(partitions=SimpleNamespace(hosted=[hosted], find=lambda *_: hosted)),
+        )
+        self.node = node
+        self.machine: Any = SimpleNamespace(
+            node_id=node_id, node=node, process=SimpleNamespace(last_turn=0), files=SimpleNamespace(look=self._look)
+        )
+
+    def _look(self, path: str) -> bytearray | None:
+        return self.segment if path.endswith(f"/{0:020}.log") else None
+
+    def has(self, *batches: bytes, start_offset: int, end_offset: int, high_watermark: int) -> None:
+        self.segment[:] = b"".join(batches)
+        self.log.log_start_offset, self.log.log_end_offset = start_offset, end_offset
+        self.partition.high_watermark = high_watermark
+
+    def is_gone(self) -> None:
+        self.node.parts.partitions = SimpleNamespace(hosted=[], find=lambda *_: None)
+
+
+def test_what_differs_below_the_start_of_a_log_is_not_committed_there() -> None:
+    leader, follower = Replica(1), Replica(2)
+    judge = ReplicaJudge([leader.machine, follower.machine], lambda *_: None)
+    leader.has(batch(0, 3, epoch=0), batch(3, 4, epoch=1), start_offset=0, end_offset=4, high_watermark=4)
+    follower.has(batch(0, 3, epoch=0), batch(3, 4, epoch=0), start_offset=4, end_offset=4, high_watermark=4)
+    judge.look(0)
+    assert judge.violations == []
+
+
+def test_what_differs_above_the_start_of_a_log_is_found() -> None:
+    leader, follower = Replica(1), Replica(2)
+    judge = ReplicaJudge([leader.machine, follower.machine], lambda *_: None)
+    leader.has(batch(0, 3, epoch=0), batch(3, 4, epoch=1), start_offset=0, end_offset=4, high_watermark=4)
+    follower.has(batch(0, 3, epoch=0), batch(3, 4, epoch=0), start_offset=3, end_offset=4, high_watermark=4)
+    judge.look(0)
+    assert [violation.partition(":")[0] for violation in judge.violations] == ["Committed"]
+
+
+def test_what_a_replica_committed_counts_though_its_disk_failed_in_the_same_turn() -> None:
+    leader = Replica(1)
+    judge = ReplicaJudge([leader.machine], lambda *_: None)
+    leader.has(batch(0, 3, epoch=1), start_offset=0, end_offset=3, high_watermark=0)
+    judge.look(0)
+    assert judge.committed_end("t", 0) == 0
+    leader.partition.high_watermark = 3
+    leader.is_gone()
+    judge.look(0)
+    assert judge.committed_end("t", 0) == 3
