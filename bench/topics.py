@@ -34,7 +34,7 @@ def new_topic(target: Target, partitions: int) -> Iterator[str]:
     name = f"penstock-bench-{clock.now_ms()}-{_made}"
     client = admin(target.bootstrap)
     create(client, name, partitions, replicas=target.replicas)
-    wait_serving(client, name, partitions)
+    wait_serving(target.bootstrap, name, partitions)
     try:
         yield name
     finally:
@@ -50,11 +50,13 @@ def create(client: AdminClient, name: str, partitions: int, *, replicas: int = 1
         raise click.ClickException(f"The topic to measure with was refused: {error.args[0].str()}") from error
 
 
-def wait_serving(client: AdminClient, name: str, partitions: int) -> None:
+def wait_serving(bootstrap: str, name: str, partitions: int) -> None:
     """Until every partition tells its offsets: metadata can be ahead of the logs that it speaks of."""
     deadline_s = clock.monotonic_s() + TIMEOUT_S
     waiting = {TopicPartition(name, partition) for partition in range(partitions)}
     while waiting:
+        # A client anew each time: librdkafka goes on believing, without asking, that a partition has no leader.
+        client = admin(bootstrap)
         answers = client.list_offsets({partition: OffsetSpec.latest() for partition in waiting}, request_timeout=60)
         for partition, answer in answers.items():
             if answer.exception() is None:

@@ -58,7 +58,7 @@ def groups(
         client = admin(cluster.bootstrap)
         for topic, count in ((_LARGE_TOPIC, partitions), (_SMALL_TOPIC, _SMALL_PARTITIONS)):
             create(client, topic, count, replicas=_REPLICAS)
-            wait_serving(client, topic, count)
+            wait_serving(cluster.bootstrap, topic, count)
         return asyncio.run(_measure(cluster, protocol, changes, members, small_groups, partitions))
 
 

@@ -37,7 +37,7 @@ def quorum_commits(target: Target, *, changes: int) -> Mapping[str, float | None
         cluster.start()
         client = admin(cluster.bootstrap)
         create(client, _TOPIC, 1)
-        wait_serving(client, _TOPIC, 1)
+        wait_serving(cluster.bootstrap, _TOPIC, 1)
         leader = cluster.nodes[wait_settled(cluster).leader_id]
         requests = MetadataChanges(_TOPIC)
         with ImpatientSocket(leader, _TIMEOUT_S) as connection:

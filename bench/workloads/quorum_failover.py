@@ -36,7 +36,7 @@ def quorum_failover(target: Target, *, kills: int, pauses: int) -> Mapping[str, 
         cluster.start()
         client = admin(cluster.bootstrap)
         create(client, _TOPIC, 1)
-        wait_serving(client, _TOPIC, 1)
+        wait_serving(cluster.bootstrap, _TOPIC, 1)
         killed_s = [lose_controller(cluster, _TOPIC, is_killed=True) for _ in range(kills)]
         paused_s = [lose_controller(cluster, _TOPIC, is_killed=False) for _ in range(pauses)]
     return {

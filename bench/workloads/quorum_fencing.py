@@ -38,7 +38,7 @@ def quorum_fencing(target: Target, *, kills: int) -> Mapping[str, float | None]:
         cluster.start()
         client = admin(cluster.bootstrap)
         create(client, _TOPIC, _PARTITIONS)
-        wait_serving(client, _TOPIC, _PARTITIONS)
+        wait_serving(cluster.bootstrap, _TOPIC, _PARTITIONS)
         for _ in range(kills):
             brokers_s.append(_kill(cluster, is_controller=False))
             controllers_s.append(_kill(cluster, is_controller=True))

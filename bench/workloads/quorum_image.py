@@ -36,7 +36,7 @@ def quorum_image(target: Target, *, partitions: int, kills: int) -> Mapping[str,
         cluster.start()
         client = admin(cluster.bootstrap)
         create(client, _TOPIC, 1)
-        wait_serving(client, _TOPIC, 1)
+        wait_serving(cluster.bootstrap, _TOPIC, 1)
         wait_settled(cluster)
         clock.pause(SETTLE_S)
         empty_mib = _largest_mib(cluster)

@@ -29,7 +29,7 @@ def quorum_topic(target: Target, *, partitions: int) -> Mapping[str, float | Non
             create(client, _TOPIC, partitions)
             created_s = clock.monotonic_s() - start_s
             created_slowest_s = slowest.seconds
-            wait_serving(client, _TOPIC, partitions)
+            wait_serving(cluster.bootstrap, _TOPIC, partitions)
             serving_s = clock.monotonic_s() - start_s
         elections = wait_settled(cluster).epoch - epoch
     return {

@@ -20,7 +20,7 @@ def topic(target: Target, *, partitions: int) -> Mapping[str, float | None]:
         start_s = clock.monotonic_s()
         create(client, name, partitions)
         created_s = clock.monotonic_s() - start_s
-        wait_serving(client, name, partitions)
+        wait_serving(target.bootstrap, name, partitions)
     added_mib = resident_mib(target.pids) - before_mib
     start_s = clock.monotonic_s()
     client.delete_topics([name], operation_timeout=TIMEOUT_S, request_timeout=TIMEOUT_S)[name].result(TIMEOUT_S)
