@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable, Mapping
+from typing import Final
+
 from ...protocol.errors import ConfigError
 from ..groups.consumer.assignor import ASSIGNOR_NAMES
 from ..groups.consumer.consumer_config import ConsumerGroupConfig, MigrationPolicy
 from ..groups.group_config import GroupConfig
 from .property_values import PropertyValues
 
+_RELATIONS: Final[Mapping[str, Callable[[int, int], bool]]] = {
+    "greater than or equal to": operator.ge,
+    "less than or equal to": operator.le,
+    "less than": operator.lt,
+}
+
 
 def load_groups(values: PropertyValues) -> GroupConfig:
     """Raises ConfigError."""
+    _check_intervals(values)
     return GroupConfig(
         group_min_session_timeout_ms=values.integer("group.min.session.timeout.ms"),
         group_max_session_timeout_ms=values.integer("group.max.session.timeout.ms"),
@@ -43,3 +54,21 @@ def _assignors(values: PropertyValues) -> tuple[str, ...]:
         known = ", ".join(ASSIGNOR_NAMES)
         raise ConfigError(f"group.consumer.assignors: expected some of {known}, found {', '.join(names) or 'none'}.")
     return names
+
+
+def _check_intervals(values: PropertyValues) -> None:
+    """Raises ConfigError in Kafka's words: groups that configure nothing have the values of the broker, so they must be
+    within its own bounds."""
+    heartbeat, session = "heartbeat.interval.ms", "session.timeout.ms"
+    for rest in (heartbeat, session):
+        name, least, most = f"group.consumer.{rest}", f"group.consumer.min.{rest}", f"group.consumer.max.{rest}"
+        _require(values, most, "greater than or equal to", least)
+        _require(values, name, "greater than or equal to", least)
+        _require(values, name, "less than or equal to", most)
+    _require(values, f"group.consumer.{heartbeat}", "less than", f"group.consumer.{session}")
+
+
+def _require(values: PropertyValues, one: str, relation: str, other: str) -> None:
+    left, right = values.integer(one), values.integer(other)
+    if not _RELATIONS[relation](left, right):
+        raise ConfigError(f"{one} ({left}) must be {relation} {other} ({right}).")

@@ -488,7 +488,10 @@ def _check_limits(config: NodeConfig) -> None:
 def _with_warnings(config: NodeConfig, values: PropertyValues) -> NodeConfig:
     topic_defaults = {synonym.name for key in topic_configs().values() for synonym in key.synonyms}
     without_effect = sorted(
-        name for name in values.properties if name not in values.used and name not in topic_defaults
+        name
+        for name in values.properties
+        # Those of groups are defaults and bounds of what a group may configure for itself.
+        if name not in values.used and name not in topic_defaults and not name.startswith("group.consumer.")
     )
     warnings = []
     if without_effect:

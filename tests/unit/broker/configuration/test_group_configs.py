@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from penstock.broker.configuration.node_config import load
@@ -55,6 +57,23 @@ def test_a_dynamic_broker_config_is_what_groups_inherit_from_then_on() -> None:
     key = "group.consumer.assignment.interval.ms"
     image = commit(resolver, EMPTY_IMAGE, config(ConfigResourceType.BROKER, "", key, "0"))
     assert resolver.group_settings(image, "group") == DEFAULTS._replace(assignment_interval_ms=0)
+
+
+@pytest.mark.parametrize(
+    ("properties", "sentence"),
+    [
+        ({"session.timeout.ms": "1000"}, r"session\.timeout\.ms \(1000\) must be greater than or equal to .*\(45000\)"),
+        ({"heartbeat.interval.ms": "16000"}, r"heartbeat\.interval\.ms \(16000\) must be less than or equal to"),
+        ({"max.session.timeout.ms": "1"}, r"max\.session\.timeout\.ms \(1\) must be greater than or equal to"),
+        (
+            {"min.session.timeout.ms": "10", "session.timeout.ms": "5000"},
+            r"heartbeat\.interval\.ms \(5000\) must be less than group\.consumer\.session\.timeout\.ms \(5000\)",
+        ),
+    ],
+)
+def test_intervals_of_the_broker_lie_within_its_own_bounds(properties: Mapping[str, str], sentence: str) -> None:
+    with pytest.raises(ConfigError, match=sentence):
+        load({f"group.consumer.{name}": value for name, value in properties.items()})
 
 
 @pytest.mark.parametrize("assignors", ["", "sticky", "uniform,org.example.MyAssignor"])

@@ -40,6 +40,19 @@ def test_keys_without_meaning_here_are_named_in_one_warning() -> None:
 
 
 @pytest.mark.parametrize(
+    ("key", "has_effect"),
+    [
+        ("group.consumer.session.timeout.ms", True),
+        ("group.consumer.min.session.timeout.ms", True),
+        ("group.share.session.timeout.ms", False),
+    ],
+)
+def test_properties_of_consumer_groups_have_an_effect(key: str, *, has_effect: bool) -> None:
+    config = load({**STOCK, key: "45000"})
+    assert any(key in warning for warning in config.warnings) is not has_effect
+
+
+@pytest.mark.parametrize(
     ("listeners", "is_wide"),
     [
         ("PLAINTEXT://:9092", True),
