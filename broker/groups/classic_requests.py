@@ -33,7 +33,7 @@ class ClassicRequests:
             self._consumer.classic_members.join(group, request, context, reply)
             return
         if group is not None:
-            self._consumer.delete(group)
+            self._consumer.make_classic(group)
         self._classic.join(request, context, reply)
 
     def sync(self, request: SyncGroupRequest, reply: Reply[SyncGroupResponse]) -> None:

@@ -7,8 +7,9 @@ from typing import Final
 
 from ....quorum.metadata.image import MetadataImage
 from ...coordination.ports import StateLog, Timers
+from ..classic_group import ClassicGroup
 from ..classic_rebalance import ClassicRebalance
-from ..group_table import GroupTable
+from ..group_table import GroupTable, record_of
 from .assignor import Assignor
 from .changes import from_record, removal_of_group
 from .classic_members import ClassicMembers
@@ -49,6 +50,7 @@ class ConsumerGroups:
         self._groups = groups
         self._settings_of = settings_of
         self._config = config
+        self._now_ms = now_ms
         topics = SubscribedTopics(image)
         self._journal = ConsumerJournal(groups, log)
         downgrade = Downgrade(
@@ -131,6 +133,13 @@ class ConsumerGroups:
         for group in self._groups.consumer_groups:
             if not group.topic_counts.keys().isdisjoint(names):
                 group.needs_metadata_refresh = True
+
+    def make_classic(self, group: ConsumerGroup) -> None:
+        """Puts a classic group in the place of one that is empty: its offsets are that group's, whoever joins it or
+        does not. Raises KafkaError, and then nothing is changed."""
+        classic = ClassicGroup(group.id, now_ms=self._now_ms())
+        self._journal.write(removal_of_group(group), after=[record_of(classic)])
+        self._groups.put(classic)
 
     def delete(self, group: ConsumerGroup) -> None:
         """One that is empty; its offsets are others' to delete. Raises KafkaError."""

@@ -142,6 +142,20 @@ def test_a_name_for_offsets_becomes_a_consumer_group_and_keeps_them(puppet: Cons
         assert coordinator.shard.offsets.fetch_all(GROUP, require_stable=False)["topic"][0].offset == 7
 
 
+def test_offsets_of_an_empty_consumer_group_are_a_classic_groups_when_a_member_that_is_gone_joins(
+    puppet: ConsumerPuppet,
+) -> None:
+    one = Consumer(puppet, "one")
+    commit(puppet, "one", one.epoch)
+    one.leave()
+    assert puppet.join("gone").error is ErrorCode.UNKNOWN_MEMBER_ID
+    for coordinator in (puppet, puppet.successor()):
+        assert coordinator.shard.groups.is_known(GROUP)
+        coordinator.timers.wait(RETENTION_MS + EXPIRATION_CHECK_MS)
+        assert not coordinator.shard.offsets.fetch_all(GROUP, require_stable=False)
+        assert not coordinator.shard.groups.is_known(GROUP)
+
+
 def commit_in_transaction(puppet: ConsumerPuppet, member: str = "", epoch: int = -1, partition: int = 0) -> ErrorCode:
     one = OffsetToCommit("topic", topic_id("topic"), partition, 7, -1, None)
     producer = TransactionProducer(1, 0, None)
