@@ -115,14 +115,14 @@ class Upgrade:
 
     def _changes(self, classic: ClassicGroup) -> list[GroupChange]:
         """Each member begins with what it was assigned last. Raises CorruptData."""
-        protocol = classic.protocol_name
         generation = max(classic.generation, 0)
         subscriptions: list[GroupChange] = []
         targets: list[GroupChange] = []
         currents: list[GroupChange] = []
         for member in classic.members.values():
-            metadata = member.protocols[0].metadata if protocol is None else member.metadata_of(protocol)
-            embedded = read_subscription(metadata)
+            # All protocols of a member carry the same subscription, and while a rebalance is under way it need not
+            # know the one that the group had before.
+            embedded = read_subscription(member.protocols[0].metadata)
             assigned = self._ids_of(read_assignment(member.assignment))
             subscription = Subscription(
                 instance_id=member.instance_id,

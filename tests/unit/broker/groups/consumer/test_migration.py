@@ -273,6 +273,22 @@ def test_members_that_wait_are_told_of_the_upgrade(puppet: ConsumerPuppet) -> No
     assert waiting.error is ErrorCode.REBALANCE_IN_PROGRESS
 
 
+def test_a_member_that_does_not_know_the_protocol_of_before_is_upgraded(puppet: ConsumerPuppet) -> None:
+    """Members go over from one protocol to another, and to the consumer protocol, at once."""
+    first = puppet.join(protocols={"range": subscription(), "sticky": subscription()})
+    puppet.timers.wait(INITIAL_DELAY_MS)
+    one, generation = first.answer.member_id, first.answer.generation_id
+    puppet.sync(one, generation, {one: write_assignment({"topic": range(6)}, 1)})
+    waiting = puppet.join(protocols={"sticky": subscription(["topic", "other"])})
+    assert waiting.is_open
+    consumer = Consumer(puppet, "consumer")
+    assert waiting.error is ErrorCode.REBALANCE_IN_PROGRESS
+    assert consumer.epoch == generation + 1
+    members = puppet.group.members
+    assert members[one].subscription.topics == ("topic",)
+    assert members[waiting.answer.member_id].subscription.topics == ("other", "topic")
+
+
 def test_an_empty_classic_group_becomes_a_consumer_group(puppet: ConsumerPuppet) -> None:
     classics = classic_group(puppet)
     puppet.leave(*((member.id, None) for member in classics))
