@@ -74,6 +74,7 @@ class ClassicRebalance:
         """What follows for the others is `after_removal`'s."""
         # Whoever is still there joins anew.
         group.answer_join(member, join_failure(ErrorCode.UNKNOWN_MEMBER_ID))
+        member.answer_sync(sync_failure(ErrorCode.UNKNOWN_MEMBER_ID))
         group.remove(member.id)
 
     def after_removal(self, group: ClassicGroup, reason: str) -> None:

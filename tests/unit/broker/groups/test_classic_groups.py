@@ -274,6 +274,16 @@ def test_a_static_member_is_removed_by_its_instance(puppet: GroupPuppet) -> None
     assert puppet.state == "Empty"
 
 
+def test_a_static_member_that_is_removed_while_it_waits_is_told(puppet: GroupPuppet) -> None:
+    joins = [puppet.join(instance_id="one"), puppet.join(instance_id="two")]
+    puppet.timers.wait(2 * INITIAL_DELAY_MS)
+    _, follower = (join.answer.member_id for join in joins)
+    waiting = puppet.sync(follower, 1, instance_id="two")
+    assert waiting.is_open
+    assert puppet.leave(("", "two")) == [ErrorCode.NONE]
+    assert waiting.error is ErrorCode.UNKNOWN_MEMBER_ID
+
+
 def test_an_assignment_that_is_not_written_reaches_nobody(puppet: GroupPuppet) -> None:
     joins = [puppet.join(), puppet.join()]
     puppet.timers.wait(2 * INITIAL_DELAY_MS)
