@@ -153,6 +153,7 @@ class ConsumerGroup:
             member = ConsumerMember(id=member_id, subscription=subscription)
         else:
             self._count(known, -1)
+            self._release_instance(known)
             member = replace(known, subscription=subscription)
         self.members[member_id] = member
         self._count(member, 1)
@@ -184,8 +185,7 @@ class ConsumerGroup:
             return
         self._count(member, -1)
         self._disown(member.current)
-        if member.instance_id is not None and self.static_members.get(member.instance_id) == member_id:
-            del self.static_members[member.instance_id]
+        self._release_instance(member)
 
     def put_resolved(self, expression: str, resolved: RegularExpressionValue | None) -> None:
         known = self.resolved.pop(expression, None)
@@ -194,6 +194,11 @@ class ConsumerGroup:
         if resolved is not None:
             self.resolved[expression] = resolved
             self.topic_counts.update(resolved.topics)
+
+    def _release_instance(self, member: ConsumerMember) -> None:
+        """Unless another member has taken its place."""
+        if member.instance_id is not None and self.static_members.get(member.instance_id) == member.id:
+            del self.static_members[member.instance_id]
 
     def _count(self, member: ConsumerMember, step: int) -> None:
         subscription = member.subscription

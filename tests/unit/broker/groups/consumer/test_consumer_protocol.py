@@ -267,6 +267,16 @@ def test_a_static_member_that_was_replaced_is_fenced(puppet: ConsumerPuppet) -> 
     assert refusal(puppet, "one", -1, instance="i1").code is ErrorCode.FENCED_INSTANCE_ID
 
 
+def test_an_instance_that_a_member_gave_up_for_another_is_free(puppet: ConsumerPuppet) -> None:
+    Consumer(puppet, "one", instance="i1")
+    one = Consumer(puppet, "one", instance="i2")
+    for coordinator in (puppet, puppet.successor()):
+        assert coordinator.group.static_members == {"i2": "one"}
+    assert Consumer(puppet, "two", instance="i1").epoch
+    one.leave()
+    assert puppet.group.static_members == {"i1": "two"}
+
+
 def test_a_static_member_that_does_not_come_back_is_removed_after_its_session(puppet: ConsumerPuppet) -> None:
     first = Consumer(puppet, "one", instance="i1")
     first.leave(-2)
