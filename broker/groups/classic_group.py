@@ -238,6 +238,10 @@ class ClassicGroup:
         self.transition(ClassicState.STABLE, now_ms)
         self.subscribed_topics = self._compute_subscribed_topics()
 
+    def refresh_subscribed_topics(self) -> None:
+        """A member reads something else, and the generation goes on."""
+        self.subscribed_topics = self._compute_subscribed_topics()
+
     def next_generation(self, now_ms: int) -> None:
         """All members have joined."""
         self.generation += 1

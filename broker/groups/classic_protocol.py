@@ -235,6 +235,8 @@ class ClassicProtocol:
             self._rebalance.expect_heartbeat(group, group.replace_static(new, old.id))
             reply(join_failure(error.code))
             return
+        # As a coordinator will that finds the record.
+        group.refresh_subscribed_topics()
         if context.may_skip_assignment:
             group.answer_join(new, joined(group, new, skip_assignment=group.leader == new.id))
         else:

@@ -112,6 +112,17 @@ def test_offsets_that_members_read_on_from_are_not_deleted(puppet: GroupPuppet) 
     assert committed(puppet, "u") == committed(puppet.restarted(), "u") == -1
 
 
+def test_a_static_member_that_comes_back_with_another_topic_keeps_the_offsets_of_that(puppet: GroupPuppet) -> None:
+    puppet.stable(1, instance_id="one", protocols={"range": SUBSCRIBED_TO_T.replace(b"t", b"u")})
+    back = puppet.join(instance_id="one", protocols={"range": SUBSCRIBED_TO_T})
+    member, generation = back.answer.member_id, back.answer.generation_id
+    assert puppet.state == "Stable", "it has what it had without a rebalance"
+    commit(puppet, 5, member_id=member, generation=generation, instance_id="one")
+    for one in (puppet, puppet.restarted()):
+        assert one.shard.offsets.delete(GROUP, [("t", 0)]) == [ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC]
+        assert committed(one) == 5
+
+
 def test_only_empty_groups_are_deleted_with_all_that_they_had(puppet: GroupPuppet) -> None:
     generation, (member,) = puppet.stable(1)
     commit(puppet, 5, member_id=member, generation=generation)
