@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar
 from uuid import UUID
 
@@ -23,7 +23,8 @@ T = TypeVar("T")
 
 UNKNOWN_OFFSET: Final = -1
 TOMBSTONES_PER_BATCH: Final = 1_000
-"""Names are at most 249 bytes of a topic and some of a group: well below `max.message.bytes`."""
+TOMBSTONE_KEYS_BYTES_MAX: Final = 512 * 1024
+"""Of one batch: half of what `max.message.bytes` allows by default. Nothing but the protocol bounds a group's id."""
 NO_GENERATION: Final = -1
 
 
@@ -317,15 +318,27 @@ class OffsetProtocol:
 
     def _forget(self, offsets: Sequence[tuple[str, str, int]], groups: Sequence[str] = ()) -> None:
         """In batches of a bounded size; groups behind their offsets. KafkaError, perhaps after some of them."""
-        for some in _chunks(offsets):
-            self._log.append([StateRecord(offset_commit_key(*one), None) for one in some])
+        for records, some in _batches((StateRecord(offset_commit_key(*one), None), one) for one in offsets):
+            self._log.append(records)
             for one in some:
                 self._offsets.remove(*one)
-        for some_groups in _chunks(groups):
-            self._log.append([tombstone_of(group_id) for group_id in some_groups])
+        for records, some_groups in _batches((tombstone_of(group_id), group_id) for group_id in groups):
+            self._log.append(records)
             for group_id in some_groups:
                 self._groups.forget(group_id)
 
 
-def _chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    return (items[start : start + TOMBSTONES_PER_BATCH] for start in range(0, len(items), TOMBSTONES_PER_BATCH))
+def _batches(tombstones: Iterable[tuple[StateRecord, T]]) -> Iterator[tuple[list[StateRecord], list[T]]]:
+    """Tombstones, each with what it deletes, in their order."""
+    records: list[StateRecord] = []
+    deleted: list[T] = []
+    size_bytes = 0
+    for record, one in tombstones:
+        size_bytes += len(record.key)
+        if records and (len(records) == TOMBSTONES_PER_BATCH or size_bytes > TOMBSTONE_KEYS_BYTES_MAX):
+            yield records, deleted
+            records, deleted, size_bytes = [], [], len(record.key)
+        records.append(record)
+        deleted.append(one)
+    if records:
+        yield records, deleted

@@ -1,16 +1,27 @@
 """What is committed, who may commit it, and what is forgotten."""
 
+from collections.abc import Sequence
 from uuid import UUID
 
 import pytest
-from group_puppet import EXPIRATION_CHECK_MS, GROUP, RETENTION_MS, SESSION_MS, GroupPuppet
+from group_puppet import EXPIRATION_CHECK_MS, GROUP, RETENTION_MS, SESSION_MS, GroupPuppet, PuppetLog
 
-from penstock.broker.coordination.ports import TransactionProducer
+from penstock.broker.coordination.ports import StateRecord, TransactionProducer
 from penstock.broker.groups.offset_protocol import Committer, OffsetToCommit
 from penstock.protocol.errors import ErrorCode, KafkaError
 
 TOPIC_ID = UUID(int=7)
+MAX_MESSAGE_BYTES = 1_048_588
 SUBSCRIBED_TO_T = b"\0\0\0\0\0\1\0\1t\xff\xff\xff\xff"
+
+
+class BoundedLog(PuppetLog):
+    """Takes no batch above the default of `max.message.bytes`."""
+
+    def append(self, records: Sequence[StateRecord]) -> int:
+        if sum(len(record.key) + len(record.value or b"") for record in records) > MAX_MESSAGE_BYTES:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+        return super().append(records)
 
 
 @pytest.fixture
@@ -162,6 +173,20 @@ def test_offsets_of_a_group_expire_from_when_its_last_member_left(puppet: GroupP
     assert committed(puppet) == 5
     puppet.timers.wait(2 * EXPIRATION_CHECK_MS)
     assert committed(puppet) == -1
+
+
+def test_offsets_of_a_group_with_a_long_name_hold_up_no_expiration() -> None:
+    log = BoundedLog()
+    puppet = GroupPuppet(log)
+    long_name = "long" * 1_000
+    for first in range(0, 1_000, 100):
+        offsets = [OffsetToCommit("t", TOPIC_ID, partition, 5, -1, None) for partition in range(first, first + 100)]
+        puppet.shard.offsets.commit(Committer(long_name, "", None, -1), offsets, knows_group_errors=True)
+    commit(puppet, 5)
+    puppet.timers.wait(RETENTION_MS + EXPIRATION_CHECK_MS)
+    for one in (puppet, puppet.restarted()):
+        assert not list(one.shard.groups)
+        assert committed(one) == -1
 
 
 def test_a_topic_that_a_group_reads_no_more_expires_from_its_commit_on(puppet: GroupPuppet) -> None:
