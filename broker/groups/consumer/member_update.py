@@ -27,7 +27,7 @@ from .changes import (
     removal_of_member,
 )
 from .consumer_config import SettingsOf
-from .group import ConsumerGroup, count_down
+from .group import FIRST_EPOCH, ConsumerGroup, count_down
 from .member import JOIN_EPOCH, ConsumerMember, CurrentAssignment, Partitions
 from .reconciliation import Owned, next_assignment
 from .records import NO_TIMESTAMP, GroupEpochValue, Subscription, TargetEpochValue
@@ -93,7 +93,9 @@ class MemberUpdates:
         count_down(counts, expression.lost_topics)
 
         epoch = group.epoch
-        is_bumped = have_topics_changed or expression.is_resolved
+        # A classic group that is upgraded in its first rebalance has no generation yet, and whoever is told epoch 0 has
+        # not joined.
+        is_bumped = have_topics_changed or expression.is_resolved or epoch < FIRST_EPOCH
         if is_bumped or group.needs_metadata_refresh:
             metadata_hash = self._topics.hash_of(counts)
             if is_bumped or metadata_hash != group.metadata_hash:

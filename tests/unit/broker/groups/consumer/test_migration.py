@@ -273,6 +273,19 @@ def test_members_that_wait_are_told_of_the_upgrade(puppet: ConsumerPuppet) -> No
     assert waiting.error is ErrorCode.REBALANCE_IN_PROGRESS
 
 
+def test_nobody_is_told_epoch_0_when_a_classic_group_is_upgraded_in_its_first_rebalance() -> None:
+    """Whose topics are not there yet, so that nothing else raises the epoch."""
+    puppet = ConsumerPuppet(topics={})
+    classic = ClassicConsumer(puppet)
+    waiting = classic.join()
+    consumer = Consumer(puppet, "one", topics=None, expression="later.*")
+    assert waiting.error is ErrorCode.REBALANCE_IN_PROGRESS
+    assert consumer.epoch == puppet.group.epoch == puppet.group.target_epoch == 1
+    consumer.beat()
+    assert classic.join().answer.generation_id == 1
+    assert puppet.successor().group.epoch == 1
+
+
 def test_a_member_that_does_not_know_the_protocol_of_before_is_upgraded(puppet: ConsumerPuppet) -> None:
     """Members go over from one protocol to another, and to the consumer protocol, at once."""
     first = puppet.join(protocols={"range": subscription(), "sticky": subscription()})
