@@ -17,7 +17,7 @@ def replay_batch(batch: ScannedBatch, producers: ProducerState, index_in: Segmen
         completed = producers.apply(header, header.base_offset, header.max_timestamp, marker)
         if completed is not None:
             if completed.is_abort and index_in is not None:
-                index_in.transaction_index.append(
+                index_in.note_aborted(
                     AbortedTransaction(
                         completed.producer_id,
                         completed.first_offset,

@@ -20,7 +20,7 @@ from .index_file import CorruptIndex
 from .offset_index import MAX_RELATIVE_OFFSET, OffsetIndex
 from .segment_scan import scan
 from .time_index import TimeIndex
-from .transaction_index import TransactionIndex
+from .transaction_index import AbortedTransaction, TransactionIndex
 
 # Batches whose place is kept in memory, at 12 bytes each; half of them go when it is full.
 _RECENT_BATCHES: Final = 64
@@ -245,6 +245,13 @@ class Segment:
         del self._recent_offsets[:]
         del self._recent_positions[:]
 
+    def note_aborted(self, transaction: AbortedTransaction) -> None:
+        """The segment has the marker that aborts it."""
+        index = self.transaction_index
+        index.append(transaction)
+        if index.is_write_due:
+            self._is_index_write_due = True
+
     def write_indexes_when_due(self) -> None:
         """To be called now and then by whoever notes many batches. On a full disk they stay in memory."""
         if self._is_index_write_due:
@@ -373,11 +380,14 @@ class Segment:
         offset_index.append_entry(last_offset, position)
         time_index.append_entry(self.max_timestamp, self._max_timestamp_offset)
         self._is_index_full = offset_index.is_full(self.max_index_bytes) or time_index.is_full(self.max_index_bytes)
-        self._is_index_write_due = offset_index.is_write_due
+        if offset_index.is_write_due:
+            self._is_index_write_due = True
 
     def _write_pending(self) -> None:
         self.offset_index.write_pending()
         self.time_index.write_pending()
+        if self._transaction_index is not None:
+            self._transaction_index.write_pending()
         self._is_index_write_due = False
 
     def _open_indexes(self) -> None:

@@ -118,8 +118,10 @@ def test_transaction_index_finds_what_overlaps_and_says_when_to_stop(tmp_path: P
     entries = [aborted(1, 0, 10, 5), aborted(2, 5, 30, 31), aborted(3, 40, 50, 51)]
     for entry in entries:
         index.append(entry)
+    assert not (tmp_path / "x").exists()
+    index.write_pending()
     again = TransactionIndex(DiskFiles(), f"{tmp_path}/x")
-    assert again.entries == entries
+    assert index.entries == again.entries == entries
     assert again.collect(0, 5) == ([entries[0]], True)
     assert again.collect(0, 6) == (entries[:2], True)
     assert again.collect(11, 100) == (entries[1:], False)
@@ -134,12 +136,33 @@ def test_transaction_index_has_no_file_without_entries(tmp_path: Path) -> None:
     assert not (tmp_path / "x").exists()
 
 
-def test_transaction_index_truncates_by_marker(tmp_path: Path) -> None:
+@pytest.mark.parametrize("written", range(4))
+def test_transaction_index_truncates_by_marker(tmp_path: Path, written: int) -> None:
     index = TransactionIndex(DiskFiles(), f"{tmp_path}/x")
     for number in range(3):
+        if number == written:
+            index.write_pending()
         index.append(aborted(number, number * 10, number * 10 + 5, number * 10 + 6))
+    if written == 3:
+        index.write_pending()
     index.truncate_to(15)
-    assert [entry.last_offset for entry in TransactionIndex(DiskFiles(), f"{tmp_path}/x").entries] == [5]
+    index.append(aborted(3, 15, 20, 21))
+    index.write_pending()
+    again = TransactionIndex(DiskFiles(), f"{tmp_path}/x")
+    assert [entry.last_offset for entry in index.entries] == [5, 20]
+    assert again.entries == index.entries
+
+
+def test_transaction_index_is_to_be_written_before_long(tmp_path: Path) -> None:
+    index = TransactionIndex(DiskFiles(), f"{tmp_path}/x")
+    is_due = []
+    for number in range(64):
+        index.append(aborted(number, number, number, number + 1))
+        is_due.append(index.is_write_due)
+    index.write_pending()
+    is_due.append(index.is_write_due)
+    assert is_due == [False] * 63 + [True, False]
+    assert TransactionIndex(DiskFiles(), f"{tmp_path}/x").entries == index.entries
 
 
 @pytest.mark.parametrize("data", [bytes(33), b"\0\1" + bytes(32), bytes(68)])
