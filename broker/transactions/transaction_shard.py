@@ -257,13 +257,15 @@ class TransactionShard:
         before = entry.transaction
         if entry.is_changing:
             raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
-        # The answer was lost that told of the new producer id, or of the new epoch.
+        # The answer was lost that told of the new producer id, or of the new epoch. Where the end did not raise it, one
+        # epoch behind is whoever the producer has fenced.
         is_retry_of_last_epoch = (
-            before.previous_producer_id == producer.id
+            before.bumps_epoch
+            and before.previous_producer_id == producer.id
             and producer.epoch == LAST_CLIENT_EPOCH
             and before.producer_epoch == 0
         )
-        is_retry = is_retry_of_last_epoch or before.producer_epoch == producer.epoch + 1
+        is_retry = is_retry_of_last_epoch or (before.bumps_epoch and before.producer_epoch == producer.epoch + 1)
         if before.producer_id != producer.id and not is_retry_of_last_epoch:
             raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
         is_complete = before.state in (TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT)

@@ -310,6 +310,18 @@ def test_version_2_in_every_state(
     )
 
 
+@pytest.mark.parametrize("is_commit", [True, False])
+def test_version_2_takes_no_end_of_version_1_for_its_own(is_commit: bool) -> None:
+    puppet = TransactionPuppet()
+    fenced = puppet.init()
+    other = puppet.init()
+    puppet.add(other, [P0], V1)
+    puppet.end(other, is_commit=is_commit, client_version=V1)
+    puppet.mark_all()
+    # One epoch behind, as a retry would be.
+    assert error_of(lambda: puppet.end(fenced, is_commit=is_commit)) is ErrorCode.PRODUCER_FENCED
+
+
 def test_an_empty_abort_raises_the_epoch_and_needs_no_marker_kip_890() -> None:
     puppet = TransactionPuppet()
     producer = puppet.init()
@@ -491,8 +503,9 @@ def test_a_transaction_that_takes_too_long_is_aborted_and_its_producer_fenced(fe
     puppet.mark_all()
     for ask in (lambda: puppet.add(producer), lambda: puppet.end(producer, client_version=V1)):
         assert error_of(ask) is ErrorCode.PRODUCER_FENCED
-    # Of version 2, the late commit looks like a retry of an end that was another.
-    assert error_of(lambda: puppet.end(producer)) is ErrorCode.INVALID_TXN_STATE
+    # Where ends raise the epoch, the late commit looks like a retry of an end that was another.
+    late = ErrorCode.INVALID_TXN_STATE if feature_level == 2 else ErrorCode.PRODUCER_FENCED
+    assert error_of(lambda: puppet.end(producer)) is late
     assert puppet.init() == Producer(producer.id, producer.epoch + 2)
 
 
