@@ -421,6 +421,15 @@ class Log:
         """What a read_committed consumer may read up to: at most the high watermark."""
         return max(self._producers.last_stable_offset(high_watermark), self.log_start_offset)
 
+    def forget_completed(self, high_watermark: int) -> None:
+        """`ProducerState.forget_completed`."""
+        self._producers.forget_completed(high_watermark)
+
+    @property
+    def completed_count(self) -> int:
+        """`ProducerState.completed_count`."""
+        return self._producers.completed_count
+
     def begin_verification(
         self, producer_id: int, epoch: int, sequence: int, *, has_epoch_bumps: bool, now_ms: int
     ) -> TransactionVerification | None:

@@ -9,6 +9,7 @@ and recovery only `apply`: what is in the log was checked by its leader. What a 
 """
 
 from collections.abc import Iterable
+from itertools import takewhile
 from typing import Final, NamedTuple
 
 from ..protocol.batches import (
@@ -246,9 +247,22 @@ class ProducerState:
         """The first offset that is undecided, or decided by a marker at or above `high_watermark`; at most that."""
         if not self._ongoing and not self._completed:
             return high_watermark
-        for first_offset in [first for first, last in self._completed.items() if last < high_watermark]:
-            del self._completed[first_offset]
+        self.forget_completed(high_watermark)
         return min((*self._ongoing, *self._completed, high_watermark))
+
+    def forget_completed(self, high_watermark: int) -> None:
+        """Transactions with a marker below it hold nothing back. To be called now and then: followers are not asked for
+        the last stable offset."""
+        completed = self._completed
+        if completed:
+            # They are in the order of their markers.
+            for first_offset in list(takewhile(lambda first: completed[first] < high_watermark, completed)):
+                del completed[first_offset]
+
+    @property
+    def completed_count(self) -> int:
+        """Of transactions whose marker may not be below the high watermark."""
+        return len(self._completed)
 
     def expire(self, now_ms: int) -> None:
         """Forget the producer ids that have been idle for too long and have no open transaction."""

@@ -192,6 +192,7 @@ class HostedPartition:
             partition.on_log_end(info.last_offset + 1, self._monotonic_ms() if partition.is_replicated else 0)
         else:
             self._request_flush(info.last_offset + 1)
+        log.forget_completed(partition.high_watermark)
         return info
 
     def begin_verification(
@@ -232,6 +233,7 @@ class HostedPartition:
             self.partition.on_log_end(log.log_end_offset)
         else:
             self._request_flush(log.log_end_offset)
+        log.forget_completed(self.partition.high_watermark)
 
     @property
     def is_synced(self) -> bool:
