@@ -90,6 +90,7 @@ class DelayedFetch(DelayedOperation):
     __slots__ = (
         "_appended_bytes",
         "_context",
+        "_hidden_from",
         "_is_answered",
         "_is_just_read",
         "_limits",
@@ -121,6 +122,8 @@ class DelayedFetch(DelayedOperation):
         self._is_answered = False
         self._is_just_read = False
         self._appended_bytes = 0
+        # Where what might be read ended, summed up over the partitions, if there was more behind it.
+        self._hidden_from: int | None = None
         self.answers: FetchAnswers = []
         # What follows from what a follower said that it has: to be carried out when it is answered or parked.
         self.effects: list[tuple[HostedPartition, Sequence[Effect]]] = []
@@ -184,6 +187,9 @@ class DelayedFetch(DelayedOperation):
         self.answers = answers
         if self._limits.min_bytes > 1 and session is None:
             appended_bytes = sum(hosted.appended_bytes for hosted in self.keys)
+            end_offset = self._sum_of_ends()
+            is_hidden = end_offset < sum(hosted.log.log_end_offset for hosted in self.keys)
+            self._hidden_from = end_offset if is_hidden else None
         self._appended_bytes = appended_bytes - total_bytes
         self._is_just_read = True
         return has_news or not has_readable or total_bytes >= self._limits.min_bytes
@@ -354,8 +360,15 @@ class DelayedFetch(DelayedOperation):
                 return True
             if is_counting:
                 appended_bytes += hosted.appended_bytes
-        # What was appended since is an upper bound of what there is to read now.
-        return is_counting and appended_bytes - self._appended_bytes >= self._limits.min_bytes
+        # What was appended since is an upper bound of what there is to read now, unless what was there already has been
+        # committed, or the transaction decided that held it back.
+        return is_counting and (
+            appended_bytes - self._appended_bytes >= self._limits.min_bytes
+            or (self._hidden_from is not None and self._hidden_from != self._sum_of_ends())
+        )
+
+    def _sum_of_ends(self) -> int:
+        return sum(map(self._end_offset, self.keys))
 
     def _has_happened(self, hosted: HostedPartition, wanted: FetchablePartition) -> bool:
         """Whether one partition alone is reason enough to read again."""

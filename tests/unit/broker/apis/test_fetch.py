@@ -10,6 +10,8 @@ import pytest
 from penstock.protocol.batches import iterate_headers
 from penstock.protocol.errors import ErrorCode
 from penstock.protocol.records import Record, write_batch
+from penstock.storage.control_records import write_end_transaction_marker
+from penstock.storage.transaction_verification import UNVERIFIED
 
 if TYPE_CHECKING:
     from unit.broker.conftest import DataNode, Exchange
@@ -130,6 +132,36 @@ def test_what_can_be_read_already_counts_for_min_bytes(filled: DataNode) -> None
     filled.produce(index=1)
     filled.produce(index=1)
     assert [offsets(answer) for answer in partitions(exchange)] == [[1, 2], [0, 1]]
+
+
+def test_what_was_appended_before_counts_for_min_bytes_when_it_is_committed(filled: DataNode) -> None:
+    filled.configure("a", flush_messages=1)
+    for _ in range(3):
+        filled.begin_produce(batch())
+    exchange = filled.begin_fetch((0, 5), min_bytes=3 * SIZE)
+    assert not exchange.is_answered
+    filled.flusher.finish()
+    assert offsets(partitions(exchange)[0]) == [5, 6, 7]
+
+
+def test_what_a_transaction_brought_counts_for_min_bytes_when_it_ends(filled: DataNode) -> None:
+    hosted = filled.hosted()
+    for sequence in range(3):
+        records = write_batch(
+            [Record(0, 1_700_000_000_000, b"k", b"v")],
+            producer_id=7,
+            producer_epoch=0,
+            base_sequence=sequence,
+            is_transactional=True,
+        )
+        hosted.append(records, filled.now_ms, verification=UNVERIFIED)
+    exchange = filled.begin_fetch((0, 5), min_bytes=3 * SIZE, isolation_level=1)
+    filled.produce(batch())
+    assert not exchange.is_answered
+    marker = write_end_transaction_marker(7, 0, is_commit=True, coordinator_epoch=0, now_ms=filled.now_ms)
+    hosted.append_of_coordinator(marker, filled.now_ms)
+    filled.partitions.complete_fetches(hosted)
+    assert offsets(partitions(exchange)[0]) == [5, 6, 7, 8, 9]
 
 
 def test_min_bytes_above_max_bytes_is_max_bytes(filled: DataNode) -> None:
