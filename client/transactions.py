@@ -149,7 +149,7 @@ class Cluster:
             producer_id=int(told.producer_id),
             producer_epoch=int(told.producer_epoch),
             state=told.transaction_state,
-            timeout_ms=int(told.transaction_timeout.total_seconds() * 1000),
+            timeout_ms=told.transaction_timeout // timedelta(milliseconds=1),
             started_ms=started_ms if told.transaction_state in _ENDING else None,
             partitions=tuple(
                 (str(topic.topic), int(index)) for topic in told.topics for index in sorted(topic.partitions)

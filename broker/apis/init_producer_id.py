@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from datetime import timedelta
 
 from kio.schema.init_producer_id.v5.request import InitProducerIdRequest
 from kio.schema.init_producer_id.v5.response import InitProducerIdResponse
@@ -40,7 +41,7 @@ def register(handlers: Handlers, producer_ids: ProducerIds, transactions: Transa
             transactions.start(_begin_idempotent(producer_ids, reply))
             return
         transactional_id = message.transactional_id
-        timeout_ms = int(message.transaction_timeout.total_seconds() * 1000)
+        timeout_ms = message.transaction_timeout // timedelta(milliseconds=1)
 
         def initialize(shard: TransactionShard, new_producer_id: int | None) -> InitProducerIdResponse:
             producer = shard.init_producer_id(transactional_id, timeout_ms, expected, new_producer_id)

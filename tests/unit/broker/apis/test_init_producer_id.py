@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from dataclasses import replace
+from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import pytest
 from kio.schema.init_producer_id.v5.request import InitProducerIdRequest
 from kio.schema.types import ProducerId, TransactionalId
-from kio.static.primitive import i16
+from kio.static.primitive import i16, i32Timedelta
 
 from penstock.broker.apis.init_producer_id import error_response, fenced_as_known, register
 from penstock.broker.apis.values import NO_THROTTLE
 from penstock.broker.network.handlers import Handlers
 from penstock.broker.producer_ids import ProducerIds
+from penstock.broker.transactions.transaction_shard import Producer
 from penstock.protocol.apis import ApiKey
 from penstock.protocol.errors import ErrorCode, KafkaError
 
@@ -126,6 +129,28 @@ def test_refusals(refused: InitProducerIdRequest, error: ErrorCode) -> None:
     with pytest.raises(KafkaError) as raised:
         run(ask(ProducerIds(Controller().allocate), refused))
     assert raised.value.code is error
+
+
+@pytest.mark.parametrize("timeout_ms", [1, 999, 1001, 60_000, 524_281, 900_000])
+def test_the_timeout_is_what_the_producer_said_to_the_millisecond(timeout_ms: int) -> None:
+    timeouts: list[int] = []
+
+    def begin(_id: str, timeout_ms: int, *_: object) -> Producer:
+        timeouts.append(timeout_ms)
+        return Producer(7, 0)
+
+    shard: Any = SimpleNamespace(init_producer_id=begin)
+
+    async def ask_coordinator() -> None:
+        handlers = Handlers()
+        transactions: Any = SimpleNamespace(ask=lambda _id, operation, *_: operation(shard, None))
+        register(handlers, ProducerIds(Controller().allocate), transactions)
+        asked = replace(request("t"), transaction_timeout=i32Timedelta.parse(timedelta(milliseconds=timeout_ms)))
+        begun: Any = SimpleNamespace(api_version=5)
+        handlers.by_reply[ApiKey.INIT_PRODUCER_ID].begin(asked, begun, lambda _: None)
+
+    run(ask_coordinator())
+    assert timeouts == [timeout_ms]
 
 
 @pytest.mark.parametrize(
