@@ -417,6 +417,11 @@ class Log:
         """The aborted transactions that have records in [start_offset, end_offset)."""
         return self._segments.aborted_transactions(start_offset, end_offset)
 
+    def aborted_transactions_in(self, data: FetchData, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
+        """Those that have records in `data`, which was just read from `start_offset` up to `end_offset`, and maybe a
+        few behind it: a reader far from the end is not told of all that follow, each time."""
+        return self.aborted_transactions(start_offset, self._segments.end_of(data, start_offset, end_offset))
+
     def last_stable_offset(self, high_watermark: int) -> int:
         """What a read_committed consumer may read up to: at most the high watermark."""
         return max(self._producers.last_stable_offset(high_watermark), self.log_start_offset)

@@ -46,6 +46,11 @@ class OffsetIndex(IndexFile):
         slot = self.find(offset - self._base_offset, 0)
         return 0 if slot < 0 else self.entry(slot)[1]
 
+    def offset_behind(self, position: int) -> int | None:
+        """The last offset of the first batch with an entry that begins at `position` or behind; None without one."""
+        slot = self.find(position - 1, 1) + 1
+        return None if slot == self.count else self._base_offset + self.entry(slot)[0]
+
     def last_position(self) -> int:
         """Where the batch of the last entry begins; 0 without entries."""
         count = self.count

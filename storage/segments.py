@@ -125,6 +125,20 @@ class Segments:
                 break
         return found
 
+    def end_of(self, data: FetchData, start_offset: int, end_offset: int) -> int:
+        """No batch of `data`, which was read from `start_offset` up to `end_offset`, reaches that offset; near its end,
+        as close as the index tells."""
+        if not data.slices:
+            return start_offset
+        last = data.slices[-1]
+        slot = self.slot_of(start_offset)
+        while self._list[slot].file is not last.file:
+            slot += 1
+        behind = self._list[slot].offset_index.offset_behind(last.position + last.size)
+        if behind is None and slot + 1 < len(self._list):
+            behind = self._list[slot + 1].base_offset
+        return end_offset if behind is None else min(behind, end_offset)
+
     def adopt(self, segments: list[Segment]) -> None:
         """Segments that exist, at the end."""
         self._list += segments

@@ -270,12 +270,13 @@ class HostedPartition:
             self.check(start_offset, min(max_bytes, CHECK_BYTES))
             raise self._refusal(error) from error
 
-    def aborted_transactions(self, start_offset: int, end_offset: int) -> list[tuple[int, int]]:
-        """Producer id and first offset of those that have records in [start_offset, end_offset). Raises KafkaError:
-        without them a consumer would take aborted records for committed ones."""
+    def aborted_transactions(self, data: FetchData, start_offset: int, end_offset: int) -> list[tuple[int, int]]:
+        """Producer id and first offset of those that have records in `data`, as `Log.aborted_transactions_in`. Raises
+        KafkaError: without them a consumer would take aborted records for committed ones."""
         return self.attempt(
             lambda: [
-                (one.producer_id, one.first_offset) for one in self.log.aborted_transactions(start_offset, end_offset)
+                (one.producer_id, one.first_offset)
+                for one in self.log.aborted_transactions_in(data, start_offset, end_offset)
             ]
         )
 

@@ -288,9 +288,10 @@ class DelayedFetch(DelayedOperation):
         is_held_back = self._throttle is not None and self._throttle.holds_back(hosted)
         if offset < end_offset and (max_bytes > 0 or min_one_batch) and not is_held_back:
             try:
-                slices, size = hosted.read(offset, max_bytes, end_offset, min_one_batch)
+                data = hosted.read(offset, max_bytes, end_offset, min_one_batch)
+                slices, size = data
                 if aborted is not None and size:
-                    aborted = hosted.aborted_transactions(offset, end_offset)
+                    aborted = hosted.aborted_transactions(data, offset, end_offset)
             except KafkaError as failure:
                 return failed(wanted.index, failure.code), 0
             if follower is not None and size and state.on_follower_sent(follower.replica_id, offset):

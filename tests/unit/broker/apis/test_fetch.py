@@ -21,6 +21,17 @@ def batch(count: int = 1, value: bytes = b"v") -> bytes:
     return write_batch([Record(number, 1_700_000_000_000, b"k", value) for number in range(count)])
 
 
+def append_in_transaction(node: DataNode, sequence: int) -> None:
+    records = write_batch(
+        [Record(0, 1_700_000_000_000, b"k", b"v")],
+        producer_id=7,
+        producer_epoch=0,
+        base_sequence=sequence,
+        is_transactional=True,
+    )
+    node.hosted().append(records, node.now_ms, verification=UNVERIFIED)
+
+
 SIZE = len(batch())
 
 
@@ -100,6 +111,20 @@ def test_read_committed_names_aborted_transactions(filled: DataNode) -> None:
     assert filled.fetch((0, 0), isolation_level=1).aborted_transactions == ()
 
 
+def test_read_committed_names_no_transaction_far_behind_what_is_read(filled: DataNode) -> None:
+    hosted = filled.hosted()
+    for sequence in range(200):
+        append_in_transaction(filled, sequence)
+        marker = write_end_transaction_marker(7, 0, is_commit=False, coordinator_epoch=0, now_ms=filled.now_ms)
+        hosted.append_of_coordinator(marker, filled.now_ms)
+    answer = filled.fetch((0, 5), partition_max_bytes=1, isolation_level=1)
+    assert offsets(answer) == [5]
+    assert [one.first_offset for one in answer.aborted_transactions[:2]] == [5, 7]
+    assert len(answer.aborted_transactions) < 50
+    everything = filled.fetch((0, 5), isolation_level=1)
+    assert len(everything.aborted_transactions) == 200
+
+
 def test_fetch_waits_for_the_append_that_brings_records(filled: DataNode) -> None:
     exchange = filled.begin_fetch((0, 5), (1, 0))
     assert not exchange.is_answered
@@ -147,14 +172,7 @@ def test_what_was_appended_before_counts_for_min_bytes_when_it_is_committed(fill
 def test_what_a_transaction_brought_counts_for_min_bytes_when_it_ends(filled: DataNode) -> None:
     hosted = filled.hosted()
     for sequence in range(3):
-        records = write_batch(
-            [Record(0, 1_700_000_000_000, b"k", b"v")],
-            producer_id=7,
-            producer_epoch=0,
-            base_sequence=sequence,
-            is_transactional=True,
-        )
-        hosted.append(records, filled.now_ms, verification=UNVERIFIED)
+        append_in_transaction(filled, sequence)
     exchange = filled.begin_fetch((0, 5), min_bytes=3 * SIZE, isolation_level=1)
     filled.produce(batch())
     assert not exchange.is_answered
