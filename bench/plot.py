@@ -2,13 +2,13 @@
 
 To the right of 1× is better, whatever the measure. A dot is the ratio of medians, the bar behind it reaches from the
 worst to the best round, a notch on the scale is the goal. Streams stand in one row a load with a panel for each
-question; below them everything else.
+question; below them everything else that has a goal or is worth a look.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Final
@@ -20,8 +20,15 @@ from .results import Results
 WIDTH: Final = 1180
 _MARGIN: Final = 36
 _ROW: Final = 25
-_LABEL: Final = 226
 _GAP: Final = 26
+_LETTER: Final = 6.3
+"""The width of one in a row's label."""
+_LABEL: Final = 226
+"""The least room for labels; longer ones take it from the panels."""
+_TITLE, _TITLE_LETTER = 16, 0.65
+"""The size of a title, and the width of a letter in sizes: long ones are written smaller."""
+_ROOMY: Final = 210
+"""A panel of this width has room for every number of the grid."""
 _NUMBERS: Final = 58
 """Room for the ratio behind a panel."""
 _LEAST, _MOST = 1 / 4, 32.0
@@ -39,13 +46,19 @@ _STREAM_PANELS: Final = (
     ("consume_records_per_s", "consume, records a second"),
     ("consume_broker_cpu_s_per_gb", "consume, broker CPU a GB"),
 )
-# What the lists below the streams show of each cell; the rest stands in the table.
+# What the lists below the streams show of each cell beside what there are goals for; the rest stands in the table.
 _LISTED: Final = frozenset(
     {
         *("startup_s", "idle_mib", "loaded_mib", "serving_s", "requests_per_s", "broker_cpu_us_per_request"),
         *(f"{what}_{quantile}_ms" for what in ("acknowledged", "end_to_end") for quantile in ("p50", "p99", "p999")),
         *(f"crowd_{what}_{quantile}_ms" for what in ("acknowledged", "delivered") for quantile in ("p50", "p99")),
         *("crowd_broker_cores", "crowd_mib", "kib_per_partition", "restart_s", "kill_restart_s"),
+        *(
+            f"{how}_{what}"
+            for how in ("idempotent", "transactional")
+            for what in ("records_per_s", "broker_cpu_s_per_gb")
+        ),
+        *("heartbeats_cpu_percent", "cluster_mib"),
     }
 )
 
@@ -104,15 +117,20 @@ def draw(results: Results) -> str:
 
 
 def _streams(results: Results, cells: Sequence[str], y: int) -> Iterator[str]:
-    width = (WIDTH - 2 * _MARGIN - _LABEL - len(_STREAM_PANELS) * (_NUMBERS + 8)) // len(_STREAM_PANELS)
-    yield _text(_MARGIN, y, "Streams", size=16, weight="bold")
+    label = _label_width([results.cells[cell] for cell in cells])
+    width = (WIDTH - 2 * _MARGIN - label - len(_STREAM_PANELS) * (_NUMBERS + 8)) // len(_STREAM_PANELS)
+    yield _text(_MARGIN, y, "Streams", size=_TITLE, weight="bold")
     for row, cell in enumerate(cells):
         yield _text(_MARGIN, y + 40 + row * _ROW + 17, results.cells[cell], size=12)
     for place, (measure, title) in enumerate(_STREAM_PANELS):
-        x = _MARGIN + _LABEL + place * (width + _NUMBERS + 8)
+        x = _MARGIN + label + place * (width + _NUMBERS + 8)
         yield _text(x, y + 4, title, size=12.5, weight="bold")
         marks = [_mark(results, cell, _measure(measure)) for cell in cells]
-        yield from _panel(x, y + 40, width, marks, sparse=True)
+        yield from _panel(x, y + 40, width, marks)
+
+
+def _label_width(texts: Iterable[str]) -> int:
+    return max(_LABEL, round(_LETTER * max(map(len, texts))))
 
 
 def _lists(results: Results) -> dict[str, list[tuple[str, _Mark]]]:
@@ -121,9 +139,17 @@ def _lists(results: Results) -> dict[str, list[tuple[str, _Mark]]]:
     for cell in results.cells:
         kind, _, variant = cell.partition("/")
         for measure in MEASURES:
-            if measure.name in _LISTED and (mark := _mark(results, cell, measure)) is not None:
-                found.setdefault(_HEADS.get(kind, kind), []).append((_row_label(kind, variant, measure), mark))
+            mark = _mark(results, cell, measure)
+            if mark is not None and _is_listed(mark, measure):
+                title = _HEADS.get(kind, results.cells[cell])
+                found.setdefault(title, []).append((_row_label(kind, variant, measure), mark))
     return found
+
+
+def _is_listed(mark: _Mark, measure: Measure) -> bool:
+    if measure.name in _LISTED:
+        return True
+    return mark.goal is not None and all(measure.name != name for name, _ in _STREAM_PANELS)
 
 
 def _row_label(kind: str, variant: str, measure: Measure) -> str:
@@ -139,14 +165,14 @@ def _row_label(kind: str, variant: str, measure: Measure) -> str:
 def _list(title: str, rows: Sequence[tuple[str, _Mark]], column: int, y: int) -> Iterator[str]:
     half = (WIDTH - 2 * _MARGIN - _GAP) // 2
     x = _MARGIN + column * (half + _GAP)
-    label = 232
-    yield _text(x, y, title, size=16, weight="bold")
+    label = _label_width([text for text, _ in rows])
+    yield _text(x, y, title, size=min(_TITLE, round(half / (_TITLE_LETTER * len(title)), 1)), weight="bold")
     for row, (text, _) in enumerate(rows):
         yield _text(x, y + 40 + row * _ROW + 17, text, size=12)
-    yield from _panel(x + label, y + 40, half - label - _NUMBERS, [mark for _, mark in rows], sparse=False)
+    yield from _panel(x + label, y + 40, half - label - _NUMBERS, [mark for _, mark in rows])
 
 
-def _panel(x: int, y: int, width: int, marks: Sequence[_Mark | None], *, sparse: bool) -> Iterator[str]:
+def _panel(x: int, y: int, width: int, marks: Sequence[_Mark | None]) -> Iterator[str]:
     height = len(marks) * _ROW
     even = x + _place(1, width)
     yield f'<rect x="{x}" y="{y}" width="{even - x:.1f}" height="{height}" fill="{_WORSE_SIDE}"/>'
@@ -155,7 +181,7 @@ def _panel(x: int, y: int, width: int, marks: Sequence[_Mark | None], *, sparse:
         is_even = value == 1
         stroke = _SOFT if is_even else _LINE
         yield f'<line x1="{at:.1f}" y1="{y}" x2="{at:.1f}" y2="{y + height}" stroke="{stroke}" stroke-width="1"/>'
-        if not sparse or value in (1 / 4, 1, 4, 16):
+        if width >= _ROOMY or value in (1 / 4, 1, 4, 16):
             label = f"{value:g}×" if value >= 1 else f"1/{1 / value:g}×"
             yield _text(at, y - 6, label, size=10.5, colour=_SOFT, anchor="middle")
     for row, mark in enumerate(marks):

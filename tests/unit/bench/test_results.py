@@ -117,3 +117,13 @@ def test_values_have_their_size_and_are_neither_noise_nor_constant(size: int) ->
 def test_quantiles_are_times_that_were_measured() -> None:
     found = latencies("it", [1_000_000 * number for number in range(1000, 0, -1)])
     assert found == {"it_p50_ms": 501, "it_p95_ms": 951, "it_p99_ms": 991, "it_p999_ms": 1000}
+
+
+def test_what_a_goal_is_set_for_is_drawn() -> None:
+    measured = [
+        observation(target, 0, cell="groups/classic", groups_failover_s=value)
+        for target, value in (("ours", 1.0), ("theirs", 4.0))
+    ]
+    texts = [element.text for element in ElementTree.fromstring(draw(results(*measured))).iter()]
+    assert "0.25×" in texts
+    assert any(text and text.startswith("classic protocol") for text in texts)
