@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
@@ -171,10 +171,10 @@ class VoterLink:
             ),
             unclean_interval_ms=config.unclean_leader_election_interval_ms,
         )
-        self._begin("sessions of brokers", controller.watch_sessions())
-        self._begin("elections of leaders", upkeep.run())
+        self._begin("sessions of brokers", controller.watch_sessions)
+        self._begin("elections of leaders", upkeep.run)
         if config.controller_listeners:
-            self._begin("registration of the controller", self._register(ports))
+            self._begin("registration of the controller", lambda: self._register(ports))
         return ports
 
     def _watch_brokers(self, controller: Controller) -> BrokerProbes | None:
@@ -286,13 +286,13 @@ class VoterLink:
         else:
             logger.info("quorum leadership handed over: leader=%d", leader_id)
 
-    def _begin(self, name: str, duty: Coroutine[None, None, None]) -> None:
+    def _begin(self, name: str, duty: Callable[[], Awaitable[None]]) -> None:
         """Does something beside the requests for as long as this controller runs."""
         self._duties.append(self._loop.create_task(self._carry_out(name, duty)))
 
-    async def _carry_out(self, name: str, duty: Coroutine[None, None, None]) -> None:
+    async def _carry_out(self, name: str, duty: Callable[[], Awaitable[None]]) -> None:
         try:
-            await duty
+            await duty()
         except Exception:
             logger.exception("task failed: task=%s", name)
             self._on_failure(f"The controller's task '{name}' ended by an unexpected error, see the log.")
