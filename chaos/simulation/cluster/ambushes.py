@@ -26,6 +26,8 @@ _CHANCES: Final[Mapping[int, float]] = {
     ApiKey.BROKER_REGISTRATION: 0.05,
     ApiKey.BROKER_HEARTBEAT: 0.002,
     ApiKey.FETCH: 0.001,
+    ApiKey.ADD_PARTITIONS_TO_TXN: 0.02,
+    ApiKey.WRITE_TXN_MARKERS: 0.05,
 }
 # For how many seconds: within a restart, within a session, past the time that its sender waits for an answer.
 _HOLDS_S: Final = ((0.05, 0.5), (0.5, 3.0), (0.5, 3.0), (4.0, 8.0))
