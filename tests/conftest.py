@@ -1,11 +1,17 @@
 """How much random testing one run does: `PENSTOCK_TEST_PROFILE` is check (the default), soak or fuzz."""
 
 import os
+from typing import Any, Final
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-# No deadline: this machine may be busy. The blob is the line that replays a failure.
-settings.register_profile("check", deadline=None, print_blob=True)
-settings.register_profile("soak", deadline=None, print_blob=True, max_examples=5_000)
-settings.register_profile("fuzz", deadline=None, print_blob=True, max_examples=50_000)
+# No deadline, and no verdict on slow examples: this machine may be busy. The blob is the line that replays a failure.
+COMMON: Final[dict[str, Any]] = {
+    "deadline": None,
+    "suppress_health_check": [HealthCheck.too_slow],
+    "print_blob": True,
+}
+settings.register_profile("check", **COMMON)
+settings.register_profile("soak", **COMMON, max_examples=5_000)
+settings.register_profile("fuzz", **COMMON, max_examples=50_000)
 settings.load_profile(os.environ.get("PENSTOCK_TEST_PROFILE", "check"))
