@@ -49,7 +49,7 @@ class FollowerSession(FetchSession):
 
     def watch(self, partition: FetchablePartition, hosted: HostedPartition) -> None:
         """What happens to `hosted` concerns the partition."""
-        hosted.watches[partition] = self
+        hosted.watchers[partition] = self
 
     def note(self, partition: FetchablePartition) -> None:
         """There is something to tell of a partition, with whatever is told next."""
@@ -79,7 +79,7 @@ class FollowerSession(FetchSession):
     def on_forgotten(self, partition: FetchablePartition) -> None:
         self.stirred.pop(partition, None)
         if partition.hosted is not None:
-            partition.hosted.watches.pop(partition, None)
+            partition.hosted.watchers.pop(partition, None)
 
     def on_end(self) -> None:
         for partition in self.partitions.values():

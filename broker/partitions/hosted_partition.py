@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import partial
-from typing import Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 from uuid import UUID
 
 from ...protocol.batches import Buffer
@@ -16,8 +16,6 @@ from ...storage.file_slice import FetchData
 from ...storage.log import Log
 from ...storage.transaction_verification import TransactionVerification
 from ..cluster_view import INTERNAL_TOPICS
-from ..fetch_session import FetchablePartition
-from ..follower_session import FollowerSession
 from .damage import FoundDamage
 from .leadership import Brokers
 from .partition import Partition
@@ -37,6 +35,16 @@ class Flusher(Protocol):
 
     def request(self, log: Log, end_offset: int, on_flushed: Callable[[OSError | None], None]) -> None:
         """Syncs the log up to `end_offset` and calls back, in a later turn of the loop."""
+
+
+class Watcher(Protocol):
+    """Who hears of what happens here: the session of a follower. `place` is what it knows the partition by."""
+
+    def note(self, place: Any, /) -> None:
+        """There is something to tell, with whatever is told next."""
+
+    def stir(self, place: Any, /) -> None:
+        """There is something that the follower may wait for."""
 
 
 class HostedPartition:
@@ -66,7 +74,7 @@ class HostedPartition:
         "partition",
         "topic",
         "topic_id",
-        "watches",
+        "watchers",
     )
 
     def __init__(
@@ -111,10 +119,10 @@ class HostedPartition:
         self.is_internal = topic in INTERNAL_TOPICS
         # A sync was refused before it could begin, and is to be asked for again.
         self.is_flush_due = False
-        # The sessions of followers that are to hear of what happens here, by what they know the partition by.
         # What a check found; what can be read is served on.
         self.damage: FoundDamage | None = None
-        self.watches: dict[FetchablePartition, FollowerSession] = {}
+        # By what they know the partition by.
+        self.watchers: dict[Hashable, Watcher] = {}
         # Called once, with whether the disk refused; the follower that waits sets it.
         self.on_synced: Callable[[bool], None] | None = None
         # A sync that was asked for before the last cut says nothing of what is there now.

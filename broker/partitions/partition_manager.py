@@ -311,7 +311,7 @@ class PartitionManager:
             self.on_internal_change(hosted)
         # Who was alive a moment ago may be no more.
         self.deletes.check_and_complete(hosted)
-        if hosted.watches:
+        if hosted.watchers:
             # Who is out of sync is looked at with each of its fetches.
             self.complete_fetches(hosted)
 
@@ -456,16 +456,16 @@ class PartitionManager:
         self.produces.check_and_complete(hosted)
         self.fetches.check_and_complete(hosted)
         self.deletes.check_and_complete(hosted)
-        for partition, session in hosted.watches.items():
-            session.note(partition)
+        for place, watcher in hosted.watchers.items():
+            watcher.note(place)
 
     def complete_fetches(self, hosted: HostedPartition) -> None:
         """The same for fetches alone: all that an append may complete before the high watermark moves."""
         self.fetches.check_and_complete(hosted)
-        if hosted.watches:
+        if hosted.watchers:
             # What is answered may begin requests that change who watches.
-            for partition, session in tuple(hosted.watches.items()):
-                session.stir(partition)
+            for place, watcher in tuple(hosted.watchers.items()):
+                watcher.stir(place)
 
     def on_retention(self, topic: str, index: int) -> None:
         """A log begins later than before: followers are told, consumers that wait below are answered."""

@@ -45,7 +45,8 @@ class Follower:
 
     @property
     def session(self) -> FollowerSession:
-        (session,) = self.node.hosted().watches.values()
+        (session,) = self.node.hosted().watchers.values()
+        assert isinstance(session, FollowerSession)
         return session
 
     @property
@@ -128,8 +129,8 @@ def test_new_leader_epoch_is_told_to_the_request_that_waits(follower: Follower) 
 
 def test_forgotten_partition_is_watched_no_more(follower: Follower) -> None:
     follower.fetch(forgotten=(1,), max_wait_ms=0)
-    assert follower.node.hosted("a", 1).watches == {}
-    assert len(follower.node.hosted("a", 0).watches) == 1
+    assert follower.node.hosted("a", 1).watchers == {}
+    assert len(follower.node.hosted("a", 0).watchers) == 1
 
 
 def test_session_of_an_earlier_process_ends_with_the_first_of_the_next(follower: Follower) -> None:
@@ -145,7 +146,7 @@ def test_session_of_an_earlier_process_ends_with_the_first_of_the_next(follower:
         max_wait_ms=0,
     )
     assert follower.session is not before
-    assert node.hosted("a", 1).watches == {}
+    assert node.hosted("a", 1).watchers == {}
 
 
 def test_session_is_of_nobody_else(follower: Follower) -> None:
