@@ -8,6 +8,7 @@ walked batch by batch: each must be whole, in order and have its CRC. At the fir
   the log ends there in memory, takes no appends, and says so, until somebody decides by `Log.truncate_to`.
 
 The same walk makes the indexes, the transaction index, the producer state and the leader epochs of those segments anew.
+It begins earlier where an index is missing, or a transaction index is none.
 """
 
 from collections.abc import Collection
@@ -16,8 +17,9 @@ from dataclasses import dataclass, field
 from ..protocol.batches import LENGTH_OVERHEAD
 from ..protocol.errors import CorruptData, ErrorCode, KafkaError
 from .config import LogConfig
-from .file_names import INDEX_SUFFIXES, LOG, OFFSET_INDEX, TIME_INDEX, offsets_with, segment_file
+from .file_names import INDEX_SUFFIXES, LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX, offsets_with, segment_file
 from .files import Files
+from .index_file import CorruptIndex
 from .leader_epochs import LeaderEpochs
 from .offset_index import MAX_RELATIVE_OFFSET
 from .producer_snapshots import ProducerSnapshots
@@ -91,10 +93,11 @@ def load(log: LoadedLog, *, is_clean: bool) -> None:
     log.snapshots.offsets[:] = offsets_with(log.names, ".snapshot")
     log.snapshots.remove_strays(segment.base_offset for segment in log.segments)
     unindexed = _without_indexes(log)
+    untold = _without_transaction_index(log)
     if is_clean:
-        is_clean = _take_as_is(log, unindexed)
+        is_clean = not untold and _take_as_is(log, unindexed)
     if not is_clean:
-        _recover(log, unindexed)
+        _recover(log, [*unindexed, *untold])
     if log.next_offset < log.protected_end and log.damage is None:
         log.damage = Damage(
             offset=log.next_offset,
@@ -131,6 +134,18 @@ def _without_indexes(log: LoadedLog) -> list[Segment]:
         if segment.size_bytes
         and not all(f"{segment.base_offset:020d}{suffix}" in log.names for suffix in (OFFSET_INDEX, TIME_INDEX))
     ]
+
+
+def _without_transaction_index(log: LoadedLog) -> list[Segment]:
+    """The segments whose transaction index can be read and is none: readers of committed records could not go on."""
+    untold = []
+    for segment in log.segments:
+        if f"{segment.base_offset:020d}{TRANSACTION_INDEX}" in log.names:
+            try:
+                segment.transaction_index.check()
+            except CorruptIndex:
+                untold.append(segment)
+    return untold
 
 
 def _take_as_is(log: LoadedLog, unindexed: list[Segment]) -> bool:

@@ -49,6 +49,10 @@ class TransactionIndex:
             self._entries = self._load() + self._pending
         return self._entries
 
+    def check(self) -> None:
+        """Raises CorruptIndex when the file is none of these."""
+        _ = self.entries
+
     def append(self, transaction: AbortedTransaction) -> None:
         """Never touches the file."""
         known = self._pending if self._entries is None else self._entries

@@ -14,12 +14,25 @@ from penstock.storage.transaction_verification import UNVERIFIED
 
 NOW = 1_700_000_000_000
 TRANSACTIONS = 60
+FOLDER = "/data/a-0"
 
 
-def log_of_aborts(config: LogConfig) -> Log:
-    files = MemoryFiles()
-    files.make_directories("/data")
-    log = Log.open(files, "/data/a-0", topic="a", partition=0, topic_id=None, config=config, is_clean=True, now_ms=NOW)
+def opened(files: MemoryFiles, config: LogConfig, *, is_clean: bool = True, recovery_point: int = 0) -> Log:
+    return Log.open(
+        files,
+        FOLDER,
+        topic="a",
+        partition=0,
+        topic_id=None,
+        config=config,
+        is_clean=is_clean,
+        recovery_point=recovery_point,
+        now_ms=NOW,
+    )
+
+
+def log_of_aborts(config: LogConfig, files: MemoryFiles | None = None) -> Log:
+    log = opened(files or MemoryFiles(), config)
     for number in range(TRANSACTIONS):
         records = write_batch(
             [Record(0, NOW, b"k", b"v")],
@@ -64,3 +77,24 @@ def test_what_is_not_decided_bounds_it_too() -> None:
     log = log_of_aborts(LogConfig())
     data = log.read(0, max_bytes=1_000_000, end_offset=10, min_one_batch=True)
     assert [one.first_offset for one in log.aborted_transactions_in(data, 0, 10)] == [0, 2, 4, 6, 8]
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+@pytest.mark.parametrize("lost", [b"", b"\x00\x01"])
+def test_an_index_that_is_none_is_made_anew(lost: bytes, *, is_clean: bool) -> None:
+    """Of a segment that recovery would not look at: nobody could read committed records of it any more."""
+    files = MemoryFiles()
+    config = LogConfig(segment_bytes=1_000)
+    log = log_of_aborts(config, files)
+    end_offset = log.log_end_offset
+    expected = log.aborted_transactions(0, end_offset)
+    log.flush()
+    log.close()
+    paths = [f"{FOLDER}/{name}" for name in files.list_directory(FOLDER) if name.endswith(".txnindex")]
+    path = sorted(paths)[2]
+    intact = files.read(path)
+    files.write(path, intact[:-3] if not lost else lost + intact[len(lost) :])
+    log = opened(files, config, is_clean=is_clean, recovery_point=end_offset)
+    assert log.damage is None
+    assert (log.log_end_offset, log.aborted_transactions(0, end_offset)) == (end_offset, expected)
+    assert files.read(path) == intact
