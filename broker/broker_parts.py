@@ -177,6 +177,7 @@ def join_broker(
         producer_ids.next_id,
         loop=loop,
         wall_clock_ms=wall_clock_ms,
+        steady_clock_ms=steady_clock_ms,
     )
 
     def on_internal_change(hosted: HostedPartition) -> None:

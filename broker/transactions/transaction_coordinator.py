@@ -38,6 +38,7 @@ class TransactionCoordinator:
         *,
         loop: asyncio.AbstractEventLoop,
         wall_clock_ms: Callable[[], int],
+        steady_clock_ms: Callable[[], int],
     ) -> None:
         """`next_producer_id` raises KafkaError when there is no controller to ask."""
         self._partitions = partitions
@@ -45,6 +46,7 @@ class TransactionCoordinator:
         self._next_producer_id = next_producer_id
         self._loop = loop
         self._wall_clock_ms = wall_clock_ms
+        self._steady_clock_ms = steady_clock_ms
         self._markers = MarkerSender(peers, lambda: partitions.image, loop)
         self._tasks: set[asyncio.Task[None]] = set()
         self.coordinators: Coordinators[TransactionShard] = Coordinators(
@@ -123,7 +125,7 @@ class TransactionCoordinator:
                 config=self._config,
                 feature_level=lambda: self._partitions.image.features.get(TRANSACTION_VERSION, 0),
                 new_producer_id=lambda on_id: self.start(self._give_producer_id(partition, on_id)),
-                now_ms=self._wall_clock_ms,
+                now_ms=self._steady_clock_ms,
             )
 
         return CoordinatorPartition(
