@@ -88,8 +88,7 @@ class TransactionShard:
         now_ms: Callable[[], int],
     ) -> None:
         """`feature_level` is the cluster's transaction.version. `new_producer_id` gives one later, unless there is none
-        to be had. `now_ms` is wall time that does not follow the clock's jumps: what is aborted or forgotten does not come
-        back."""
+        to be had. `now_ms` is wall time that follows no jump of the clock: what is forgotten does not come back."""
         self._log = log
         self._timers = timers
         self._markers = markers

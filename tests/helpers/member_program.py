@@ -32,6 +32,9 @@ from aiokafka.errors import CommitFailedError, IllegalOperation
 from penstock.client.clock import monotonic_s
 
 WAIT_S: Final = 0.1
+LONG_WAIT_S: Final = 3.0
+"""For kafka-python: a join that outlives the poll in which it began is never finished there, and the member stands
+still (seen with 3.0.12: the answer to SyncGroup is received, and nobody takes the assignment from it)."""
 HEARTBEAT_MS: Final = 300
 TIMEOUT_S: Final = 60.0
 Record = tuple[int, int]
@@ -53,7 +56,7 @@ def tell_change(event: str, partitions: Iterable[Any]) -> None:
 
 class Member(Protocol):
     def poll(self, max_count: int) -> list[Record]:
-        """What there is within `WAIT_S`, and not more than so many."""
+        """What there is, and not more than so many; it returns soon when there is nothing."""
         ...
 
     def commit(self) -> None:
@@ -134,7 +137,7 @@ class KafkaPythonMember:
         self._consumer.subscribe([options.topic], listener=_KafkaPythonListener())
 
     def poll(self, max_count: int) -> list[Record]:
-        polled = self._consumer.poll(timeout_ms=int(WAIT_S * 1000), max_records=max_count)
+        polled = self._consumer.poll(timeout_ms=int(LONG_WAIT_S * 1000), max_records=max_count)
         return [(place.partition, record.offset) for place, records in polled.items() for record in records]
 
     def commit(self) -> None:
