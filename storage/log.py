@@ -35,7 +35,6 @@ from .files import Files
 from .leader_epochs import LeaderEpochs, read_leader_epochs
 from .leftover_files import tidy
 from .partition_metadata import agree_on_topic_id, read_topic_id
-from .producer_entry import ProducerEntry
 from .producer_snapshots import ProducerSnapshots
 from .producer_state import ProducerState
 from .record_validation import CODECS, recompress
@@ -62,7 +61,6 @@ class Log:
         "_codec",
         "_config",
         "_files",
-        "_producers",
         "_recovery_point",
         "_room",
         "_segments",
@@ -73,6 +71,7 @@ class Log:
         "log_start_offset",
         "name",
         "partition",
+        "producers",
         "topic",
         "topic_id",
     )
@@ -89,7 +88,7 @@ class Log:
         self._room = room
         self._segments = loaded.segments
         self._beyond_damage = loaded.beyond_damage
-        self._producers = loaded.producers
+        self.producers = loaded.producers
         self._snapshots = loaded.snapshots
         self.leader_epochs = loaded.leader_epochs
         self.log_start_offset = loaded.log_start_offset
@@ -254,7 +253,7 @@ class Log:
         last_offset = first_offset + header.last_offset_delta
         has_append_time = config.message_timestamp_type == "LogAppendTime"
         if header.producer_id >= 0:
-            duplicate = self._producers.check(header, first_offset, verification)
+            duplicate = self.producers.check(header, first_offset, verification)
             if duplicate is not None:
                 return AppendInfo(
                     duplicate.first_offset, duplicate.last_offset, duplicate.timestamp, self.log_start_offset, True
@@ -285,7 +284,7 @@ class Log:
         if leader_epoch != self.leader_epochs.latest_epoch:
             self.leader_epochs.assign(leader_epoch, first_offset)
         if header.producer_id >= 0:
-            self._producers.apply(header, first_offset, timestamp)
+            self.producers.apply(header, first_offset, timestamp)
         return AppendInfo(first_offset, last_offset, log_append_time_ms, self.log_start_offset, False)
 
     def append_of_coordinator(
@@ -312,9 +311,9 @@ class Log:
         if header.is_control:
             marker = read_end_transaction_marker(batch, header)
             assert marker is not None, "a marker of ours has its record"
-            self._producers.check_marker(header, offset, marker.coordinator_epoch, transaction_version)
+            self.producers.check_marker(header, offset, marker.coordinator_epoch, transaction_version)
         else:
-            self._producers.check_epoch(header, offset, verification)
+            self.producers.check_epoch(header, offset, verification)
         if self._room is not None and not self._room.take(header.size_bytes):
             raise self._no_room()
         if self._config.message_timestamp_type == "LogAppendTime":
@@ -368,7 +367,7 @@ class Log:
             self.log_end_offset = header.next_offset
             if header.partition_leader_epoch != self.leader_epochs.latest_epoch:
                 self.leader_epochs.assign(header.partition_leader_epoch, header.base_offset)
-            replay_batch(batch, self._producers, segment)
+            replay_batch(batch, self.producers, segment)
         return batches[count:]
 
     def assign_leader_epoch(self, leader_epoch: int) -> None:
@@ -424,42 +423,7 @@ class Log:
 
     def last_stable_offset(self, high_watermark: int) -> int:
         """What a read_committed consumer may read up to: at most the high watermark."""
-        return max(self._producers.last_stable_offset(high_watermark), self.log_start_offset)
-
-    def forget_completed(self, high_watermark: int) -> None:
-        """`ProducerState.forget_completed`."""
-        self._producers.forget_completed(high_watermark)
-
-    @property
-    def completed_count(self) -> int:
-        """`ProducerState.completed_count`."""
-        return self._producers.completed_count
-
-    def begin_verification(
-        self, producer_id: int, epoch: int, sequence: int, *, has_epoch_bumps: bool, now_ms: int
-    ) -> TransactionVerification | None:
-        """`ProducerState.begin_verification`."""
-        return self._producers.begin_verification(
-            producer_id, epoch, sequence, has_epoch_bumps=has_epoch_bumps, now_ms=now_ms
-        )
-
-    def holds_verification(self, producer_id: int, verification: TransactionVerification) -> bool:
-        """`ProducerState.holds_verification`."""
-        return self._producers.holds_verification(producer_id, verification)
-
-    @property
-    def producer_id_expiration_ms(self) -> int:
-        """May be changed at any time."""
-        return self._producers.expiration_ms
-
-    @producer_id_expiration_ms.setter
-    def producer_id_expiration_ms(self, expiration_ms: int) -> None:
-        self._producers.expiration_ms = expiration_ms
-
-    def active_producers(self, now_ms: int) -> list[ProducerEntry]:
-        """The producers that are remembered, those idle too long being forgotten first. Not to be changed."""
-        self._producers.expire(now_ms)
-        return list(self._producers.producers.values())
+        return max(self.producers.last_stable_offset(high_watermark), self.log_start_offset)
 
     # Cutting
 
@@ -500,7 +464,7 @@ class Log:
         self._end_at(offset)
         self.leader_epochs.clear()
         self.log_start_offset = offset
-        self._producers.clear(offset)
+        self.producers.clear(offset)
         self._sync_cut()
 
     def increment_log_start_offset(self, offset: int) -> bool:
@@ -580,8 +544,8 @@ class Log:
     def close(self) -> None:
         """Write what opening would else have to find out, and let go of the files. `flush` before it syncs the log."""
         if self.damage is None:
-            self._producers.end_offset = self.log_end_offset
-            self._snapshots.take(self._producers)
+            self.producers.end_offset = self.log_end_offset
+            self._snapshots.take(self.producers)
             self._segments.active.sync_indexes()
             epochs = self._recovery_point.unwritten_epochs(self.log_end_offset)
             if epochs is not None:
@@ -628,8 +592,8 @@ class Log:
             # Recovery will not look at this segment, so what it makes anew elsewhere must last here.
             active.sync_indexes()
         # With it, recovery of the new segment need not look at older ones.
-        self._producers.end_offset = base_offset
-        self._snapshots.take(self._producers)
+        self.producers.end_offset = base_offset
+        self._snapshots.take(self.producers)
         return self._segments.roll(base_offset, self._config, now_ms)
 
     def _end_at(self, offset: int) -> None:
@@ -655,12 +619,12 @@ class Log:
             self.damage = None
 
     def _reload_producers(self, end_offset: int) -> None:
-        if not self._producers.producers:
+        if not self.producers.entries:
             # Dropping batches cannot bring a producer in.
             self._snapshots.remove_above(end_offset)
-            self._producers.clear(end_offset)
+            self.producers.clear(end_offset)
             return
         self._snapshots.load_latest(
-            self._producers, log_start_offset=self.log_start_offset, end_offset=end_offset, now_ms=0
+            self.producers, log_start_offset=self.log_start_offset, end_offset=end_offset, now_ms=0
         )
-        replay_segments(self._segments.from_slot(0), self._producers, end_offset)
+        replay_segments(self._segments.from_slot(0), self.producers, end_offset)

@@ -182,7 +182,7 @@ class LogHousekeeping:
         for number, log in enumerate(list(self._manager.logs)):
             if number % _SLICE == 0:
                 await asyncio.sleep(0)
-            log.active_producers(now_ms)
+            log.producers.expire(now_ms)
 
     # Helpers
 

@@ -232,7 +232,7 @@ class LogManager:
             return
         self._producer_id_expiration_ms = expiration_ms
         for log in self.logs:
-            log.producer_id_expiration_ms = expiration_ms
+            log.producers.expiration_ms = expiration_ms
 
     def update_config(self, topic: str, config: LogConfig) -> None:
         for log in self._logs.get(topic, {}).values():

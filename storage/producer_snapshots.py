@@ -113,7 +113,7 @@ class ProducerSnapshots:
         if self._files.exists(path):
             self._files.remove(path)
         file = self._files.open(path, create=True)
-        file.append((encode_snapshot(state.producers.values()),))
+        file.append((encode_snapshot(state.entries.values()),))
         file.close()
         insort(self.offsets, offset)
 

@@ -48,15 +48,15 @@ class ProducerState:
         "_partition",
         "_verifications",
         "end_offset",
+        "entries",
         "expiration_ms",
-        "producers",
     )
 
     def __init__(self, partition: str, expiration_ms: int) -> None:
         """`partition` is for messages. A producer id is forgotten when idle for `expiration_ms`."""
         self._partition = partition
         self.expiration_ms = expiration_ms
-        self.producers: dict[int, ProducerEntry] = {}
+        self.entries: dict[int, ProducerEntry] = {}
         # First offset → producer id of the transactions that have no marker yet.
         self._ongoing: dict[int, int] = {}
         # First offset → offset of the marker, of those whose marker may not be below the high watermark yet.
@@ -74,7 +74,7 @@ class ProducerState:
         `verification` is what `begin_verification` gave before its coordinator said that the transaction has this
         partition. KafkaError: INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_TXN_STATE.
         """
-        entry = self.producers.get(header.producer_id)
+        entry = self.entries.get(header.producer_id)
         if header.attributes & TRANSACTIONAL_FLAG:
             if entry is not None and header.producer_epoch == entry.epoch:
                 duplicate = entry.find(header.base_sequence, header.last_sequence)
@@ -115,7 +115,7 @@ class ProducerState:
 
         KafkaError INVALID_PRODUCER_EPOCH: then there is nothing to be asked.
         """
-        entry = self.producers.get(producer_id)
+        entry = self.entries.get(producer_id)
         if entry is not None:
             if epoch < entry.epoch:
                 raise _older_epoch(producer_id, epoch, entry)
@@ -136,7 +136,7 @@ class ProducerState:
 
     def check_epoch(self, header: BatchHeader, offset: int, verification: TransactionVerification | None) -> None:
         """Judge a coordinator's batch of a transaction. KafkaError: INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE."""
-        entry = self.producers.get(header.producer_id)
+        entry = self.entries.get(header.producer_id)
         self._check_transaction(entry, header, offset, verification)
 
     def check_marker(self, header: BatchHeader, offset: int, coordinator_epoch: int, transaction_version: int) -> None:
@@ -145,7 +145,7 @@ class ProducerState:
         With version 2 its epoch is higher than that of every batch, or the marker comes again: the transaction is
         over, or it was one of the last epoch there is (KIP-1228).
         """
-        entry = self.producers.get(header.producer_id)
+        entry = self.entries.get(header.producer_id)
         if entry is None:
             return
         epoch = header.producer_epoch
@@ -218,12 +218,12 @@ class ProducerState:
         `complete` once the transaction index has it.
         """
         producer_id = header.producer_id
-        entry = self.producers.get(producer_id)
+        entry = self.entries.get(producer_id)
         if marker is None and header.attributes & CONTROL_FLAG:
             # All records of the batch were compacted away, and with them the transaction.
             return None
         if entry is None:
-            entry = self.producers[producer_id] = ProducerEntry(producer_id)
+            entry = self.entries[producer_id] = ProducerEntry(producer_id)
         if marker is not None:
             return self._end_transaction(entry, header.producer_epoch, base_offset, marker)
         entry.add_batch(header, base_offset, timestamp)
@@ -264,11 +264,16 @@ class ProducerState:
         """Of transactions whose marker may not be below the high watermark."""
         return len(self._completed)
 
+    def active(self, now_ms: int) -> list[ProducerEntry]:
+        """Those that are remembered, those idle too long being forgotten first. Not to be changed."""
+        self.expire(now_ms)
+        return list(self.entries.values())
+
     def expire(self, now_ms: int) -> None:
         """Forget the producer ids that have been idle for too long and have no open transaction."""
-        expired = [producer_id for producer_id, entry in self.producers.items() if self.is_expired(entry, now_ms)]
+        expired = [producer_id for producer_id, entry in self.entries.items() if self.is_expired(entry, now_ms)]
         for producer_id in expired:
-            del self.producers[producer_id]
+            del self.entries[producer_id]
         abandoned = [
             producer_id
             for producer_id, verification in self._verifications.items()
@@ -285,12 +290,12 @@ class ProducerState:
         self.clear(end_offset)
         for entry in entries:
             if not self.is_expired(entry, now_ms):
-                self.producers[entry.producer_id] = entry
+                self.entries[entry.producer_id] = entry
                 if entry.transaction_first_offset is not None:
                     self._ongoing[entry.transaction_first_offset] = entry.producer_id
 
     def clear(self, end_offset: int) -> None:
-        self.producers.clear()
+        self.entries.clear()
         self._ongoing.clear()
         self._completed.clear()
         self._verifications.clear()

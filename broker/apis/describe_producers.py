@@ -46,7 +46,7 @@ def describe_producers(
                 if refusal is not None:
                     raise refusal
                 hosted = partitions.get_online(topic.name, index)
-                producers = hosted.log.active_producers(now_ms)
+                producers = hosted.log.producers.active(now_ms)
             except KafkaError as error:
                 answers.append(_partition(index, error))
             else:

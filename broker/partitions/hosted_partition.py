@@ -200,7 +200,7 @@ class HostedPartition:
             partition.on_log_end(info.last_offset + 1, self._monotonic_ms() if partition.is_replicated else 0)
         else:
             self._request_flush(info.last_offset + 1)
-        log.forget_completed(partition.high_watermark)
+        log.producers.forget_completed(partition.high_watermark)
         return info
 
     def begin_verification(
@@ -212,11 +212,13 @@ class HostedPartition:
         """
         if not self.partition.is_leader:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        return self.log.begin_verification(producer_id, epoch, sequence, has_epoch_bumps=has_epoch_bumps, now_ms=now_ms)
+        return self.log.producers.begin_verification(
+            producer_id, epoch, sequence, has_epoch_bumps=has_epoch_bumps, now_ms=now_ms
+        )
 
     def holds_verification(self, producer_id: int, verification: TransactionVerification) -> bool:
         """Whether neither a batch nor an end of its transaction came here since it was begun."""
-        return self.log.holds_verification(producer_id, verification)
+        return self.log.producers.holds_verification(producer_id, verification)
 
     def append_as_follower(self, records: memoryview, now_ms: int) -> None:
         """Appends what the leader has, as it is; raises KafkaError, and then nothing was appended.
@@ -241,7 +243,7 @@ class HostedPartition:
             self.partition.on_log_end(log.log_end_offset)
         else:
             self._request_flush(log.log_end_offset)
-        log.forget_completed(self.partition.high_watermark)
+        log.producers.forget_completed(self.partition.high_watermark)
 
     @property
     def is_synced(self) -> bool:

@@ -55,7 +55,7 @@ def seen(world: World, node_id: int) -> tuple[int, list[tuple[int, ...]], list[t
     return (
         log.last_stable_offset(hosted.partition.high_watermark),
         [tuple(one) for one in log.aborted_transactions(0, log.log_end_offset)],
-        [(one.producer_id, one.epoch, one.transaction_first_offset) for one in log.active_producers(NOW)],
+        [(one.producer_id, one.epoch, one.transaction_first_offset) for one in log.producers.active(NOW)],
     )
 
 

@@ -77,7 +77,7 @@ def test_aborted_transactions_and_producers_are_known(folder: Path, is_clean: bo
     (aborted,) = log.aborted_transactions(0, log.log_end_offset)
     assert aborted.first_offset == len(CODECS) * RECORDS_PER_CODEC + 6
     assert log.last_stable_offset(log.log_end_offset) == log.log_end_offset
-    assert len(log.active_producers(NOW_MS)) == len(CODECS) + 1
+    assert len(log.producers.active(NOW_MS)) == len(CODECS) + 1
 
 
 def test_times_are_looked_up_in_kafkas_indexes(folder: Path) -> None:

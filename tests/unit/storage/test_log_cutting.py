@@ -99,11 +99,11 @@ def test_truncation_cuts_epochs_and_producers(tmp_path: Path) -> None:
     assert log.leader_epochs.entries == ((0, 0), (1, 40), (2, 80))
     log.truncate_to(50)
     assert log.leader_epochs.latest_epoch == 1
-    (producer,) = log.active_producers(NOW)
+    (producer,) = log.producers.active(NOW)
     assert producer.last_sequence == 49
     append(log, 2, epoch=3, sequence=50)
     log.truncate_to(0)
-    assert log.active_producers(NOW) == []
+    assert log.producers.active(NOW) == []
     assert log.leader_epochs.latest_epoch == -1
 
 
@@ -152,7 +152,7 @@ def test_starting_anew_drops_everything(tmp_path: Path) -> None:
     log.truncate_fully_and_start_at(1000)
     assert (log.log_start_offset, log.log_end_offset, log.size_bytes) == (1000, 1000, 0)
     assert log.leader_epochs.entries == ()
-    assert log.active_producers(NOW) == []
+    assert log.producers.active(NOW) == []
     assert files(tmp_path, ".log") == [1000]
     append(log, 2, sequence=40)
     log.close()

@@ -124,7 +124,7 @@ def test_aborted_transactions_are_indexed(tmp_path: Path, how: str) -> None:
     if how == "appended":
         assert log.last_stable_offset(3) == 0, "the markers are not below the high watermark"
     assert log.last_stable_offset(7) == 6
-    open_since = {entry.producer_id: entry.transaction_first_offset for entry in log.active_producers(NOW)}
+    open_since = {entry.producer_id: entry.transaction_first_offset for entry in log.producers.active(NOW)}
     assert open_since == {1: None, 2: None, 3: 6}
 
 

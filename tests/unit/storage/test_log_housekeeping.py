@@ -187,7 +187,7 @@ def test_idle_producers_are_forgotten() -> None:
         log.append_as_leader(batch, leader_epoch=0, now_ms=NOW_MS)
         house.node.skew_ms += 25 * 3600 * 1000
         house.pass_ms(601_000)
-        assert log.active_producers(NOW_MS) == []
+        assert log.producers.active(NOW_MS) == []
 
 
 def test_error_in_any_of_it_takes_the_directory_offline_and_nothing_else() -> None:

@@ -519,7 +519,7 @@ class LogLife(RuleBasedStateMachine):
             offset = max(batch.base_offset, self.log_start_offset)
             started = [epoch for epoch, start_offset in log.leader_epochs.entries if start_offset <= offset]
             assert started[-1] == batch.leader_epoch
-        producers = {p.producer_id: p for p in log.active_producers(self.now_ms)}
+        producers = {p.producer_id: p for p in log.producers.active(self.now_ms)}
         expected = self.expected_producers()
         for producer_id, (epoch, next_sequence, last_offset) in self.producers_that_must_be_known().items():
             producer = producers[producer_id]

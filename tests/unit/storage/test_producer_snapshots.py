@@ -22,7 +22,7 @@ GOLDEN = bytes.fromhex(
 def state(**entries: ProducerEntry) -> ProducerState:
     producers = ProducerState("events-0", 86_400_000)
     for entry in entries.values():
-        producers.producers[entry.producer_id] = entry
+        producers.entries[entry.producer_id] = entry
     return producers
 
 
@@ -110,7 +110,7 @@ def test_without_a_snapshot_the_state_begins_at_the_log_start(tmp_path: Path) ->
     loaded = state(one=entry(1))
     ProducerSnapshots(DiskFiles(), str(tmp_path), []).load_latest(loaded, log_start_offset=7, end_offset=25, now_ms=0)
     assert loaded.end_offset == 7
-    assert not loaded.producers
+    assert not loaded.entries
 
 
 def test_expired_producers_are_not_loaded(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_expired_producers_are_not_loaded(tmp_path: Path) -> None:
     snapshots.take(producers)
     loaded = state()
     snapshots.load_latest(loaded, log_start_offset=0, end_offset=10, now_ms=1000 + 86_400_000)
-    assert set(loaded.producers) == {2}
+    assert set(loaded.entries) == {2}
 
 
 def test_strays_go_but_for_that_of_the_last_stop(tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def test_duplicate_has_exactly_the_same_sequences(producers: Producers) -> None:
 
 def test_sequence_goes_on_at_zero_after_the_largest(producers: Producers) -> None:
     producers.append(header(MAX - 1, count=4))
-    assert producers.producers[1].last_sequence == 1
+    assert producers.entries[1].last_sequence == 1
     assert producers.append(header(MAX - 1, count=4)) == (0, 3), "a duplicate across the wrap"
     assert producers.append(header(2)) == (4, 4)
     other = header(MAX, producer_id=2)
@@ -136,7 +136,7 @@ def test_idle_producers_expire_unless_in_a_transaction(producers: Producers) -> 
     producers.append(header(0, producer_id=2, timestamp=2000))
     producers.append(header(0, producer_id=3, timestamp=1000, transactional=True))
     producers.expire(1000 + DAY)
-    assert set(producers.producers) == {2, 3}
+    assert set(producers.entries) == {2, 3}
     assert producers.append(header(77, producer_id=1)) == (3, 3)
 
 
@@ -178,7 +178,7 @@ def test_last_stable_offset_waits_for_the_marker_to_be_below_the_high_watermark(
 
 def test_marker_without_a_transaction_completes_nothing(producers: Producers) -> None:
     assert producers.end(5) is None
-    assert producers.producers[5].coordinator_epoch == 7
+    assert producers.entries[5].coordinator_epoch == 7
 
 
 def test_marker_of_a_new_epoch_begins_its_sequences(producers: Producers) -> None:
@@ -192,7 +192,7 @@ def test_marker_of_a_new_epoch_begins_its_sequences(producers: Producers) -> Non
 
 def test_emptied_control_batch_says_nothing(producers: Producers) -> None:
     assert producers.apply(header(-1, control=True, transactional=True), 0, 0, None) is None
-    assert not producers.producers
+    assert not producers.entries
 
 
 @pytest.mark.parametrize(("last", "delta", "first"), [(9, 4, 5), (0, 0, 0), (1, 3, MAX - 1), (0, 1, MAX)])

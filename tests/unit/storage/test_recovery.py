@@ -92,7 +92,7 @@ def test_clean_log_is_taken_as_it_lies(folder: Path) -> None:
     log = open_log(folder, is_clean=True)
     assert (log.log_start_offset, log.log_end_offset, log.recovery_point) == (0, 120, 120)
     assert log.leader_epochs.entries == ((0, 0), (1, 80))
-    (producer,) = log.active_producers(NOW)
+    (producer,) = log.producers.active(NOW)
     assert (producer.last_sequence, producer.epoch) == (119, 0)
     log.close()
     assert contents(folder) == before
@@ -105,7 +105,7 @@ def test_recovery_makes_the_same_indexes_and_state_anew(folder: Path) -> None:
             (folder / name).unlink()
     log = open_log(folder)
     assert (log.log_end_offset, log.recovery_point) == (120, 0)
-    (producer,) = log.active_producers(NOW)
+    (producer,) = log.producers.active(NOW)
     assert producer.last_sequence == 119
     log.close()
     assert contents(folder) == before
@@ -118,7 +118,7 @@ def test_segments_below_the_recovery_point_are_not_walked(folder: Path) -> None:
     log = open_log(folder, recovery_point=point)
     assert log.damage is None
     assert (log.log_end_offset, log.recovery_point) == (120, point)
-    (producer,) = log.active_producers(NOW)
+    (producer,) = log.producers.active(NOW)
     assert producer.last_sequence == 119
 
 
@@ -152,7 +152,7 @@ def test_everything_after_a_corrupt_batch_above_the_recovery_point_is_cut(folder
     assert log.log_end_offset == at
     assert bases(folder) == [*bases(folder)[:2], at]
     assert max(int(path.stem) for path in folder.glob("*.snapshot")) <= at
-    (producer,) = log.active_producers(NOW)
+    (producer,) = log.producers.active(NOW)
     assert producer.last_sequence == at - 1
     append(log, at, epoch=2)
     assert offsets(log)[-1] == at
@@ -267,7 +267,7 @@ def test_producers_come_from_the_snapshot_and_the_batches_after_it(folder: Path)
     snapshots[-1].unlink()
     (folder / snapshots[-2].name).write_bytes(b"torn")
     log = open_log(folder, is_clean=True)
-    (producer,) = log.active_producers(NOW)
+    (producer,) = log.producers.active(NOW)
     assert producer.last_sequence == 119
     assert not (folder / snapshots[-2].name).exists()
     append(log, 120, epoch=1)

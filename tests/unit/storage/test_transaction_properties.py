@@ -68,7 +68,7 @@ class Life:
             base_sequence=self.sequences[producer_id],
             is_transactional=True,
         )
-        verification = self.log.begin_verification(
+        verification = self.log.producers.begin_verification(
             producer_id, self.epochs[producer_id], self.sequences[producer_id], has_epoch_bumps=False, now_ms=NOW
         )
         info = self.log.append_as_leader(batch, leader_epoch=0, now_ms=NOW, verification=verification)
@@ -129,7 +129,7 @@ class Life:
     def forget_from(self, offset: int) -> None:
         """And the producers go on from what is left."""
         self.appended = [one for one in self.appended if one.last_offset < offset]
-        known = {one.producer_id: one for one in self.log.active_producers(NOW)}
+        known = {one.producer_id: one for one in self.log.producers.active(NOW)}
         for producer_id in PRODUCERS:
             if producer_id in known:
                 self.epochs[producer_id] = known[producer_id].epoch
@@ -156,7 +156,7 @@ class Life:
         assert log.last_stable_offset(end_offset) == min(open_since.values(), default=end_offset)
         known = {
             one.producer_id: one.transaction_first_offset
-            for one in log.active_producers(NOW)
+            for one in log.producers.active(NOW)
             if one.transaction_first_offset is not None
         }
         assert known == open_since
