@@ -7,8 +7,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple
 
 from kio.schema.delete_groups.v2.request import DeleteGroupsRequest
 from kio.schema.delete_groups.v2.response import DeletableGroupResult, DeleteGroupsResponse
@@ -35,6 +35,7 @@ CLASSIC_TYPE: Final = "classic"
 CONSUMER_TYPE: Final = "consumer"
 DEAD: Final = "Dead"
 TELLS_ABSENCE_SINCE: Final = 6
+_LEFT_OUT: Final = (ErrorCode.NONE, ErrorCode.NOT_COORDINATOR)
 GROUP_AUTHORIZED_OPERATIONS: Final = sum(1 << operation for operation in (3, 6, 8, 10, 11))
 """Read, delete, describe, describe configs, alter configs (KIP-430)."""
 OPERATIONS_NOT_ASKED_FOR: Final = -(2**31)
@@ -54,38 +55,28 @@ class GroupAdministration:
     def list_all(
         self, message: ListGroupsRequest, _request: Request, reply: Callable[[ListGroupsResponse], None]
     ) -> None:
-        """Raises KafkaError: some groups are being loaded."""
+        """Groups of a partition that is not coordinated here after all, or cannot be, are left out."""
         states = {state.strip().lower() for state in message.states_filter}
         types = {one.strip().lower() for one in message.types_filter}
         partitions = list(self._groups.coordinators)
-        listed: list[ListedGroup] = []
-        answers: Gathered[ErrorCode] = Gathered(
-            len(partitions), lambda errors: reply(_listed(next(filter(None, errors), ErrorCode.NONE), listed))
-        )
-        for partition in partitions:
-            for group in partition.machine.groups:
-                if (not states or group.state.value.lower() in states) and (not types or CLASSIC_TYPE in types):
-                    listed.append(
-                        ListedGroup(
-                            group_id=GroupId(group.id),
-                            protocol_type=group.protocol_type or "",
-                            group_state=group.state.value,
-                            group_type=CLASSIC_TYPE,
-                        )
-                    )
-            for consumer_group in partition.machine.groups.consumer_groups:
-                state = consumer_group.state.value
-                if (not states or state.lower() in states) and (not types or CONSUMER_TYPE in types):
-                    listed.append(
-                        ListedGroup(
-                            group_id=GroupId(consumer_group.id),
-                            protocol_type=CONSUMER_PROTOCOL_TYPE,
-                            group_state=state,
-                            group_type=CONSUMER_TYPE,
-                        )
-                    )
+
+        def respond(found: tuple[_Listing, ...]) -> None:
+            error = next((one.error for one in found if one.error not in _LEFT_OUT), ErrorCode.NONE)
+            reply(_listed(error, [group for one in found for group in one.groups]))
+
+        answers: Gathered[_Listing] = Gathered(len(partitions), respond)
         for number, partition in enumerate(partitions):
-            partition.hold(answers.place(number), lambda error: error)(ErrorCode.NONE)
+            answer = answers.place(number)
+            try:
+                groups = [
+                    group
+                    for group in _groups_of(partition)
+                    if (not states or group.group_state.lower() in states) and (not types or group.group_type in types)
+                ]
+            except KafkaError as error:
+                answer(_Listing(error.code, ()))
+            else:
+                partition.hold(answer, lambda error: _Listing(error, ()))(_Listing(ErrorCode.NONE, groups))
 
     def describe(
         self, message: DescribeGroupsRequest, request: Request, reply: Callable[[DescribeGroupsResponse], None]
@@ -144,6 +135,32 @@ class GroupAdministration:
                     return _deleted(name, error)
 
                 partition.hold(answers.place(number), of_error)(_deleted(names[number], error_code))
+
+
+class _Listing(NamedTuple):
+    """Of one partition."""
+
+    error: ErrorCode
+    groups: Sequence[ListedGroup]
+
+
+def _groups_of(partition: GroupPartition) -> Iterator[ListedGroup]:
+    """Raises KafkaError."""
+    groups = partition.machine.groups
+    for group in groups:
+        yield ListedGroup(
+            group_id=GroupId(group.id),
+            protocol_type=group.protocol_type or "",
+            group_state=group.state.value,
+            group_type=CLASSIC_TYPE,
+        )
+    for consumer_group in groups.consumer_groups:
+        yield ListedGroup(
+            group_id=GroupId(consumer_group.id),
+            protocol_type=CONSUMER_PROTOCOL_TYPE,
+            group_state=consumer_group.state.value,
+            group_type=CONSUMER_TYPE,
+        )
 
 
 def list_error(_request: ListGroupsRequest, error: KafkaError) -> ListGroupsResponse:

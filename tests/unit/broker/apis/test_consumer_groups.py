@@ -16,17 +16,21 @@ from kio.schema.update_features.v2.request import FeatureUpdateKey, UpdateFeatur
 from kio.static.primitive import i8, i16, i32, i32Timedelta
 from memory_node import MINUTE, World, create_topic, run
 
+from penstock.broker.coordination.key_partitions import partition_of_key
 from penstock.client.connection import Connection
 from penstock.protocol.errors import ErrorCode
+from penstock.protocol.records import Record, write_batch
+from penstock.storage.config import LogConfig
+from penstock.storage.log import Log
 
 NOT_SAID = i32Timedelta.parse(timedelta(milliseconds=-1))
 UPGRADE = i8(1)
 UNSAFE_DOWNGRADE = i8(3)
 
 
-def world() -> World:
+def world(offsets_partitions: int = 1) -> World:
     return World(
-        offsets_topic_num_partitions="1",
+        offsets_topic_num_partitions=str(offsets_partitions),
         group_consumer_assignors="range,uniform",
         group_consumer_assignment_interval_ms="0",
     )
@@ -184,3 +188,39 @@ def test_below_group_version_1_there_are_no_consumer_groups() -> None:
                 assert described.error_code == error
 
     run(scenario)
+
+
+def test_groups_are_listed_without_those_of_a_partition_that_cannot_be_read() -> None:
+    async def scenario() -> None:
+        there = world(2)
+        async with there.running() as (_, connection):
+            await prepare(connection)
+            await beat(connection, 0)
+        spoil(there, 1 - partition_of_key("group", 2))
+        async with there.running() as (_, connection):
+            while True:
+                listed: Any = await connection.call(ListGroupsRequest(states_filter=(), types_filter=()))
+                if listed.error_code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+                    break
+            assert listed.error_code == ErrorCode.NONE
+            assert [group.group_id for group in listed.groups] == ["group"]
+
+    run(scenario)
+
+
+def spoil(there: World, index: int) -> None:
+    """A record without a key, which no coordinator writes."""
+    log = Log.open(
+        there.files,
+        f"/data/__consumer_offsets-{index}",
+        topic="__consumer_offsets",
+        partition=index,
+        topic_id=None,
+        is_identified=True,
+        config=LogConfig(),
+        is_clean=True,
+        now_ms=there.now_ms,
+    )
+    log.append_as_leader(write_batch([Record(0, there.now_ms, None, b"")]), leader_epoch=0, now_ms=there.now_ms)
+    log.flush()
+    log.close()
