@@ -20,24 +20,26 @@ class ProducerIds:
         """`allocate_block` returns after the block is committed; raises KafkaError."""
         self._allocate_block = allocate_block
         self._block = range(0)
-        self._allocation: asyncio.Future[range] | None = None
+        self._allocation: asyncio.Future[None] | None = None
 
     async def next_id(self) -> int:
         """Raises KafkaError when there is no controller to ask."""
         while not self._block:
             if self._allocation is None:
-                self._allocation = asyncio.ensure_future(self._allocate_block())
-                self._allocation.add_done_callback(self._on_allocation)
+                self._allocation = asyncio.ensure_future(self._allocate())
             # A client that goes away must not take the block with it.
             await asyncio.shield(self._allocation)
         producer_id = self._block[0]
         self._block = self._block[1:]
         return producer_id
 
-    def _on_allocation(self, allocation: asyncio.Future[range]) -> None:
-        self._allocation = None
-        if not allocation.cancelled() and allocation.exception() is None:
-            self._block = allocation.result()
+    async def _allocate(self) -> None:
+        # Before it is done, not in a callback of it: whoever asks between the two would find neither a block nor
+        # anything to wait for.
+        try:
+            self._block = await self._allocate_block()
+        finally:
+            self._allocation = None
 
 
 async def allocate_producer_ids(controller: ControllerChannel, *, node_id: int, broker_epoch: int) -> range:

@@ -76,7 +76,7 @@ class IndexFile:
                 low = written
             else:
                 high = written
-        if high <= written:
+        if 0 < high <= written:
             low, high = self._narrow_to_block(low, high, target, column)
         while low < high:
             middle = (low + high) // 2

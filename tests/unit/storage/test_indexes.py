@@ -46,6 +46,13 @@ def test_offset_lookup_gives_the_last_entry_at_or_before(tmp_path: Path, count: 
         assert index.lookup(offset) == (0 if slot < 0 else entries[slot][1])
 
 
+def test_asking_an_index_without_entries_makes_no_file(tmp_path: Path) -> None:
+    index = OffsetIndex(DiskFiles(), f"{tmp_path}/i", BASE)
+    assert index.lookup(BASE) == 0
+    assert index.offset_behind(0) is None
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("written", [0, 50, 300])
 @pytest.mark.parametrize("kept", [0, 1, 49, 50, 51, 299])
 def test_offset_index_truncates_what_is_at_or_after_an_offset(tmp_path: Path, written: int, kept: int) -> None:

@@ -76,6 +76,17 @@ def test_an_abort_that_is_in_the_log_counts_and_is_remembered() -> None:
     assert log.aborted_transactions(0, 4) == aborted
 
 
+def test_committed_records_are_read_from_a_full_disk() -> None:
+    files = MemoryFiles()
+    files.make_directories("/data")
+    log = opened(files)
+    produce(log, 1)
+    abort(log, 1)
+    files.fail("create", under=PATH, error=ENOSPC, count=None)
+    data = log.read(0, max_bytes=10_000, end_offset=2, min_one_batch=True)
+    assert log.aborted_transactions_in(data, 0, 2) == [AbortedTransaction(1, 0, 1, 2)]
+
+
 def test_a_follower_takes_in_all_that_it_has_written() -> None:
     files = MemoryFiles()
     files.make_directories("/data")

@@ -80,6 +80,25 @@ def test_ids_are_never_given_twice() -> None:
     assert controller.block_count == 3
 
 
+def test_a_request_at_the_moment_a_block_has_come_gets_an_id_of_it() -> None:
+    async def take() -> list[int]:
+        released: asyncio.Future[range] = asyncio.get_running_loop().create_future()
+
+        async def allocate() -> range:
+            return await released
+
+        ids = ProducerIds(allocate)
+        first = asyncio.create_task(ids.next_id())
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        released.set_result(range(3))
+        # Runs behind the step that ends the allocation, before all that waits for its end.
+        second = asyncio.create_task(ids.next_id())
+        return await asyncio.gather(first, second)
+
+    assert sorted(run(take())) == [0, 1]
+
+
 def test_a_client_that_goes_does_not_take_the_block_with_it() -> None:
     controller = Controller()
 
