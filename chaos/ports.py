@@ -2,6 +2,7 @@
 
 import random
 import socket
+from collections import deque
 from typing import Final
 
 from .errors import PortInUseError
@@ -12,6 +13,8 @@ from .local_node import HOST
 _FIRST_PORT: Final = 20_000
 _END_PORT: Final = 32_000
 _MAX_TRIES: Final = 200
+# What this process gave last. Who they were for may not listen yet, or be down for a moment.
+_given: Final[deque[int]] = deque(maxlen=1000)
 
 
 def check_free(port: int) -> None:
@@ -27,12 +30,18 @@ def check_free(port: int) -> None:
 
 
 def find_free(generator: random.Random) -> int:
-    """A port that nobody listens on at this moment. Raises PortInUseError when there seems to be none."""
+    """A port that nobody listens on at this moment, and none of the last thousand that this process was given.
+
+    Raises PortInUseError when there seems to be none.
+    """
     for _ in range(_MAX_TRIES):
         port = generator.randrange(_FIRST_PORT, _END_PORT)
+        if port in _given:
+            continue
         try:
             check_free(port)
         except PortInUseError:
             continue
+        _given.append(port)
         return port
     raise PortInUseError(f"no free port found in {_MAX_TRIES} tries between {_FIRST_PORT} and {_END_PORT}")

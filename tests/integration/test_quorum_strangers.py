@@ -29,6 +29,7 @@ from kio.static.primitive import i16, i32, i32Timedelta, i64
 
 from penstock.chaos.cluster import LocalCluster
 from penstock.chaos.local_node import LocalNode
+from penstock.chaos.ports import find_free
 from penstock.client import clock
 from penstock.protocol.errors import ErrorCode
 from penstock.protocol.messages import Request, decode_response, encode_request
@@ -358,7 +359,7 @@ def test_two_clusters_side_by_side_and_nodes_that_are_pointed_at_the_wrong_one(t
             "cluster.id": other.cluster_id,
             "initial.broker.registration.timeout.ms": "2000",
         }
-        broker = LocalNode(id=9, port=free_port(), data=tmp_path / "node-9", environment=os.environ)
+        broker = LocalNode(id=9, port=find_free(random.Random()), data=tmp_path / "node-9", environment=os.environ)
         broker.write_properties(
             {
                 **shared,
@@ -368,9 +369,9 @@ def test_two_clusters_side_by_side_and_nodes_that_are_pointed_at_the_wrong_one(t
             }
         )
         voters = dict(entry.split("@") for entry in settings["controller.quorum.voters"].split(","))
-        own_address = f"{HOST}:{free_port()}"
+        own_address = f"{HOST}:{find_free(random.Random())}"
         voters["3"] = own_address
-        controller = LocalNode(id=3, port=free_port(), data=tmp_path / "node-3", environment=os.environ)
+        controller = LocalNode(id=3, port=find_free(random.Random()), data=tmp_path / "node-3", environment=os.environ)
         controller.write_properties(
             {
                 **shared,
@@ -395,10 +396,3 @@ def test_two_clusters_side_by_side_and_nodes_that_are_pointed_at_the_wrong_one(t
         assert (target.leadership(), other.leadership()) == before
         assert "flights" not in AdminClient({"bootstrap.servers": target.cluster.bootstrap}).list_topics().topics
         assert "flights" in AdminClient({"bootstrap.servers": cluster.bootstrap}).list_topics().topics
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        port: int = probe.getsockname()[1]
-        return port
