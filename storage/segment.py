@@ -282,6 +282,8 @@ class Segment:
         self.write_indexes()
         for file in self.index_files():
             file.sync()
+        # Some may just have been made: without its name, an index of aborted transactions looks like one without any.
+        self._files.sync_directory(self.directory)
 
     def truncate_to(self, offset: int) -> None:
         """Drop the batches that end at or after `offset`."""

@@ -111,15 +111,18 @@ class Life:
     def close(self) -> None:
         self.log.flush()
         self.log.close()
+        if self.random.random() < 0.5:
+            self.files.crash(self.random)
         self.log = self.open(self.files, recovery_point=self.log.log_end_offset)
 
+    def flush(self) -> None:
+        self.log.flush()
+
     def kill(self) -> None:
-        recovery_point = 0
         if self.random.random() < 0.5:
             self.log.flush()
-            recovery_point = self.log.recovery_point
-        elif self.random.random() < 0.5:
-            self.log.flush_to(self.log.log_end_offset)
+        # The checkpoint may be as old as can be.
+        recovery_point = self.random.choice([0, self.log.recovery_point])
         self.log.close_files()
         self.files.crash(self.random)
         self.log = self.open(self.files, is_clean=False, recovery_point=recovery_point)
@@ -166,7 +169,8 @@ class Life:
             assert found == [one for one in aborted if one[2] >= start and one[1] < end]
 
     def live(self) -> None:
-        steps = [self.produce] * 8 + [self.end] * 4 + [self.replicate] * 2 + [self.cut, self.close, self.kill]
+        steps = [self.produce] * 8 + [self.end] * 4 + [self.replicate] * 2
+        steps += [self.cut, self.flush, self.close, self.kill]
         for _ in range(STEPS):
             self.random.choice(steps)()
             self.check(self.log)

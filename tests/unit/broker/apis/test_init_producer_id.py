@@ -94,7 +94,7 @@ def test_a_request_at_the_moment_a_block_has_come_gets_an_id_of_it() -> None:
         released.set_result(range(3))
         # Runs behind the step that ends the allocation, before all that waits for its end.
         second = asyncio.create_task(ids.next_id())
-        return await asyncio.gather(first, second)
+        return list(await asyncio.gather(first, second))
 
     assert sorted(run(take())) == [0, 1]
 
