@@ -28,6 +28,8 @@ DELAY_MS_MIN = 20
 class PlannedFetch(NamedTuple):
     """A request: `partitions` are new in the session or have moved, `forgotten` are no part of it any more."""
 
+    number: int
+    """One more than that of the request before."""
     session_id: int
     session_epoch: int
     partitions: list[tuple[bytes, int, FollowedPartition]]
@@ -51,6 +53,9 @@ class FetchPlan:
         self._failure_counts: dict[FollowedKey, int] = {}
         # As the last request told it.
         self._in_session: dict[FollowedKey, FollowedPartition] = {}
+        self._last_number = 0
+        # What the last request told of, unless it was of everything.
+        self._told_last: frozenset[FollowedKey] = frozenset()
         # What the session may have wrongly.
         self._changed: dict[FollowedKey, None] = {}
         self._session_id = NO_SESSION
@@ -123,14 +128,20 @@ class FetchPlan:
             self._fetching[key] = None
             self._changed[key] = None
 
-    def expects(self, key: FollowedKey) -> bool:
-        """Whether an answer for the partition is what was asked for: it is still wanted, from where the request
-        said."""
-        return key in self._fetching and self._in_session.get(key) == self._position_of(key)
+    def expects(self, key: FollowedKey, number: int) -> bool:
+        """Whether the partition in the answer to request `number` is what is asked for: it is still wanted, from where
+        it was when that request was sent. One behind it may have told another place since."""
+        return (
+            key in self._fetching
+            and (number == self._last_number or key not in self._told_last)
+            and self._in_session.get(key) == self._position_of(key)
+        )
 
     def on_moved(self, key: FollowedKey) -> None:
-        """The partition has moved by itself, by retention or a sync: the next request tells where it is now."""
-        self._changed[key] = None
+        """The partition may have moved by itself, by retention or a sync: the next request tells where it is now, if
+        none has."""
+        if key in self._fetching and self._in_session.get(key) != self._position_of(key):
+            self._changed[key] = None
 
     def on_progress(self, key: FollowedKey) -> None:
         """An answer was taken in: the partition's position has moved, and nothing is wrong with it."""
@@ -144,11 +155,13 @@ class FetchPlan:
         self.end_delays(now_ms)
         if not self._fetching:
             return None
+        self._last_number += 1
         if self.needs_session:
+            self._told_last = frozenset()
             self._in_session = {key: self._position_of(key) for key in self._fetching}
             self._changed.clear()
             partitions = [(*key, position) for key, position in self._in_session.items()]
-            return PlannedFetch(self._session_id, FULL_FETCH_EPOCH, partitions, [])
+            return PlannedFetch(self._last_number, self._session_id, FULL_FETCH_EPOCH, partitions, [])
         changed: list[tuple[bytes, int, FollowedPartition]] = []
         forgotten: list[FollowedKey] = []
         for key in self._changed:
@@ -162,9 +175,10 @@ class FetchPlan:
                 del self._in_session[key]
                 forgotten.append(key)
         self._changed.clear()
+        self._told_last = frozenset((topic_id, index) for topic_id, index, _ in changed)
         session_epoch = self._session_epoch
         self._session_epoch = session_epoch + 1 if session_epoch < SESSION_EPOCH_MAX else 1
-        return PlannedFetch(self._session_id, session_epoch, changed, forgotten)
+        return PlannedFetch(self._last_number, self._session_id, session_epoch, changed, forgotten)
 
     def on_answer(self, session_id: int) -> None:
         """The request was answered, without an error of its own."""

@@ -98,12 +98,12 @@ class ReplicaFetcher:
         self._plan = FetchPlan(self._position_of, delay_ms_max=config.backoff_ms)
         self._followed: dict[FollowedKey, HostedPartition] = {}
         self._link: FetcherLink | None = None
-        self._correlation_id = 0
-        # Of requests that are not answered yet.
+        # The numbers of requests that are not answered yet.
         self._sent: deque[int] = deque()
         self._sent_last_ms = 0
         # Of the answer that is being taken in.
         self._arrived: deque[tuple[FollowedKey, FetchedPartition]] = deque()
+        self._arrived_number = 0
         self._is_taking_in = False
         self._diverging: dict[HostedPartition, int] = {}
         # Appended to, and not synced yet.
@@ -236,12 +236,11 @@ class ReplicaFetcher:
         self._watch_delays(now_ms)
         if planned is None:
             return
-        self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
-        self._sent.append(self._correlation_id)
+        self._sent.append(planned.number)
         self._sent_last_ms = now_ms
         link.send(
             encode_replica_fetch(
-                self._correlation_id,
+                _correlation_id(planned.number),
                 self._client_id,
                 limits,
                 replica_id=self._node_id,
@@ -288,8 +287,9 @@ class ReplicaFetcher:
         assert link is not None, "answers come over the link"
         try:
             correlation_id, response = decode_replica_fetch_response(frame)
-            if not self._sent or correlation_id != self._sent.popleft():
+            if not self._sent or correlation_id != _correlation_id(self._sent[0]):
                 raise CorruptData(f"the answer has the correlation id {correlation_id}, which was not asked with")
+            self._arrived_number = self._sent.popleft()
         except CorruptData as error:
             link.close(str(error))
             return
@@ -339,7 +339,7 @@ class ReplicaFetcher:
         hosted = self._followed.get(key)
         if hosted is None:
             return
-        if not self._plan.expects(key) or hosted in self._unsynced:
+        if not self._plan.expects(key, self._arrived_number) or hosted in self._unsynced:
             # Without a word of that, the leader would send the same again and again.
             self._plan.on_moved(key)
             return
@@ -443,7 +443,7 @@ class ReplicaFetcher:
             self._searching[key] = self._loop.create_task(self._find_position(key, hosted))
 
     async def _find_position(self, key: FollowedKey, hosted: HostedPartition) -> None:
-        leader_epoch = hosted.partition.leader_epoch
+        position = self._position_of(key)
         try:
             address = self._address()
             if address is None:
@@ -454,10 +454,11 @@ class ReplicaFetcher:
                 hosted.topic,
                 hosted.index,
                 node_id=self._node_id,
-                leader_epoch=leader_epoch,
+                leader_epoch=position.leader_epoch,
                 timeout_ms=CONNECT_TIMEOUT_MS,
             )
-            if self._followed.get(key) is hosted and hosted.partition.leader_epoch == leader_epoch:
+            # It may have gone on meanwhile: what the leader had then says nothing of that.
+            if self._followed.get(key) is hosted and self._position_of(key) == position:
                 self._begin_at(hosted, offsets)
                 self._plan.add(key)
                 self._fetch_soon()
@@ -486,6 +487,10 @@ class ReplicaFetcher:
 
     def _now_ms(self) -> int:
         return int(self._loop.time() * 1000)
+
+
+def _correlation_id(number: int) -> int:
+    return number & 0x7FFFFFFF
 
 
 def _key(hosted: HostedPartition) -> FollowedKey:

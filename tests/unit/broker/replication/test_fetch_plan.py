@@ -15,6 +15,7 @@ class Followed:
         self.ends: dict[FollowedKey, int] = dict.fromkeys((A, B, C), 0)
         self.plan = FetchPlan(self.position_of, delay_ms_max=DELAY_MS_MAX)
         self.now_ms = 0
+        self.number = 0
         for key in keys:
             self.plan.add(key)
 
@@ -24,6 +25,7 @@ class Followed:
     def ask(self) -> PlannedFetch:
         planned = self.plan.next_fetch(self.now_ms)
         assert planned is not None
+        self.number = planned.number
         return planned
 
     def fetch(self, session_id: int = 8) -> PlannedFetch:
@@ -32,8 +34,12 @@ class Followed:
         self.plan.on_answer(session_id)
         return planned
 
+    def expects(self, key: FollowedKey) -> bool:
+        """Of the answer to the last request."""
+        return self.plan.expects(key, self.number)
+
     def take_in(self, key: FollowedKey, count: int = 1) -> None:
-        assert self.plan.expects(key)
+        assert self.expects(key)
         self.ends[key] += count
         self.plan.on_progress(key)
 
@@ -125,9 +131,9 @@ def test_answer_to_another_position_is_not_expected() -> None:
     followed = Followed(A)
     followed.fetch()
     followed.ends[A] = 5
-    assert not followed.plan.expects(A)
+    assert not followed.expects(A)
     followed.plan.remove(A)
-    assert not followed.plan.expects(A)
+    assert not followed.expects(A)
 
 
 def test_position_that_moved_by_itself_is_told_with_the_next_request() -> None:
@@ -136,7 +142,7 @@ def test_position_that_moved_by_itself_is_told_with_the_next_request() -> None:
     followed.ends[A] = 5
     followed.plan.on_moved(A)
     assert named(followed.fetch()) == [(A, 5)]
-    assert followed.plan.expects(A)
+    assert followed.expects(A)
 
 
 def test_new_leader_epoch_is_asked_at_once_behind_the_poll_under_way() -> None:
@@ -147,6 +153,26 @@ def test_new_leader_epoch_is_asked_at_once_behind_the_poll_under_way() -> None:
     followed.plan.add(B)
     assert [*news, followed.plan.has_news] == [False, True]
     assert (followed.ask().session_epoch, followed.plan.needs_session) == (2, False)
+
+
+def test_answer_to_the_poll_does_not_count_for_what_was_told_behind_it() -> None:
+    followed = Followed(A)
+    followed.fetch()
+    poll = followed.ask()
+    followed.plan.add(B)
+    behind = followed.ask()
+    # The poll brings something, so the answer to the second, made before the leader hears of that, brings it again.
+    followed.plan.on_answer(8)
+    assert followed.plan.expects(A, poll.number)
+    followed.ends[A] = 1
+    followed.plan.on_progress(A)
+    third = followed.ask()
+    assert (named(behind), named(third)) == ([(B, 0)], [(A, 1)])
+    assert not followed.plan.expects(A, behind.number)
+    assert followed.plan.expects(B, behind.number)
+    followed.plan.on_moved(A)
+    assert not followed.plan.has_news
+    assert followed.plan.expects(A, third.number)
 
 
 def test_logs_part_at_the_end_of_the_last_epoch_that_both_have() -> None:
@@ -171,7 +197,7 @@ def test_what_is_paused_is_left_out_until_its_time_has_come_and_loses_nothing_by
     planned = followed.fetch()
     assert (named(planned), planned.forgotten, followed.plan.next_due_ms) == ([], [B], 700)
     assert not followed.plan.is_in_session(B)
-    assert not followed.plan.expects(B)
+    assert not followed.expects(B)
     followed.now_ms = 700
     assert named(followed.fetch()) == [(B, 0)]
     # It has not failed: the first real failure is the first.

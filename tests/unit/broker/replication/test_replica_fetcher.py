@@ -1,0 +1,249 @@
+"""A follower with two requests on their way, and one that asks its leader where to go on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import pytest
+
+from penstock.broker.replication import replica_fetcher
+from penstock.broker.replication.fetcher_config import FetcherConfig
+from penstock.broker.replication.leader_offsets import LeaderOffsets
+from penstock.broker.replication.replica_fetcher import ReplicaFetcher
+from penstock.broker.replication.replication_quota import ReplicationQuota
+from penstock.protocol.errors import ErrorCode
+from penstock.protocol.replica_fetch import FetchedPartition, FollowedPartition, ReplicaFetchResponse
+
+LEADER, FOLLOWER = 1, 2
+SESSION = 8
+DEADLINE_S = 10.0
+
+
+class Partition:
+    """Of the log there is only the number of records."""
+
+    def __init__(self, index: int, end_offset: int = 0) -> None:
+        self.topic, self.topic_id, self.index = "flights", UUID(int=7), index
+        self.log_end_offset = end_offset
+        self.is_synced = True
+        self.on_synced: Callable[[bool], None] | None = None
+
+    @property
+    def partition(self) -> Any:
+        return SimpleNamespace(leader_epoch=3, log_end_offset=self.log_end_offset, high_watermark=0)
+
+    @property
+    def log(self) -> Any:
+        return SimpleNamespace(
+            log_end_offset=self.log_end_offset,
+            log_start_offset=0,
+            leader_epochs=SimpleNamespace(latest_epoch=3),
+        )
+
+    def append_as_follower(self, records: memoryview, _now_ms: int) -> None:
+        """The first eight bytes are the offset at which they begin, each of the others is a record."""
+        base_offset = int.from_bytes(records[:8], "big")
+        assert base_offset == self.log_end_offset, "the leader's answer to another place"
+        self.log_end_offset += len(records) - 8
+
+    def on_leader_offsets(self, **_: int) -> bool:
+        return False
+
+
+class Sent(NamedTuple):
+    correlation_id: int
+    partitions: Sequence[tuple[bytes, int, FollowedPartition]]
+
+
+class Link:
+    """The leader's end of the connection."""
+
+    def __init__(self) -> None:
+        self.sent: list[Sent] = []
+        self.on_answer: Callable[[Any], None]
+
+    def open(self, _connection: object, *, on_answer: Callable[[Any], None], **_: object) -> Link:
+        self.on_answer = on_answer
+        return self
+
+    def send(self, request: Sent) -> None:
+        self.sent.append(request)
+
+    def release(self) -> None:
+        """The test gives the next answer itself."""
+
+    def close(self, reason: str) -> None:
+        assert not reason, reason
+
+    async def request(self, number: int) -> Sent:
+        """The one that is sent as number `number`, from 0."""
+        await until(lambda: len(self.sent) > number)
+        return self.sent[number]
+
+    async def answer(self, number: int, *partitions: FetchedPartition) -> None:
+        request = await self.request(number)
+        topics = [(UUID(int=7).bytes, list(partitions))] if partitions else []
+        self.on_answer((request.correlation_id, ReplicaFetchResponse(0, SESSION, topics)))
+
+    async def told(self, number: int) -> list[tuple[int, int]]:
+        """Which partitions that request tells of, and where they end."""
+        return [(index, position.fetch_offset) for _, index, position in (await self.request(number)).partitions]
+
+
+class Followed:
+    """What becomes of the follower's logs."""
+
+    def __init__(self) -> None:
+        self.cuts: list[tuple[int, int]] = []
+
+    def truncate(self, offsets: Mapping[Any, int]) -> None:
+        for partition, offset in offsets.items():
+            self.cuts.append((partition.log_end_offset, offset))
+            partition.log_end_offset = offset
+
+    def restart(self, hosted: Any, offset: int) -> None:
+        hosted.log_end_offset = offset
+
+    def complete_waiting(self, _hosted: Any) -> None:
+        raise AssertionError("nothing was committed")
+
+
+def records(index: int, base_offset: int, count: int) -> FetchedPartition:
+    return FetchedPartition(index, 0, 0, 0, memoryview(base_offset.to_bytes(8, "big") + bytes(count)), None)
+
+
+def refused(index: int, error: ErrorCode) -> FetchedPartition:
+    return FetchedPartition(index, error, -1, -1, memoryview(b""), None)
+
+
+@asynccontextmanager
+async def fetching(link: Link, followed: Followed, *partitions: Any) -> AsyncIterator[ReplicaFetcher]:
+    async def connect(*_: object, **__: object) -> Any:
+        return SimpleNamespace(peer="leader"), SimpleNamespace(node_id=LEADER)
+
+    peers: Any = SimpleNamespace(connect=connect)
+    fetcher = ReplicaFetcher(
+        LEADER,
+        node_id=FOLLOWER,
+        partitions=followed,
+        peers=peers,
+        address=lambda: ("leader", 9092),
+        broker_epoch=lambda: 1,
+        config=FetcherConfig(
+            wait_ms_max=500,
+            bytes_min=1,
+            bytes_max=1_000,
+            response_bytes_max=1_000,
+            backoff_ms=1_000,
+            timeout_ms=30_000,
+        ),
+        quota=ReplicationQuota(window_count=2, window_ms=1_000),
+        loop=asyncio.get_running_loop(),
+        wall_clock_ms=lambda: 0,
+    )
+    for partition in partitions:
+        fetcher.follow(partition)
+    task = asyncio.create_task(fetcher.run())
+    try:
+        yield fetcher
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+@pytest.fixture
+def link(monkeypatch: pytest.MonkeyPatch) -> Link:
+    link = Link()
+
+    def encode(correlation_id: int, *_: object, partitions: Any, **__: object) -> Sent:
+        return Sent(correlation_id, partitions)
+
+    monkeypatch.setattr(replica_fetcher, "FetcherLink", link.open)
+    monkeypatch.setattr(replica_fetcher, "encode_replica_fetch", encode)
+    monkeypatch.setattr(replica_fetcher, "decode_replica_fetch_response", lambda answer: answer)
+    return link
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[asyncio.Future[LeaderOffsets]]:
+    """The questions for what the leader has, to be answered by the test."""
+    questions: list[asyncio.Future[LeaderOffsets]] = []
+
+    async def ask(*_: object, **__: object) -> LeaderOffsets:
+        questions.append(asyncio.get_running_loop().create_future())
+        return await questions[-1]
+
+    monkeypatch.setattr(replica_fetcher, "ask_leader_offsets", ask)
+    return questions
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(DEADLINE_S):
+        while not condition():  # noqa: ASYNC110 - turns of the loop are what it waits for
+            await asyncio.sleep(0.001)
+
+
+def test_what_comes_again_behind_a_poll_is_not_taken_for_news(link: Link, caplog: pytest.LogCaptureFixture) -> None:
+    first, second = Partition(0), Partition(1)
+    of_second: Any = second
+
+    async def follow() -> None:
+        async with fetching(link, Followed(), first) as fetcher:
+            await link.answer(0)
+            await link.request(1)
+            fetcher.follow(of_second)
+            assert await link.told(2) == [(1, 0)]
+            await link.answer(1, records(0, 0, 2))
+            assert await link.told(3) == [(0, 2)]
+            # It was made before the leader heard of the third.
+            await link.answer(2, records(0, 0, 2), records(1, 0, 1))
+            assert await link.told(4) == [(1, 1)]
+            await link.answer(3, records(0, 2, 1))
+            assert await link.told(5) == [(0, 3)]
+
+    asyncio.run(follow())
+    assert (first.log_end_offset, second.log_end_offset) == (3, 1)
+    assert "held up" not in caplog.text
+
+
+def test_log_that_ends_where_the_leader_has_nothing_is_cut_there(
+    link: Link, asked: list[asyncio.Future[LeaderOffsets]]
+) -> None:
+    partition, followed = Partition(0, end_offset=9), Followed()
+
+    async def follow() -> None:
+        async with fetching(link, followed, partition):
+            await link.answer(0, refused(0, ErrorCode.OFFSET_OUT_OF_RANGE))
+            await until(lambda: asked)
+            asked[0].set_result(LeaderOffsets(log_start_offset=0, log_end_offset=6))
+            await until(lambda: followed.cuts)
+            assert await link.told(1) == [(0, 6)]
+
+    asyncio.run(follow())
+    assert followed.cuts == [(9, 6)]
+
+
+def test_what_the_leader_had_before_the_follower_went_on_cuts_nothing(
+    link: Link, asked: list[asyncio.Future[LeaderOffsets]]
+) -> None:
+    """The question was long on its way, and the partition was fetched again meanwhile: it may be in the ISR by now,
+    and what it has committed."""
+    partition, followed = Partition(0, end_offset=6), Followed()
+
+    async def follow() -> None:
+        async with fetching(link, followed, partition):
+            await link.answer(0, refused(0, ErrorCode.OFFSET_OUT_OF_RANGE))
+            await until(lambda: asked)
+            await link.answer(1, records(0, 6, 4))
+            assert await link.told(2) == [(0, 10)]
+            asked[0].set_result(LeaderOffsets(log_start_offset=0, log_end_offset=6))
+            await link.answer(2, records(0, 10, 1))
+            assert await link.told(3) == [(0, 11)]
+
+    asyncio.run(follow())
+    assert followed.cuts == []
