@@ -161,5 +161,9 @@ class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka ha
         generation = self._consumer._coordinator.generation
         partitions = sorted(place.partition for place in assigned)
         self._trace(f"assigned {self._name} generation {generation} partitions {partitions}")
+        if generation < 0:
+            # A commit of the generation before was refused while it joined this one: it has forgotten both, and is
+            # about to join again.
+            return
         self._history.ownership.on_epoch(self._name, generation, joined_above=self._joined_above)
         self._history.ownership.on_assigned(self._name, generation, partitions)
