@@ -35,8 +35,8 @@ def may_repair(registration: PartitionRegistration, broker_id: int, *, is_hosted
     """Whether what this replica has may be thrown away: another one leads, and nobody relies on this one.
 
     Then all that was acknowledged is on those in the ISR, and this one cannot be elected. One that is hosted may be
-    about to join the ISR by what its leader knows of it, so the metadata must say that it is lost: such a replica is
-    not elected though it be in the ISR, and leaves that when its broker says where it is again.
+    about to join the ISR by what its leader knows of it, so the metadata must say that it is lost: such a replica does
+    not join before its broker says where it is again.
     """
     return (
         registration.leader not in (NO_LEADER, broker_id)

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from ...protocol.errors import ErrorCode
 from ...quorum.metadata.image import PartitionRegistration
+from ...quorum.metadata.records import DIRECTORY_LOST
 from .follower_progress import NEVER_MS, FollowerProgress
 from .in_sync_replicas import UNKNOWN_BROKER_EPOCH, InSyncReplicas, IsrProposal
 
@@ -47,6 +48,7 @@ class Leadership:
     __slots__ = (
         "_brokers",
         "_leader_epoch",
+        "_lost",
         "_min_insync_replicas",
         "_node_id",
         "_partition_epoch",
@@ -73,6 +75,8 @@ class Leadership:
         self._partition_epoch = -1
         self._min_insync_replicas = min_insync_replicas
         self._replica_count = 0
+        # Those whose log is gone or damaged, until they tell that they have one again.
+        self._lost: frozenset[int] = frozenset()
         self.epoch_start_offset = epoch_start_offset
         self.lag_ms_max = lag_ms_max
         self.followers: dict[int, FollowerProgress] = {}
@@ -85,6 +89,11 @@ class Leadership:
         self._leader_epoch = registration.leader_epoch
         self._partition_epoch = registration.partition_epoch
         self._replica_count = len(registration.replicas)
+        self._lost = frozenset(
+            replica
+            for replica, directory in zip(registration.replicas, registration.directories, strict=True)
+            if directory == DIRECTORY_LOST
+        )
         known = self.followers
         self.followers = {
             replica: known.get(replica)
@@ -121,9 +130,12 @@ class Leadership:
         if follower.broker_id in self.isr.maximal:
             return True
         # Without this one that has caught up would never be let in: the high watermark would run away from it.
+        return follower.is_caught_up(log_end_offset, now_ms, self.lag_ms_max) and self._may_join(follower)
+
+    def _may_join(self, follower: FollowerProgress) -> bool:
         return (
             follower.broker_epoch is not None
-            and follower.is_caught_up(log_end_offset, now_ms, self.lag_ms_max)
+            and follower.broker_id not in self._lost
             and self._brokers.may_join(follower.broker_id, follower.broker_epoch)
         )
 
@@ -154,10 +166,9 @@ class Leadership:
         isr = self.isr
         if (
             isr.pending is not None
-            or follower.broker_epoch is None
             or follower.log_end_offset < high_watermark
             or follower.log_end_offset < self.epoch_start_offset
-            or not self._brokers.may_join(follower.broker_id, follower.broker_epoch)
+            or not self._may_join(follower)
         ):
             return None
         return self._propose((*isr.committed, follower.broker_id))

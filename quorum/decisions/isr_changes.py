@@ -1,7 +1,8 @@
 """Leaders tell who is in sync.
 
 AlterPartition, versions 2-3 (KIP-497; KIP-704 recovery after unclean elections; KIP-841 and KIP-903: who is fenced, on
-its way out or another process than the leader believes is not let in). Checks and codes are those of Apache Kafka 4.3.
+its way out or another process than the leader believes is not let in). Checks and codes are those of Apache Kafka 4.3,
+and a replica that is lost is not let in either.
 """
 
 from dataclasses import replace
@@ -16,6 +17,7 @@ from kio.static.primitive import i8, i32
 from ...protocol.errors import ErrorCode
 from ..metadata.image import MetadataImage, PartitionRegistration, TopicImage
 from ..metadata.records import (
+    DIRECTORY_LOST,
     LEADER_RECOVERED,
     LEADER_RECOVERING,
     NO_LEADER_CHANGE,
@@ -127,6 +129,9 @@ def _check(image: MetadataImage, broker_id: int, partition: PartitionRegistratio
     for member in asked.new_isr_with_epochs:
         broker = image.brokers.get(member.broker_id)
         if broker is None or not broker.is_active or member.broker_epoch not in (-1, broker.epoch):
+            return ErrorCode.INELIGIBLE_REPLICA
+        if member.broker_id not in partition.isr and partition.directory_of(member.broker_id) == DIRECTORY_LOST:
+            # It cannot be elected, and is taken for empty when it tells where it is: it may join behind that.
             return ErrorCode.INELIGIBLE_REPLICA
     return ErrorCode.NONE
 

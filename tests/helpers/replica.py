@@ -53,7 +53,7 @@ class Replica:
         changed = replace(self.brokers.registrations[broker_id], **fields)  # type: ignore[arg-type]
         self.brokers.registrations = {**self.brokers.registrations, broker_id: changed}
 
-    def register(self, **fields: int | tuple[int, ...]) -> tuple[Effect, ...]:
+    def register(self, **fields: int | tuple[int, ...] | tuple[UUID, ...]) -> tuple[Effect, ...]:
         """The next change of the metadata: the partition epoch rises, and the leader epoch when a leader is named."""
         epoch = self.registration.leader_epoch + ("leader" in fields and self.registration.partition_epoch >= 0)
         known = {"partition_epoch": self.registration.partition_epoch + 1, "leader_epoch": epoch}

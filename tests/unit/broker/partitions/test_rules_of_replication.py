@@ -13,6 +13,7 @@ from penstock.broker.partitions.effects import AdvanceHighWatermark, ProposeIsr,
 from penstock.broker.partitions.in_sync_replicas import UNKNOWN_BROKER_EPOCH
 from penstock.protocol.errors import ErrorCode
 from penstock.quorum.metadata.image import PartitionRegistration
+from penstock.quorum.metadata.records import DIRECTORY_LOST
 
 
 def leader(**options: int) -> Replica:
@@ -262,6 +263,19 @@ def test_rule_3_joining_needs_a_live_process_that_stays(state: dict[str, int | b
     replica = with_one_out()
     replica.change_broker(3, **state)
     assert proposed(replica.fetch(3, 7)) is None
+
+
+def test_rule_3_who_is_lost_joins_when_it_has_told_where_it_is() -> None:
+    replica = leader()
+    here = replica.registration.directories
+    replica.register(isr=(1, 2), directories=(*here[:2], DIRECTORY_LOST))
+    replica.append(5)
+    assert proposed(replica.fetch(3, 5)) is None
+    replica.append(1)
+    replica.fetch(2, 6)
+    assert replica.high_watermark == 6, "it holds up nothing"
+    replica.register(directories=here)
+    assert proposed(replica.fetch(3, 6)) == (1, 2, 3)
 
 
 def test_rule_3_the_proposal_carries_the_broker_epochs_that_were_heard() -> None:

@@ -13,7 +13,12 @@ from replicated_topics import fence, make_topic
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.quorum.decisions.isr_changes import alter_partition
 from penstock.quorum.metadata.image import ConfigResourceType
-from penstock.quorum.metadata.records import ConfigRecord, FeatureLevelRecord, PartitionChangeRecord
+from penstock.quorum.metadata.records import (
+    DIRECTORY_LOST,
+    ConfigRecord,
+    FeatureLevelRecord,
+    PartitionChangeRecord,
+)
 
 
 @pytest.fixture
@@ -134,6 +139,18 @@ def test_who_is_fenced_or_another_process_is_not_let_in(cluster: Cluster) -> Non
     assert code(result) is ErrorCode.INELIGIBLE_REPLICA
     [result] = alter(cluster, asked(cluster, (1, 3)))
     assert code(result) is ErrorCode.NONE
+
+
+def test_a_lost_replica_is_not_let_in_until_its_broker_tells_where_it_is(cluster: Cluster) -> None:
+    """It counts as one that has nothing when that is told: as the last of an ISR, nobody could be elected any more."""
+    topic_id = cluster.image.topics.by_name["t"].topic_id
+    here = cluster.partition("t").directory_of(3)
+    for directory, error in ((DIRECTORY_LOST, ErrorCode.INELIGIBLE_REPLICA), (here, ErrorCode.NONE)):
+        directories = (*cluster.partition("t").directories[:2], directory)
+        cluster.replay([PartitionChangeRecord(topic_id=topic_id, partition_id=0, isr=(1, 2), directories=directories)])
+        [result] = alter(cluster, asked(cluster, (1, 2, 3)))
+        assert code(result) is error
+    assert cluster.partition("t").isr == (1, 2, 3)
 
 
 def test_a_leader_that_recovers_stays_alone_until_it_says_that_it_is_done(cluster: Cluster) -> None:
