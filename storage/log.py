@@ -22,7 +22,7 @@ from ..protocol.batches import (
     rewrite_header,
     with_offset_and_epoch,
 )
-from ..protocol.errors import ErrorCode, KafkaError
+from ..protocol.errors import CorruptData, ErrorCode, KafkaError
 from .append_info import AppendInfo
 from .batch_validation import check_produced_batch
 from .config import LogConfig
@@ -431,7 +431,8 @@ class Log:
         """Drop everything at and above `offset`; whether there was anything. This ends a damage: the cut is a decision.
 
         A batch that reaches over `offset` goes as a whole, and the log ends before it. The checkpointed recovery point
-        must not be above `offset` when this begins, or a crash in it looks like damage.
+        must not be above `offset` when this begins, or a crash in it looks like damage. OSError or CorruptData leave
+        the log damaged at `offset`: it takes nothing in until it is cut again.
         """
         if offset >= self.log_end_offset and self.damage is None:
             # A leader that never appended leaves its epoch at the end.
@@ -442,6 +443,18 @@ class Log:
             return True
         if self.damage is not None:
             offset = min(offset, self.damage.offset)
+        try:
+            self._cut_to(offset)
+        except (OSError, CorruptData) as error:
+            # The file may be shorter by now than what is known of it.
+            offset = min(offset, self.log_end_offset)
+            self._end_at(offset)
+            self.leader_epochs.truncate_from_end(offset)
+            self.damage = Damage(offset=offset, reason=f"it could not be cut there: {error}")
+            raise
+        return True
+
+    def _cut_to(self, offset: int) -> None:
         self._heal()
         first = self._segments.slot_of(offset) + 1
         for segment in self._segments.delete(first, len(self._segments), due_ms=0):
@@ -453,7 +466,6 @@ class Log:
         self.log_start_offset = min(self.log_start_offset, offset)
         self._reload_producers(offset)
         self._sync_cut()
-        return True
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Drop everything; the log goes on at `offset`."""

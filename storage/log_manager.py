@@ -239,7 +239,8 @@ class LogManager:
             log.config = config
 
     def truncate(self, offsets: Mapping[Log, int]) -> None:
-        """`Log.truncate_to` for many logs, such that a crash in the middle is not taken for damage. OSError.
+        """`Log.truncate_to` for many logs, such that a crash in the middle is not taken for damage. OSError and
+        CorruptData, when all are cut that can be.
 
         One write of the checkpoint for each directory, whatever the number of logs in it.
         """
@@ -250,8 +251,14 @@ class LogManager:
                 if directory_of(self.directories, log.directory) is directory
             }
             directory.limit_recovery_points(limits)
+        failure: OSError | CorruptData | None = None
         for log, offset in offsets.items():
-            log.truncate_to(offset)
+            try:
+                log.truncate_to(offset)
+            except (OSError, CorruptData) as error:
+                failure = failure or error
+        if failure is not None:
+            raise failure
 
     def restart(self, log: Log, offset: int) -> None:
         """`Log.truncate_fully_and_start_at`, such that a crash in the middle is not taken for damage. OSError."""

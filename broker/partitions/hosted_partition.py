@@ -271,6 +271,8 @@ class HostedPartition:
             self._tell_synced(is_refused=False)
         else:
             self._request_flush(log.log_end_offset)
+        if log.damage is not None and self.damage is None:
+            self._note_damage(FoundDamage(log.damage.offset, 0), log.damage.reason)
 
     def read(self, start_offset: int, max_bytes: int, end_offset: int, min_one_batch: bool) -> FetchData:
         """`Log.read`, with errors as `attempt` has them."""
@@ -298,12 +300,15 @@ class HostedPartition:
         try:
             self.log.check(offset, size)
         except (CorruptData, ReadError) as error:
-            self.damage = FoundDamage(offset, size)
-            logger.error("log damaged: topic=%s partition=%d reason=%s", self.topic, self.index, error)
-            self._on_damage(self)
+            self._note_damage(FoundDamage(offset, size), error)
         except OSError:
             # Of no file in particular, as when descriptors are short; who asked was told.
             pass
+
+    def _note_damage(self, found: FoundDamage, reason: object) -> None:
+        self.damage = found
+        logger.error("log damaged: topic=%s partition=%d reason=%s", self.topic, self.index, reason)
+        self._on_damage(self)
 
     def recheck(self) -> bool:
         """Whether there is still damage where some was found: a disk may have been in trouble for a moment."""
@@ -311,6 +316,9 @@ class HostedPartition:
         if found is None:
             return False
         try:
+            if self.log.damage is not None:
+                self.log.truncate_to(self.log.damage.offset)
+                self.on_cut()
             self.log.check(*found)
         except (CorruptData, OSError):
             self.damage = found

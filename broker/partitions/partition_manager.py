@@ -480,10 +480,14 @@ class PartitionManager:
             by_directory.setdefault(hosted.log.directory.rpartition("/")[0], {})[hosted] = offset
         for some in by_directory.values():
             logs = {hosted.log: offset for hosted, offset in some.items()}
-            next(iter(some)).attempt(partial(self._logs.truncate, logs))
-            for hosted in some:
-                hosted.on_cut()
-                self.complete_waiting(hosted)
+            try:
+                next(iter(some)).attempt(partial(self._logs.truncate, logs))
+            finally:
+                # Also one that could not be cut in full ends there now.
+                for hosted in some:
+                    if hosted.error is ErrorCode.NONE:
+                        hosted.on_cut()
+                        self.complete_waiting(hosted)
 
     def restart(self, hosted: HostedPartition, offset: int) -> None:
         """Drops all of a follower's log, which goes on at `offset`. KafkaError when the disk fails."""

@@ -54,6 +54,7 @@ from penstock.quorum.metadata.records import (
     TopicRecord,
 )
 from penstock.storage.config import LogConfig
+from penstock.storage.disk_errors import leaves_directory_usable
 from penstock.storage.files import DiskFiles
 from penstock.storage.log import Log
 
@@ -336,7 +337,9 @@ class DataNode:
     def _log_config(self, _image: MetadataImage, _topic: str) -> LogConfig:
         return self.configs
 
-    def _on_disk_error(self, directory: str, _error: OSError) -> None:
+    def _on_disk_error(self, directory: str, error: OSError) -> None:
+        if leaves_directory_usable(error):
+            return
         self.failed_directories.append(directory)
         self.partitions.on_directory_failure(str(self.logs.folder))
 

@@ -6,19 +6,27 @@ from pathlib import Path
 import pytest
 
 from penstock.protocol.batches import iterate_headers
-from penstock.protocol.errors import ErrorCode, KafkaError
+from penstock.protocol.errors import CorruptData, ErrorCode, KafkaError
 from penstock.protocol.records import Record, write_batch
 from penstock.storage.config import LogConfig
 from penstock.storage.files import DiskFiles
 from penstock.storage.log import Log
+from penstock.storage.memory_files import MemoryFiles
 
 NOW = 1_700_000_000_000
 DENSE = LogConfig(segment_bytes=1000, index_interval_bytes=100)
 
 
-def open_log(path: Path, config: LogConfig = DENSE, *, is_clean: bool = True, recovery_point: int = 0) -> Log:
+def open_log(
+    path: Path,
+    config: LogConfig = DENSE,
+    *,
+    is_clean: bool = True,
+    recovery_point: int = 0,
+    disk: MemoryFiles | None = None,
+) -> Log:
     return Log.open(
-        DiskFiles(),
+        disk or DiskFiles(),
         f"{path}/events-0",
         topic="events",
         partition=0,
@@ -38,9 +46,9 @@ def append(log: Log, count: int = 1, *, epoch: int = 0, timestamp: int = NOW, se
     log.append_as_leader(batch, leader_epoch=epoch, now_ms=NOW)
 
 
-def filled(path: Path, config: LogConfig = DENSE, batches: int = 60) -> Log:
+def filled(path: Path, config: LogConfig = DENSE, batches: int = 60, *, disk: MemoryFiles | None = None) -> Log:
     """Batches of two records, over several segments; a new leader epoch after each twenty."""
-    log = open_log(path, config)
+    log = open_log(path, config, disk=disk)
     for number in range(batches):
         append(log, 2, epoch=number // 20, timestamp=NOW + number, sequence=number * 2)
     return log
@@ -55,6 +63,44 @@ def offsets(log: Log) -> list[int]:
             found += [header.base_offset for _, header in iterate_headers(piece.read(0, piece.size))]
         offset = found[-1] + 2
     return found
+
+
+@pytest.mark.parametrize("index_interval_bytes", [100, 4096])
+@pytest.mark.parametrize("target", [36, 37, 60])
+def test_a_cut_that_fails_in_the_middle_is_finished_later(target: int, index_interval_bytes: int) -> None:
+    """A read that fails behind the cut of the file must not leave a log that goes on where it does not end."""
+    config = replace(DENSE, index_interval_bytes=index_interval_bytes)
+    failed_count = 0
+    for skip in range(100):
+        disk = MemoryFiles()
+        log = filled(Path("/data"), config, disk=disk)
+        log.flush()
+        disk.fail("read", under="/data/events-0", skip=skip, count=None)
+        try:
+            log.truncate_to(target)
+        except (OSError, CorruptData):
+            failed_count += 1
+        else:
+            break
+        assert log.log_end_offset in (target, target - target % 2)
+        assert log.recovery_point <= target
+        with pytest.raises(KafkaError):
+            append(log, 2, epoch=2)
+        if skip % 2 and target % 2 == 0:
+            # The process ends, and the next one finds nothing wrong.
+            recovery_point = log.recovery_point
+            log.close()
+            disk.kill()
+            disk.heal()
+            log = open_log(Path("/data"), config, is_clean=False, recovery_point=recovery_point, disk=disk)
+            assert log.damage is None
+        else:
+            disk.heal()
+        log.truncate_to(target)
+        assert log.log_end_offset == target - target % 2
+        append(log, 2, epoch=2)
+        assert offsets(log) == list(range(0, log.log_end_offset, 2))
+    assert failed_count > 2
 
 
 def files(path: Path, suffix: str) -> list[int]:

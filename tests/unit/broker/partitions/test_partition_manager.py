@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from errno import EIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,10 +11,13 @@ import pytest
 
 from penstock.broker.partitions.change_queue import CHANGES_PER_TURN
 from penstock.protocol.errors import CorruptData, ErrorCode, KafkaError
+from penstock.protocol.records import Record, write_batch
 from penstock.quorum.metadata.delta import MetadataDelta
 from penstock.quorum.metadata.image import EMPTY_IMAGE
 from penstock.quorum.metadata.records import DIRECTORY_UNASSIGNED
+from penstock.storage.disk_errors import failed_read
 from penstock.storage.recovery import Damage
+from penstock.storage.segment import Segment
 
 if TYPE_CHECKING:
     from unit.broker.conftest import DataNode
@@ -64,6 +68,33 @@ def test_partition_that_moves_away_is_removed(node: DataNode, tmp_path: Path) ->
     node.reassign("a", 2)
     assert error_of(node, "a") is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_cut_that_fails_ends_the_log_there_and_is_finished_when_the_disk_can_be_read(
+    node: DataNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Elected meanwhile, it must not go on behind what is there no more."""
+    node.create_topic(leader=2, replicas=(2, 1))
+    hosted = node.hosted()
+    batches = [bytearray(write_batch([Record(0, 0, None, b"v")])) for _ in range(3)]
+    for offset, batch in enumerate(batches):
+        batch[:8] = offset.to_bytes(8, "big")
+        hosted.append_as_follower(memoryview(batch), 0)
+
+    def fail(_: Segment) -> int:
+        raise failed_read("a.log", OSError(EIO, "the disk"))
+
+    with monkeypatch.context() as patches:
+        patches.setattr(Segment, "read_next_offset", fail)
+        with pytest.raises(KafkaError, match="cannot be read"):
+            node.partitions.truncate({hosted: 1})
+        assert (hosted.partition.log_end_offset, hosted.log.log_end_offset) == (1, 1)
+        assert hosted.recheck()
+        with pytest.raises(KafkaError, match="it could not be cut there"):
+            hosted.append_as_follower(memoryview(batches[1]), 0)
+    assert not hosted.recheck()
+    hosted.append_as_follower(memoryview(batches[1]), 0)
+    assert (hosted.partition.log_end_offset, hosted.log.log_end_offset) == (2, 2)
 
 
 def test_topic_made_again_in_one_delta_is_another(node: DataNode) -> None:
