@@ -558,7 +558,7 @@ class Log:
         if self.damage is None:
             self.producers.end_offset = self.log_end_offset
             self._snapshots.take(self.producers)
-            self._segments.active.sync_indexes()
+            self._sync_indexes()
             epochs = self._recovery_point.unwritten_epochs(self.log_end_offset)
             if epochs is not None:
                 epochs.sync()
@@ -602,11 +602,17 @@ class Log:
             return active
         if self._recovery_point.offset >= base_offset:
             # Recovery will not look at this segment, so what it makes anew elsewhere must last here.
-            active.sync_indexes()
+            self._sync_indexes()
         # With it, recovery of the new segment need not look at older ones.
         self.producers.end_offset = base_offset
         self._snapshots.take(self.producers)
         return self._segments.roll(base_offset, self._config, now_ms)
+
+    def _sync_indexes(self) -> None:
+        """Those of the active segment, with their names: without its name, an index of aborted transactions looks like
+        one without any."""
+        if self._segments.active.sync_indexes():
+            self._files.sync_directory(self.directory)
 
     def _end_at(self, offset: int) -> None:
         self.log_end_offset = offset

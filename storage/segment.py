@@ -275,15 +275,15 @@ class Segment:
             if not is_no_room(error):
                 raise
 
-    def sync_indexes(self) -> None:
-        """Write the indexes in full and sync them, waiting; at once when nothing happened since the log was opened."""
+    def sync_indexes(self) -> bool:
+        """Write the indexes in full and sync them, waiting. False, at once, when nothing happened since the log was
+        opened; else some files may just have been made, and their names are not synced."""
         if not self._recent_offsets and self._offset_index is None and self._time_index is None:
-            return
+            return False
         self.write_indexes()
         for file in self.index_files():
             file.sync()
-        # Some may just have been made: without its name, an index of aborted transactions looks like one without any.
-        self._files.sync_directory(self.directory)
+        return True
 
     def truncate_to(self, offset: int) -> None:
         """Drop the batches that end at or after `offset`."""

@@ -55,7 +55,7 @@ class FetchPlan:
         self._in_session: dict[FollowedKey, FollowedPartition] = {}
         self._last_number = 0
         # What the last request told of, unless it was of everything.
-        self._told_last: frozenset[FollowedKey] = frozenset()
+        self._told_last: set[FollowedKey] = set()
         # What the session may have wrongly.
         self._changed: dict[FollowedKey, None] = {}
         self._session_id = NO_SESSION
@@ -156,8 +156,8 @@ class FetchPlan:
         if not self._fetching:
             return None
         self._last_number += 1
+        self._told_last.clear()
         if self.needs_session:
-            self._told_last = frozenset()
             self._in_session = {key: self._position_of(key) for key in self._fetching}
             self._changed.clear()
             partitions = [(*key, position) for key, position in self._in_session.items()]
@@ -171,11 +171,11 @@ class FetchPlan:
                 if position != known:
                     self._in_session[key] = position
                     changed.append((*key, position))
+                    self._told_last.add(key)
             elif known is not None:
                 del self._in_session[key]
                 forgotten.append(key)
         self._changed.clear()
-        self._told_last = frozenset((topic_id, index) for topic_id, index, _ in changed)
         session_epoch = self._session_epoch
         self._session_epoch = session_epoch + 1 if session_epoch < SESSION_EPOCH_MAX else 1
         return PlannedFetch(self._last_number, self._session_id, session_epoch, changed, forgotten)

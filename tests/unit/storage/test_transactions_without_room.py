@@ -46,6 +46,16 @@ def abort(log: Log, producer_id: int) -> None:
     log.append_of_coordinator(marker, leader_epoch=0, now_ms=NOW)
 
 
+def with_an_abort() -> tuple[MemoryFiles, Log]:
+    """A log of one transaction."""
+    files = MemoryFiles()
+    files.make_directories("/data")
+    log = opened(files)
+    produce(log, 1)
+    abort(log, 1)
+    return files, log
+
+
 def fill(files: MemoryFiles, path: str = PATH) -> None:
     for operation in ("create", "write"):
         files.fail(operation, under=f"{path}/{0:020d}.txnindex", error=ENOSPC, count=None)
@@ -77,11 +87,7 @@ def test_an_abort_that_is_in_the_log_counts_and_is_remembered() -> None:
 
 
 def test_committed_records_are_read_from_a_full_disk() -> None:
-    files = MemoryFiles()
-    files.make_directories("/data")
-    log = opened(files)
-    produce(log, 1)
-    abort(log, 1)
+    files, log = with_an_abort()
     files.fail("create", under=PATH, error=ENOSPC, count=None)
     data = log.read(0, max_bytes=10_000, end_offset=2, min_one_batch=True)
     assert log.aborted_transactions_in(data, 0, 2) == [AbortedTransaction(1, 0, 1, 2)]
@@ -106,11 +112,7 @@ def test_a_follower_takes_in_all_that_it_has_written() -> None:
 
 
 def test_recovery_knows_of_aborts_that_it_cannot_write_down() -> None:
-    files = MemoryFiles()
-    files.make_directories("/data")
-    log = opened(files)
-    produce(log, 1)
-    abort(log, 1)
+    files, log = with_an_abort()
     files.kill()
     fill(files)
     log = opened(files, is_clean=False)
