@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
+import random
 import ssl
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +15,7 @@ import pytest
 from certificates import Authority
 from quorum_node import FirstBytes
 
+from penstock.chaos.ports import find_free
 from penstock.client.clock import monotonic_s
 from penstock.quorum.links import refusals
 from penstock.quorum.links.node_certificates import NodeCertificates
@@ -84,20 +85,13 @@ def _contexts(file: Path, shown: str) -> tuple[ssl.SSLContext, ssl.SSLContext]:
     return server, client
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 def run(
     folder: Path, second_shows: str | None, secrets: tuple[bytes, bytes], done: Callable[[Voter, Voter], bool]
 ) -> None:
     """Two voters, until `done`. Node 1 shows its own certificate, unless there is no TLS at all."""
 
     async def main() -> None:
-        ports = {1: _free_port(), 2: _free_port()}
+        ports = {1: find_free(random.Random()), 2: find_free(random.Random())}
         first_shows = None if second_shows is None else AUTHORITY.issue_for_node(1)
         one = Voter(1, ports, folder, first_shows, secrets[0])
         two = Voter(2, ports, folder, second_shows, secrets[1])

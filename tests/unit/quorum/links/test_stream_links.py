@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import logging
-import socket
+import random
 from collections.abc import Callable
 from random import Random
 from typing import NamedTuple
@@ -13,6 +13,7 @@ import cbor2
 import pytest
 from quorum_node import FirstBytes
 
+from penstock.chaos.ports import find_free
 from penstock.protocol.errors import CorruptData
 from penstock.quorum.links import refusals, stream_links
 from penstock.quorum.links.link_frames import FrameReader, encode_frame
@@ -95,15 +96,8 @@ class Side:
         await self.links.stop()
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 async def pair(first: Identity, second: Identity) -> tuple[Side, Side]:
-    ports = free_port(), free_port()
+    ports = find_free(random.Random()), find_free(random.Random())
     one = Side(first, ports[0], {second.node_id: ports[1]})
     two = Side(second, ports[1], {first.node_id: ports[0]})
     await one.start()
@@ -155,8 +149,8 @@ def test_a_stranger_is_turned_away_and_logged_once(
     other: Identity, reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def test() -> None:
-        port = free_port()
-        one = Side(Identity(1), port, {2: free_port()})
+        port = find_free(random.Random())
+        one = Side(Identity(1), port, {2: find_free(random.Random())})
         await one.start()
         for _ in range(3):
             hello = DialerHello(other.hello(), other.secret, 1)
@@ -265,15 +259,15 @@ def test_greetings_that_nobody_ends_are_bounded_and_keep_nobody_out(monkeypatch:
     monkeypatch.setattr(stream_links, "GREETINGS_MAX", 4)
 
     async def test() -> None:
-        port = free_port()
-        one = Side(Identity(1), port, {2: free_port()})
+        port = find_free(random.Random())
+        one = Side(Identity(1), port, {2: find_free(random.Random())})
         await one.start()
         idle = [await asyncio.open_connection(HOST, port) for _ in range(stream_links.GREETINGS_MAX + 1)]
         for _, writer in idle:
             writer.write(PREFACE)
         with contextlib.suppress(ConnectionError):
             assert await idle[0][0].read() == b""
-        two = Side(Identity(2), free_port(), {1: port})
+        two = Side(Identity(2), find_free(random.Random()), {1: port})
         await two.start()
         await two.heard.until(lambda: two.heard.up == [1])
         for _, writer in idle:
@@ -303,8 +297,8 @@ PICKLE = b"cos\n_exit\n(I77\ntR."
 )
 def test_garbage_in_the_greeting_closes_the_connection(bytes_after_preface: bytes) -> None:
     async def test() -> None:
-        port = free_port()
-        one = Side(Identity(1), port, {2: free_port()})
+        port = find_free(random.Random())
+        one = Side(Identity(1), port, {2: find_free(random.Random())})
         await one.start()
         assert await exchanged(port, PREFACE + bytes_after_preface) == b""
         await one.stop()
