@@ -18,6 +18,7 @@ from kio.schema.produce.v13.request import PartitionProduceData, ProduceRequest,
 from kio.schema.produce.v13.response import ProduceResponse
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import Records, i8, i16, i32, i32Timedelta, i64
+from other_tasks import end_other_tasks
 
 from penstock.broker.configuration.node_config import load
 from penstock.broker.server import Node
@@ -64,11 +65,8 @@ class World:
     async def lose_power(self, node: Node) -> None:
         """Nothing of the node gets to the disk any more, and what was not synced may be gone."""
         self.files.crash(self.random)
+        await end_other_tasks()
         node.parts.listeners.close()
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in others:
-            task.cancel()
-        await asyncio.wait(others)
 
 
 def run(scenario: Callable[[], Awaitable[None]]) -> None:
