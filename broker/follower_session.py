@@ -75,6 +75,8 @@ class FollowerSession(FetchSession):
 
     def on_named(self, partition: FetchablePartition) -> None:
         self.stirred[partition] = None
+        # A follower that moved before an answer came has thrown that away, with the offsets that it was told there.
+        partition.sent_high_watermark = -1
 
     def on_forgotten(self, partition: FetchablePartition) -> None:
         self.stirred.pop(partition, None)

@@ -130,12 +130,13 @@ class FetchPlan:
 
     def expects(self, key: FollowedKey, number: int) -> bool:
         """Whether the partition in the answer to request `number` is what is asked for: it is still wanted, from where
-        it was when that request was sent. One behind it may have told another place since."""
-        return (
-            key in self._fetching
-            and (number == self._last_number or key not in self._told_last)
-            and self._in_session.get(key) == self._position_of(key)
-        )
+        it was when that request was sent. One behind it may have told another place since. Where the log starts, which
+        retention moves at any time, is nothing that the leader answers by."""
+        if key not in self._fetching or (number != self._last_number and key in self._told_last):
+            return False
+        asked = self._in_session.get(key)
+        present = self._position_of(key)
+        return asked is not None and asked._replace(log_start_offset=present.log_start_offset) == present
 
     def on_moved(self, key: FollowedKey) -> None:
         """The partition may have moved by itself, by retention or a sync: the next request tells where it is now, if

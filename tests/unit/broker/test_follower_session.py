@@ -97,6 +97,13 @@ def test_partition_rests_when_the_follower_has_all_and_knows_so(follower: Follow
     assert follower.stirred == []
 
 
+def test_partition_that_is_named_is_told_of_though_it_was_before(follower: Follower) -> None:
+    """The answer before may have come when the follower had moved by itself, and was thrown away."""
+    assert answered(follower.fetch((1, 0), max_wait_ms=0)) == [1]
+    assert answered(follower.fetch(max_wait_ms=0)) == []
+    assert follower.stirred == []
+
+
 def test_partition_out_of_sync_is_looked_at_with_each_request(follower: Follower) -> None:
     follower.node.publish_isr("a", 1)
     assert follower.stirred == [0]

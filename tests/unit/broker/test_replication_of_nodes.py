@@ -172,3 +172,18 @@ def test_retention_on_a_follower_holds_up_nothing() -> None:
             await wait_for(lambda: _ends(world, 3) == (2, 7), "log of the follower")
 
     run(scenario)
+
+
+def test_follower_hears_what_is_deleted_though_retention_has_moved_its_own_start() -> None:
+    async def scenario(world: World) -> None:
+        async with world.asking(2) as leader:
+            await create(leader, 2, 3)
+            await produce_some(leader, 5)
+            await world.wait_equal(2, 3)
+            follower = world.hosted(3)
+            assert follower is not None
+            follower.log.increment_log_start_offset(2)
+            assert await delete_before(leader, 4) == 4
+        assert {_ends(world, node_id) for node_id in (2, 3)} == {(4, 5)}
+
+    run(scenario)

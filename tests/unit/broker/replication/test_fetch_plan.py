@@ -13,6 +13,7 @@ class Followed:
 
     def __init__(self, *keys: FollowedKey) -> None:
         self.ends: dict[FollowedKey, int] = dict.fromkeys((A, B, C), 0)
+        self.log_start_offset = 0
         self.plan = FetchPlan(self.position_of, delay_ms_max=DELAY_MS_MAX)
         self.now_ms = 0
         self.number = 0
@@ -20,7 +21,7 @@ class Followed:
             self.plan.add(key)
 
     def position_of(self, key: FollowedKey) -> FollowedPartition:
-        return FollowedPartition(1, self.ends[key], 1, 0)
+        return FollowedPartition(1, self.ends[key], 1, self.log_start_offset)
 
     def ask(self) -> PlannedFetch:
         planned = self.plan.next_fetch(self.now_ms)
@@ -143,6 +144,17 @@ def test_position_that_moved_by_itself_is_told_with_the_next_request() -> None:
     followed.plan.on_moved(A)
     assert named(followed.fetch()) == [(A, 5)]
     assert followed.expects(A)
+
+
+def test_retention_here_changes_nothing_of_the_answer_and_is_told_behind_it() -> None:
+    followed = Followed(A)
+    followed.fetch()
+    followed.take_in(A, 3)
+    followed.fetch()
+    followed.log_start_offset = 2
+    followed.take_in(A, 0)
+    ((*_, position),) = followed.fetch().partitions
+    assert position.log_start_offset == 2
 
 
 def test_new_leader_epoch_is_asked_at_once_behind_the_poll_under_way() -> None:
