@@ -438,11 +438,12 @@ class Log:
             # A leader that never appended leaves its epoch at the end.
             self.leader_epochs.truncate_from_end(self.log_end_offset)
             return False
-        if offset < self._segments[0].base_offset:
-            self.truncate_fully_and_start_at(offset)
-            return True
         if self.damage is not None:
             offset = min(offset, self.damage.offset)
+        is_empty = self.damage is not None and self.log_start_offset == self.log_end_offset
+        if is_empty or offset < self._segments[0].base_offset:
+            self.truncate_fully_and_start_at(offset)
+            return True
         try:
             self._cut_to(offset)
         except (OSError, CorruptData) as error:
@@ -468,16 +469,34 @@ class Log:
         self._sync_cut()
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Drop everything; the log goes on at `offset`."""
-        self._heal()
-        self._segments.delete(0, len(self._segments), due_ms=0)
-        self._segments.create(offset, self._config, now_ms=0)
-        self._snapshots.remove_all()
+        """Drop everything; the log goes on at `offset`. OSError or CorruptData leave it damaged and without a record:
+        it takes nothing in until this, or `truncate_to`, is done again."""
+        end_offset = self.log_end_offset
+        try:
+            if self.damage is not None:
+                self._segments.adopt(self._beyond_damage)
+                self._beyond_damage = []
+            self._segments.delete(0, len(self._segments), due_ms=0)
+            self._begin_at(offset)
+            self._segments.create(offset, self._config, now_ms=0)
+            self._snapshots.remove_all()
+            self._sync_cut()
+        except (OSError, CorruptData) as error:
+            offset = min(offset, end_offset)
+            self._begin_at(offset)
+            self.damage = Damage(offset=offset, reason=f"it could not be begun anew: {error}")
+            if len(self._segments) == 0:
+                # Its file is not made before it is used.
+                self._segments.add(offset, self._config, now_ms=0)
+            raise
+        self.damage = None
+
+    def _begin_at(self, offset: int) -> None:
+        """There is no record any more."""
         self._end_at(offset)
         self.leader_epochs.clear()
         self.log_start_offset = offset
         self.producers.clear(offset)
-        self._sync_cut()
 
     def increment_log_start_offset(self, offset: int) -> bool:
         """Nothing below `offset` may be read any more; `delete_old_segments` removes the segments that this leaves.

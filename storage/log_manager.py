@@ -264,7 +264,8 @@ class LogManager:
         """`Log.truncate_fully_and_start_at`, such that a crash in the middle is not taken for damage. OSError."""
         directory = directory_of(self.directories, log.directory)
         if directory is not None:
-            directory.limit_recovery_points({(log.topic, log.partition): offset})
+            # There is a moment without any segment.
+            directory.limit_recovery_points({(log.topic, log.partition): 0})
         log.truncate_fully_and_start_at(offset)
 
     def begin_repair(self, topic: str, partition: int, damage_offset: int | None) -> bool:

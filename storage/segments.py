@@ -186,15 +186,21 @@ class Segments:
         self.directory_change_count += 1
 
     def delete(self, first: int, end: int, *, due_ms: int) -> list[Segment]:
-        """Take the segments in slots [first, end) out and return them; their files may be removed at `due_ms`."""
-        deleted = self._list[first:end]
-        for segment in deleted:
-            self._deleted_files += ((path, due_ms) for path in segment.mark_deleted())
-        self.retired = [segment for segment in self.retired if segment not in deleted]
-        del self._list[first:end]
-        if self._list:
-            self.active = self._list[-1]
-        self.directory_change_count += 1
+        """Take the segments in slots [first, end) out and return them; their files may be removed at `due_ms`.
+
+        OSError leaves those that still have all of their names, and the one of which some may be gone.
+        """
+        deleted: list[Segment] = []
+        try:
+            for segment in self._list[first:end]:
+                self._deleted_files += ((path, due_ms) for path in segment.mark_deleted())
+                deleted.append(segment)
+        finally:
+            del self._list[first : first + len(deleted)]
+            self.retired = [segment for segment in self.retired if segment not in deleted]
+            if self._list:
+                self.active = self._list[-1]
+            self.directory_change_count += 1
         return deleted
 
     def set_aside(self, first: int) -> list[Segment]:

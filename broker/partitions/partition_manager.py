@@ -491,9 +491,13 @@ class PartitionManager:
 
     def restart(self, hosted: HostedPartition, offset: int) -> None:
         """Drops all of a follower's log, which goes on at `offset`. KafkaError when the disk fails."""
-        hosted.attempt(partial(self._logs.restart, hosted.log, offset))
-        hosted.on_cut()
-        self.complete_waiting(hosted)
+        try:
+            hosted.attempt(partial(self._logs.restart, hosted.log, offset))
+        finally:
+            # Also one that could not be begun anew has nothing any more.
+            if hosted.error is ErrorCode.NONE:
+                hosted.on_cut()
+                self.complete_waiting(hosted)
 
     def on_directory_failure(self, path: str) -> None:
         """The log directory `path` has failed: its partitions answer KAFKA_STORAGE_ERROR from now on."""

@@ -1,6 +1,7 @@
 """Truncation, the log start offset and retention."""
 
 from dataclasses import replace
+from errno import ENOSPC
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,44 @@ def test_a_cut_that_fails_in_the_middle_is_finished_later(target: int, index_int
         append(log, 2, epoch=2)
         assert offsets(log) == list(range(0, log.log_end_offset, 2))
     assert failed_count > 2
+
+
+@pytest.mark.parametrize("ends_within", [False, True], ids=["goes on", "is opened anew"])
+@pytest.mark.parametrize("target", [0, 36, 500])
+def test_starting_anew_that_fails_in_the_middle_is_finished_later(target: int, ends_within: bool) -> None:
+    """A disk that has no room for the new file must not leave a log that goes on behind what is gone."""
+    failed_count = 0
+    for skip in range(100):
+        disk = MemoryFiles()
+        log = filled(Path("/data"), disk=disk)
+        log.flush()
+        disk.fail(under="/data/events-0", error=ENOSPC, skip=skip, count=None)
+        try:
+            log.truncate_fully_and_start_at(target)
+        except OSError:
+            failed_count += 1
+        else:
+            break
+        assert log.log_start_offset == log.log_end_offset == min(target, 120)
+        assert log.first_segment_base_offset >= 0
+        with pytest.raises(KafkaError, match="it could not be begun anew"):
+            append(log, 2, epoch=2)
+        if ends_within:
+            log.close()
+            disk.kill()
+        disk.heal()
+        if ends_within:
+            log = open_log(Path("/data"), is_clean=False, disk=disk)
+            assert log.damage is None
+            log.truncate_fully_and_start_at(target)
+        else:
+            # As by a check whether the disk is in order again.
+            log.truncate_to(log.log_end_offset)
+        start_offset = log.log_start_offset
+        append(log, 2, epoch=2)
+        assert offsets(log) == [start_offset]
+        assert log.leader_epochs.entries == ((2, start_offset),)
+    assert failed_count > 10
 
 
 def files(path: Path, suffix: str) -> list[int]:

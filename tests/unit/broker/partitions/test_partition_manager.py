@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from errno import EIO
+from errno import EIO, ENOSPC
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from penstock.quorum.metadata.records import DIRECTORY_UNASSIGNED
 from penstock.storage.disk_errors import failed_read
 from penstock.storage.recovery import Damage
 from penstock.storage.segment import Segment
+from penstock.storage.segments import Segments
 
 if TYPE_CHECKING:
     from unit.broker.conftest import DataNode
@@ -95,6 +96,28 @@ def test_a_cut_that_fails_ends_the_log_there_and_is_finished_when_the_disk_can_b
     assert not hosted.recheck()
     hosted.append_as_follower(memoryview(batches[1]), 0)
     assert (hosted.partition.log_end_offset, hosted.log.log_end_offset) == (2, 2)
+
+
+def test_a_log_that_finds_no_room_to_begin_anew_is_empty_until_there_is(
+    node: DataNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node.create_topic(leader=2, replicas=(2, 1))
+    hosted = node.hosted()
+    hosted.append_as_follower(memoryview(write_batch([Record(0, 0, None, b"v")])), 0)
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(ENOSPC, "no room")
+
+    with monkeypatch.context() as patches:
+        patches.setattr(Segments, "create", fail)
+        with pytest.raises(KafkaError, match="no room"):
+            node.partitions.restart(hosted, 8)
+        assert hosted.damage is not None
+        assert (hosted.partition.log_end_offset, hosted.log.log_start_offset, hosted.log.log_end_offset) == (1, 1, 1)
+        assert hosted.recheck()
+    assert not hosted.recheck()
+    node.partitions.restart(hosted, 8)
+    assert (hosted.partition.log_end_offset, hosted.partition.high_watermark) == (8, 8)
 
 
 def test_topic_made_again_in_one_delta_is_another(node: DataNode) -> None:
