@@ -220,13 +220,15 @@ class HostedPartition:
         """Whether neither a batch nor an end of its transaction came here since it was begun."""
         return self.log.producers.holds_verification(producer_id, verification)
 
-    def append_as_follower(self, records: memoryview, now_ms: int) -> None:
+    def append_as_follower(self, records: memoryview, now_ms: int) -> bool:
         """Appends what the leader has, as it is; raises KafkaError, and then nothing was appended.
 
-        This replica has it when this returns, unless `flush.messages` asks for a sync first: see `is_synced`.
+        This replica has it when this returns, unless `flush.messages` asks for a sync first: see `is_synced`. True when
+        more may be read here now: the leader has said before that it is committed.
         """
         log = self.log
         before = log.log_end_offset
+        high_watermark = self.partition.high_watermark
         try:
             log.append_as_follower(records, now_ms=now_ms)
         except OSError as error:
@@ -236,6 +238,7 @@ class HostedPartition:
             if log.log_end_offset > before:
                 self.appended_bytes += len(records)
                 self._count_log_end()
+        return self.partition.high_watermark > high_watermark
 
     def _count_log_end(self) -> None:
         log = self.log

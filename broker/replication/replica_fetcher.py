@@ -374,14 +374,17 @@ class ReplicaFetcher:
 
     def _append(self, hosted: HostedPartition, fetched: FetchedPartition) -> None:
         log = hosted.log
+        is_more_readable = False
         if len(fetched.records) > 0:
             if log.log_start_offset == log.log_end_offset:
                 # Where records were deleted, the leader's log may begin within a batch, and comes with all of that.
                 base_offset = int.from_bytes(fetched.records[:8], "big")
                 if base_offset < log.log_end_offset:
                     self._partitions.restart(hosted, base_offset)
-            hosted.append_as_follower(fetched.records, self._wall_clock_ms())
+            is_more_readable = hosted.append_as_follower(fetched.records, self._wall_clock_ms())
         if hosted.on_leader_offsets(high_watermark=fetched.high_watermark, log_start_offset=fetched.log_start_offset):
+            is_more_readable = True
+        if is_more_readable:
             self._partitions.complete_waiting(hosted)
 
     def _on_synced(self, hosted: HostedPartition, is_refused: bool) -> None:

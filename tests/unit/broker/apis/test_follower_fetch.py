@@ -160,6 +160,16 @@ def test_follower_appends_what_the_leader_has(node: DataNode) -> None:
     assert hosted.partition.high_watermark == 1
 
 
+def test_what_was_committed_before_it_came_can_be_read_when_it_comes(node: DataNode) -> None:
+    node.create_topic(leader=2, replicas=(1, 2))
+    hosted = node.hosted()
+    batches = [memoryview(write_batch([Record(offset, 0, None, b"x")], leader_epoch=0)) for offset in range(2)]
+    assert not hosted.append_as_follower(batches[0], 0)
+    assert hosted.on_leader_offsets(high_watermark=2, log_start_offset=0)
+    assert hosted.append_as_follower(batches[1], 0)
+    assert not hosted.on_leader_offsets(high_watermark=2, log_start_offset=0)
+
+
 def test_log_start_of_the_leader_moves_the_followers_as_far_as_it_is_committed(node: DataNode) -> None:
     node.create_topic(leader=2, replicas=(1, 2))
     hosted = node.hosted()

@@ -45,11 +45,12 @@ class Partition:
             leader_epochs=SimpleNamespace(latest_epoch=3),
         )
 
-    def append_as_follower(self, records: memoryview, _now_ms: int) -> None:
+    def append_as_follower(self, records: memoryview, _now_ms: int) -> bool:
         """The first eight bytes are the offset at which they begin, each of the others is a record."""
         base_offset = int.from_bytes(records[:8], "big")
         assert base_offset == self.log_end_offset, "the leader's answer to another place"
         self.log_end_offset += len(records) - 8
+        return False
 
     def on_leader_offsets(self, **_: int) -> bool:
         return False
@@ -247,3 +248,26 @@ def test_what_the_leader_had_before_the_follower_went_on_cuts_nothing(
 
     asyncio.run(follow())
     assert followed.cuts == []
+
+
+def test_consumers_of_a_follower_that_lags_hear_of_each_append(link: Link) -> None:
+    """That it is committed the leader has said before."""
+
+    class Lagging(Partition):
+        def append_as_follower(self, records: memoryview, now_ms: int) -> bool:
+            super().append_as_follower(records, now_ms)
+            return True
+
+    class Watched(Followed):
+        def complete_waiting(self, hosted: Any) -> None:
+            heard.append(hosted.log_end_offset)
+
+    heard: list[int] = []
+
+    async def follow() -> None:
+        async with fetching(link, Watched(), Lagging(0)):
+            await link.answer(0, records(0, 0, 3))
+            await link.answer(1, records(0, 3, 2))
+        assert heard == [3, 5]
+
+    asyncio.run(follow())
