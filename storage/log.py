@@ -327,15 +327,21 @@ class Log:
         self._append_run([ScannedBatch(0, located, stored, 0)], now_ms)
         return AppendInfo(offset, located.last_offset, NO_TIMESTAMP, self.log_start_offset, False)
 
-    def append_as_follower(self, records: bytes | memoryview, *, now_ms: int) -> AppendInfo:
+    def append_as_follower(
+        self, records: bytes | memoryview, *, now_ms: int, leader_epoch: int | None = None
+    ) -> AppendInfo:
         """Append batches as the leader has them, offsets and epochs included; a batch cut off at the end is left out.
+
+        With `leader_epoch`, that of the leader, none of a later epoch is appended; see `check_replicated_batches`.
 
         The first must not be below the log end offset; KafkaError CORRUPT_MESSAGE when it is, or a batch is not intact,
         and KAFKA_STORAGE_ERROR as for a leader.
         """
         if self.damage is not None:
             raise self.damage.refusal(self.name)
-        batches = check_replicated_batches(memoryview(records), self.log_end_offset, self.name)
+        batches = check_replicated_batches(
+            memoryview(records), self.log_end_offset, self.name, leader_epoch=leader_epoch
+        )
         first_offset = batches[0].header.base_offset if batches else self.log_end_offset
         if self._room is not None and not self._room.take(len(records)):
             raise self._no_room()

@@ -5,8 +5,14 @@ from ..protocol.errors import CorruptData, ErrorCode, KafkaError
 from .segment_scan import ScannedBatch
 
 
-def check_replicated_batches(records: memoryview, next_offset: int, partition: str) -> list[ScannedBatch]:
+def check_replicated_batches(
+    records: memoryview, next_offset: int, partition: str, *, leader_epoch: int | None = None
+) -> list[ScannedBatch]:
     """The whole batches in `records`; one that is cut off at the end is left out, as a fetch may do that.
+
+    So are those from the first on that is of a later epoch than `leader_epoch`, that of the leader which was asked. Its
+    answer is read from its log while it is sent: it may lead no more by then, and have cut its log and gone on with
+    what another leader has. What came before would not fit to that (KAFKA-18723).
 
     KafkaError CORRUPT_MESSAGE unless each has its CRC and their offsets rise from `next_offset` on.
     """
@@ -16,6 +22,8 @@ def check_replicated_batches(records: memoryview, next_offset: int, partition: s
         while position + HEADER_SIZE <= len(records):
             header = read_header(records, position)
             if position + header.size_bytes > len(records):
+                break
+            if leader_epoch is not None and header.partition_leader_epoch > leader_epoch:
                 break
             if not is_crc_valid(records, position, header):
                 raise CorruptData(f"the batch at offset {header.base_offset} does not have its CRC")

@@ -230,7 +230,7 @@ class HostedPartition:
         before = log.log_end_offset
         high_watermark = self.partition.high_watermark
         try:
-            log.append_as_follower(records, now_ms=now_ms)
+            log.append_as_follower(records, now_ms=now_ms, leader_epoch=self.partition.leader_epoch)
         except OSError as error:
             raise self._refusal(error) from error
         finally:

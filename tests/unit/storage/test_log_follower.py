@@ -76,6 +76,22 @@ def test_batch_that_is_cut_off_is_left_out(tmp_path: Path) -> None:
     assert log.log_end_offset == 1
 
 
+def test_what_a_leader_took_over_from_another_while_it_answered_is_left_out(tmp_path: Path) -> None:
+    """KAFKA-18723: the second half of an answer is read when the first is sent, of a log that was cut meanwhile."""
+    led, log = open_log(tmp_path / "1"), open_log(tmp_path / "2")
+    led.append_as_follower(batch(0) + batch(1, epoch=1) + batch(2, epoch=1), now_ms=NOW)
+    ((piece,), size) = led.read(0, max_bytes=10**6, end_offset=3, min_one_batch=True)
+    half = size * 2 // 3
+    answer = piece.read(0, half)
+    led.truncate_to(1)
+    led.append_as_follower(batch(1, epoch=2) + batch(2, epoch=2), now_ms=NOW)
+    answer += piece.read(half, size)
+    log.append_as_follower(answer, now_ms=NOW, leader_epoch=1)
+    assert (log.log_end_offset, log.leader_epochs.entries) == (2, ((0, 0), (1, 1)))
+    # The next leader finds where that leaves its own log.
+    assert led.leader_epochs.end_offset_for(1, led.log_end_offset) == (0, 1)
+
+
 def test_first_batch_may_begin_above_the_end(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     log.append_as_follower(batch(7), now_ms=NOW)

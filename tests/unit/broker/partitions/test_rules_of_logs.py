@@ -71,6 +71,16 @@ def test_rule_8_a_follower_asks_by_the_epoch_of_its_last_batch_not_by_its_leader
     assert (hosted.partition.leader_epoch, hosted.log.leader_epochs.latest_epoch) == (3, 1)
 
 
+def test_rule_8_a_follower_takes_no_batch_of_a_later_epoch_than_its_leaders(node: DataNode) -> None:
+    node.create_topic(leader=2, replicas=(1, 2))
+    hosted = node.hosted()
+    hosted.append_as_follower(batch(0, 1), 0)
+    before = hosted.log.log_end_offset
+    node.elect("a", leader=2)
+    hosted.append_as_follower(batch(0, 1), 0)
+    assert (before, hosted.log.log_end_offset) == (0, 1)
+
+
 @pytest.mark.parametrize(
     ("offset", "entries"), [(5, ENTRIES), (4, ENTRIES[:2]), (3, ENTRIES[:2]), (2, ENTRIES[:1]), (0, ())]
 )
