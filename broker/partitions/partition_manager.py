@@ -97,6 +97,9 @@ class Replication(Protocol):
     def unfollow(self, hosted: HostedPartition) -> None:
         """Appends nothing to the partition's log from now on."""
 
+    def on_log_start(self, hosted: HostedPartition) -> None:
+        """Lets the leader of a partition that is followed know where its log begins now."""
+
 
 class LeaderHint(NamedTuple):
     """Who leads a partition now, for clients that asked the wrong node (KIP-951)."""
@@ -468,9 +471,10 @@ class PartitionManager:
                 watcher.stir(place)
 
     def on_retention(self, topic: str, index: int) -> None:
-        """A log begins later than before: followers are told, consumers that wait below are answered."""
+        """A log begins later than before: leader and followers are told, consumers that wait below are answered."""
         hosted = self.find(topic, index)
         if hosted is not None:
+            self._replication.on_log_start(hosted)
             self.complete_fetches(hosted)
 
     def truncate(self, offsets: Mapping[HostedPartition, int]) -> None:

@@ -145,6 +145,11 @@ class ReplicaFetcher:
             hosted.on_synced = None
             self._fetch_soon()
 
+    def on_log_start(self, hosted: HostedPartition) -> None:
+        """Retention has moved it: the leader sends no consumer here for what is gone."""
+        self._plan.on_moved(_key(hosted))
+        self._fetch_soon()
+
     def _position_of(self, key: FollowedKey) -> FollowedPartition:
         hosted = self._followed[key]
         state, log = hosted.partition, hosted.log

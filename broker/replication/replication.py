@@ -138,6 +138,11 @@ class Replication:
             self._fetchers = {key: other for key, other in self._fetchers.items() if other is not fetcher}
             self._tasks.pop(fetcher).cancel()
 
+    def on_log_start(self, hosted: HostedPartition) -> None:
+        fetcher = self._fetcher_of.get(hosted)
+        if fetcher is not None:
+            fetcher.on_log_start(hosted)
+
     def _begin_fetcher(self, leader_id: int, number: int) -> ReplicaFetcher:
         # A node that follows nobody starts without it.
         from .replica_fetcher import ReplicaFetcher

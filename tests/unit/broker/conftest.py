@@ -157,6 +157,9 @@ class Replication:
     def unfollow(self, hosted: HostedPartition) -> None:
         self.followed.pop(hosted, None)
 
+    def on_log_start(self, hosted: HostedPartition) -> None:
+        """Nobody leads them."""
+
 
 class Exchange:
     """One request and what came of it."""

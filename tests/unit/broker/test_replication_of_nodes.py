@@ -187,3 +187,22 @@ def test_follower_hears_what_is_deleted_though_retention_has_moved_its_own_start
         assert {_ends(world, node_id) for node_id in (2, 3)} == {(4, 5)}
 
     run(scenario)
+
+
+def test_rule_7_the_leader_hears_of_retention_on_a_follower_at_once() -> None:
+    """Else it would send consumers of what that one has deleted there, again and again (KIP-392)."""
+
+    async def scenario(world: World) -> None:
+        async with world.asking(2) as leader:
+            await create(leader, 2, 3)
+            await produce_some(leader, 5)
+            await world.wait_equal(2, 3)
+        led, followed = world.hosted(2), world.hosted(3)
+        assert led is not None
+        assert followed is not None
+        followed.log.increment_log_start_offset(2)
+        world.nodes[3].parts.partitions.on_retention(TOPIC, 0)
+        (follower,) = led.partition.in_sync_followers()
+        await wait_for(lambda: follower.log_start_offset == 2, "follower's log start")
+
+    run(scenario)
