@@ -210,11 +210,18 @@ class LogDirectory:
 
     def limit_recovery_points(self, limits: Mapping[TopicPartition, int]) -> None:
         """Before logs are cut: bytes that were synced are about to go, and that is no damage. OSError."""
-        offsets = self.checkpointed[RECOVERY_POINTS]
-        write = self._pending.get(RECOVERY_POINTS)
+        self._limit(RECOVERY_POINTS, limits)
+
+    def limit_start_offsets(self, limits: Mapping[TopicPartition, int]) -> None:
+        """Before logs are cut below their start: it is not to be found behind their end. OSError."""
+        self._limit(LOG_START_OFFSETS, limits)
+
+    def _limit(self, name: str, limits: Mapping[TopicPartition, int]) -> None:
+        offsets = self.checkpointed[name]
+        write = self._pending.get(name)
         limited = {key: limit for key, limit in limits.items() if offsets.get(key, 0) > limit}
         if limited or (write is not None and any(write.offsets.get(key, 0) > limits[key] for key in limits)):
-            self.write_offsets(RECOVERY_POINTS, {**offsets, **limited})
+            self.write_offsets(name, {**offsets, **limited})
 
     def _read_offsets(self, name: str) -> dict[TopicPartition, int]:
         path = f"{self.path}/{name}"

@@ -242,15 +242,23 @@ class LogManager:
         """`Log.truncate_to` for many logs, such that a crash in the middle is not taken for damage. OSError and
         CorruptData, when all are cut that can be.
 
-        One write of the checkpoint for each directory, whatever the number of logs in it.
+        One write of each checkpoint for each directory, whatever the number of logs in it.
         """
         for directory in self.directories:
             limits = {
-                (log.topic, log.partition): log.segment_base_offset_of(offset)
+                log: log.segment_base_offset_of(offset)
                 for log, offset in offsets.items()
                 if directory_of(self.directories, log.directory) is directory
             }
-            directory.limit_recovery_points(limits)
+            directory.limit_recovery_points({(log.topic, log.partition): limit for log, limit in limits.items()})
+            # Of those that are cut below it.
+            directory.limit_start_offsets(
+                {
+                    (log.topic, log.partition): limit
+                    for log, limit in limits.items()
+                    if offsets[log] < log.log_start_offset
+                }
+            )
         failure: OSError | CorruptData | None = None
         for log, offset in offsets.items():
             try:
@@ -266,6 +274,7 @@ class LogManager:
         if directory is not None:
             # There is a moment without any segment.
             directory.limit_recovery_points({(log.topic, log.partition): 0})
+            directory.limit_start_offsets({(log.topic, log.partition): offset})
         log.truncate_fully_and_start_at(offset)
 
     def begin_repair(self, topic: str, partition: int, damage_offset: int | None) -> bool:

@@ -397,6 +397,28 @@ def test_truncations_write_one_checkpoint_before_the_first_cut() -> None:
         assert all(log.damage is None and log.log_end_offset == 2 for log in node.manager.logs)
 
 
+@pytest.mark.parametrize("is_begun_anew", [False, True], ids=["cut", "begun anew"])
+def test_log_that_was_cut_below_its_start_keeps_what_comes_then(is_begun_anew: bool) -> None:
+    """Found behind the end of the log, the start that it had before would make it begin anew there, empty."""
+    with node_disk() as node:
+        node.start()
+        append(node.log("flights"), 6)
+        node.log("flights").increment_log_start_offset(5)
+        node.stop()
+        node.start()
+        if is_begun_anew:
+            node.manager.restart(node.log("flights"), 2)
+        else:
+            node.manager.truncate({node.log("flights"): 2})
+        append(node.log("flights"))
+        node.log("flights").flush()
+        node.files.kill()
+        node.start()
+        log = node.log("flights")
+        assert log.log_start_offset <= 2
+        assert log.log_end_offset == 3
+
+
 def test_config_of_a_topic_reaches_all_its_logs() -> None:
     with node_disk() as node:
         node.start()
