@@ -43,6 +43,8 @@ PAUSE_MS_MAX: Final = 500
 """For a throttled partition, until the quota is looked at again: an operator may have changed it."""
 REQUESTS_MAX: Final = 2
 """On their way at a time: a poll, and the one that ends it."""
+SEARCHES_MAX: Final = 8
+"""Questions where to begin, at a time: each has a connection of its own."""
 _SESSION_ERRORS: Final = frozenset(
     {
         ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
@@ -111,6 +113,7 @@ class ReplicaFetcher:
         # Those that lacked something of what was committed when the leader was heard last, or was not heard yet.
         self._lagging: set[FollowedKey] = set()
         self._searching: dict[FollowedKey, asyncio.Task[None]] = {}
+        self._search_turns = asyncio.Semaphore(SEARCHES_MAX)
         self._wake_up: asyncio.TimerHandle | None = None
         self._is_due = False
 
@@ -451,20 +454,21 @@ class ReplicaFetcher:
             self._searching[key] = self._loop.create_task(self._find_position(key, hosted))
 
     async def _find_position(self, key: FollowedKey, hosted: HostedPartition) -> None:
-        position = self._position_of(key)
         try:
-            address = self._address()
-            if address is None:
-                return
-            offsets = await ask_leader_offsets(
-                self._peers,
-                address,
-                hosted.topic,
-                hosted.index,
-                node_id=self._node_id,
-                leader_epoch=position.leader_epoch,
-                timeout_ms=CONNECT_TIMEOUT_MS,
-            )
+            async with self._search_turns:
+                position = self._position_of(key)
+                address = self._address()
+                if address is None:
+                    return
+                offsets = await ask_leader_offsets(
+                    self._peers,
+                    address,
+                    hosted.topic,
+                    hosted.index,
+                    node_id=self._node_id,
+                    leader_epoch=position.leader_epoch,
+                    timeout_ms=CONNECT_TIMEOUT_MS,
+                )
             # It may have gone on meanwhile: what the leader had then says nothing of that.
             if self._followed.get(key) is hosted and self._position_of(key) == position:
                 self._begin_at(hosted, offsets)

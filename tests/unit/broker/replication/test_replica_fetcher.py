@@ -229,6 +229,26 @@ def test_log_that_ends_where_the_leader_has_nothing_is_cut_there(
     assert followed.cuts == [(9, 6)]
 
 
+def test_few_questions_are_asked_at_a_time(link: Link, asked: list[asyncio.Future[LeaderOffsets]]) -> None:
+    """Each has a connection of its own, and a node with empty disks has one for every partition."""
+    partitions = [Partition(index) for index in range(100)]
+
+    async def tell(number: int) -> None:
+        await until(lambda: len(asked) > number)
+        assert sum(not question.done() for question in asked) <= replica_fetcher.SEARCHES_MAX
+        asked[number].set_result(LeaderOffsets(log_start_offset=7, log_end_offset=9))
+
+    async def follow() -> None:
+        async with fetching(link, Followed(), *partitions):
+            await link.answer(0, *(refused(index, ErrorCode.OFFSET_OUT_OF_RANGE) for index in range(100)))
+            await until(lambda: len(asked) == replica_fetcher.SEARCHES_MAX)
+            for number in range(100):
+                await tell(number)
+            await until(lambda: all(partition.log_end_offset == 7 for partition in partitions))
+
+    asyncio.run(follow())
+
+
 def test_what_the_leader_had_before_the_follower_went_on_cuts_nothing(
     link: Link, asked: list[asyncio.Future[LeaderOffsets]]
 ) -> None:
