@@ -373,7 +373,8 @@ class HostedPartition:
 
     def flush_again(self) -> None:
         """What was appended waits for a sync that was refused for want of room."""
-        if self.is_flush_due:
+        # The folder of a partition that has left this node goes, and that it is gone says nothing about the disk.
+        if self.is_flush_due and self.error is ErrorCode.NONE:
             self.is_flush_due = False
             self._request_flush(self.log.log_end_offset)
 

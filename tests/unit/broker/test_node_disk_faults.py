@@ -7,8 +7,10 @@ from errno import EIO, ENOSPC
 from typing import Any
 
 import pytest
+from kio.schema.delete_topics.v6.request import DeleteTopicsRequest, DeleteTopicState
 from kio.schema.fetch.v18.request import FetchPartition, FetchRequest, FetchTopic
 from kio.schema.fetch.v18.response import FetchResponse
+from kio.schema.types import TopicName
 from kio.static.primitive import i8, i32, i64
 from memory_node import MINUTE, World, create_topic, describe, end_offset, produce, run
 
@@ -73,6 +75,35 @@ def test_full_disk_refuses_appends_and_nothing_else_until_there_is_room(flush_me
             assert not node.failure.done()
         async with world.running() as (_, connection):
             assert await end_offset(connection, "t") == 2
+
+    run(scenario)
+
+
+def test_topic_deleted_to_make_room_costs_nothing_else() -> None:
+    """What of it was not synced for want of room is not looked for in its folder, which goes."""
+
+    async def scenario() -> None:
+        world = World(log_flush_interval_messages="1", log_segment_delete_delay_ms="0")
+        async with world.running() as (node, connection):
+            assert await create_topic(connection, "t") == OK
+            world.files.fail("create", under="/data/t-0", error=ENOSPC, count=None)
+            async with await connect("127.0.0.1", node.bound_ports["PLAINTEXT"]) as other:
+                refused = asyncio.create_task(produce(other, "t", b"refused"))
+                hosted = node.parts.partitions.get_online("t", 0)
+                while not hosted.is_flush_due:
+                    await describe(connection)
+                names = (DeleteTopicState(name=TopicName("t"), topic_id=None),)
+                await connection.call(DeleteTopicsRequest(topics=names, timeout=MINUTE))
+                assert await refused == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            while any(name.startswith("t-0") for name in world.files.list_directory("/data")):
+                await describe(connection)
+            for _ in range(3):
+                # As often as a look for room.
+                node.parts.partitions.try_again()
+                await describe(connection)
+            assert await create_topic(connection, "u") == OK
+            assert await produce(connection, "u", b"first") == OK
+            assert not node.failure.done()
 
     run(scenario)
 
