@@ -160,6 +160,9 @@ class ConsumerProtocol:
             logger.info("static member joins: group=%s member=%s instance=%s", group.id, member_id, instance_id)
             return group.members.get(member_id, ConsumerMember(id=member_id)), None
         if not known.uses_classic_protocol and known.current.epoch != STATIC_LEAVE_EPOCH:
+            if known.id == member_id:
+                # It has not heard the answer to its join, or was fenced: ids are made by members, which keep theirs.
+                return known, None
             raise KafkaError(
                 ErrorCode.UNRELEASED_INSTANCE_ID,
                 f"Static member {member_id} with instance id {instance_id} cannot join the group because the instance "

@@ -258,6 +258,36 @@ def test_an_instance_that_is_in_use_is_not_given_to_another(puppet: ConsumerPupp
     )
 
 
+@pytest.mark.parametrize("left_epoch", [None, -2])
+def test_a_static_member_that_joins_again_with_its_own_id_has_what_it_had(
+    puppet: ConsumerPuppet, left_epoch: int | None
+) -> None:
+    """The answer to its join was lost, or it has left for a while and comes back in the same process."""
+    first, second = Consumer(puppet, "one", instance="i1"), Consumer(puppet, "two", instance="i2")
+    puppet.settle(first, second)
+    had, epoch = second.partitions, puppet.group.epoch
+    if left_epoch is not None:
+        second.leave(left_epoch)
+    again = Consumer(puppet, "two", instance="i2")
+    assert (again.partitions, again.epoch) == (had, epoch)
+    for coordinator in (puppet, puppet.successor()):
+        assert coordinator.group.static_members == {"i1": "one", "i2": "two"}
+        assert coordinator.group.epoch == epoch
+        assert coordinator.group.topic_counts["topic"] == 2
+
+
+def test_a_static_member_that_joins_again_while_it_gives_up_partitions_has_given_them_up(
+    puppet: ConsumerPuppet,
+) -> None:
+    Consumer(puppet, "one", instance="i1")
+    second = Consumer(puppet, "two", instance="i2")
+    puppet.beat("one", 2, owned={"topic": range(6)}, instance="i1")
+    again = Consumer(puppet, "one", instance="i1")
+    assert len(again.partitions) == 3
+    puppet.settle(again, second)
+    assert len(second.partitions) == 3
+
+
 def test_a_static_member_that_was_replaced_is_fenced(puppet: ConsumerPuppet) -> None:
     first = Consumer(puppet, "one", instance="i1")
     first.leave(-2)
