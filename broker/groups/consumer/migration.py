@@ -199,16 +199,18 @@ class Downgrade:
         joining: ConsumerMember | None = None,
         target: Partitions = NO_PARTITIONS,
     ) -> ClassicGroup:
-        """The classic group. Its members join again, but for a static one that is `joining` in the place of one who is
-        gone, with the `target` of that. Raises KafkaError, and then nothing is changed."""
+        """The classic group. Its members join again, unless a static one is `joining` in the place of one who is gone,
+        to have the `target` of that, and all of them have what they are to have. Raises KafkaError, and then nothing is
+        changed."""
         classic = self._classic(group, gone, joining, target)
+        reason = _reason_to_rebalance(group, gone, joining)
         self._journal.write(removal_of_group(group), after=[record_of(classic)])
         self._groups.put(classic)
         logger.info("group downgraded: group=%s epoch=%d members=%d", group.id, group.epoch, len(classic.members))
         for member in classic.members.values():
             self._rebalance.expect_heartbeat(classic, member)
-        if joining is None:
-            self._rebalance.prepare(classic, "the last member of the consumer protocol is gone")
+        if reason is not None:
+            self._rebalance.prepare(classic, reason)
         return classic
 
     def _classic(
@@ -244,6 +246,21 @@ class Downgrade:
                 ) from error
             classic_member.assignment = assignment_of(self._topics, wanted, version)
         return classic
+
+
+def _reason_to_rebalance(group: ConsumerGroup, gone: frozenset[str], joining: ConsumerMember | None) -> str | None:
+    """Why the classic group cannot go on with the target assignment; None if it can."""
+    if joining is None:
+        return "the last member of the consumer protocol is gone"
+    left = [group.members[member_id].subscription for member_id in gone]
+    if any(one.topics != joining.subscription.topics or one.regular_expression for one in left):
+        return f"static member {joining.id} reads other topics than its predecessor"
+    if group.epoch > group.target_epoch or not all(
+        member.id in gone or member.current.is_reconciled_to(group.target_epoch) for member in group.members.values()
+    ):
+        # Somebody may still have what another is to have.
+        return "not every member has what it is to have"
+    return None
 
 
 def assignment_of(

@@ -395,6 +395,29 @@ def test_a_static_member_that_comes_back_with_the_classic_protocol_ends_the_cons
     assert [member.beat() for member in classics] == [ErrorCode.NONE] * 2
 
 
+def test_a_static_member_that_ends_the_consumer_group_with_other_topics_makes_a_rebalance() -> None:
+    puppet = ConsumerPuppet({"topic": 6, "other": 2})
+    classics = classic_group(puppet)
+    consumer = Consumer(puppet, "one", instance="i1")
+    settle([consumer], classics)
+    consumer.leave(-2)
+    back = puppet.join(protocols={"cooperative-sticky": subscription(["other"])}, instance_id="i1")
+    assert back.error is ErrorCode.NONE
+    assert puppet.state == "PreparingRebalance"
+    assert [member.beat() for member in classics] == [ErrorCode.REBALANCE_IN_PROGRESS] * 2
+
+
+def test_a_static_member_that_ends_the_consumer_group_is_not_given_what_others_still_have(
+    puppet: ConsumerPuppet,
+) -> None:
+    (classic,) = classic_group(puppet, 1)
+    Consumer(puppet, "one", instance="i1").leave(-2)
+    back = ClassicConsumer(puppet, instance="i1")
+    assert back.join().error is ErrorCode.NONE
+    assert back.sync() is ErrorCode.REBALANCE_IN_PROGRESS
+    assert classic.partitions == ALL
+
+
 @pytest.mark.parametrize("policy", [MigrationPolicy.UPGRADE, MigrationPolicy.DISABLED])
 def test_a_consumer_group_stays_one_where_downgrades_are_not_allowed(policy: MigrationPolicy) -> None:
     puppet = ConsumerPuppet()
