@@ -32,7 +32,7 @@ from .changes import (
 from .consumer_config import MigrationPolicy
 from .group import ConsumerGroup
 from .journal import ConsumerJournal
-from .member import NO_PARTITIONS, ConsumerMember, CurrentAssignment, MemberState, Partitions
+from .member import NO_PARTITIONS, ConsumerMember, CurrentAssignment, MemberState, Partitions, merged
 from .member_deadlines import MemberDeadlines
 from .records import NO_HASH, NO_TIMESTAMP, ClassicMembership, GroupEpochValue, Subscription, TargetEpochValue
 from .subscribed_topics import SubscribedTopics
@@ -114,8 +114,12 @@ class Upgrade:
         return None
 
     def _changes(self, classic: ClassicGroup) -> list[GroupChange]:
-        """Each member begins with what it was assigned last. Raises CorruptData."""
+        """Each member begins with what it was assigned last, and with what it may have besides. Raises CorruptData."""
         generation = max(classic.generation, 0)
+        assigned = {member.id: self._ids_of(read_assignment(member.assignment)) for member in classic.members.values()}
+        taken = {
+            (topic_id, one) for parts in assigned.values() for topic_id, of_topic in parts.items() for one in of_topic
+        }
         subscriptions: list[GroupChange] = []
         targets: list[GroupChange] = []
         currents: list[GroupChange] = []
@@ -123,7 +127,19 @@ class Upgrade:
             # All protocols of a member carry the same subscription, and while a rebalance is under way it need not
             # know the one that the group had before.
             embedded = read_subscription(member.protocols[0].metadata)
-            assigned = self._ids_of(read_assignment(member.assignment))
+            # A cooperative member keeps what it had when it joined until it has heard its part, and says in its next
+            # join what it has given up. One that gives up everything before it joins says that it has nothing.
+            kept = {
+                (topic_id, one)
+                for topic_id, of_topic in self._ids_of(dict(embedded.owned)).items()
+                for one in of_topic
+                if (topic_id, one) not in taken
+            }
+            taken |= kept
+            has = merged(
+                {topic_id: dict.fromkeys(of_topic, generation) for topic_id, of_topic in assigned[member.id].items()},
+                *({topic_id: {one: generation}} for topic_id, one in kept),
+            )
             subscription = Subscription(
                 instance_id=member.instance_id,
                 rack_id=embedded.rack_id,
@@ -133,14 +149,9 @@ class Upgrade:
                 rebalance_timeout_ms=member.rebalance_timeout_ms,
                 classic=ClassicMembership(member.session_timeout_ms, tuple(member.protocols)),
             )
-            current = CurrentAssignment(
-                generation,
-                generation,
-                MemberState.STABLE,
-                {topic_id: dict.fromkeys(of_topic, generation) for topic_id, of_topic in assigned.items()},
-            )
             subscriptions.append(SubscriptionChange(classic.id, member.id, subscription))
-            targets.append(TargetChange(classic.id, member.id, assigned))
+            targets.append(TargetChange(classic.id, member.id, assigned[member.id]))
+            current = CurrentAssignment(generation, generation, MemberState.STABLE, has)
             currents.append(CurrentChange(classic.id, member.id, current))
         return [
             *subscriptions,

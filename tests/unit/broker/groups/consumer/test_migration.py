@@ -302,6 +302,37 @@ def test_a_member_that_does_not_know_the_protocol_of_before_is_upgraded(puppet: 
     assert members[waiting.answer.member_id].subscription.topics == ("other", "topic")
 
 
+def test_a_group_that_is_upgraded_in_a_rebalance_takes_nothing_from_whoever_reads_on(puppet: ConsumerPuppet) -> None:
+    """Cooperative members keep what they have through rebalances, of which the last may have ended without parts."""
+    classics = classic_group(puppet)
+    waiting = [member.join() for member in (ClassicConsumer(puppet), *classics)]
+    assert puppet.state == "CompletingRebalance"
+    ClassicConsumer(puppet).join()
+    assert puppet.state == "PreparingRebalance"
+    assert not any(one.is_open for one in waiting)
+    consumer = Consumer(puppet, "one")
+    assert consumer.partitions == set()
+    settle([consumer], classics)
+    assert not consumer.partitions & (classics[0].partitions | classics[1].partitions)
+
+
+def test_a_group_that_is_upgraded_takes_nothing_from_a_member_that_has_not_heard_its_part(
+    puppet: ConsumerPuppet,
+) -> None:
+    """A cooperative member gives up what is not in its part, and says so in its next join."""
+    first, second = classic_group(puppet)
+    members = [ClassicConsumer(puppet), first, second]
+    joins = [member.join() for member in members]
+    for member, join in zip(members, joins, strict=True):
+        member.generation = join.answer.generation_id
+    parts = {first.id: {"topic": [0, 2]}, second.id: {"topic": [1, 3]}}
+    assert first.sync({member: write_assignment(part, 1) for member, part in parts.items()}) is ErrorCode.NONE
+    consumer = Consumer(puppet, "one")
+    assert not consumer.partitions & second.partitions
+    settle([consumer], [first, second])
+    assert not consumer.partitions & (first.partitions | second.partitions)
+
+
 def test_an_empty_classic_group_becomes_a_consumer_group(puppet: ConsumerPuppet) -> None:
     classics = classic_group(puppet)
     puppet.leave(*((member.id, None) for member in classics))
