@@ -79,14 +79,9 @@ class ClassicGroups:
         self, message: HeartbeatRequest, _request: Request, reply: Callable[[HeartbeatResponse], None]
     ) -> None:
         """Raises KafkaError."""
+        """Raises KafkaError."""
         partition = self._groups.get(message.group_id)
-        try:
-            answer = partition.machine.classic.heartbeat(message)
-        except KafkaError as error:
-            if error.code is not ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-                raise
-            # Its session begins when the group is loaded.
-            answer = _heartbeat_response(ErrorCode.NONE)
+        answer = partition.machine.classic.heartbeat(message)
         partition.hold(reply, _heartbeat_response)(answer)
 
     def leave(self, message: LeaveGroupRequest, _request: Request, reply: Callable[[LeaveGroupResponse], None]) -> None:
@@ -101,11 +96,16 @@ def join_error(request: JoinGroupRequest, error: KafkaError) -> JoinGroupRespons
 
 
 def sync_error(_request: SyncGroupRequest, error: KafkaError) -> SyncGroupResponse:
-    return sync_failure(error.code)
+    """Consumers do not expect to hear here of a group that is being loaded: those of Java and aiokafka give up. The
+    rebalance that they ask for is lost with the coordinator before, so they are to join again."""
+    is_loading = error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    return sync_failure(ErrorCode.REBALANCE_IN_PROGRESS if is_loading else error.code)
 
 
 def heartbeat_error(_request: HeartbeatRequest, error: KafkaError) -> HeartbeatResponse:
-    return _heartbeat_response(error.code)
+    """Nor here. Their sessions begin when the group is loaded."""
+    is_loading = error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    return _heartbeat_response(ErrorCode.NONE if is_loading else error.code)
 
 
 def leave_error(_request: LeaveGroupRequest, error: KafkaError) -> LeaveGroupResponse:
