@@ -79,7 +79,6 @@ class ClassicGroups:
         self, message: HeartbeatRequest, _request: Request, reply: Callable[[HeartbeatResponse], None]
     ) -> None:
         """Raises KafkaError."""
-        """Raises KafkaError."""
         partition = self._groups.get(message.group_id)
         answer = partition.machine.classic.heartbeat(message)
         partition.hold(reply, _heartbeat_response)(answer)

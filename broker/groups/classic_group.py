@@ -315,6 +315,9 @@ class ClassicGroup:
         self.members[new.id] = new
         if self.leader == old.id:
             self.leader = new.id
+        if old.id in self.pending_sync:
+            self.pending_sync.discard(old.id)
+            self.pending_sync.add(new.id)
         self._static_members[old.instance_id] = new.id
         return new
 

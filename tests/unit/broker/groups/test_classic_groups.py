@@ -234,6 +234,19 @@ def test_a_static_member_that_comes_back_gets_what_it_had_without_a_rebalance(pu
     assert puppet.heartbeat(old, generation, "one") is ErrorCode.FENCED_INSTANCE_ID
 
 
+def test_a_static_member_that_comes_back_before_it_asked_for_its_part_makes_no_rebalance(puppet: GroupPuppet) -> None:
+    joins = [puppet.join(), puppet.join(instance_id="one")]
+    puppet.timers.wait(2 * INITIAL_DELAY_MS)
+    leader, old = (join.answer.member_id for join in joins)
+    assert puppet.sync(leader, 1, {leader: b"a", old: b"b"}).error is ErrorCode.NONE
+    new = puppet.join(instance_id="one").answer.member_id
+    assert puppet.sync(new, 1, instance_id="one").answer.assignment == b"b"
+    for _ in range(0, 2 * REBALANCE_MS, SESSION_MS // 2):
+        puppet.timers.wait(SESSION_MS // 2)
+        assert puppet.heartbeat(leader, 1) is ErrorCode.NONE
+        assert puppet.heartbeat(new, 1, "one") is ErrorCode.NONE
+
+
 def test_a_static_leader_of_an_older_client_is_not_told_that_it_leads(puppet: GroupPuppet) -> None:
     generation, (old,) = puppet.stable(1, instance_id="one")
     back = puppet.join(instance_id="one", may_skip_assignment=False)
