@@ -89,8 +89,7 @@ class ClassicRebalance:
         """After a member has joined: a rebalance begins, or the one under way may go on."""
         if group.can_rebalance:
             self.prepare(group, reason)
-        elif group.previous_state is not ClassicState.EMPTY:
-            # The first rebalance waits its time.
+        else:
             self.complete_join_if_all_joined(group)
 
     def prepare(self, group: ClassicGroup, reason: str) -> None:
@@ -117,7 +116,10 @@ class ClassicRebalance:
             self._timers.schedule(_join_key(group), group.rebalance_timeout_ms, lambda: self._on_join_over(group))
 
     def complete_join_if_all_joined(self, group: ClassicGroup) -> None:
-        if group.state is ClassicState.PREPARING_REBALANCE and group.have_all_joined:
+        if group.state is not ClassicState.PREPARING_REBALANCE or not group.have_all_joined:
+            return
+        # The first rebalance waits its time, unless nobody is left.
+        if group.previous_state is not ClassicState.EMPTY or not group.members:
             self._complete_join(group)
 
     def _wait_for_others(self, group: ClassicGroup, delay_ms: int, remaining_ms: int) -> None:

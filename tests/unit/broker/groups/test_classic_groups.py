@@ -35,6 +35,15 @@ def test_a_first_rebalance_waits_for_others_who_start_now(puppet: GroupPuppet) -
     assert first.answer.leader == second.answer.leader == "client-id1"
 
 
+def test_the_wait_for_others_goes_on_when_one_leaves(puppet: GroupPuppet) -> None:
+    stays, leaves = puppet.join(), puppet.join()
+    assert puppet.leave(("client-id2", None)) == [ErrorCode.NONE]
+    assert leaves.error is ErrorCode.UNKNOWN_MEMBER_ID
+    assert stays.is_open
+    assert puppet.leave(("client-id1", None)) == [ErrorCode.NONE]
+    assert puppet.state == "Empty"
+
+
 def test_the_wait_for_others_ends_with_the_rebalance_timeout(puppet: GroupPuppet) -> None:
     joins = [puppet.join(rebalance_ms=5_000)]
     for _ in range(8):
