@@ -69,7 +69,8 @@ class ExpressionResolver:
         known = group.resolved.values()
         refreshed_ms = max((one.timestamp_ms for one in known), default=None)
         version = max((one.version for one in known), default=-1)
-        if refreshed_ms is not None and now_ms < refreshed_ms + MIN_REFRESH_INTERVAL_MS:
+        # A time to come is of a clock that was ahead, perhaps another node's by hours: nobody waits for it.
+        if refreshed_ms is not None and refreshed_ms <= now_ms < refreshed_ms + MIN_REFRESH_INTERVAL_MS:
             return
         if (
             is_new

@@ -103,6 +103,19 @@ def test_a_topic_that_comes_is_found_after_a_while(puppet: ConsumerPuppet) -> No
     assert topics_of(one) == {"orders-1", "orders-2", "orders-3"}
 
 
+def test_a_clock_that_was_ahead_holds_up_no_expression(puppet: ConsumerPuppet) -> None:
+    puppet.clock_ahead_ms = 3_600_000
+    matcher(puppet, "one", "orders-.*")
+    puppet.resolve()
+    successor = puppet.successor()
+    two = matcher(successor, "two", "payments")
+    successor.resolve()
+    two.beat()
+    assert topics_of(two) == {"payments"}
+    two.beat()
+    assert not successor.aside, "not again so soon"
+
+
 def test_a_topic_that_is_deleted_is_given_up(puppet: ConsumerPuppet) -> None:
     one = matcher(puppet, "one", "orders-.*")
     puppet.resolve()
