@@ -185,6 +185,21 @@ def test_a_classic_member_that_does_not_sync_in_time_is_removed(puppet: Consumer
     assert list(puppet.group.members) == ["one"]
 
 
+def test_a_classic_member_that_was_removed_gives_up_what_it_had(puppet: ConsumerPuppet) -> None:
+    """With the generation of another join it could commit offsets of what others have by now."""
+    consumer, classic = Consumer(puppet, "one"), ClassicConsumer(puppet)
+    classic.join()
+    classic.sync()
+    settle([consumer], [classic])
+    puppet.timers.wait(SESSION_MS)
+    consumer.beat()
+    assert consumer.partitions == ALL
+    with pytest.raises(AssertionError, match="UNKNOWN_MEMBER_ID"):
+        classic.join()
+    classic.owned = {}
+    assert classic.join().error is ErrorCode.NONE
+
+
 def test_a_classic_member_has_the_session_that_it_asked_for(puppet: ConsumerPuppet) -> None:
     consumer, classic = Consumer(puppet, "one"), ClassicConsumer(puppet)
     classic.join()
