@@ -344,8 +344,9 @@ class ClassicGroup:
         member.join_reply = reply
 
     def _count_protocols(self, member: ClassicMember, step: int) -> None:
-        for protocol in member.protocols:
-            self._protocol_counts[protocol.name] += step
+        # A member that names one twice is one member that knows it.
+        for name in {protocol.name for protocol in member.protocols}:
+            self._protocol_counts[name] += step
 
     def _compute_subscribed_topics(self) -> frozenset[str] | None:
         if not self.is_of_consumers:

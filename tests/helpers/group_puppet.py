@@ -166,7 +166,7 @@ class GroupPuppet:
         self,
         member_id: str = "",
         *,
-        protocols: Mapping[str, bytes] | None = None,
+        protocols: Mapping[str, bytes] | Sequence[tuple[str, bytes]] | None = None,
         protocol_type: str = "consumer",
         instance_id: str | None = None,
         client_id: str = "client",
@@ -176,6 +176,7 @@ class GroupPuppet:
         rebalance_ms: int = REBALANCE_MS,
     ) -> Waiting[JoinGroupResponse]:
         waiting: Waiting[JoinGroupResponse] = Waiting()
+        known = protocols or {"range": b"meta"}
         request = JoinGroupRequest(
             group_id=GroupId(GROUP),
             session_timeout=_timedelta(session_ms),
@@ -185,7 +186,7 @@ class GroupPuppet:
             protocol_type=protocol_type,
             protocols=tuple(
                 JoinGroupRequestProtocol(name=name, metadata=metadata)
-                for name, metadata in (protocols or {"range": b"meta"}).items()
+                for name, metadata in (known.items() if isinstance(known, Mapping) else known)
             ),
             reason=None,
         )

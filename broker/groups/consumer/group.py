@@ -203,7 +203,8 @@ class ConsumerGroup:
     def _count(self, member: ConsumerMember, step: int) -> None:
         subscription = member.subscription
         expressions = () if member.regular_expression is None else (member.regular_expression,)
-        protocols = () if subscription.classic is None else [one.name for one in subscription.classic.protocols]
+        # A member that names one twice is one member that knows it.
+        protocols = () if subscription.classic is None else {one.name for one in subscription.classic.protocols}
         if step > 0:
             self.topic_counts.update(subscription.topics)
             self.expression_counts.update(expressions)

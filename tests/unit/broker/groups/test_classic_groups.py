@@ -108,6 +108,15 @@ def test_a_member_without_a_common_protocol_is_refused(puppet: GroupPuppet) -> N
     assert puppet.join(protocols={"other": b"", "sticky": b""}).is_open
 
 
+def test_a_member_that_names_a_protocol_twice_is_one_that_knows_it(puppet: GroupPuppet) -> None:
+    generation, (member,) = puppet.stable(1)
+    twice = puppet.join(protocols=[("range", b"a"), ("range", b"b")])
+    again = puppet.join(member)
+    assert (again.error, twice.error) == (ErrorCode.NONE, ErrorCode.NONE)
+    assert again.answer.generation_id == generation + 1
+    assert [one.metadata for one in again.answer.members] == [b"meta", b"a"]
+
+
 def test_the_protocol_is_the_one_that_all_know_and_most_like_best(puppet: GroupPuppet) -> None:
     joins = [
         puppet.join(protocols={"alone": b"", "range": b"", "sticky": b""}),

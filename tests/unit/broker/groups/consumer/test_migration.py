@@ -243,6 +243,16 @@ def test_a_protocol_that_the_others_do_not_know_is_refused(puppet: ConsumerPuppe
     assert connect.error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
 
+def test_a_classic_member_that_names_a_protocol_twice_is_one_that_knows_it(puppet: ConsumerPuppet) -> None:
+    consumer, classic = Consumer(puppet, "one"), ClassicConsumer(puppet)
+    classic.join()
+    twice = puppet.join(protocols=[("cooperative-sticky", subscription())] * 2)
+    assert twice.error is ErrorCode.NONE
+    assert classic.join().error is ErrorCode.NONE
+    consumer.leave()
+    assert puppet.state == "PreparingRebalance"
+
+
 def test_a_member_changes_its_protocol_in_the_group(puppet: ConsumerPuppet) -> None:
     consumer, classic = Consumer(puppet, "one"), ClassicConsumer(puppet, instance="i1")
     classic.join()
