@@ -134,7 +134,7 @@ class GroupOffsets:
     ) -> NamedGroup:
         by_name = self._metadata.image.topics.by_name
         if group.topics is None:
-            fetched = offsets.fetch_all(group.group_id, require_stable=require_stable)
+            fetched = offsets.fetch_all(group.group_id, by_name, require_stable=require_stable)
         else:
             fetched = {
                 wanted.name: {
@@ -161,7 +161,8 @@ class GroupOffsets:
         topics = self._metadata.image.topics
         fetched: dict[UUID | None, Mapping[int, FetchedOffset]] = {}
         if group.topics is None:
-            for name, partitions in offsets.fetch_all(group.group_id, require_stable=require_stable).items():
+            of_group = offsets.fetch_all(group.group_id, topics.by_name, require_stable=require_stable)
+            for name, partitions in of_group.items():
                 known = topics.by_name.get(name)
                 if known is not None:
                     fetched[known.topic_id] = partitions

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple, TypeVar
 from uuid import UUID
 
 from ...protocol.errors import ErrorCode, KafkaError
+from ...quorum.metadata.image import TopicImage
 from ..coordination.ports import StateRecord, TransactionalStateLog, TransactionProducer
 from .classic_group import ClassicGroup, ClassicState
 from .classic_rebalance import ClassicRebalance
@@ -199,15 +200,22 @@ class OffsetProtocol:
             return FetchedOffset(ErrorCode.NONE)
         return FetchedOffset(ErrorCode.NONE, committed.offset, committed.leader_epoch, committed.metadata)
 
-    def fetch_all(self, group_id: str, *, require_stable: bool) -> Mapping[str, Mapping[int, FetchedOffset]]:
-        """By topic and partition."""
-        return {
-            topic: {
-                partition: self.fetch(group_id, topic, committed.topic_id, partition, require_stable=require_stable)
+    def fetch_all(
+        self, group_id: str, topics: Mapping[str, TopicImage], *, require_stable: bool
+    ) -> Mapping[str, Mapping[int, FetchedOffset]]:
+        """By topic and partition. `topics` are those that there are: what was committed for another of the same name is
+        left out."""
+        fetched: dict[str, Mapping[int, FetchedOffset]] = {}
+        for name, partitions in self._offsets.topics_of(group_id).items():
+            topic = topics.get(name)
+            of_topic = {
+                partition: self.fetch(group_id, name, committed.topic_id, partition, require_stable=require_stable)
                 for partition, committed in partitions.items()
+                if topic is None or committed.is_of(topic.topic_id)
             }
-            for topic, partitions in self._offsets.topics_of(group_id).items()
-        }
+            if of_topic:
+                fetched[name] = of_topic
+        return fetched
 
     def delete(self, group_id: str, partitions: Sequence[tuple[str, int]]) -> list[ErrorCode]:
         """An error for each partition (KIP-496). Raises KafkaError, and then nothing was deleted."""

@@ -115,12 +115,12 @@ def test_offsets_of_topics_that_nobody_reads_expire_and_with_the_last_the_group(
         puppet.timers.wait(30_000)
         one.beat()
     puppet.timers.wait(EXPIRATION_CHECK_MS % 30_000)
-    fetched = puppet.shard.offsets.fetch_all(GROUP, require_stable=False)
+    fetched = puppet.shard.offsets.fetch_all(GROUP, {}, require_stable=False)
     assert {topic for topic, partitions in fetched.items() if partitions} == {"topic"}
     one.leave()
     puppet.timers.wait(EXPIRATION_CHECK_MS)
     assert puppet.shard.groups.find_consumer(GROUP) is None
-    assert not puppet.shard.offsets.fetch_all(GROUP, require_stable=False)
+    assert not puppet.shard.offsets.fetch_all(GROUP, {}, require_stable=False)
 
 
 def test_a_deleted_group_leaves_no_offsets(puppet: ConsumerPuppet) -> None:
@@ -129,7 +129,7 @@ def test_a_deleted_group_leaves_no_offsets(puppet: ConsumerPuppet) -> None:
     one.leave()
     assert puppet.shard.offsets.delete_groups([GROUP]) == [ErrorCode.NONE]
     successor = puppet.successor()
-    assert not successor.shard.offsets.fetch_all(GROUP, require_stable=False)
+    assert not successor.shard.offsets.fetch_all(GROUP, {}, require_stable=False)
     assert not successor.shard.groups.is_known(GROUP)
 
 
@@ -139,7 +139,7 @@ def test_a_name_for_offsets_becomes_a_consumer_group_and_keeps_them(puppet: Cons
     assert one.epoch == 2
     for coordinator in (puppet, puppet.successor()):
         assert coordinator.shard.groups.find(GROUP) is None
-        assert coordinator.shard.offsets.fetch_all(GROUP, require_stable=False)["topic"][0].offset == 7
+        assert coordinator.shard.offsets.fetch_all(GROUP, {}, require_stable=False)["topic"][0].offset == 7
 
 
 def test_offsets_of_an_empty_consumer_group_are_a_classic_groups_when_a_member_that_is_gone_joins(
@@ -152,7 +152,7 @@ def test_offsets_of_an_empty_consumer_group_are_a_classic_groups_when_a_member_t
     for coordinator in (puppet, puppet.successor()):
         assert coordinator.shard.groups.is_known(GROUP)
         coordinator.timers.wait(RETENTION_MS + EXPIRATION_CHECK_MS)
-        assert not coordinator.shard.offsets.fetch_all(GROUP, require_stable=False)
+        assert not coordinator.shard.offsets.fetch_all(GROUP, {}, require_stable=False)
         assert not coordinator.shard.groups.is_known(GROUP)
 
 
