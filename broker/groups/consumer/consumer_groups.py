@@ -51,7 +51,7 @@ class ConsumerGroups:
         self._settings_of = settings_of
         self._config = config
         self._now_ms = now_ms
-        topics = SubscribedTopics(image)
+        topics = self.topics = SubscribedTopics(image)
         self._journal = ConsumerJournal(groups, log)
         downgrade = Downgrade(
             groups,
@@ -128,6 +128,7 @@ class ConsumerGroups:
 
     def on_topics_changed(self, names: Set[str], *, are_some_new: bool) -> None:
         """The metadata of these topics has changed, or they are gone."""
+        self.topics.forget(names)
         if are_some_new:
             self._expressions.on_new_topics()
         for group in self._groups.consumer_groups:

@@ -14,7 +14,8 @@ _HASH_BYTES: Final = 8
 
 
 class SubscribedTopics:
-    """Of all groups of one coordinator: a topic that many of them read is hashed once."""
+    """Of all groups of one coordinator: a topic that many of them read is hashed once. What is remembered of it ends
+    with its next change (`forget`): groups that read it may be gone before it is deleted."""
 
     def __init__(self, image: Callable[[], MetadataImage]) -> None:
         self._image = image
@@ -23,6 +24,15 @@ class SubscribedTopics:
     @property
     def image(self) -> MetadataImage:
         return self._image()
+
+    @property
+    def remembered_count(self) -> int:
+        return len(self._hashes)
+
+    def forget(self, names: Iterable[str]) -> None:
+        """They have changed, or are gone; no error for those that nobody reads."""
+        for name in names:
+            self._hashes.pop(name, None)
 
     def ids_of(self, names: Iterable[str]) -> frozenset[UUID]:
         """Of those that there are."""

@@ -326,6 +326,15 @@ def test_new_partitions_are_assigned_with_the_next_heartbeat(puppet: ConsumerPup
     assert puppet.group.epoch == 3
 
 
+def test_nothing_is_remembered_of_topics_that_are_deleted_when_nobody_reads_them(puppet: ConsumerPuppet) -> None:
+    for number in range(3):
+        puppet.change_topics({"topic": 6, f"reply-{number}": 1}, are_some_new=True)
+        one = Consumer(puppet, "one", topics=[f"reply-{number}"])
+        one.leave()
+    puppet.change_topics({"topic": 6})
+    assert puppet.shard.consumer.topics.remembered_count == 0
+
+
 def test_a_topic_that_comes_later_is_assigned(puppet: ConsumerPuppet) -> None:
     first = Consumer(puppet, "one", topics=["topic", "later"])
     assert first.partitions == ALL
