@@ -249,6 +249,20 @@ def test_one_request_asks_for_all_its_partitions_at_once(node: DataNode) -> None
     assert codes == [ErrorCode.NONE, ErrorCode.INVALID_TXN_STATE]
 
 
+@pytest.mark.parametrize("version", [V1, V2])
+def test_partition_that_nobody_was_asked_about_is_to_be_sent_again(node: DataNode, version: int) -> None:
+    node.create_topic("__transaction_state", leader=COORDINATOR, replicas=(COORDINATOR,))
+    node.create_topic("a")
+    exchange = node.begin_produce(batch(), transactional_id="t", version=version, more=((1, batch()),))
+    settle(node)
+    node.add_partition("a", 1)
+    settle(node)
+    answer(node)
+    codes = [one.error_code for one in exchange.answer.responses[0].partition_responses]
+    assert codes == [ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER]
+    assert node.hosted("a", 1).log.log_end_offset == 0
+
+
 @pytest.mark.usefixtures("topic")
 def test_questions_to_one_node_go_together_and_an_id_asks_once_at_a_time(node: DataNode) -> None:
     exchanges = [
