@@ -101,6 +101,8 @@ UNKNOWN_TO_PRODUCERS: Final = frozenset(
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
         ErrorCode.NOT_COORDINATOR,
+        # Another partition of the request is not known to the coordinator yet.
+        ErrorCode.OPERATION_NOT_ATTEMPTED,
     }
 )
 """Of coordinators, and not expected in an answer to Produce."""

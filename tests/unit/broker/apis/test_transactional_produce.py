@@ -127,6 +127,7 @@ def test_later_batches_of_a_transaction_ask_nobody(node: DataNode) -> None:
         (ErrorCode.CONCURRENT_TRANSACTIONS, V1, ErrorCode.NOT_ENOUGH_REPLICAS),
         (ErrorCode.NOT_COORDINATOR, V1, ErrorCode.NOT_ENOUGH_REPLICAS),
         (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, V2, ErrorCode.NOT_ENOUGH_REPLICAS),
+        (ErrorCode.OPERATION_NOT_ATTEMPTED, V2, ErrorCode.NOT_ENOUGH_REPLICAS),
     ],
 )
 def test_producer_is_told_what_its_release_understands(
