@@ -6,9 +6,9 @@ must match (KIP-1152). What is listed are those that this node coordinates.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 from kio.schema.describe_transactions.v0.request import DescribeTransactionsRequest
 from kio.schema.describe_transactions.v0.response import (
@@ -37,6 +37,7 @@ from .values import NO_THROTTLE
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _STATES: Final = {state.value: state for state in TransactionState}
+_LEFT_OUT: Final = (ErrorCode.NONE, ErrorCode.NOT_COORDINATOR)
 
 
 def register(handlers: Handlers, transactions: TransactionCoordinator, now_ms: Callable[[], int]) -> None:
@@ -78,25 +79,39 @@ class TransactionAdministration:
     def list_all(
         self, message: ListTransactionsRequest, _request: Request, reply: Callable[[ListTransactionsResponse], None]
     ) -> None:
-        """Raises KafkaError: some are being loaded, or the pattern is none."""
+        """Raises KafkaError when the pattern is none. Transactions of a partition that is not coordinated here after
+        all, or cannot be, are left out."""
         wanted = _Filter(message, self._now_ms())
         partitions = list(self._transactions.coordinators)
-        listed = [
-            ListedTransaction(
-                transactional_id=TransactionalId(transaction.id),
-                producer_id=ProducerId(transaction.producer_id),
-                transaction_state=transaction.state.value,
-            )
-            for partition in partitions
-            for transaction in partition.machine
-            if wanted.has(transaction)
-        ]
-        answers: Gathered[ErrorCode] = Gathered(
-            len(partitions),
-            lambda errors: reply(_listed(next(filter(None, errors), ErrorCode.NONE), wanted.unknown_states, listed)),
-        )
+
+        def respond(found: tuple[_Listing, ...]) -> None:
+            error = next((one.error for one in found if one.error not in _LEFT_OUT), ErrorCode.NONE)
+            reply(_listed(error, wanted.unknown_states, [one for listing in found for one in listing.transactions]))
+
+        answers: Gathered[_Listing] = Gathered(len(partitions), respond)
         for number, partition in enumerate(partitions):
-            partition.hold(answers.place(number), lambda error: error)(ErrorCode.NONE)
+            answer = answers.place(number)
+            try:
+                listed = [_as_listed(transaction) for transaction in partition.machine if wanted.has(transaction)]
+            except KafkaError as error:
+                answer(_Listing(error.code, ()))
+            else:
+                partition.hold(answer, lambda error: _Listing(error, ()))(_Listing(ErrorCode.NONE, listed))
+
+
+class _Listing(NamedTuple):
+    """Of one partition."""
+
+    error: ErrorCode
+    transactions: Sequence[ListedTransaction]
+
+
+def _as_listed(transaction: Transaction) -> ListedTransaction:
+    return ListedTransaction(
+        transactional_id=TransactionalId(transaction.id),
+        producer_id=ProducerId(transaction.producer_id),
+        transaction_state=transaction.state.value,
+    )
 
 
 class _Filter:
@@ -173,7 +188,7 @@ def list_error(_request: ListTransactionsRequest, error: KafkaError) -> ListTran
 
 
 def _listed(
-    error: ErrorCode, unknown_states: tuple[str, ...], listed: list[ListedTransaction]
+    error: ErrorCode, unknown_states: tuple[str, ...], listed: Sequence[ListedTransaction]
 ) -> ListTransactionsResponse:
     return ListTransactionsResponse(
         throttle_time=NO_THROTTLE,

@@ -23,11 +23,15 @@ from kio.schema.types import GroupId, ProducerId, TopicName, TransactionalId
 from kio.static.primitive import i8, i16, i32, i32Timedelta, i64
 from memory_node import World, create_topic, run
 
+from penstock.broker.coordination.key_partitions import partition_of_key
 from penstock.broker.transactions.transaction_coordinator import TRANSACTIONS_TOPIC
 from penstock.client.connection import Connection
 from penstock.protocol.apis import ApiKey
 from penstock.protocol.errors import ErrorCode
+from penstock.protocol.records import Record, write_batch
 from penstock.quorum.metadata.image import ConfigResource, ConfigResourceType
+from penstock.storage.config import LogConfig
+from penstock.storage.log import Log
 
 MINUTE = i32Timedelta.parse(timedelta(minutes=1))
 
@@ -262,6 +266,41 @@ def test_transactions_are_listed_by_what_is_asked_for(request_: ListTransactions
             assert answer.unknown_state_filters == tuple(name for name in request_.state_filters if name == "Sleeping")
 
     run(scenario)
+
+
+def test_transactions_are_listed_without_those_of_a_partition_that_cannot_be_read() -> None:
+    async def scenario() -> None:
+        world = World(transaction_state_log_num_partitions="2")
+        async with world.running() as (_, connection):
+            assert (await Producer(connection).begin()).error_code == ErrorCode.NONE
+        spoil(world, 1 - partition_of_key("mover", 2))
+        async with world.running() as (_, connection):
+            while True:
+                answer: Any = await connection.call(ListTransactionsRequest())
+                if answer.error_code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+                    break
+            assert answer.error_code == ErrorCode.NONE
+            assert [one.transactional_id for one in answer.transaction_states] == ["mover"]
+
+    run(scenario)
+
+
+def spoil(world: World, index: int) -> None:
+    """A record without a key, which no coordinator writes."""
+    log = Log.open(
+        world.files,
+        f"/data/{TRANSACTIONS_TOPIC}-{index}",
+        topic=TRANSACTIONS_TOPIC,
+        partition=index,
+        topic_id=None,
+        is_identified=True,
+        config=LogConfig(),
+        is_clean=True,
+        now_ms=world.now_ms,
+    )
+    log.append_as_leader(write_batch([Record(0, world.now_ms, None, b"")]), leader_epoch=0, now_ms=world.now_ms)
+    log.flush()
+    log.close()
 
 
 def test_a_pattern_that_is_none_is_refused_kip_1152() -> None:
