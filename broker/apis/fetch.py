@@ -50,7 +50,8 @@ from ..purgatory.delayed_fetch import (
 )
 from ..replication.replication_quota import ReplicationQuota
 
-CONSUMER_REPLICA_ID: Final = -1
+FUTURE_REPLICA_ID: Final = -3
+"""Of a replica that moves between the log directories of one broker; with followers it reads to the log's end."""
 READ_COMMITTED: Final = 1
 ZSTD: Final = "zstd"
 FIRST_STORAGE_ERROR_VERSION: Final = 6
@@ -256,7 +257,7 @@ def register(handlers: Handlers, handler: FetchHandler) -> None:
 
 
 def _end(message: FetchRequest) -> FetchEnd:
-    if message.replica_id != CONSUMER_REPLICA_ID:
+    if message.replica_id >= 0 or message.replica_id == FUTURE_REPLICA_ID:
         return FetchEnd.LOG_END
     return FetchEnd.LAST_STABLE_OFFSET if message.isolation_level == READ_COMMITTED else FetchEnd.HIGH_WATERMARK
 

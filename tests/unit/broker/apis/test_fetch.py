@@ -103,7 +103,17 @@ def test_consumers_read_up_to_the_high_watermark(filled: DataNode) -> None:
     filled.begin_produce(batch())
     assert offsets(filled.fetch((0, 4))) == [2]
     assert filled.fetch((0, 5)).records == b""
-    assert offsets(filled.fetch((0, 5), replica_id=-2)) == [5]
+    assert offsets(filled.fetch((0, 5), replica_id=-3)) == [5]
+
+
+@pytest.mark.parametrize("isolation_level", [0, 1])
+def test_consumers_of_a_debugger_read_as_others_do(filled: DataNode, isolation_level: int) -> None:
+    filled.configure("a", flush_messages=1)
+    filled.begin_produce(batch())
+    answer = filled.fetch((0, 0), replica_id=-2, isolation_level=isolation_level)
+    assert offsets(answer)[-1] < answer.high_watermark == 5
+    assert answer.aborted_transactions == (() if isolation_level else None)
+    assert filled.fetch((0, 5), replica_id=-2, isolation_level=isolation_level).records == b""
 
 
 def test_read_committed_names_aborted_transactions(filled: DataNode) -> None:
