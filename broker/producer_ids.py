@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 
 from kio.schema.allocate_producer_ids.v0.request import AllocateProducerIdsRequest
 from kio.schema.types import BrokerId
 from kio.static.primitive import i64
 
+from ..protocol.errors import ErrorCode, KafkaError
 from ..quorum.controller_requests import ALLOCATE_PRODUCER_IDS
 from .controller_channel import ControllerChannel
+
+logger = logging.getLogger(__name__)
 
 
 class ProducerIds:
@@ -21,9 +25,13 @@ class ProducerIds:
         self._allocate_block = allocate_block
         self._block = range(0)
         self._allocation: asyncio.Future[None] | None = None
+        self._is_failing = False
 
     async def next_id(self) -> int:
-        """Raises KafkaError when there is no controller to ask."""
+        """Raises KafkaError(COORDINATOR_LOAD_IN_PROGRESS) when there is none to be had now, whatever the reason: as in
+        Apache Kafka, because all clients try again at that, with a transactional id or without. To some of them
+        REQUEST_TIMED_OUT is fatal, and at COORDINATOR_NOT_AVAILABLE they look for the coordinator of an id.
+        """
         while not self._block:
             if self._allocation is None:
                 self._allocation = asyncio.ensure_future(self._allocate())
@@ -38,6 +46,13 @@ class ProducerIds:
         # anything to wait for.
         try:
             self._block = await self._allocate_block()
+            self._is_failing = False
+        except KafkaError as error:
+            if not self._is_failing:
+                # Clients come back as soon as they like, the line does not.
+                self._is_failing = True
+                logger.warning("no producer ids: reason=%s", error)
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, error.message) from error
         finally:
             self._allocation = None
 

@@ -62,9 +62,9 @@ async def _begin_idempotent(producer_ids: ProducerIds, reply: Callable[[InitProd
     try:
         reply(_response(ErrorCode.NONE, Producer(await producer_ids.next_id(), FIRST_EPOCH)))
     except KafkaError as error:
-        reply(_refusal(error))
+        reply(_response(error.code, NO_PRODUCER))
     except asyncio.CancelledError:
-        reply(_refusal(KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)))
+        reply(_response(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, NO_PRODUCER))
         raise
 
 
@@ -84,13 +84,7 @@ def fenced_as_known(error: KafkaError, api_version: int, fenced_since: int) -> K
 
 
 def error_response(_request: InitProducerIdRequest, error: KafkaError) -> InitProducerIdResponse:
-    return _refusal(error)
-
-
-def _refusal(error: KafkaError) -> InitProducerIdResponse:
-    # What a client can do about a controller that is not there is what it does about a coordinator: come back.
-    code = ErrorCode.COORDINATOR_NOT_AVAILABLE if error.code is ErrorCode.NOT_CONTROLLER else error.code
-    return _response(code, NO_PRODUCER)
+    return _response(error.code, NO_PRODUCER)
 
 
 def _response(error: ErrorCode, producer: Producer) -> InitProducerIdResponse:

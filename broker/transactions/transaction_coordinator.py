@@ -40,7 +40,7 @@ class TransactionCoordinator:
         wall_clock_ms: Callable[[], int],
         steady_clock_ms: Callable[[], int],
     ) -> None:
-        """`next_producer_id` raises KafkaError when there is no controller to ask."""
+        """`next_producer_id` raises KafkaError, as `ProducerIds.next_id`."""
         self._partitions = partitions
         self._config = config
         self._next_producer_id = next_producer_id
@@ -102,8 +102,7 @@ class TransactionCoordinator:
             # It may have gone meanwhile.
             result = operation(partition.machine, producer_id)
         except KafkaError as error:
-            # Where to find a controller is not the client's business.
-            refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE if error.code is ErrorCode.NOT_CONTROLLER else error.code)
+            refuse(error.code)
         except asyncio.CancelledError:
             refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE)
             raise

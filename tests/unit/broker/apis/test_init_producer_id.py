@@ -14,7 +14,7 @@ from kio.schema.init_producer_id.v5.request import InitProducerIdRequest
 from kio.schema.types import ProducerId, TransactionalId
 from kio.static.primitive import i16, i32Timedelta
 
-from penstock.broker.apis.init_producer_id import error_response, fenced_as_known, register
+from penstock.broker.apis.init_producer_id import fenced_as_known, register
 from penstock.broker.apis.values import NO_THROTTLE
 from penstock.broker.network.handlers import Handlers
 from penstock.broker.producer_ids import ProducerIds
@@ -173,14 +173,20 @@ def test_the_timeout_is_what_the_producer_said_to_the_millisecond(timeout_ms: in
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    "error",
     [
-        (ErrorCode.NOT_CONTROLLER, ErrorCode.COORDINATOR_NOT_AVAILABLE),
-        (ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST),
+        ErrorCode.NOT_CONTROLLER,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.STALE_BROKER_EPOCH,
+        ErrorCode.BROKER_ID_NOT_REGISTERED,
+        ErrorCode.UNKNOWN_SERVER_ERROR,
     ],
 )
-def test_clients_come_back_while_there_is_no_controller(error: ErrorCode, told: ErrorCode) -> None:
-    answer: Any = error_response(request(), KafkaError(error))
+def test_clients_come_back_while_there_are_no_ids_to_be_had(error: ErrorCode) -> None:
+    controller = Controller()
+    controller.failure = KafkaError(error)
+    answer: Any = run(ask(ProducerIds(controller.allocate), request()))
+    told = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     assert (answer.error_code, answer.producer_id, answer.producer_epoch) == (told, -1, -1)
 
 
