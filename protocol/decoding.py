@@ -1,6 +1,7 @@
 """Readers of whole entities, compiled from their schema: a message of one version becomes the class of another."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from struct import Struct
 from typing import TypeAlias
 
@@ -25,20 +26,22 @@ _Step: TypeAlias = Callable[[Buffer, int, _Values], int]
 EntityReader: TypeAlias = Callable[[Buffer, int], tuple[Entity, int]]
 
 
-def entity_reader(version_class: type[Entity], target_class: type[Entity]) -> EntityReader:
-    """A reader of `version_class` as it is on the wire that gives a `target_class`.
+def entity_reader(
+    version_class: type[Entity], target_class: type[Entity], *, is_of_client: bool = False
+) -> EntityReader:
+    """A reader of `version_class` as it is on the wire that gives a `target_class`; see `sized_reader`.
 
     LookupError when the target lacks a field and `versions` does not say what becomes of it.
     """
     is_flexible = version_class.__flexible__
     present = fields_of(version_class)
     wanted = {field.name: field for field in fields_of(target_class)}
-    steps = _steps([field for field in present if field.tag is None], wanted, is_flexible)
-    tagged = {
-        field.tag: (field.name, _field_reader(field, wanted.get(field.name), is_flexible))
+    readers = {
+        field.name: partial(_field_reader, field, wanted.get(field.name), is_flexible, is_of_client=is_of_client)
         for field in present
-        if field.tag is not None
     }
+    steps = _steps([field for field in present if field.tag is None], readers)
+    tagged = {field.tag: (field.name, readers[field.name]()) for field in present if field.tag is not None}
     always_read = {field.name for field in present if field.tag is None}
     absent = {name: field.neutral for name, field in wanted.items() if name not in always_read}
     upgrade = upgrade_of(version_class, target_class)
@@ -56,7 +59,7 @@ def entity_reader(version_class: type[Entity], target_class: type[Entity]) -> En
     return read
 
 
-def _steps(fields: list[FieldSchema], wanted: Mapping[str, FieldSchema], is_flexible: bool) -> tuple[_Step, ...]:
+def _steps(fields: list[FieldSchema], readers: Mapping[str, Callable[[], Reader]]) -> tuple[_Step, ...]:
     """One step for each run of fixed-size fields, which `struct` reads at once, and one for each other field."""
     steps: list[_Step] = []
     run: list[FieldSchema] = []
@@ -67,7 +70,7 @@ def _steps(fields: list[FieldSchema], wanted: Mapping[str, FieldSchema], is_flex
         if run:
             steps.append(_run_step(run))
             run = []
-        steps.append(_single_step(field.name, _field_reader(field, wanted.get(field.name), is_flexible)))
+        steps.append(_single_step(field.name, readers[field.name]()))
     if run:
         steps.append(_run_step(run))
     return tuple(steps)
@@ -97,18 +100,20 @@ def _single_step(name: str, read: Reader) -> _Step:
     return step
 
 
-def _field_reader(field: FieldSchema, target: FieldSchema | None, is_flexible: bool) -> Reader:
+def _field_reader(field: FieldSchema, target: FieldSchema | None, is_flexible: bool, *, is_of_client: bool) -> Reader:
     item: Reader
     if field.entity is not None:
         goal = target.entity if target is not None and target.entity is not None else field.entity
-        item = entity_reader(field.entity, goal)
+        item = entity_reader(field.entity, goal, is_of_client=is_of_client)
         if field.is_nullable and not field.is_array:
             item = _nullable_reader(item)
     elif field.kafka_type in FIXED:
         item = fixed_reader(field.kafka_type)
     else:
         is_nullable = field.is_nullable and not field.is_array
-        item = sized_reader(field.kafka_type or "", is_flexible=is_flexible, is_nullable=is_nullable)
+        item = sized_reader(
+            field.kafka_type or "", is_flexible=is_flexible, is_nullable=is_nullable, is_of_client=is_of_client
+        )
     if field.is_array:
         return array_reader(item, is_flexible=is_flexible, is_nullable=field.is_nullable)
     return item

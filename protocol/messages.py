@@ -156,7 +156,7 @@ def _whole(read: EntityReader, buffer: Buffer, offset: int, what: str, slack: in
 @cache
 def _request_reader(api_key: int, version: int, target: type[Request] | None) -> EntityReader:
     standing = load_request_schema(api_key, class_version(api_key, version))
-    return entity_reader(load_request_schema(api_key, version), target or standing)
+    return entity_reader(load_request_schema(api_key, version), target or standing, is_of_client=True)
 
 
 @cache

@@ -25,6 +25,8 @@ Writer: TypeAlias = Callable[[bytearray, object], None]
 GARBAGE_ERRORS: Final = (struct.error, IndexError, ValueError, OverflowError)
 
 MAX_UVARINT_BYTES: Final = 5
+STRING_SIZE_MAX: Final = 2**15 - 1
+"""Of what clients send, in bytes: more than older versions can say, and Kafka's own readers refuse more in any."""
 # Of one struct. Kafka's messages have up to six; each costs its reader some 150 ns, and all other clients wait for it.
 TAGS_MAX: Final = 1000
 _MAX_INT32 = 2**31 - 1
@@ -141,15 +143,21 @@ def read_string(buffer: Buffer, position: int, *, is_flexible: bool) -> tuple[st
 
 
 def read_compact_string(buffer: Buffer, position: int) -> tuple[str | None, int]:
-    """A string of the flexible versions."""
+    """A string of the flexible versions, as clients send it."""
     length = buffer[position] - 1
     position += 1
     if length >= 0x7F:
         length, position = read_uvarint(buffer, position - 1)
         length -= 1
+        if length > STRING_SIZE_MAX:
+            raise _too_long(length)
     if length < 0:
         return None, position
     return str(take(buffer, position, length), "utf-8"), position + length
+
+
+def _too_long(length: int) -> CorruptData:
+    return CorruptData(f"a string of {length} bytes was announced, none has more than {STRING_SIZE_MAX}")
 
 
 def read_short_string(buffer: Buffer, position: int) -> tuple[str | None, int]:
@@ -179,14 +187,20 @@ def to_wire(kafka_type: str, *, is_nullable: bool) -> Callable[[object], object]
     return _TO_WIRE.get(kafka_type)
 
 
-def sized_reader(kafka_type: str, *, is_flexible: bool, is_nullable: bool) -> Reader:
-    """A reader of `string`, `bytes` or `records`. Bytes are copied out: a value outlives the receive buffer."""
+def sized_reader(kafka_type: str, *, is_flexible: bool, is_nullable: bool, is_of_client: bool = False) -> Reader:
+    """A reader of `string`, `bytes` or `records`. Bytes are copied out: a value outlives the receive buffer.
+
+    Strings of clients are bounded by `STRING_SIZE_MAX`.
+    """
     is_text = kafka_type == "string"
+    is_bounded = is_text and is_of_client
 
     def read(buffer: Buffer, position: int) -> tuple[object, int]:
         length, position = read_length(buffer, position, is_flexible=is_flexible, is_short=is_text)
         if length == -1 and is_nullable:
             return None, position
+        if is_bounded and length > STRING_SIZE_MAX:
+            raise _too_long(length)
         raw = take(buffer, position, length)
         return (str(raw, "utf-8") if is_text else bytes(raw)), position + length
 

@@ -29,6 +29,7 @@ from penstock.protocol.messages import (
     encode_response,
     kio_error,
 )
+from penstock.protocol.primitives import STRING_SIZE_MAX
 from penstock.protocol.versions import class_version
 
 SEED = 20
@@ -201,6 +202,19 @@ def test_unknown_tagged_fields_are_skipped() -> None:
     offset = decode_header(frame).body_offset
     with_tags = frame[:-1] + b"\x02\x05\x03abc\xff\x7f\x00"
     assert decode_request(ApiKey.METADATA, 13, with_tags, offset) == a_metadata_request()
+
+
+def test_strings_of_requests_longer_than_kafkas_are_corrupt() -> None:
+    def decoded(size: int) -> Any:
+        keys = ("me", "x" * size)
+        frame = encode_request(
+            ApiKey.FIND_COORDINATOR, 6, 1, None, find_coordinator.FindCoordinatorRequest(coordinator_keys=keys)
+        )[4:]
+        return decode_request(ApiKey.FIND_COORDINATOR, 6, frame, decode_header(frame).body_offset)
+
+    assert len(decoded(STRING_SIZE_MAX).coordinator_keys[1]) == STRING_SIZE_MAX
+    with pytest.raises(CorruptData, match="a string of 32768 bytes"):
+        decoded(STRING_SIZE_MAX + 1)
 
 
 def test_no_topics_means_all_of_them_in_metadata_version_0() -> None:

@@ -17,7 +17,7 @@ from kio_bytes import written_by_kio
 
 from penstock.protocol.apis import APIS, ApiKey
 from penstock.protocol.errors import CorruptData
-from penstock.protocol.primitives import uvarint
+from penstock.protocol.primitives import STRING_SIZE_MAX, uvarint
 from penstock.protocol.produce import (
     ENTRIES_MAX,
     NodeEndpoint,
@@ -72,6 +72,14 @@ def test_more_entries_than_anybody_has_are_corrupt_before_they_are_read(version:
     topic = {3: b"\0\0\0\1\0\1t", 9: b"\2\2t", 13: b"\2" + bytes(16)}[version]
     with pytest.raises(CorruptData, match="topics and partitions"):
         decode_produce(version, start + topic + count, 0)
+
+
+def test_strings_longer_than_kafkas_are_corrupt() -> None:
+    rest = b"\xff\xff\0\0\0\1\1\0"
+    name = b"x" * STRING_SIZE_MAX
+    assert decode_produce(12, uvarint(len(name) + 1) + name + rest, 0).transactional_id == name.decode()
+    with pytest.raises(CorruptData, match="a string of 32768 bytes"):
+        decode_produce(12, uvarint(len(name) + 2) + name + b"x" + rest, 0)
 
 
 @EVERY_VERSION
