@@ -176,9 +176,11 @@ class TransactionVerifier:
     def _send(self, node_id: int) -> None:
         asked: dict[str, _Question] = {}
         left: list[_Question] = []
+        size_bytes = 0
         for question in self._questions.pop(node_id):
             transactional_id = question.writer.transactional_id
-            if transactional_id in asked:
+            size_bytes += question.size_bytes
+            if transactional_id in asked or (asked and size_bytes > REQUEST_BYTES_MAX):
                 left.append(question)
             else:
                 asked[transactional_id] = question
@@ -210,6 +212,11 @@ class TransactionVerifier:
                 self._loop.call_soon(question.answer, answers.get(transactional_id, {}))
 
 
+REQUEST_BYTES_MAX: Final = 1024 * 1024
+"""A fraction of what nodes take, so that long names of some clients do not get everybody's question refused."""
+MAX_BYTES_PER_CHARACTER: Final = 4
+NUMBERS_BYTES: Final = 24
+"""Beside the name of a transaction or of a topic."""
 UNANSWERED: Final = {
     ErrorCode.BROKER_NOT_AVAILABLE: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.UNSUPPORTED_VERSION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -223,6 +230,12 @@ class _Question(NamedTuple):
     writer: Writer
     places: tuple[Place, ...]
     on_answer: Callable[[Mapping[Place, ErrorCode]], None]
+
+    @property
+    def size_bytes(self) -> int:
+        """In a request, at most."""
+        names = (self.writer.transactional_id, *(topic for topic, _ in self.places))
+        return sum(MAX_BYTES_PER_CHARACTER * len(name) + NUMBERS_BYTES for name in names)
 
     def fail(self, error: ErrorCode) -> None:
         self.on_answer(dict.fromkeys(self.places, error))

@@ -281,6 +281,24 @@ def test_questions_to_one_node_go_together_and_an_id_asks_once_at_a_time(node: D
 
 
 @pytest.mark.usefixtures("topic")
+def test_long_names_of_some_do_not_make_a_question_too_large_for_a_node(node: DataNode) -> None:
+    names = ["t", *(f"{number:032767}" for number in range(200)), "u"]
+    exchanges = [
+        node.begin_produce(batch(producer_id=number), transactional_id=name, version=V1)
+        for number, name in enumerate(names)
+    ]
+    settle(node)
+    asked: list[str] = []
+    while node.peers.asked:
+        ids = [one.transactional_id for one in node.peers.answer().transactions]
+        assert sum(map(len, ids)) < 2 * 1024 * 1024
+        asked += ids
+        settle(node)
+    assert asked == names
+    assert {code(one) for one in exchanges} == {ErrorCode.NONE}
+
+
+@pytest.mark.usefixtures("topic")
 def test_request_of_two_producers_is_refused(node: DataNode) -> None:
     more = ((1, batch(producer_id=8)),)
     exchange = node.begin_produce(batch(), transactional_id="t", version=V1, more=more)
