@@ -52,6 +52,14 @@ class World:
         wait_for(lambda: self.partition(topic) is not None)
         return TopicPartition(topic, 0)
 
+    def kill(self, node_id: int) -> None:
+        """Until the clients know of it. kafka-python asks all its life the broker that it has chosen for changes."""
+        self.kafka_python.close()
+        self.cluster.kill_node(node_id)
+        wait_for(lambda: node_id not in self.confluent.list_topics(timeout=DEADLINE_S).brokers)
+        left = [node.address for node in self.cluster.nodes.values() if node.id != node_id]
+        self.kafka_python = KafkaAdminClient(bootstrap_servers=left)
+
     def partition(self, topic: str) -> Any:
         """As confluent-kafka describes it; None before it is known."""
         return self.confluent.list_topics(topic, timeout=DEADLINE_S).topics[topic].partitions.get(0)
@@ -68,12 +76,17 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     folder: Path = tmp_path_factory.mktemp("cluster")
     with LocalCluster(folder, node_count=3) as cluster:
-        world = World(cluster)
-        yield world
-        world.kafka_python.close()
+        yield cluster
+
+
+@pytest.fixture
+def world(cluster: LocalCluster) -> Iterator[World]:
+    world = World(cluster)
+    yield world
+    world.kafka_python.close()
 
 
 def wait_for(condition: Any) -> None:
@@ -101,7 +114,7 @@ def test_kafka_python_is_told_what_cannot_be_reassigned(world: World, topic: str
 def test_kafka_python_sees_and_cancels_what_waits_for_a_node_that_is_gone(world: World, topic: str) -> None:
     partition = world.create(topic, 1, 2)
     world.wait_settled(partition, 1, 2)
-    world.cluster.kill_node(3)
+    world.kill(3)
     try:
         assert world.kafka_python.alter_partition_reassignments({partition: [2, 3]}) == {partition: None}
         expected = {"replicas": [2, 3, 1], "adding_replicas": [3], "removing_replicas": [1]}
