@@ -197,7 +197,7 @@ def test_a_node_whose_certificate_does_not_name_it_is_kept_out(cluster: TlsClust
     }
     cluster.start(4, certificates[kind])
     until(lambda: said[kind] in cluster.log(4), f"sentence in the log of node 4: {said[kind]}")
-    assert cluster.brokers() == set(IDS)
+    assert cluster.brokers() == set(IDS), "\n".join(map(cluster.log, IDS))
 
 
 def test_a_voter_that_lost_its_certificate_is_no_voter_until_it_has_one(cluster: TlsCluster) -> None:
