@@ -132,8 +132,16 @@ def partition_change(
         # The last known leader has all that the partition still has; only an election past live replicas loses more.
         leader_recovery_state = LEADER_RECOVERING
     directories = tuple([target.directories.get(replica, DIRECTORY_UNASSIGNED) for replica in replicas])
-    # Whoever is no replica any more must not be able to fetch as one: then the leader's epoch rises though it stays.
-    is_leader_told = leader != partition.leader or not set(partition.replicas) <= set(replicas)
+    # Whoever is no replica any more must not be able to fetch as one, nor one that lost its log as if it had it still,
+    # by a request that is long on its way. Then the leader's epoch rises though it stays.
+    is_leader_told = (
+        leader != partition.leader
+        or not set(partition.replicas) <= set(replicas)
+        or any(
+            directory == DIRECTORY_LOST and partition.directory_of(replica) != DIRECTORY_LOST
+            for replica, directory in zip(replicas, directories, strict=True)
+        )
+    )
     record = PartitionChangeRecord(
         topic_id=topic_id,
         partition_id=index,

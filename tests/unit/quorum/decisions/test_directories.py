@@ -159,6 +159,17 @@ def test_a_follower_whose_log_is_lost_leaves_the_isr(cluster: Cluster) -> None:
     assert (found.directory_of(1), found.leader, found.isr) == (DIRECTORY_LOST, 2, (2,))
 
 
+def test_a_follower_whose_log_is_lost_cannot_fetch_as_if_it_had_it(cluster: Cluster) -> None:
+    """What it sent before may be long on its way, and come when it is known again where the replica is."""
+    cluster.replay([replace(partition(2, FIRST), leader=2, isr=(2,))])
+    before = cluster.partition("t", 2).leader_epoch
+    assign(cluster, request(2, directory=DIRECTORY_LOST))
+    assign(cluster, request(2, directory=DIRECTORY_LOST))
+    assert (cluster.partition("t", 2).leader, cluster.partition("t", 2).leader_epoch) == (2, before + 1)
+    assign(cluster, request(2, directory=FIRST))
+    assert cluster.partition("t", 2).leader_epoch == before + 1
+
+
 def test_a_leader_whose_log_is_lost_makes_way_for_any_replica_where_elections_may_be_unclean(cluster: Cluster) -> None:
     unclean = ConfigRecord(
         resource_type=ConfigResourceType.TOPIC, resource_name="t", name="unclean.leader.election.enable", value="true"
