@@ -7,8 +7,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Final
 
 from kio.schema.delete_groups.v2.request import DeleteGroupsRequest
 from kio.schema.delete_groups.v2.response import DeletableGroupResult, DeleteGroupsResponse
@@ -29,13 +29,13 @@ from ..groups.group_coordinator import GroupCoordinator, GroupPartition
 from ..network.handlers import Handlers
 from ..network.request import Request
 from .gathered import Gathered
+from .listing import list_partitions
 from .values import NO_THROTTLE
 
 CLASSIC_TYPE: Final = "classic"
 CONSUMER_TYPE: Final = "consumer"
 DEAD: Final = "Dead"
 TELLS_ABSENCE_SINCE: Final = 6
-_LEFT_OUT: Final = (ErrorCode.NONE, ErrorCode.NOT_COORDINATOR)
 GROUP_AUTHORIZED_OPERATIONS: Final = sum(1 << operation for operation in (3, 6, 8, 10, 11))
 """Read, delete, describe, describe configs, alter configs (KIP-430)."""
 OPERATIONS_NOT_ASKED_FOR: Final = -(2**31)
@@ -58,25 +58,15 @@ class GroupAdministration:
         """Groups of a partition that is not coordinated here after all, or cannot be, are left out."""
         states = {state.strip().lower() for state in message.states_filter}
         types = {one.strip().lower() for one in message.types_filter}
-        partitions = list(self._groups.coordinators)
 
-        def respond(found: tuple[_Listing, ...]) -> None:
-            error = next((one.error for one in found if one.error not in _LEFT_OUT), ErrorCode.NONE)
-            reply(_listed(error, [group for one in found for group in one.groups]))
+        def groups_of(partition: GroupPartition) -> list[ListedGroup]:
+            return [
+                group
+                for group in _groups_of(partition)
+                if (not states or group.group_state.lower() in states) and (not types or group.group_type in types)
+            ]
 
-        answers: Gathered[_Listing] = Gathered(len(partitions), respond)
-        for number, partition in enumerate(partitions):
-            answer = answers.place(number)
-            try:
-                groups = [
-                    group
-                    for group in _groups_of(partition)
-                    if (not states or group.group_state.lower() in states) and (not types or group.group_type in types)
-                ]
-            except KafkaError as error:
-                answer(_Listing(error.code, ()))
-            else:
-                partition.hold(answer, lambda error: _Listing(error, ()))(_Listing(ErrorCode.NONE, groups))
+        list_partitions(self._groups.coordinators, groups_of, lambda error, groups: reply(_listed(error, groups)))
 
     def describe(
         self, message: DescribeGroupsRequest, request: Request, reply: Callable[[DescribeGroupsResponse], None]
@@ -135,13 +125,6 @@ class GroupAdministration:
                     return _deleted(name, error)
 
                 partition.hold(answers.place(number), of_error)(_deleted(names[number], error_code))
-
-
-class _Listing(NamedTuple):
-    """Of one partition."""
-
-    error: ErrorCode
-    groups: Sequence[ListedGroup]
 
 
 def _groups_of(partition: GroupPartition) -> Iterator[ListedGroup]:

@@ -6,9 +6,9 @@ must match (KIP-1152). What is listed are those that this node coordinates.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, cast
 
 from kio.schema.describe_transactions.v0.request import DescribeTransactionsRequest
 from kio.schema.describe_transactions.v0.response import (
@@ -30,14 +30,14 @@ from ...protocol.messages import kio_error
 from ..network.handlers import Handlers
 from ..network.request import Request
 from ..transactions.transaction import NOT_STARTED, Transaction, TransactionPartition
-from ..transactions.transaction_coordinator import TransactionCoordinator
+from ..transactions.transaction_coordinator import TransactionCoordinator, TransactionPartitionState
 from ..transactions.transaction_state import TransactionState
 from .gathered import Gathered
+from .listing import list_partitions
 from .values import NO_THROTTLE
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _STATES: Final = {state.value: state for state in TransactionState}
-_LEFT_OUT: Final = (ErrorCode.NONE, ErrorCode.NOT_COORDINATOR)
 
 
 def register(handlers: Handlers, transactions: TransactionCoordinator, now_ms: Callable[[], int]) -> None:
@@ -82,28 +82,15 @@ class TransactionAdministration:
         """Raises KafkaError when the pattern is none. Transactions of a partition that is not coordinated here after
         all, or cannot be, are left out."""
         wanted = _Filter(message, self._now_ms())
-        partitions = list(self._transactions.coordinators)
 
-        def respond(found: tuple[_Listing, ...]) -> None:
-            error = next((one.error for one in found if one.error not in _LEFT_OUT), ErrorCode.NONE)
-            reply(_listed(error, wanted.unknown_states, [one for listing in found for one in listing.transactions]))
+        def transactions_of(partition: TransactionPartitionState) -> list[ListedTransaction]:
+            return [_as_listed(transaction) for transaction in partition.machine if wanted.has(transaction)]
 
-        answers: Gathered[_Listing] = Gathered(len(partitions), respond)
-        for number, partition in enumerate(partitions):
-            answer = answers.place(number)
-            try:
-                listed = [_as_listed(transaction) for transaction in partition.machine if wanted.has(transaction)]
-            except KafkaError as error:
-                answer(_Listing(error.code, ()))
-            else:
-                partition.hold(answer, lambda error: _Listing(error, ()))(_Listing(ErrorCode.NONE, listed))
-
-
-class _Listing(NamedTuple):
-    """Of one partition."""
-
-    error: ErrorCode
-    transactions: Sequence[ListedTransaction]
+        list_partitions(
+            self._transactions.coordinators,
+            transactions_of,
+            lambda error, listed: reply(_listed(error, wanted.unknown_states, listed)),
+        )
 
 
 def _as_listed(transaction: Transaction) -> ListedTransaction:
@@ -188,7 +175,7 @@ def list_error(_request: ListTransactionsRequest, error: KafkaError) -> ListTran
 
 
 def _listed(
-    error: ErrorCode, unknown_states: tuple[str, ...], listed: Sequence[ListedTransaction]
+    error: ErrorCode, unknown_states: tuple[str, ...], listed: list[ListedTransaction]
 ) -> ListTransactionsResponse:
     return ListTransactionsResponse(
         throttle_time=NO_THROTTLE,
