@@ -487,21 +487,21 @@ class PartitionManager:
             try:
                 next(iter(some)).attempt(partial(self._logs.truncate, logs))
             finally:
-                # Also one that could not be cut in full ends there now.
                 for hosted in some:
-                    if hosted.error is ErrorCode.NONE:
-                        hosted.on_cut()
-                        self.complete_waiting(hosted)
+                    self._on_cut(hosted)
 
     def restart(self, hosted: HostedPartition, offset: int) -> None:
         """Drops all of a follower's log, which goes on at `offset`. KafkaError when the disk fails."""
         try:
             hosted.attempt(partial(self._logs.restart, hosted.log, offset))
         finally:
-            # Also one that could not be begun anew has nothing any more.
-            if hosted.error is ErrorCode.NONE:
-                hosted.on_cut()
-                self.complete_waiting(hosted)
+            self._on_cut(hosted)
+
+    def _on_cut(self, hosted: HostedPartition) -> None:
+        """Also one that could not be cut in full ends there now, and one that could not be begun anew is empty."""
+        if hosted.error is ErrorCode.NONE:
+            hosted.on_cut()
+            self.complete_waiting(hosted)
 
     def on_directory_failure(self, path: str) -> None:
         """The log directory `path` has failed: its partitions answer KAFKA_STORAGE_ERROR from now on."""
