@@ -143,12 +143,17 @@ def append_behind_its_back(files: MemoryFiles, count: int) -> None:
     log.close()
 
 
+async def five_records(world: World, leader: Connection) -> None:
+    """On node 2, which leads, and on node 3."""
+    await create(leader, 2, 3)
+    await produce_some(leader, 5)
+    await world.wait_equal(2, 3)
+
+
 def test_rule_7_followers_hear_of_the_leaders_retention_at_once() -> None:
     async def scenario(world: World) -> None:
         async with world.asking(2) as leader:
-            await create(leader, 2, 3)
-            await produce_some(leader, 5)
-            await world.wait_equal(2, 3)
+            await five_records(world, leader)
         led = world.hosted(2)
         assert led is not None
         led.log.increment_log_start_offset(3)
@@ -161,9 +166,7 @@ def test_rule_7_followers_hear_of_the_leaders_retention_at_once() -> None:
 def test_retention_on_a_follower_holds_up_nothing() -> None:
     async def scenario(world: World) -> None:
         async with world.asking(2) as leader:
-            await create(leader, 2, 3)
-            await produce_some(leader, 5)
-            await world.wait_equal(2, 3)
+            await five_records(world, leader)
             follower = world.hosted(3)
             assert follower is not None
             # Where its clock and its segments let it: a leader's may differ.
@@ -177,9 +180,7 @@ def test_retention_on_a_follower_holds_up_nothing() -> None:
 def test_follower_hears_what_is_deleted_though_retention_has_moved_its_own_start() -> None:
     async def scenario(world: World) -> None:
         async with world.asking(2) as leader:
-            await create(leader, 2, 3)
-            await produce_some(leader, 5)
-            await world.wait_equal(2, 3)
+            await five_records(world, leader)
             follower = world.hosted(3)
             assert follower is not None
             follower.log.increment_log_start_offset(2)
@@ -194,9 +195,7 @@ def test_rule_7_the_leader_hears_of_retention_on_a_follower_at_once() -> None:
 
     async def scenario(world: World) -> None:
         async with world.asking(2) as leader:
-            await create(leader, 2, 3)
-            await produce_some(leader, 5)
-            await world.wait_equal(2, 3)
+            await five_records(world, leader)
         led, followed = world.hosted(2), world.hosted(3)
         assert led is not None
         assert followed is not None
