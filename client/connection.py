@@ -40,7 +40,7 @@ class Connection:
     """
 
     def __init__(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, client_id: str, timeout_ms: int
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, peer: str, client_id: str, timeout_ms: int
     ) -> None:
         self.versions: Mapping[int, tuple[int, int]] = MappingProxyType({})
         self._reader = reader
@@ -49,8 +49,8 @@ class Connection:
         self._timeout_ms = timeout_ms
         self._correlation_id = 0
         self._turn = asyncio.Lock()
-        host, port, *_ = writer.get_extra_info("peername")
-        self._peer = f"{host}:{port}"
+        # As it was asked for: a socket that is reset as soon as it is connected cannot say where it was.
+        self._peer = peer
 
     @property
     def peer(self) -> str:
@@ -208,7 +208,7 @@ async def connect(
         raise TimeoutError(f"no connection to {address} within {timeout_ms} ms") from None
     except OSError as error:
         raise ConnectionError(f"no connection to {address}: {error}") from None
-    connection = Connection(reader, writer, client_id=client_id, timeout_ms=timeout_ms)
+    connection = Connection(reader, writer, peer=address, client_id=client_id, timeout_ms=timeout_ms)
     try:
         await connection.negotiate()
     except BaseException:

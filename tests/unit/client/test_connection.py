@@ -1,8 +1,10 @@
 """The raw connection against brokers that behave and brokers that do not."""
 
 import asyncio
+import socket
 import struct
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -186,3 +188,31 @@ def test_nobody_there_is_a_connection_error_with_the_address() -> None:
             await connect(host, free_port)
 
     run(behaved({}), scenario)
+
+
+@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+@pytest.mark.parametrize("turns", range(8))
+def test_a_broker_that_dies_at_any_moment_of_the_connecting_is_a_connection_error(
+    turns: int, new_loop: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    """One of these moments is between the connecting and the question where the socket is connected to."""
+
+    async def scenario() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            host, port = listener.getsockname()
+            connecting = asyncio.ensure_future(connect(host, port))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            listener.setblocking(False)
+            # Accepted and reset; before the connecting has begun it is refused.
+            with suppress(BlockingIOError):
+                accepted, _ = listener.accept()
+                accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                accepted.close()
+            listener.close()
+            with pytest.raises(ConnectionError, match=f"{host}:{port}"):
+                async with asyncio.timeout(10):
+                    await connecting
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(scenario())
