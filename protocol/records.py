@@ -182,20 +182,20 @@ def _read_varlong(data: bytes, position: int) -> tuple[int, int]:
 
 
 def _write_record(out: bytearray, record: Record, base_offset: int, base_timestamp: int) -> None:
-    key, value = record.key, record.value
-    body = b"".join(
-        (
-            b"\0",
-            _varlong(record.timestamp_ms - base_timestamp),
-            _varlong(record.offset - base_offset),
-            _NULL if key is None else _varlong(len(key)),
-            key or b"",
-            _NULL if value is None else _varlong(len(value)),
-            value or b"",
-            _varlong(len(record.headers)),
-            *[part for header in record.headers for part in _header_parts(*header)],
-        )
-    )
+    offset, timestamp_ms, key, value, headers = record
+    parts = [
+        b"\0",
+        _varlong(timestamp_ms - base_timestamp),
+        _varlong(offset - base_offset),
+        _NULL if key is None else _varlong(len(key)),
+        key or b"",
+        _NULL if value is None else _varlong(len(value)),
+        value or b"",
+        _varlong(len(headers)),
+    ]
+    for header in headers:
+        parts += _header_parts(*header)
+    body = b"".join(parts)
     out += _varlong(len(body))
     out += body
 

@@ -60,11 +60,7 @@ def check_produced_batch(records: memoryview, config: LogConfig, partition: str,
             f"{header.base_offset}"
         )
     if size > config.max_message_bytes:
-        raise KafkaError(
-            ErrorCode.MESSAGE_TOO_LARGE,
-            f"The record batch size in the append to {partition} is {size} bytes which exceeds the maximum configured "
-            f"value of {config.max_message_bytes}.",
-        )
+        raise message_too_large(size, config, partition)
     if not is_crc_valid(records, 0, header):
         raise KafkaError(
             ErrorCode.CORRUPT_MESSAGE,
@@ -89,6 +85,15 @@ def check_produced_batch(records: memoryview, config: LogConfig, partition: str,
     if config.is_compacted:
         check_records(records, header, config, partition, now_ms)
     return header
+
+
+def message_too_large(size_bytes: int, config: LogConfig, partition: str) -> KafkaError:
+    """For a batch of more than `max.message.bytes`."""
+    return KafkaError(
+        ErrorCode.MESSAGE_TOO_LARGE,
+        f"The record batch size in the append to {partition} is {size_bytes} bytes which exceeds the maximum "
+        f"configured value of {config.max_message_bytes}.",
+    )
 
 
 def _explain_framing(records: memoryview) -> None:

@@ -24,7 +24,7 @@ from ..protocol.batches import (
 )
 from ..protocol.errors import CorruptData, ErrorCode, KafkaError
 from .append_info import AppendInfo
-from .batch_validation import check_produced_batch
+from .batch_validation import check_produced_batch, message_too_large
 from .config import LogConfig
 from .control_records import read_end_transaction_marker
 from .disk_errors import is_no_room
@@ -289,22 +289,29 @@ class Log:
 
     def append_of_coordinator(
         self,
-        batch: bytes,
+        batch: Buffer,
         *,
         leader_epoch: int,
         now_ms: int,
         verification: TransactionVerification | None = None,
         transaction_version: int = 0,
     ) -> AppendInfo:
-        """Append a batch that this node has made for a transaction: its end, or what a coordinator remembers in it.
+        """Append a batch that this node has made: what a coordinator remembers, or the end of a transaction.
 
-        It has an epoch but no sequence. Records bring what `begin_verification` gave; the end is judged by the rules
-        of `transaction_version`. All of it is done or nothing. KafkaError as `ProducerState.check_epoch` and
-        `check_marker` have it, RECORD_LIST_TOO_LARGE, KAFKA_STORAGE_ERROR.
+        It has no sequence, and nobody looks into its records again. What is remembered in a transaction brings what
+        `begin_verification` gave; the end is judged by the rules of `transaction_version`. All of it is done or
+        nothing. KafkaError as `ProducerState.check_epoch` and `check_marker` have it, MESSAGE_TOO_LARGE for what is
+        remembered, RECORD_LIST_TOO_LARGE, KAFKA_STORAGE_ERROR.
         """
         if self.damage is not None:
             raise self.damage.refusal(self.name)
         header = read_header(batch, 0)
+        if not header.is_control:
+            if header.size_bytes > self._config.max_message_bytes:
+                raise message_too_large(header.size_bytes, self._config, self.name)
+            if self._codec is not None and self._codec != header.compression:
+                batch = recompress(memoryview(batch), header, self._config, self.name)
+                header = read_header(batch, 0)
         if header.size_bytes > self._config.segment_bytes:
             raise self._too_large(header.size_bytes)
         offset = self.log_end_offset
@@ -312,7 +319,7 @@ class Log:
             marker = read_end_transaction_marker(batch, header)
             assert marker is not None, "a marker of ours has its record"
             self.producers.check_marker(header, offset, marker.coordinator_epoch, transaction_version)
-        else:
+        elif header.has_producer_id:
             self.producers.check_epoch(header, offset, verification)
         if self._room is not None and not self._room.take(header.size_bytes):
             raise self._no_room()

@@ -23,7 +23,7 @@ from ...storage.append_info import AppendInfo
 from ...storage.control_records import write_end_transaction_marker
 from ...storage.file_slice import FileSlice
 from ..loop_timer_wheel import LoopTimerWheel
-from ..partitions.hosted_partition import ALL, HostedPartition
+from ..partitions.hosted_partition import HostedPartition
 from ..purgatory.delayed_reply import WRITTEN_ERRORS, DelayedCommit, DelayedReply
 from ..purgatory.purgatory import Purgatory
 from .ports import StateRecord, TransactionProducer
@@ -106,7 +106,7 @@ class CoordinatorPartition(Generic[MachineT]):
         """As `ports.StateLog`."""
         now_ms = self._wall_clock_ms()
         batch = _batch_of(records, now_ms)
-        return self._note(self._attempt(lambda: self.hosted.append(batch, now_ms, ALL)))
+        return self._note(self._attempt(lambda: self.hosted.append_of_coordinator(batch, now_ms)))
 
     def append_in_transaction(self, records: Sequence[StateRecord], producer: TransactionProducer) -> int:
         """As `ports.TransactionalStateLog`."""

@@ -12,7 +12,7 @@ from ...quorum.metadata.image import TopicImage
 from ..coordination.ports import StateRecord, TransactionalStateLog, TransactionProducer
 from .classic_group import ClassicGroup, ClassicState
 from .classic_rebalance import ClassicRebalance
-from .classic_records import OffsetCommitValue, offset_commit_key, offset_commit_value
+from .classic_records import NO_TIMESTAMP, OffsetCommitValue, offset_commit_key, offset_commit_value
 from .consumer.group import ConsumerGroup
 from .consumer.offset_access import check_commit, check_commit_in_transaction, check_fetch
 from .group_table import GroupTable, tombstone_of
@@ -149,23 +149,15 @@ class OffsetProtocol:
         now_ms = self._now_ms()
         records = _CommitRecords([], [], [])
         for one in offsets:
-            if one.metadata is not None and len(one.metadata) > self._metadata_bytes_max:
+            topic, topic_id, partition, offset, leader_epoch, metadata = one
+            if metadata is not None and len(metadata) > self._metadata_bytes_max:
                 records.errors.append(ErrorCode.OFFSET_METADATA_TOO_LARGE)
                 continue
+            value = OffsetCommitValue(offset, leader_epoch, metadata or "", now_ms, NO_TIMESTAMP, topic_id)
             records.errors.append(ErrorCode.NONE)
-            value = OffsetCommitValue(
-                offset=one.offset,
-                leader_epoch=one.leader_epoch,
-                metadata=one.metadata or "",
-                commit_timestamp_ms=now_ms,
-                topic_id=one.topic_id,
-            )
             records.values.append((one, value))
             records.written.append(
-                StateRecord(
-                    offset_commit_key(group_id, one.topic, one.partition),
-                    offset_commit_value(value),
-                )
+                StateRecord(offset_commit_key(group_id, topic, partition), offset_commit_value(value))
             )
         return records
 

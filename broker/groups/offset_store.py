@@ -14,6 +14,8 @@ from .classic_records import NO_TIMESTAMP, OffsetCommitValue
 
 
 class CommittedOffset(NamedTuple):
+    """What the record says, field by field, and where it is."""
+
     offset: int
     leader_epoch: int
     """Of the record before it; -1 when the client did not say."""
@@ -26,15 +28,8 @@ class CommittedOffset(NamedTuple):
 
     @classmethod
     def from_record(cls, value: OffsetCommitValue, record_offset: int) -> CommittedOffset:
-        return cls(
-            offset=value.offset,
-            leader_epoch=value.leader_epoch,
-            metadata=value.metadata,
-            commit_timestamp_ms=value.commit_timestamp_ms,
-            expire_timestamp_ms=value.expire_timestamp_ms,
-            topic_id=value.topic_id,
-            record_offset=record_offset,
-        )
+        # Field by field takes three times as long, and there is one for every offset of every commit.
+        return cls._make((*value, record_offset))
 
     def is_of(self, topic_id: UUID | None) -> bool:
         """Whether it was committed for that topic, as far as one can tell: ids are known since Kafka 4.1."""

@@ -173,7 +173,7 @@ class HostedPartition:
         verification: TransactionVerification | None = None,
         transaction_version: int = 0,
     ) -> AppendInfo:
-        """Appends a batch of this node's own that belongs to a transaction, or ends it, as a producer with acks=all.
+        """Appends a batch of this node's own, as for a producer with acks=all.
 
         Raises KafkaError, and then nothing was appended; see `Log.append_of_coordinator`.
         """
