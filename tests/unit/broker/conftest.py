@@ -25,6 +25,7 @@ from kio.schema.fetch.v18 import request as fetch_v18
 from kio.schema.produce.v12 import request as produce_v12
 from kio.schema.produce.v13 import request as produce_v13
 from kio.static.primitive import i32Timedelta
+from other_tasks import end_other_tasks
 
 from penstock.broker.apis import fetch, produce
 from penstock.broker.fetch_sessions import FetchSessions
@@ -540,5 +541,8 @@ def _milliseconds(value: int) -> i32Timedelta:
 @pytest.fixture
 def node(tmp_path: Path) -> Iterator[DataNode]:
     loop = asyncio.new_event_loop()
-    yield DataNode(tmp_path, loop)
+    made = DataNode(tmp_path, loop)
+    yield made
+    made.verifier.close()
+    loop.run_until_complete(end_other_tasks())
     loop.close()
