@@ -115,8 +115,11 @@ class Connection:
     def hand_over(self, protocol: asyncio.BaseProtocol) -> asyncio.Transport:
         """Let another protocol have what is received from now on; this object is only to be kept, and not to be used.
 
-        Nothing may be asked and not answered yet.
+        Nothing may be asked and not answered yet. Raises ConnectionError when it is lost already: nobody would tell the
+        protocol of that.
         """
+        if not self.is_open:
+            raise ConnectionError(f"{self._peer} closed the connection")
         # What uvloop has for one is not of asyncio's class.
         transport = cast(asyncio.Transport, self._writer.transport)
         transport.set_protocol(protocol)
@@ -206,7 +209,8 @@ async def connect(
             reader, writer = await asyncio.open_connection(host, port, ssl=tls)
     except TimeoutError:
         raise TimeoutError(f"no connection to {address} within {timeout_ms} ms") from None
-    except OSError as error:
+    except (OSError, ValueError) as error:
+        # ValueError: what another node says of where it is need not be a name that a machine can have.
         raise ConnectionError(f"no connection to {address}: {error}") from None
     connection = Connection(reader, writer, peer=address, client_id=client_id, timeout_ms=timeout_ms)
     try:

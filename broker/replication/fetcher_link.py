@@ -16,8 +16,9 @@ _SIZE = struct.Struct(">i")
 
 
 class FetcherLink(asyncio.BufferedProtocol):
-    """Takes an open connection over. `on_answer` gets an answer, which stays valid until `release`; then comes the
-    next. `on_lost` gets the reason when there will be no answer any more, once."""
+    """Takes an open connection over; ConnectionError when it is not open any more. `on_answer` gets an answer, which
+    stays valid until `release`; then comes the next. `on_lost` gets the reason when there will be no answer any more,
+    once."""
 
     def __init__(
         self, connection: Connection, *, on_answer: Callable[[memoryview], None], on_lost: Callable[[str], None]
@@ -38,7 +39,9 @@ class FetcherLink(asyncio.BufferedProtocol):
         return self._connection.peer
 
     def send(self, frame: bytes) -> None:
-        self._transport.write(frame)
+        """Goes nowhere once the connection is lost."""
+        if self._on_lost is not None:
+            self._transport.write(frame)
 
     def release(self) -> None:
         """The answer is not used any more; the next may be here already."""

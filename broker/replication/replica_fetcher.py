@@ -198,11 +198,15 @@ class ReplicaFetcher:
             await connection.close()
             return f"node {peer.node_id} is at its address {connection.peer}"
         lost: asyncio.Future[str] = self._loop.create_future()
-        self._link = FetcherLink(
-            connection,
-            on_answer=self._on_answer,
-            on_lost=lambda reason: None if lost.done() else lost.set_result(reason),
-        )
+        try:
+            self._link = FetcherLink(
+                connection,
+                on_answer=self._on_answer,
+                on_lost=lambda reason: None if lost.done() else lost.set_result(reason),
+            )
+        except ConnectionError as error:
+            await connection.close()
+            return str(error)
         self._plan.end_session()
         self._fetch_soon()
         timeout_ms = self._config.timeout_ms

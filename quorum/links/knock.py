@@ -68,7 +68,8 @@ async def knock(
                     continue
                 return door
             return REFUSED if addresses else UNCLEAR
-    except (OSError, TimeoutError):
+    except (OSError, ValueError):
+        # ValueError: what a broker says of where it is need not be a name that a machine can have.
         return UNCLEAR
 
 

@@ -181,7 +181,7 @@ class StreamLinks:
                 _, link = await self._loop.create_connection(
                     lambda: _Outgoing(self, peer_id, hello), host, port, ssl=self._tls()
                 )
-        except (OSError, TimeoutError) as error:
+        except (OSError, ValueError) as error:
             if peer_id not in self._unreached:
                 self._unreached.add(peer_id)
                 logger.info("quorum: node %d at %s:%d cannot be reached: %s", peer_id, host, port, error)

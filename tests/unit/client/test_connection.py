@@ -1,6 +1,7 @@
 """The raw connection against brokers that behave and brokers that do not."""
 
 import asyncio
+import re
 import socket
 import struct
 from collections.abc import Awaitable, Callable
@@ -188,6 +189,21 @@ def test_nobody_there_is_a_connection_error_with_the_address() -> None:
             await connect(host, free_port)
 
     run(behaved({}), scenario)
+
+
+@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+@pytest.mark.parametrize("host", ["..", "a" * 64 + ".invalid", "ü" * 64, "\0"], ids=ascii)
+def test_a_name_that_no_machine_can_have_is_a_connection_error(
+    host: str, new_loop: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    """Other nodes say where they are, and one that is configured wrongly takes nobody down."""
+
+    async def scenario() -> None:
+        with pytest.raises(ConnectionError, match=f"no connection to {re.escape(host)}:9092: "):
+            await connect(host, 9092)
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(scenario())
 
 
 @pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])

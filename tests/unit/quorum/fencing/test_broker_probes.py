@@ -164,6 +164,9 @@ def test_a_name_refuses_when_all_its_addresses_do(host: str) -> None:
     asyncio.run(ask())
 
 
-@on_a_loop
-async def test_a_name_that_nobody_knows_refuses_nothing() -> None:
-    assert await knock(asyncio.get_running_loop(), "nobody.invalid", 9, timeout_s=5) is UNCLEAR
+@pytest.mark.parametrize("host", ["nobody.invalid", "..", "a" * 64 + ".invalid", "\0"], ids=ascii)
+def test_a_name_that_nobody_knows_or_can_have_refuses_nothing(host: str) -> None:
+    async def ask() -> None:
+        assert await knock(asyncio.get_running_loop(), host, 9, timeout_s=5) is UNCLEAR
+
+    asyncio.run(ask())
