@@ -11,7 +11,7 @@ from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
 from kio.schema.sasl_handshake.v1.response import SaslHandshakeResponse
 
 from ..client.connection import Connection, connect
-from ..protocol.errors import CorruptData, ErrorCode
+from ..protocol.errors import CorruptData, ErrorCode, KafkaError
 from ..quorum.links.node_certificates import NodeCertificates
 from ..quorum.links.peer_proof import (
     PROOF_BYTES,
@@ -52,14 +52,18 @@ class PeerConnector:
         Raises ConnectionError, TimeoutError or CorruptData when nobody of use is there, PeerRefused when it is a node
         of another cluster, knows another secret or shows another certificate.
         """
-        connection = await connect(
-            host, port, client_id=f"node-{self._hello().node_id}", timeout_ms=timeout_ms, tls=self._tls()
-        )
         try:
-            return connection, await self._prove(connection)
-        except BaseException:
-            await connection.close()
-            raise
+            connection = await connect(
+                host, port, client_id=f"node-{self._hello().node_id}", timeout_ms=timeout_ms, tls=self._tls()
+            )
+            try:
+                return connection, await self._prove(connection)
+            except BaseException:
+                await connection.close()
+                raise
+        except KafkaError as error:
+            # It speaks Kafka, but does not tell its versions, or serves none of what a node is asked.
+            raise CorruptData(f"{host}:{port} is no node of a cluster like this: {error}") from None
 
     async def _prove(self, connection: Connection) -> PeerHello:
         handshake = await connection.call(SaslHandshakeRequest(mechanism=MECHANISM))

@@ -201,7 +201,8 @@ async def connect(
 ) -> Connection:
     """A connection whose versions are negotiated, in `tls` if given; use it with `async with`.
 
-    ConnectionError or TimeoutError, naming the address, when nobody is there who speaks Kafka.
+    ConnectionError, TimeoutError or CorruptData, naming the address, when nobody is there who speaks Kafka; KafkaError
+    when whoever is there does not tell its versions.
     """
     address = f"{host}:{port}"
     try:

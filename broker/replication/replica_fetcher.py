@@ -192,7 +192,7 @@ class ReplicaFetcher:
             return "the metadata do not tell where it is"
         try:
             connection, peer = await self._peers.connect(*address, timeout_ms=CONNECT_TIMEOUT_MS)
-        except (ConnectionError, TimeoutError, CorruptData, PeerRefused, KafkaError) as error:
+        except (ConnectionError, TimeoutError, CorruptData, PeerRefused) as error:
             return str(error)
         if peer.node_id != self._leader_id:
             await connection.close()
