@@ -1,20 +1,28 @@
 """What tests ask real nodes, one at a time and over the protocol."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import NamedTuple, TypeVar
+from uuid import UUID
 
 from kio.schema.create_topics.v7.request import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
 from kio.schema.create_topics.v7.response import CreatableTopicResult, CreateTopicsResponse
+from kio.schema.fetch.v18.request import FetchPartition, FetchRequest, FetchTopic
+from kio.schema.fetch.v18.response import FetchResponse
 from kio.schema.metadata.v13.request import MetadataRequest
 from kio.schema.metadata.v13.response import MetadataResponse
+from kio.schema.produce.v13.request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kio.schema.produce.v13.response import ProduceResponse
 from kio.schema.types import BrokerId, TopicName
-from kio.static.primitive import i16, i32, i32Timedelta
+from kio.static.primitive import Records, i16, i32, i32Timedelta, i64
 
 from penstock.client import clock
 from penstock.client.connection import connect
+from penstock.protocol.batches import iterate_headers
+from penstock.protocol.errors import ErrorCode
 from penstock.protocol.messages import Request
+from penstock.protocol.records import Record, read_records, write_batch
 
 DEADLINE_S = 30.0
 T = TypeVar("T")
@@ -80,3 +88,45 @@ def leaders(address: str, name: str) -> list[Leader]:
 def brokers(address: str) -> set[int]:
     """Return the brokers that are in."""
     return {int(broker.node_id) for broker in metadata(address).brokers}
+
+
+def produce(address: str, name: str, partition: int, values: Sequence[bytes]) -> ErrorCode:
+    """Give this node a batch with acks=all, whoever leads the partition elsewhere, and return what it says."""
+    batch = write_batch([Record(number, clock.now_ms(), None, value) for number, value in enumerate(values)])
+    data = TopicProduceData(
+        topic_id=_topic_id(address, name),
+        partition_data=(PartitionProduceData(index=i32(partition), records=Records(batch)),),
+    )
+    timeout = i32Timedelta.parse(timedelta(seconds=DEADLINE_S))
+    request = ProduceRequest(transactional_id=None, acks=i16(-1), timeout=timeout, topic_data=(data,))
+    return ErrorCode(int(ask(address, request, ProduceResponse).responses[0].partition_responses[0].error_code))
+
+
+def read(address: str, name: str, partition: int) -> list[bytes | None]:
+    """Return the values of all that this node lets consumers read, whoever leads the partition elsewhere."""
+    topic_id = _topic_id(address, name)
+    values: list[bytes | None] = []
+    offset = 0
+    while True:
+        wanted = FetchPartition(partition=i32(partition), fetch_offset=i64(offset), partition_max_bytes=i32(1 << 20))
+        request = FetchRequest(
+            max_wait=i32Timedelta.parse(timedelta(0)),
+            min_bytes=i32(0),
+            max_bytes=i32(1 << 20),
+            topics=(FetchTopic(topic_id=topic_id, partitions=(wanted,)),),
+            forgotten_topics_data=(),
+        )
+        answer = ask(address, request, FetchResponse).responses[0].partitions[0]
+        assert not answer.error_code, answer.error_code
+        found = memoryview(answer.records or b"")
+        if not found:
+            return values
+        for position, header in iterate_headers(found):
+            values += [record.value for record in read_records(found[position:], header)]
+            offset = header.next_offset
+
+
+def _topic_id(address: str, name: str) -> UUID:
+    (found,) = [topic.topic_id for topic in metadata(address).topics if topic.name == name]
+    assert found is not None
+    return found
