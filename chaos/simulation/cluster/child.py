@@ -10,13 +10,14 @@ import gc
 import importlib
 import json
 import os
+import signal
 import sys
 import time
 import warnings
 from argparse import ArgumentParser, BooleanOptionalAction
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, closing, suppress
 from dataclasses import fields
 from typing import Any, Final, NamedTuple
 
@@ -38,6 +39,7 @@ _LOADED_BY_NODES: Final = (
     ".quorum.links.stream_links",
     ".quorum.decisions.bootstrap",
 )
+_ENDINGS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 class _Job(NamedTuple):
@@ -69,8 +71,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     started_s = REAL_CLOCK()
     total = _Total()
     # Whoever ends it early is told of the runs that there were.
-    with suppress(KeyboardInterrupt):
-        for seed, run in _runs(options):
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with suppress(KeyboardInterrupt), closing(_runs(options)) as runs:
+        for seed, run in runs:
             total.add(seed, run, options)
             if sys.stderr.isatty():
                 sys.stderr.write(f"\r{seed - options.first + 1} of {options.seeds} runs ")
@@ -82,16 +85,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0 if total.is_clean else 1
 
 
-def _runs(options: Any) -> Iterator[tuple[int, ClusterRun | None]]:
+def _runs(options: Any) -> Generator[tuple[int, ClusterRun | None], None, None]:
     seeds = iter(range(options.first, options.first + options.seeds))
     jobs: list[_Job] = []
-    while True:
-        while len(jobs) < options.jobs and (seed := next(seeds, None)) is not None:
-            jobs.append(_begin(seed, options))
-        if not jobs:
-            return
-        job = jobs.pop(0)
-        yield job.seed, _end(job)
+    try:
+        while True:
+            while len(jobs) < options.jobs and (seed := next(seeds, None)) is not None:
+                # An interruption within a fork is lost, and one behind it would leave a run that nobody knows of.
+                signal.pthread_sigmask(signal.SIG_BLOCK, _ENDINGS)
+                jobs.append(_begin(seed, options))
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDINGS)
+            if not jobs:
+                return
+            run = _end(jobs[0])
+            yield jobs.pop(0).seed, run
+    finally:
+        for job in jobs:
+            os.kill(job.pid, signal.SIGKILL)
+            os.waitpid(job.pid, 0)
 
 
 def _begin(seed: int, options: Any) -> _Job:
@@ -102,6 +113,10 @@ def _begin(seed: int, options: Any) -> _Job:
         os.close(writing)
         return _Job(seed, pid, reading)
     status = 1
+    # Ctrl-C comes to all processes of a terminal.
+    for ending in _ENDINGS:
+        signal.signal(ending, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDINGS)
     try:
         os.close(reading)
         with ExitStack() as patches:

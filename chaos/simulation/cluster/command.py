@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -63,14 +62,11 @@ def simulate(
     options += [] if members is None else ["--members", members]
     if transactions is not None:
         options.append("--transactions" if transactions else "--no-transactions")
-    child = subprocess.run(
-        child_command(
-            *map(str, options),
-            *(["--trace"] if trace else []),
-            *(["--until-failure"] if until_failure else []),
-            *(["--mutant", mutant] if mutant else []),
-        ),
-        env=child_environment(),
-        check=False,
+    command = child_command(
+        *map(str, options),
+        *(["--trace"] if trace else []),
+        *(["--until-failure"] if until_failure else []),
+        *(["--mutant", mutant] if mutant else []),
     )
-    sys.exit(child.returncode)
+    # In place of this interpreter, so that whoever ends the command ends the runs.
+    os.execve(command[0], list(command), child_environment())

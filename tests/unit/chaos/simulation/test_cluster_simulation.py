@@ -1,6 +1,8 @@
 """The whole cluster under faults, from seeds; and that a seed is one run."""
 
 import os
+import re
+import signal
 import subprocess
 import sys
 
@@ -78,3 +80,28 @@ def test_a_seed_gives_the_same_run_in_every_process() -> None:
     assert one[:-3] == other[:-3]
     assert sum(" arrive " in line for line in one) > 200
     assert any(line.startswith("seed 3: clean") for line in one)
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+def test_who_ends_the_command_early_is_told_of_the_runs_that_there_were(ending: signal.Signals) -> None:
+    options = ["--seeds", "100000", "--faults-s", "1", "--members", "0", "--no-transactions", "--jobs", "2", "--trace"]
+    command = [sys.executable, "-P", "-m", "penstock", "simulate", *options]
+    # It is the leader of a process group, which the runs are in too.
+    with subprocess.Popen(
+        [*command, "--no-transactions", "--trace", "--seeds", "100000"],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as child:
+        assert child.stdout is not None
+        for line in child.stdout:
+            # What two runs print at the same time may come in one line.
+            if "seed 0: clean" in line:
+                break
+        child.send_signal(ending)
+        rest = child.stdout.read()
+        assert child.wait() == 0
+    assert re.search(r"^[1-9]\d* runs in \d+ s: ", rest, re.MULTILINE), rest[-1000:]
+    with pytest.raises(ProcessLookupError):
+        os.killpg(child.pid, 0)
