@@ -88,12 +88,7 @@ def test_who_ends_the_command_early_is_told_of_the_runs_that_there_were(ending: 
     options = ["--seeds", "100000", "--faults-s", "1", "--members", "0", "--no-transactions", "--jobs", "2", "--trace"]
     command = [sys.executable, "-P", "-m", "penstock", "simulate", *options]
     # It is the leader of a process group, which the runs are in too.
-    with subprocess.Popen(
-        [*command, "--no-transactions", "--trace", "--seeds", "100000"],
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    ) as child:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as child:
         assert child.stdout is not None
         for line in child.stdout:
             # What two runs print at the same time may come in one line.
