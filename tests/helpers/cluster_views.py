@@ -12,10 +12,10 @@ from kio.schema.fetch.v18.request import FetchPartition, FetchRequest, FetchTopi
 from kio.schema.fetch.v18.response import FetchResponse
 from kio.schema.metadata.v13.request import MetadataRequest
 from kio.schema.metadata.v13.response import MetadataResponse
-from kio.schema.produce.v13.request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kio.schema.produce.v13.response import ProduceResponse
 from kio.schema.types import BrokerId, TopicName
-from kio.static.primitive import Records, i16, i32, i32Timedelta, i64
+from kio.static.primitive import i16, i32, i32Timedelta, i64
+from produce_requests import produce_request
 
 from penstock.client import clock
 from penstock.client.connection import connect
@@ -93,12 +93,7 @@ def brokers(address: str) -> set[int]:
 def produce(address: str, name: str, partition: int, values: Sequence[bytes]) -> ErrorCode:
     """Give this node a batch with acks=all, whoever leads the partition elsewhere, and return what it says."""
     batch = write_batch([Record(number, clock.now_ms(), None, value) for number, value in enumerate(values)])
-    data = TopicProduceData(
-        topic_id=_topic_id(address, name),
-        partition_data=(PartitionProduceData(index=i32(partition), records=Records(batch)),),
-    )
-    timeout = i32Timedelta.parse(timedelta(seconds=DEADLINE_S))
-    request = ProduceRequest(transactional_id=None, acks=i16(-1), timeout=timeout, topic_data=(data,))
+    request = produce_request(_topic_id(address, name), partition, batch, timeout_ms=int(DEADLINE_S * 1000))
     return ErrorCode(int(ask(address, request, ProduceResponse).responses[0].partition_responses[0].error_code))
 
 

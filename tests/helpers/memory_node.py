@@ -14,11 +14,11 @@ from kio.schema.list_offsets.v11.request import ListOffsetsPartition, ListOffset
 from kio.schema.list_offsets.v11.response import ListOffsetsResponse
 from kio.schema.metadata.v13.request import MetadataRequest, MetadataRequestTopic
 from kio.schema.metadata.v13.response import MetadataResponse
-from kio.schema.produce.v13.request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kio.schema.produce.v13.response import ProduceResponse
 from kio.schema.types import BrokerId, TopicName
-from kio.static.primitive import Records, i8, i16, i32, i32Timedelta, i64
+from kio.static.primitive import i8, i16, i32, i32Timedelta, i64
 from other_tasks import end_other_tasks
+from produce_requests import produce_request
 
 from penstock.broker.configuration.node_config import load
 from penstock.broker.server import Node
@@ -111,19 +111,7 @@ async def produce(
 ) -> ErrorCode:
     described = await describe(connection, topic)
     batch = write_batch([Record(offset=0, timestamp_ms=timestamp_ms, key=None, value=value, headers=())])
-    response = await connection.call(
-        ProduceRequest(
-            transactional_id=None,
-            acks=i16(-1),
-            timeout=MINUTE,
-            topic_data=(
-                TopicProduceData(
-                    topic_id=described.topics[0].topic_id,
-                    partition_data=(PartitionProduceData(index=i32(partition), records=Records(batch)),),
-                ),
-            ),
-        )
-    )
+    response = await connection.call(produce_request(described.topics[0].topic_id, partition, batch))
     assert isinstance(response, ProduceResponse)
     return ErrorCode(int(response.responses[0].partition_responses[0].error_code))
 

@@ -29,9 +29,9 @@ from kio.schema.offset_for_leader_epoch.v4.request import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from kio.schema.produce.v13.request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kio.schema.types import BrokerId, TopicName
-from kio.static.primitive import Records, i16, i32, i32Timedelta, i64
+from kio.static.primitive import i16, i32, i32Timedelta, i64
+from produce_requests import produce_request
 
 from penstock.broker.partitions.hosted_partition import HostedPartition
 from penstock.chaos.simulation.cluster.loop import new_loop
@@ -332,13 +332,7 @@ class Scenario:
 
     async def _produce(self, host: str, count: int, acks: int) -> str:
         records = [Record(offset=n, timestamp_ms=0, key=None, value=b"%d" % n, headers=()) for n in range(count)]
-        data = PartitionProduceData(index=i32(0), records=Records(write_batch(records)))
-        request = ProduceRequest(
-            transactional_id=None,
-            acks=i16(acks),
-            timeout=i32Timedelta.parse(timedelta(milliseconds=ANSWER_MS - 200)),
-            topic_data=(TopicProduceData(topic_id=self._topic_id, partition_data=(data,)),),
-        )
+        request = produce_request(self._topic_id, 0, write_batch(records), acks=acks, timeout_ms=ANSWER_MS - 200)
         response = await self._ask(host, request)
         if response is None:
             return "no answer"

@@ -23,10 +23,11 @@ from kio.schema.create_topics.v7.request import (
 from kio.schema.create_topics.v7.response import CreateTopicsResponse
 from kio.schema.fetch.v18.request import FetchPartition, FetchRequest, FetchTopic
 from kio.schema.fetch.v18.response import FetchResponse
-from kio.schema.produce.v13.request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kio.schema.produce.v13.request import ProduceRequest
 from kio.schema.produce.v13.response import ProduceResponse
 from kio.schema.types import BrokerId, TopicName
-from kio.static.primitive import Records, i8, i16, i32, i32Timedelta, i64
+from kio.static.primitive import i8, i16, i32, i32Timedelta, i64
+from produce_requests import produce_request
 
 from penstock.broker.partitions.hosted_partition import HostedPartition
 from penstock.chaos.simulation.cluster.loop import new_loop
@@ -280,17 +281,7 @@ class SimulatedNodes:
 
     def _produce_request(self, value: bytes, acks: int) -> ProduceRequest:
         records = write_batch([Record(offset=0, timestamp_ms=START_MS, key=None, value=value, headers=())])
-        return ProduceRequest(
-            transactional_id=None,
-            acks=i16(acks),
-            timeout=_milliseconds(PRODUCE_TIMEOUT_MS),
-            topic_data=(
-                TopicProduceData(
-                    topic_id=self._topic_id,
-                    partition_data=(PartitionProduceData(index=i32(0), records=Records(records)),),
-                ),
-            ),
-        )
+        return produce_request(self._topic_id, 0, records, acks=acks, timeout_ms=PRODUCE_TIMEOUT_MS)
 
     def read(self) -> dict[int, bytes]:
         """All that a consumer is shown, by its offset."""

@@ -16,9 +16,10 @@ from cluster_views import brokers, metadata
 from confluent_kafka import Producer
 from kio.schema.fetch.v18.request import FetchPartition, FetchRequest, FetchTopic
 from kio.schema.fetch.v18.response import FetchResponse
-from kio.schema.produce.v13.request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kio.schema.produce.v13.request import ProduceRequest
 from kio.schema.produce.v13.response import ProduceResponse
-from kio.static.primitive import Records, i16, i32, i32Timedelta, i64
+from kio.static.primitive import i32, i32Timedelta, i64
+from produce_requests import produce_request
 from replicated_cluster import DEADLINE_S, RECORDS_BETWEEN_FAULTS, ReplicatedCluster, is_soak, say, until
 
 from penstock.bench.quorum_state import wait_settled
@@ -39,6 +40,8 @@ PAUSE_S = 30.0 if is_soak() else 5.0
 # A client that would wait a minute for an answer from a node that stands still would not see who leads now.
 CLIENT_TIMEOUT_MS = 1_000
 ANSWER_MS = int(DEADLINE_S * 1000)
+# Given to the leader for each question.
+TIMEOUT_MS = 5_000
 STALE = "stale"
 COMMITTED = 20
 
@@ -58,13 +61,11 @@ class StaleQuestions:
 
     def ask(self, topic_id: UUID, first_offset: int) -> None:
         """Two records with acks=all and acks=1, and whatever comes behind an offset."""
-        timeout = i32Timedelta.parse(timedelta(seconds=5))
+        timeout = i32Timedelta.parse(timedelta(milliseconds=TIMEOUT_MS))
 
         def produce(acks: int) -> ProduceRequest:
             batch = write_batch([Record(0, clock.now_ms(), None, f"acks={acks}".encode())])
-            partition = PartitionProduceData(index=i32(0), records=Records(batch))
-            data = TopicProduceData(topic_id=topic_id, partition_data=(partition,))
-            return ProduceRequest(transactional_id=None, acks=i16(acks), timeout=timeout, topic_data=(data,))
+            return produce_request(topic_id, 0, batch, acks=acks, timeout_ms=TIMEOUT_MS)
 
         partition = FetchPartition(partition=i32(0), fetch_offset=i64(first_offset), partition_max_bytes=i32(100_000))
         fetch = FetchRequest(

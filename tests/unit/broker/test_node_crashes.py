@@ -29,10 +29,10 @@ from kio.schema.incremental_alter_configs.v1.request import (
 )
 from kio.schema.init_producer_id.v5.request import InitProducerIdRequest
 from kio.schema.metadata.v13.request import MetadataRequest, MetadataRequestTopic
-from kio.schema.produce.v13.request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kio.schema.types import ProducerId, TopicName
-from kio.static.primitive import Records, i8, i16, i32, i32Timedelta, i64
+from kio.static.primitive import i8, i16, i32, i32Timedelta, i64
 from other_tasks import end_other_tasks
+from produce_requests import produce_request
 
 from penstock.broker.configuration.node_config import load
 from penstock.broker.server import Node
@@ -284,15 +284,7 @@ class Life:
             producer_epoch=0 if producer_id >= 0 else -1,
             base_sequence=sequence,
         )
-        data = PartitionProduceData(index=i32(partition), records=Records(batch))
-        answer: Any = await connection.call(
-            ProduceRequest(
-                transactional_id=None,
-                acks=i16(acks),
-                timeout=MINUTE,
-                topic_data=(TopicProduceData(topic_id=topic_id, partition_data=(data,)),),
-            )
-        )
+        answer: Any = await connection.call(produce_request(topic_id, partition, batch, acks=acks))
         result = answer.responses[0].partition_responses[0]
         return ErrorCode(int(result.error_code)), result.base_offset
 
