@@ -130,9 +130,13 @@ class ReplicatedCluster:
     def check_replicas_equal(self, topic: str = TOPIC, partitions: int | None = None) -> None:
         """After a stop: all batches of all replicas, wherever their segments begin."""
         for partition in range(self.partitions if partitions is None else partitions):
-            first, *others = (_stored_bytes(node.data / f"{topic}-{partition}") for node in self.cluster.nodes.values())
-            assert first
-            assert all(other == first for other in others)
+            self.check_equal(f"{topic}-{partition}", list(self.cluster.nodes))
+
+    def check_equal(self, partition: str, replicas: Sequence[int]) -> None:
+        """After a stop: all batches of a partition (`topic-index`) on the nodes that have it."""
+        first, *others = (_stored_bytes(self.cluster.nodes[one].data / partition) for one in replicas)
+        assert first, f"{partition} is empty on node {replicas[0]}"
+        assert all(other == first for other in others), f"{partition} differs between nodes {replicas}"
 
     def _described(self) -> Mapping[int, PartitionMetadata]:
         return self._admin.list_topics(TOPIC, timeout=DEADLINE_S).topics[TOPIC].partitions

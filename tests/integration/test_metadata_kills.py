@@ -9,24 +9,15 @@ import random
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Event
 from typing import Final
 
-import cbor2
 import pytest
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
+from confluent_kafka.admin import AdminClient, NewTopic
+from metadata_load import MetadataLoad, alter_topic, stored_metadata
 
 from penstock.chaos.cluster import LocalCluster
 from penstock.client import clock
-from penstock.quorum.inspection.stored_metadata import StoredMetadata, open_folder
-from penstock.quorum.metadata.image import ConfigResource as Resource
-from penstock.quorum.metadata.image import ConfigResourceType
-from penstock.quorum.metadata.record_codec import encode_record
-from penstock.quorum.metadata.snapshot_records import image_records
-from penstock.storage.files import DiskFiles
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
 
@@ -36,46 +27,6 @@ DEADLINE_S = 60.0
 TOPICS: Final = tuple(f"topic-{number}" for number in range(150 if IS_SOAK else 20))
 # A list of replicas in each topic's configuration, as long as a value may be: they make the image large.
 LIST_ENTRIES: Final = 4_500
-COUNTED: Final = "retention.ms"
-FIRST_VALUE: Final = 1_000_000
-
-
-class Load:
-    """Raises a number in the configuration of one topic after the other, and remembers what was answered."""
-
-    def __init__(self, bootstrap: str) -> None:
-        self.acknowledged: dict[str, int] = {}
-        self.count = 0
-        self._is_over = Event()
-        self._threads = ThreadPoolExecutor(1)
-        self._admin = AdminClient({"bootstrap.servers": bootstrap, "socket.timeout.ms": 5_000})
-
-    def start(self) -> None:
-        self._done = self._threads.submit(self._run)
-
-    def _run(self) -> None:
-        number = FIRST_VALUE
-        while not self._is_over.is_set():
-            number += 1
-            topic = TOPICS[number % len(TOPICS)]
-            if alter(self._admin, topic, COUNTED, str(number), timeout_s=5):
-                self.acknowledged[topic] = number
-                self.count += 1
-
-    def finish(self) -> None:
-        self._is_over.set()
-        self._done.result(DEADLINE_S)
-
-
-def alter(admin: AdminClient, topic: str, key: str, value: str, *, timeout_s: float) -> bool:
-    entry = ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
-    try:
-        admin.incremental_alter_configs([resource], request_timeout=timeout_s)[resource].result(timeout_s + 1)
-    except (KafkaException, TimeoutError):
-        # It may have happened.
-        return False
-    return True
 
 
 @pytest.fixture
@@ -87,10 +38,6 @@ def cluster(tmp_path: Path) -> Iterator[LocalCluster]:
     cluster.kill()
 
 
-def images(cluster: LocalCluster) -> list[StoredMetadata]:
-    return [open_folder(DiskFiles(), str(node.data)) for node in cluster.nodes.values()]
-
-
 def test_killed_nodes_have_the_same_image_with_everything_that_was_answered(cluster: LocalCluster) -> None:
     seed = int(os.environ.get("PENSTOCK_TEST_SEED", random.SystemRandom().randrange(2**32)))
     sys.stdout.write(f"replay: PENSTOCK_TEST_SEED={seed} pytest {__file__}\n")
@@ -100,40 +47,26 @@ def test_killed_nodes_have_the_same_image_with_everything_that_was_answered(clus
         future.result(DEADLINE_S)
     large = ",".join(f"{number}:1" for number in range(LIST_ENTRIES))
     for topic in TOPICS:
-        assert alter(admin, topic, "leader.replication.throttled.replicas", large, timeout_s=DEADLINE_S)
-    load = Load(cluster.bootstrap)
-    load.start()
+        assert alter_topic(admin, topic, "leader.replication.throttled.replicas", large, timeout_s=DEADLINE_S)
     end_s = clock.monotonic_s() + SECONDS
     faults: Counter[str] = Counter()
-    while clock.monotonic_s() < end_s or not faults:
-        fault = generator.choice(["one", "one", "two", "all", "pause"])
-        faults[fault] += 1
-        nodes = generator.sample(list(cluster.nodes.values()), {"one": 1, "two": 2, "all": 3, "pause": 1}[fault])
-        if fault == "pause":
-            nodes[0].pause()
-            clock.pause(generator.uniform(0.2, 2.5))
-            nodes[0].resume()
-        else:
-            for node in nodes:
-                node.kill()
-            for node in nodes:
-                node.start()
-        before = load.count
-        more = before + generator.randrange(5, 40)
-        assert clock.wait_until(lambda more=more: load.count >= more, timeout_s=DEADLINE_S, interval_s=0.05)  # type: ignore[misc]
-    load.finish()
+    with MetadataLoad(cluster.bootstrap, TOPICS) as load:
+        while clock.monotonic_s() < end_s or not faults:
+            fault = generator.choice(["one", "one", "two", "all", "pause"])
+            faults[fault] += 1
+            nodes = generator.sample(list(cluster.nodes.values()), {"one": 1, "two": 2, "all": 3, "pause": 1}[fault])
+            if fault == "pause":
+                nodes[0].pause()
+                clock.pause(generator.uniform(0.2, 2.5))
+                nodes[0].resume()
+            else:
+                for node in nodes:
+                    node.kill()
+                for node in nodes:
+                    node.start()
+            load.wait_more(generator.randrange(5, 40), timeout_s=DEADLINE_S)
     cluster.wait_ready()
     cluster.stop()
-    stored = images(cluster)
-    offset = min(one.last_offset for one in stored)
-    # What is in an image has an order of its own on each node.
-    first, *others = [set(map(encode_record, image_records(one.image_at(offset).image))) for one in stored]
-    assert sum(map(len, first)) > len(large) * len(TOPICS)
-    for other in others:
-        assert [cbor2.loads(record) for record in sorted(first ^ other)] == []
-    for one in stored:
-        configs = one.image_at(offset).image.configs
-        for topic, number in load.acknowledged.items():
-            value = configs.of(Resource(ConfigResourceType.TOPIC, topic))[COUNTED]
-            assert int(value) >= number
-    sys.stdout.write(f"{dict(faults)}, {load.count} answered, image of {sum(map(len, first))} bytes\n")
+    size = load.check(stored_metadata(cluster))
+    assert size > len(large) * len(TOPICS)
+    sys.stdout.write(f"{dict(faults)}, {load.count} answered, image of {size} bytes\n")
