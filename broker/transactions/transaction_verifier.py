@@ -285,16 +285,24 @@ class _Confirmation:
         self._verifier.ask(self._writer, ((hosted.topic, hosted.index) for hosted in asked), on_answer)
 
     def _judge(self, outcomes: Outcomes) -> None:
-        is_early = self._writer.support.adds_partitions and any(map(self._is_early, outcomes.items()))
-        if is_early and self._verifier.loop.time() < self._deadline_s:
+        early = {hosted for hosted, one in outcomes.items() if self._is_early(hosted, one)}
+        if early and self._verifier.loop.time() < self._deadline_s:
             self._verifier.loop.call_later(self._verifier.config.retry_backoff_ms / 1000, self._ask_again)
-        else:
-            self._on_confirmed(outcomes)
+            return
+        # The producer state refuses a dropped verification for good (INVALID_TXN_STATE, fatal to the producer), but
+        # only the transaction before this one has ended: the client sends the batch again.
+        self._on_confirmed(
+            {
+                hosted: KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS) if hosted in early else outcome
+                for hosted, outcome in outcomes.items()
+            }
+        )
 
-    def _is_early(self, item: tuple[HostedPartition, Outcome]) -> bool:
-        """The transaction before this one was ending, by the coordinator's word or because its end was written here
-        meanwhile."""
-        hosted, outcome = item
+    def _is_early(self, hosted: HostedPartition, outcome: Outcome) -> bool:
+        """The transaction before this one was ending, by the coordinator's word or because its marker was written here
+        meanwhile. A producer of transaction version 1 waits itself, and a marker may be that of this transaction."""
+        if not self._writer.support.adds_partitions:
+            return False
         if isinstance(outcome, KafkaError):
             return outcome.code is ErrorCode.CONCURRENT_TRANSACTIONS
         return outcome is not None and not hosted.holds_verification(self._writer.producer_id, outcome)

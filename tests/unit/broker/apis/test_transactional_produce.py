@@ -207,6 +207,22 @@ def test_version_2_asks_again_when_the_transaction_before_it_ended_meanwhile(nod
 
 
 @pytest.mark.usefixtures("topic")
+def test_version_2_is_told_to_send_again_when_the_marker_before_it_comes_after_the_last_question(
+    node: DataNode,
+) -> None:
+    node.verification = node.verification._replace(retry_ms_max=0)
+    begin(node, version=V2)
+    answer(node)
+    exchange = begin(node, epoch=1, version=V2)
+    end(node, epoch=1, version=2, is_commit=True)
+    answer(node)
+    assert code(exchange) is ErrorCode.CONCURRENT_TRANSACTIONS
+    again = begin(node, epoch=1, version=V2)
+    answer(node)
+    assert code(again) is ErrorCode.NONE
+
+
+@pytest.mark.usefixtures("topic")
 def test_late_produce_after_an_abort_is_refused(node: DataNode) -> None:
     begin(node, version=V2)
     answer(node)
