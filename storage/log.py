@@ -284,7 +284,7 @@ class Log:
         if leader_epoch != self.leader_epochs.latest_epoch:
             self.leader_epochs.assign(leader_epoch, first_offset)
         if header.producer_id >= 0:
-            self.producers.apply(header, first_offset, timestamp)
+            self.producers.apply(header, first_offset, timestamp, now_ms)
         return AppendInfo(first_offset, last_offset, log_append_time_ms, self.log_start_offset, False)
 
     def append_of_coordinator(
@@ -380,7 +380,7 @@ class Log:
             self.log_end_offset = header.next_offset
             if header.partition_leader_epoch != self.leader_epochs.latest_epoch:
                 self.leader_epochs.assign(header.partition_leader_epoch, header.base_offset)
-            replay_batch(batch, self.producers, segment)
+            replay_batch(batch, self.producers, now_ms, segment)
         return batches[count:]
 
     def assign_leader_epoch(self, leader_epoch: int) -> None:
@@ -669,12 +669,16 @@ class Log:
             self.damage = None
 
     def _reload_producers(self, end_offset: int) -> None:
-        if not self.producers.entries:
+        known = {producer_id: entry.appended_ms for producer_id, entry in self.producers.entries.items()}
+        if not known and not self.producers.completed:
             # Dropping batches cannot bring a producer in.
             self._snapshots.remove_above(end_offset)
             self.producers.clear(end_offset)
             return
+        latest_ms = max(known.values(), default=0)
         self._snapshots.load_latest(
-            self.producers, log_start_offset=self.log_start_offset, end_offset=end_offset, now_ms=0
+            self.producers, log_start_offset=self.log_start_offset, end_offset=end_offset, now_ms=latest_ms
         )
-        replay_segments(self._segments.from_slot(0), self.producers, end_offset)
+        replay_segments(self._segments.from_slot(0), self.producers, end_offset, latest_ms)
+        for producer_id, entry in self.producers.entries.items():
+            entry.appended_ms = min(entry.appended_ms, known.get(producer_id, latest_ms))

@@ -1,5 +1,6 @@
 """What a partition remembers of one producer id: its epoch, its last five batches, its open transaction (KIP-98)."""
 
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from ..protocol.batches import NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP, BatchHeader, next_sequence
@@ -19,10 +20,15 @@ class ProducedBatch(NamedTuple):
     timestamp: int
 
 
+UNKNOWN_MS: Final = -1
+"""When a batch was appended, as a snapshot of Apache Kafka leaves it out."""
+
+
 class ProducerEntry:
-    """The state of one producer id, as a snapshot keeps it, but for the four oldest batches."""
+    """The state of one producer id, as a snapshot keeps it."""
 
     __slots__ = (
+        "appended_ms",
         "batches",
         "coordinator_epoch",
         "epoch",
@@ -39,19 +45,25 @@ class ProducerEntry:
         epoch: int = NO_PRODUCER_EPOCH,
         coordinator_epoch: int = -1,
         last_timestamp: int = NO_TIMESTAMP,
+        appended_ms: int = UNKNOWN_MS,
         transaction_first_offset: int | None = None,
-        last_batch: ProducedBatch | None = None,
+        batches: Iterable[ProducedBatch] = (),
     ) -> None:
+        """`batches` are the last ones, oldest first."""
         self.producer_id = producer_id
         self.epoch = epoch
         self.coordinator_epoch = coordinator_epoch
+        # The largest timestamp of the last batch, as its records or the broker have it.
         self.last_timestamp = last_timestamp
+        # When this replica appended the last batch, by the wall clock: a producer is idle since then, however old the
+        # timestamps of its records are.
+        self.appended_ms = appended_ms
         self.transaction_first_offset = transaction_first_offset
         # Oldest first.
         self.batches: list[ProducedBatch] = []
         self.next_sequence = 0
-        if last_batch is not None:
-            self._add(last_batch)
+        for batch in batches:
+            self._add(batch)
 
     @property
     def last_batch(self) -> ProducedBatch | None:
@@ -70,11 +82,12 @@ class ProducerEntry:
                 return batch
         return None
 
-    def add_batch(self, header: BatchHeader, base_offset: int, timestamp: int) -> None:
+    def add_batch(self, header: BatchHeader, base_offset: int, timestamp: int, appended_ms: int) -> None:
         """The batch was appended at `base_offset`."""
         if self.epoch != header.producer_epoch:
             self.begin_epoch(header.producer_epoch)
         self.last_timestamp = timestamp
+        self.appended_ms = appended_ms
         self._add(
             ProducedBatch(
                 header.base_sequence,

@@ -1,21 +1,32 @@
 """Files `<end offset>.snapshot`: the producer state of a partition as of an offset, so that recovery need not read on.
 
+Apache Kafka's file, and behind it a tail that Kafka's reader passes over, since the CRC covers the whole file:
+
     offset  size  field
     0       2     version, 1
     2       4     CRC-32C of what follows
     6       4     number of entries
     10            entries of 46 bytes: producer id 8, epoch 2, last sequence 4, last offset 8, offset delta 4,
                   timestamp 8, coordinator epoch 4, first offset of the open transaction or -1: 8
+    tail:   2     version, 1
+                  for each entry: time of its last append 8, number of older batches 1, those batches, oldest first, of
+                  32 bytes: first sequence 4, last sequence 4, first offset 8, last offset 8, timestamp 8
+            4     number of completed transactions whose marker may not be below the high watermark
+                  those transactions, in the order of the markers, of 16 bytes: first offset 8, offset of the marker 8
+
+Without the tail a clean restart would forget the four older of the five batches by which retries are recognised, would
+judge idle producers by the timestamps of records, and would let the last stable offset pass a marker that is not
+committed (KAFKA-14497).
 
 A snapshot is taken whenever the log rolls and when it closes. It is not synced: the CRC tells a torn one, and the one
 before it with more of the log says the same.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from struct import Struct
 from struct import error as struct_error
-from typing import Final
+from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
@@ -24,7 +35,7 @@ from ..protocol.errors import CorruptData
 from .disk_errors import is_no_room
 from .file_names import PRODUCER_SNAPSHOT, segment_file
 from .files import Files
-from .producer_entry import ProducedBatch, ProducerEntry, first_sequence_of
+from .producer_entry import RETAINED_BATCHES, ProducedBatch, ProducerEntry, first_sequence_of
 from .producer_state import ProducerState
 
 _VERSION: Final = 1
@@ -32,10 +43,24 @@ _HEADER: Final = Struct(">hI")
 _COUNT: Final = Struct(">i")
 _ENTRY: Final = Struct(">qhiqiqiq")
 _NO_OFFSET: Final = -1
+_TAIL_VERSION: Final = 1
+_TAIL_VERSION_FIELD: Final = Struct(">h")
+_ENTRY_TAIL: Final = Struct(">qB")
+_BATCH: Final = Struct(">iiqqq")
+_COMPLETED: Final = Struct(">qq")
 
 
-def encode_snapshot(entries: Collection[ProducerEntry]) -> bytes:
+class ProducerSnapshot(NamedTuple):
+    entries: Sequence[ProducerEntry]
+    completed: Mapping[int, int]
+    """As `ProducerState.completed`."""
+    has_tail: bool
+    """False for a file of Apache Kafka: each producer's older batches and the completed transactions are unknown."""
+
+
+def encode_snapshot(entries: Collection[ProducerEntry], completed: Mapping[int, int]) -> bytes:
     parts = [_COUNT.pack(len(entries))]
+    tail = [_TAIL_VERSION_FIELD.pack(_TAIL_VERSION)]
     for entry in entries:
         last = entry.last_batch
         open_since = entry.transaction_first_offset
@@ -51,22 +76,34 @@ def encode_snapshot(entries: Collection[ProducerEntry]) -> bytes:
                 _NO_OFFSET if open_since is None else open_since,
             )
         )
-    body = b"".join(parts)
+        older = entry.batches[:-1]
+        tail.append(_ENTRY_TAIL.pack(entry.appended_ms, len(older)))
+        tail += [_BATCH.pack(*batch) for batch in older]
+    tail.append(_COUNT.pack(len(completed)))
+    tail += [_COMPLETED.pack(first_offset, marker_offset) for first_offset, marker_offset in completed.items()]
+    body = b"".join((*parts, *tail))
     return _HEADER.pack(_VERSION, crc32c(body)) + body
 
 
-def decode_snapshot(data: bytes, path: str) -> list[ProducerEntry]:
+def decode_snapshot(data: bytes, path: str) -> ProducerSnapshot:
     """CorruptData when version, CRC or length are wrong."""
     try:
         version, crc = _HEADER.unpack_from(data)
         (count,) = _COUNT.unpack_from(data, _HEADER.size)
+        if version != _VERSION or crc32c(memoryview(data)[_HEADER.size :]) != crc:
+            raise CorruptData(f"{path} is a corrupt producer snapshot of version {version} with {count} entries")
+        place = _HEADER.size + _COUNT.size
+        entries = [_read_entry(data, place + number * _ENTRY.size) for number in range(count)]
+        place += count * _ENTRY.size
+        has_tail = place < len(data)
+        completed = _read_tail(data, place, entries, path) if has_tail else {}
     except struct_error:
         raise CorruptData(f"{path} is no producer snapshot: it has {len(data)} bytes") from None
-    body = data[_HEADER.size :]
-    if version != _VERSION or crc32c(body) != crc or len(body) != _COUNT.size + count * _ENTRY.size:
-        raise CorruptData(f"{path} is a corrupt producer snapshot of version {version} with {count} entries")
-    entries = []
-    for (
+    return ProducerSnapshot(entries, completed, has_tail)
+
+
+def _read_entry(data: bytes, place: int) -> ProducerEntry:
+    (
         producer_id,
         epoch,
         last_sequence,
@@ -75,22 +112,41 @@ def decode_snapshot(data: bytes, path: str) -> list[ProducerEntry]:
         timestamp,
         coordinator_epoch,
         open_since,
-    ) in _ENTRY.iter_unpack(body[_COUNT.size :]):
-        last_batch = None
-        if last_offset >= 0:
-            first_sequence = first_sequence_of(last_sequence, delta)
-            last_batch = ProducedBatch(first_sequence, last_sequence, last_offset - delta, last_offset, timestamp)
-        entries.append(
-            ProducerEntry(
-                producer_id,
-                epoch=epoch,
-                coordinator_epoch=coordinator_epoch,
-                last_timestamp=timestamp,
-                transaction_first_offset=open_since if open_since >= 0 else None,
-                last_batch=last_batch,
-            )
-        )
-    return entries
+    ) = _ENTRY.unpack_from(data, place)
+    batches = []
+    if last_offset >= 0:
+        first_sequence = first_sequence_of(last_sequence, delta)
+        batches.append(ProducedBatch(first_sequence, last_sequence, last_offset - delta, last_offset, timestamp))
+    return ProducerEntry(
+        producer_id,
+        epoch=epoch,
+        coordinator_epoch=coordinator_epoch,
+        last_timestamp=timestamp,
+        transaction_first_offset=open_since if open_since >= 0 else None,
+        batches=batches,
+    )
+
+
+def _read_tail(data: bytes, place: int, entries: Iterable[ProducerEntry], path: str) -> dict[int, int]:
+    """Complete `entries` and return the completed transactions. CorruptData, struct.error when the file is short."""
+    (version,) = _TAIL_VERSION_FIELD.unpack_from(data, place)
+    if version != _TAIL_VERSION:
+        raise CorruptData(f"{path} is a producer snapshot whose tail has version {version}, not {_TAIL_VERSION}")
+    place += _TAIL_VERSION_FIELD.size
+    for entry in entries:
+        entry.appended_ms, older = _ENTRY_TAIL.unpack_from(data, place)
+        place += _ENTRY_TAIL.size
+        if older >= RETAINED_BATCHES or (older and not entry.batches):
+            raise CorruptData(f"{path} is a producer snapshot with {older} older batches of {entry.producer_id}")
+        entry.batches[:0] = [
+            ProducedBatch(*_BATCH.unpack_from(data, place + number * _BATCH.size)) for number in range(older)
+        ]
+        place += older * _BATCH.size
+    (count,) = _COUNT.unpack_from(data, place)
+    place += _COUNT.size
+    if len(data) != place + count * _COMPLETED.size:
+        raise CorruptData(f"{path} is a producer snapshot of {len(data)} bytes with {count} completed transactions")
+    return dict(_COMPLETED.iter_unpack(data[place:]))
 
 
 class ProducerSnapshots:
@@ -113,7 +169,7 @@ class ProducerSnapshots:
         if self._files.exists(path):
             self._files.remove(path)
         file = self._files.open(path, create=True)
-        file.append((encode_snapshot(state.entries.values()),))
+        file.append((encode_snapshot(state.entries.values(), state.completed),))
         file.close()
         insort(self.offsets, offset)
 
@@ -125,10 +181,19 @@ class ProducerSnapshots:
             if not is_no_room(error):
                 raise
 
-    def load_latest(self, state: ProducerState, *, log_start_offset: int, end_offset: int, now_ms: int) -> None:
+    def load_latest(
+        self,
+        state: ProducerState,
+        *,
+        log_start_offset: int,
+        end_offset: int,
+        now_ms: int,
+        tail_needed_above: int | None = None,
+    ) -> None:
         """Bring `state` to the latest intact snapshot in (log_start_offset, end_offset], or empty to the log start.
 
-        Snapshots out of that range and corrupt ones are removed.
+        Snapshots out of that range and corrupt ones are removed, and above `tail_needed_above` those without a tail:
+        there the batches say more.
         """
         for offset in [offset for offset in self.offsets if not log_start_offset < offset <= end_offset]:
             self.remove(offset)
@@ -136,12 +201,15 @@ class ProducerSnapshots:
             offset = self.offsets[-1]
             path = self.path(offset)
             try:
-                entries = decode_snapshot(self._files.read(path), path)
+                snapshot = decode_snapshot(self._files.read(path), path)
             except CorruptData:
                 self.remove(offset)
-            else:
-                state.load(entries, offset, now_ms)
-                return
+                continue
+            if not snapshot.has_tail and tail_needed_above is not None and offset > tail_needed_above:
+                self.remove(offset)
+                continue
+            state.load(snapshot.entries, snapshot.completed, offset, now_ms)
+            return
         state.clear(log_start_offset)
 
     def remove_strays(self, base_offsets: Iterable[int]) -> None:

@@ -8,7 +8,7 @@ and recovery only `apply`: what is in the log was checked by its leader. What a 
 `check_epoch` and `check_marker` judge it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import takewhile
 from typing import Final, NamedTuple
 
@@ -18,7 +18,7 @@ from ..protocol.batches import (
     BatchHeader,
 )
 from ..protocol.errors import ErrorCode, KafkaError
-from .producer_entry import ProducedBatch, ProducerEntry
+from .producer_entry import UNKNOWN_MS, ProducedBatch, ProducerEntry
 from .transaction_verification import UNVERIFIED, TransactionVerification
 
 _MAX_EPOCH: Final = 2**15 - 1
@@ -210,10 +210,16 @@ class ProducerState:
         )
 
     def apply(
-        self, header: BatchHeader, base_offset: int, timestamp: int, marker: EndTransactionMarker | None = None
+        self,
+        header: BatchHeader,
+        base_offset: int,
+        timestamp: int,
+        appended_ms: int,
+        marker: EndTransactionMarker | None = None,
     ) -> CompletedTransaction | None:
         """Take in a batch with a producer id that is in the log at `base_offset`, `timestamp` being its largest.
 
+        `appended_ms` is when this replica appended it, by the wall clock: the producer id expires by that.
         `marker` is the record of a control batch. A transaction that it ends is returned; it must be given to
         `complete` once the transaction index has it.
         """
@@ -225,8 +231,9 @@ class ProducerState:
         if entry is None:
             entry = self.entries[producer_id] = ProducerEntry(producer_id)
         if marker is not None:
+            entry.appended_ms = appended_ms
             return self._end_transaction(entry, header.producer_epoch, base_offset, marker)
-        entry.add_batch(header, base_offset, timestamp)
+        entry.add_batch(header, base_offset, timestamp, appended_ms)
         if header.attributes & TRANSACTIONAL_FLAG:
             self._verifications.pop(producer_id, None)
             if entry.transaction_first_offset is None:
@@ -260,9 +267,10 @@ class ProducerState:
                 del completed[first_offset]
 
     @property
-    def completed_count(self) -> int:
-        """Of transactions whose marker may not be below the high watermark."""
-        return len(self._completed)
+    def completed(self) -> Mapping[int, int]:
+        """First offset to offset of the marker, of the transactions whose marker may not be below the high watermark,
+        in the order of the markers. Not to be changed."""
+        return self._completed
 
     def active(self, now_ms: int) -> list[ProducerEntry]:
         """Those that are remembered, those idle too long being forgotten first. Not to be changed."""
@@ -283,12 +291,22 @@ class ProducerState:
             del self._verifications[producer_id]
 
     def is_expired(self, entry: ProducerEntry, now_ms: int) -> bool:
-        return entry.transaction_first_offset is None and now_ms - entry.last_timestamp >= self.expiration_ms
+        """By the time of the append. The timestamps of records are the application's: a backfill has old ones, and must
+        be as idempotent as any other write."""
+        return entry.transaction_first_offset is None and now_ms - entry.appended_ms >= self.expiration_ms
 
-    def load(self, entries: Iterable[ProducerEntry], end_offset: int, now_ms: int) -> None:
-        """Begin anew with what a snapshot at `end_offset` says."""
+    def load(
+        self, entries: Iterable[ProducerEntry], completed: Mapping[int, int], end_offset: int, now_ms: int
+    ) -> None:
+        """Begin anew with what a snapshot at `end_offset` has; `completed` as `completed`.
+
+        An append whose time is not known, or lies ahead of the clock, counts as one of now: rather too late than too
+        early.
+        """
         self.clear(end_offset)
+        self._completed.update(completed)
         for entry in entries:
+            entry.appended_ms = now_ms if entry.appended_ms == UNKNOWN_MS else min(entry.appended_ms, now_ms)
             if not self.is_expired(entry, now_ms):
                 self.entries[entry.producer_id] = entry
                 if entry.transaction_first_offset is not None:

@@ -157,9 +157,13 @@ def _take_as_is(log: LoadedLog, unindexed: list[Segment]) -> bool:
             segment.rebuild_indexes()
         log.next_offset = log.segments[-1].read_next_offset()
         log.snapshots.load_latest(
-            log.producers, log_start_offset=log.log_start_offset, end_offset=log.next_offset, now_ms=log.now_ms
+            log.producers,
+            log_start_offset=log.log_start_offset,
+            end_offset=log.next_offset,
+            now_ms=log.now_ms,
+            tail_needed_above=log.segments[-1].base_offset,
         )
-        replay_segments(log.segments.from_slot(0), log.producers, log.next_offset)
+        replay_segments(log.segments.from_slot(0), log.producers, log.next_offset, log.now_ms)
     except CorruptData:
         return False
     return True
@@ -188,7 +192,7 @@ def _recover_segments(log: LoadedLog, flushed: list[Segment], unflushed: list[Se
     log.snapshots.load_latest(
         log.producers, log_start_offset=log.log_start_offset, end_offset=log.next_offset, now_ms=log.now_ms
     )
-    replay_segments(flushed, log.producers, log.next_offset)
+    replay_segments(flushed, log.producers, log.next_offset, log.now_ms)
     for number, segment in enumerate(unflushed):
         if number:
             lost = _lost_between(log, segment)
@@ -240,7 +244,7 @@ def _recover_segment(log: LoadedLog, segment: Segment) -> None:
             if header.partition_leader_epoch > epochs.latest_epoch:
                 epochs.assign(header.partition_leader_epoch, base_offset)
             if header.producer_id >= 0:
-                replay_batch(batch, log.producers, segment)
+                replay_batch(batch, log.producers, log.now_ms, segment)
             segment.note_batch(LENGTH_OVERHEAD + header.batch_length, last_offset, header.max_timestamp)
             segment.write_indexes_when_due()
             next_offset = last_offset + 1

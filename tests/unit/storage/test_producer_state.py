@@ -44,20 +44,21 @@ class Producers(ProducerState):
 
     def __init__(self) -> None:
         super().__init__("events-0", DAY)
+        self.now_ms = 0
 
     def append(self, batch: BatchHeader) -> tuple[int, int]:
         duplicate = self.check(batch, self.end_offset, UNVERIFIED)
         if duplicate is not None:
             return duplicate.first_offset, duplicate.last_offset
         first = self.end_offset
-        self.apply(batch, first, batch.max_timestamp)
+        self.apply(batch, first, batch.max_timestamp, self.now_ms)
         self.end_offset = first + batch.last_offset_delta + 1
         return first, self.end_offset - 1
 
     def end(self, producer_id: int, *, epoch: int = 0, is_abort: bool = False) -> CompletedTransaction | None:
         marker = EndTransactionMarker(is_abort, 7, 5)
         batch = header(-1, producer_id=producer_id, epoch=epoch, transactional=True, control=True)
-        completed = self.apply(batch, self.end_offset, 5, marker)
+        completed = self.apply(batch, self.end_offset, 5, self.now_ms, marker)
         self.end_offset += 1
         return completed
 
@@ -132,12 +133,25 @@ def test_check_changes_nothing(producers: Producers) -> None:
 
 
 def test_idle_producers_expire_unless_in_a_transaction(producers: Producers) -> None:
-    producers.append(header(0, producer_id=1, timestamp=1000))
-    producers.append(header(0, producer_id=2, timestamp=2000))
-    producers.append(header(0, producer_id=3, timestamp=1000, transactional=True))
+    producers.now_ms = 1000
+    producers.append(header(0, producer_id=1))
+    producers.append(header(0, producer_id=3, transactional=True))
+    producers.now_ms = 2000
+    producers.append(header(0, producer_id=2))
     producers.expire(1000 + DAY)
     assert set(producers.entries) == {2, 3}
     assert producers.append(header(77, producer_id=1)) == (3, 3)
+
+
+@pytest.mark.parametrize("timestamp", [-1, 0, 10 * DAY, 1_000 * DAY], ids=["none", "old", "now", "far ahead"])
+def test_timestamps_of_records_do_not_decide_when_a_producer_expires(producers: Producers, timestamp: int) -> None:
+    """A backfill must be as idempotent as any other write, and a wrong clock keeps no producer id for ever."""
+    producers.now_ms = 10 * DAY
+    producers.append(header(0, timestamp=timestamp))
+    producers.expire(producers.now_ms + DAY - 1)
+    assert set(producers.entries) == {1}
+    producers.expire(producers.now_ms + DAY)
+    assert not producers.entries
 
 
 def test_transaction_must_be_verified_before_its_first_batch(producers: Producers) -> None:
@@ -191,7 +205,7 @@ def test_marker_of_a_new_epoch_begins_its_sequences(producers: Producers) -> Non
 
 
 def test_emptied_control_batch_says_nothing(producers: Producers) -> None:
-    assert producers.apply(header(-1, control=True, transactional=True), 0, 0, None) is None
+    assert producers.apply(header(-1, control=True, transactional=True), 0, 0, 0, None) is None
     assert not producers.entries
 
 
@@ -215,7 +229,7 @@ def test_first_batch_of_a_transaction_needs_its_verification_kip_890(producers: 
         assert caught.value.code is ErrorCode.INVALID_TXN_STATE
     assert begin(producers) is verification
     producers.check(batch, 0, verification)
-    producers.apply(batch, 0, 0)
+    producers.apply(batch, 0, 0, 0)
     assert producers.begin_verification(1, 0, 1, has_epoch_bumps=False, now_ms=0) is None
     assert producers.check(header(1, transactional=True), 1) is None
 
@@ -319,7 +333,7 @@ def test_coordinators_batch_has_an_epoch_but_no_sequence(producers: Producers) -
     first = header(-1, transactional=True)
     verification = begin(producers, -1)
     producers.check_epoch(first, 0, verification)
-    producers.apply(first, 0, 0)
+    producers.apply(first, 0, 0, 0)
     producers.check_epoch(first, 1, None)
     with pytest.raises(KafkaError) as caught:
         producers.check_epoch(header(-1, epoch=-1, transactional=True), 1, None)

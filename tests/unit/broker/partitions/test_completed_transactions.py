@@ -38,7 +38,7 @@ def test_a_follower_forgets_them_behind_its_leaders_high_watermark(node: DataNod
         offset = 2 * number
         hosted.append_as_follower(memoryview(batch(offset, number) + marker(offset + 1)), 0)
         hosted.on_leader_offsets(high_watermark=max(offset - 1, 0), log_start_offset=0)
-        assert hosted.log.producers.completed_count <= 3
+        assert len(hosted.log.producers.completed) <= 3
     assert hosted.log.last_stable_offset(2 * COUNT - 2) == 2 * COUNT - 2
     assert hosted.log.last_stable_offset(2 * COUNT - 1) == 2 * COUNT - 2
     assert hosted.log.last_stable_offset(2 * COUNT) == 2 * COUNT
@@ -52,4 +52,4 @@ def test_a_leader_forgets_them_though_nobody_reads(node: DataNode) -> None:
         hosted.append_of_coordinator(
             write_end_transaction_marker(PRODUCER, 0, is_commit=True, coordinator_epoch=0, now_ms=0), 0
         )
-        assert hosted.log.producers.completed_count == 0
+        assert len(hosted.log.producers.completed) == 0

@@ -1,0 +1,130 @@
+"""What a log knows of its producers is the same after a clean stop and start, and after a cut."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from penstock.protocol.records import Record, write_batch
+from penstock.storage.config import LogConfig
+from penstock.storage.control_records import write_end_transaction_marker
+from penstock.storage.log import Log
+from penstock.storage.memory_files import MemoryFiles
+from penstock.storage.transaction_verification import UNVERIFIED
+
+NOW = 1_700_000_000_000
+DAY = 86_400_000
+TOPIC_ID = UUID(int=7)
+
+
+class Restarting:
+    """A log on one disk; `now_ms` is the wall clock."""
+
+    def __init__(self) -> None:
+        self.now_ms = NOW
+        self.files = MemoryFiles(now_ms=lambda: self.now_ms)
+        self.files.make_directories("/d")
+        self.log = self._open(is_clean=True)
+
+    def restart(self, *, is_clean: bool = True) -> None:
+        if is_clean:
+            self.log.flush()
+            self.log.close()
+        else:
+            self.log.close_files()
+        self.log = self._open(is_clean=is_clean)
+
+    def append(
+        self, sequence: int, *, timestamp: int = NOW, producer_id: int = 7, is_transactional: bool = False
+    ) -> bool:
+        """Whether the batch is recognised as a duplicate."""
+        batch = write_batch(
+            [Record(0, timestamp, b"k", b"v")], producer_id=producer_id, producer_epoch=0, base_sequence=sequence,
+            is_transactional=is_transactional,
+        )  # fmt: skip
+        return self.log.append_as_leader(
+            batch, leader_epoch=0, now_ms=self.now_ms, verification=UNVERIFIED
+        ).is_duplicate
+
+    def end(self, producer_id: int, *, is_commit: bool = False) -> None:
+        marker = write_end_transaction_marker(producer_id, 0, is_commit=is_commit, coordinator_epoch=0, now_ms=NOW)
+        self.log.append_of_coordinator(marker, leader_epoch=0, now_ms=self.now_ms)
+
+    def _open(self, *, is_clean: bool) -> Log:
+        return Log.open(
+            self.files, "/d/t-0", topic="t", partition=0, topic_id=TOPIC_ID, config=LogConfig(), is_clean=is_clean,
+            now_ms=self.now_ms,
+        )  # fmt: skip
+
+
+@pytest.fixture
+def restarting() -> Restarting:
+    return Restarting()
+
+
+@pytest.mark.parametrize("is_clean", [True, False], ids=["clean", "unclean"])
+@pytest.mark.parametrize("age_ms", [0, 2 * DAY], ids=["of now", "of the day before yesterday"])
+def test_retry_of_any_of_the_last_five_batches_is_recognised_after_a_restart(
+    restarting: Restarting, is_clean: bool, age_ms: int
+) -> None:
+    """Five requests may be in flight when their leader stops; refused as out of order they were stored twice."""
+    for sequence in range(7):
+        restarting.append(sequence, timestamp=NOW - age_ms)
+    restarting.restart(is_clean=is_clean)
+    restarting.log.producers.expire(NOW)
+    for sequence in range(2, 7):
+        assert restarting.append(sequence, timestamp=NOW - age_ms)
+    assert restarting.log.log_end_offset == 7
+
+
+def test_a_producer_that_is_idle_expires_after_a_restart_as_without(restarting: Restarting) -> None:
+    restarting.append(0, timestamp=NOW + 3_000_000)
+    restarting.now_ms += DAY - 1
+    restarting.restart()
+    assert set(restarting.log.producers.entries) == {7}
+    restarting.now_ms += 1
+    restarting.restart()
+    assert not restarting.log.producers.entries
+
+
+def test_a_cut_keeps_when_producers_appended_last(restarting: Restarting) -> None:
+    restarting.append(0, producer_id=1)
+    restarting.now_ms += 1000
+    restarting.append(0, producer_id=2)
+    restarting.append(1, producer_id=2)
+    restarting.log.truncate_to(2)
+    entries = restarting.log.producers.entries
+    assert {one.producer_id: one.appended_ms for one in entries.values()} == {1: NOW, 2: NOW + 1000}
+
+
+def test_after_a_restart_the_last_stable_offset_waits_for_a_marker_that_is_not_committed(
+    restarting: Restarting,
+) -> None:
+    """KAFKA-14497: a reader of committed records would skip, or be shown, a transaction that may still change."""
+    for producer_id in (1, 2):
+        for sequence in range(2):
+            restarting.append(sequence, producer_id=producer_id, is_transactional=True)
+    high_watermark = restarting.log.log_end_offset
+    restarting.end(1)
+    assert restarting.log.last_stable_offset(high_watermark) == 0
+    restarting.restart()
+    assert restarting.log.last_stable_offset(high_watermark) == 0
+    restarting.end(2, is_commit=True)
+    restarting.restart()
+    assert restarting.log.last_stable_offset(high_watermark) == 0
+    assert restarting.log.last_stable_offset(high_watermark + 1) == 2
+    assert restarting.log.last_stable_offset(high_watermark + 2) == high_watermark + 2
+
+
+def test_a_cut_that_takes_the_marker_away_opens_its_transaction_again_after_a_restart(restarting: Restarting) -> None:
+    restarting.append(0, producer_id=1, is_transactional=True)
+    restarting.append(0, producer_id=2, is_transactional=True)
+    restarting.end(1)
+    restarting.restart()
+    restarting.log.truncate_to(2)
+    assert restarting.log.last_stable_offset(2) == 0
+    restarting.restart()
+    assert restarting.log.last_stable_offset(2) == 0
+    restarting.end(2)
+    assert restarting.log.last_stable_offset(3) == 0
