@@ -4,6 +4,10 @@ Kept in memory and in the file `leader-epoch-checkpoint`: a line with the versio
 `epoch startOffset` lines. The file may lag: epochs above the recovery point are found again in the batches, and
 `truncate_from_start` and `truncate_from_end` after loading make it fit the log. So it is written before the recovery
 point moves past an entry, not at each change.
+
+What was before the first known epoch is deleted, and with it the proof that another log agrees with this one up to
+there. So the epoch of the last deleted batch is remembered, in the file too, as an entry that starts one below the
+first; Apache Kafka drops it when it loads the file, as it starts below the log.
 """
 
 from bisect import bisect_left, bisect_right
@@ -20,11 +24,13 @@ _VERSION: Final = "0"
 class LeaderEpochs:
     """Epochs and their start offsets, both rising."""
 
-    __slots__ = ("_epochs", "_starts", "latest_epoch")
+    __slots__ = ("_before", "_epochs", "_starts", "latest_epoch")
 
     def __init__(self, entries: tuple[tuple[int, int], ...] = ()) -> None:
         self._epochs: list[int] = []
         self._starts: list[int] = []
+        # The epoch of the batch that ended where the first known epoch starts, and that start; None when not known.
+        self._before: tuple[int, int] | None = None
         # -1 while there is none: read at every append.
         self.latest_epoch = -1
         for epoch, start_offset in entries:
@@ -36,9 +42,12 @@ class LeaderEpochs:
         return tuple(zip(self._epochs, self._starts, strict=True))
 
     def entries_below(self, end_offset: int) -> tuple[tuple[int, int], ...]:
-        """The entries that start below `end_offset`."""
+        """What the file has when the log is synced up to `end_offset`."""
         slot = bisect_left(self._starts, end_offset)
-        return tuple(zip(self._epochs[:slot], self._starts[:slot], strict=True))
+        entries = tuple(zip(self._epochs[:slot], self._starts[:slot], strict=True))
+        if entries and NO_LEADER_EPOCH < (before := self._epoch_before_first()) < self._epochs[0]:
+            return ((before, self._starts[0] - 1), *entries)
+        return entries
 
     def assign(self, epoch: int, start_offset: int) -> None:
         """`epoch` begins at `start_offset`. Entries that this makes impossible are dropped: the newer one is right."""
@@ -47,6 +56,10 @@ class LeaderEpochs:
         if epoch == self.latest_epoch and start_offset >= self._starts[-1]:
             return
         while self._epochs and (self._epochs[-1] >= epoch or self._starts[-1] >= start_offset):
+            is_last_left = len(self._epochs) == 1 and self._epochs[0] < epoch and self._starts[0] == start_offset
+            if is_last_left and self._epoch_before_first() == NO_LEADER_EPOCH:
+                # Its batches are deleted, and its start was moved up to the log start; or it never had a batch.
+                self._before = (self._epochs[0], start_offset)
             self._epochs.pop()
             self._starts.pop()
         self._epochs.append(epoch)
@@ -68,6 +81,21 @@ class LeaderEpochs:
             return epoch, self._starts[0]
         return self._epochs[following - 1], self._starts[following]
 
+    def vouches_for(self, epoch: int) -> bool:
+        """Whether a log whose last batch is of `epoch`, at most that of `end_offset_for`, agrees with this one up to
+        there.
+
+        A leader of an epoch has one log, so two logs with a batch of one epoch agree below it (KIP-101). Of an epoch
+        older than all known ones this log has nothing left to compare with, but the epoch of the last deleted batch:
+        another one may be of records that were never committed.
+        """
+        return bool(self._epochs) and (epoch >= self._epochs[0] or epoch == self._epoch_before_first() >= 0)
+
+    def _epoch_before_first(self) -> int:
+        """Of the batch that ended where the first known epoch starts; -1 when not known."""
+        before = self._before
+        return before[0] if before is not None and before[1] == self._starts[0] > 0 else NO_LEADER_EPOCH
+
     def earliest_epoch(self) -> tuple[int, int] | None:
         return (self._epochs[0], self._starts[0]) if self._epochs else None
 
@@ -76,12 +104,16 @@ class LeaderEpochs:
         slot = bisect_right(self._starts, log_start_offset) - 1
         if slot < 0 or (slot == 0 and self._starts[0] == log_start_offset):
             return
+        is_whole = self._starts[slot] == log_start_offset
+        self._before = (self._epochs[slot - 1 if is_whole else slot], log_start_offset)
         del self._epochs[:slot]
         del self._starts[:slot]
         self._starts[0] = log_start_offset
 
     def truncate_from_end(self, end_offset: int) -> None:
         """Forget the epochs that start at `end_offset` or above."""
+        if self._before is not None and end_offset < self._before[1]:
+            self._before = None
         slot = bisect_left(self._starts, end_offset)
         if slot < len(self._starts):
             del self._epochs[slot:]
@@ -89,6 +121,7 @@ class LeaderEpochs:
             self.latest_epoch = self._epochs[-1] if self._epochs else -1
 
     def clear(self) -> None:
+        self._before = None
         self.truncate_from_end(0)
 
 

@@ -190,12 +190,13 @@ class ProducerSnapshots:
         now_ms: int,
         tail_needed_above: int | None = None,
     ) -> None:
-        """Bring `state` to the latest intact snapshot in (log_start_offset, end_offset], or empty to the log start.
+        """Bring `state` to the latest intact snapshot in [log_start_offset, end_offset], or empty to the log start.
 
         Snapshots out of that range and corrupt ones are removed, and above `tail_needed_above` those without a tail:
-        there the batches say more.
+        there the batches say more. At the log start itself it is what producers had written that is deleted by now:
+        they may send the last of it again.
         """
-        for offset in [offset for offset in self.offsets if not log_start_offset < offset <= end_offset]:
+        for offset in [offset for offset in self.offsets if not log_start_offset <= offset <= end_offset]:
             self.remove(offset)
         while self.offsets:
             offset = self.offsets[-1]

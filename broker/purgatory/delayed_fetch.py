@@ -240,6 +240,12 @@ class DelayedFetch(DelayedOperation):
             known = log.leader_epochs.end_offset_for(wanted.last_fetched_epoch, log.log_end_offset)
             if known is None or offset < log_start_offset:
                 return failed(wanted.index, ErrorCode.OFFSET_OUT_OF_RANGE), 0
+            if follower is not None and not log.leader_epochs.vouches_for(wanted.last_fetched_epoch):
+                # Below this log's start the follower may have records that were never committed. It is cut to the
+                # start, and told there that nothing of its log counts: it begins anew.
+                if offset == log_start_offset:
+                    return failed(wanted.index, ErrorCode.OFFSET_OUT_OF_RANGE), 0
+                known = (wanted.last_fetched_epoch, log_start_offset)
             if known[0] < wanted.last_fetched_epoch or known[1] < offset:
                 return (
                     PartitionFetchResponse(

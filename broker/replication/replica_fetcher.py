@@ -498,7 +498,8 @@ class ReplicaFetcher:
         )
         if leader.log_end_offset < log_end_offset:
             self._partitions.truncate({hosted: leader.log_end_offset})
-        elif leader.log_start_offset > log_end_offset:
+        elif leader.log_start_offset >= log_end_offset:
+            # Where the leader's log begins too: it does not vouch for what this one has below.
             self._partitions.restart(hosted, leader.log_start_offset)
 
     def _now_ms(self) -> int:

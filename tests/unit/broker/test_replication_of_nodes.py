@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from kio.schema.delete_records.v2.request import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from kio.schema.delete_records.v2.response import DeleteRecordsResponse
+from kio.schema.produce.v13.response import ProduceResponse
 from kio.schema.types import TopicName
 from kio.static.primitive import i32, i64
 from memory_node import MINUTE, end_offset
+from produce_requests import produce_request
 from replicating_nodes import TOPIC, World, create, leads, produce_some, run, wait_for
 
 from penstock.client.connection import Connection
@@ -94,6 +97,67 @@ def test_a_follower_behind_the_leaders_log_start_begins_there() -> None:
             await world.wait_in_sync(2, 3)
             await produce_some(leader, 1)
         await wait_for(lambda: _ends(world, 3) == (8, 11), "log that begins at 8")
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("stale", [2, 3, 4], ids=["below the start", "up to the start", "over the start"])
+@pytest.mark.parametrize("is_retention", [False, True], ids=["DeleteRecords", "retention"])
+def test_records_that_were_never_committed_go_though_the_leaders_log_starts_behind_them(
+    stale: int, is_retention: bool
+) -> None:
+    """The leader has nothing left to compare them with: it does not vouch for them. After a crash of all replicas,
+    which may undo the deletion, they would stand at the offsets of acknowledged ones."""
+
+    async def scenario(world: World) -> None:
+        async with world.asking(2) as leader:
+            await create(leader, 2, 3)
+            await produce_some(leader, 5)
+        await world.stop(2)
+        append_behind_its_back(world.disks[2], count=stale)
+        async with world.asking(3) as leader:
+            await wait_for(lambda: leads(world, 3), "new leader")
+            await produce_some(leader, 3)
+            led = world.hosted(3)
+            assert led is not None
+            if is_retention:
+                await wait_for(lambda: led.partition.high_watermark == 8, "committed records")
+                led.log.increment_log_start_offset(8)
+                world.nodes[3].parts.partitions.on_retention(TOPIC, 0)
+            else:
+                assert await delete_before(leader, 8) == 8
+            await produce_some(leader, 1)
+            await world.start(2)
+            await world.wait_in_sync(2, 3)
+            await produce_some(leader, 1)
+        await wait_for(lambda: _ends(world, 2) == (8, 10), "log that begins at 8")
+        assert b"lost" not in world.stored(2)
+
+    run(scenario)
+
+
+def test_an_in_sync_follower_keeps_its_producers_when_everything_is_deleted_and_another_leads() -> None:
+    """Its last batch is of an epoch of which the leader has no batch any more, but whose end it remembers."""
+
+    async def scenario(world: World) -> None:
+        async with world.asking(2) as leader:
+            await create(leader, 2, 3)
+            await produce_some(leader, 5)
+            batch = write_batch([Record(0, 0, None, b"once")], producer_id=7, producer_epoch=0, base_sequence=0)
+            led = world.hosted(2)
+            assert led is not None
+            request = produce_request(led.topic_id, 0, batch, timeout_ms=60_000)
+            assert isinstance(await leader.call(request), ProduceResponse)
+            assert await delete_before(leader, 6) == 6
+        await world.wait_equal(2, 3)
+        await world.stop(2)
+        await wait_for(lambda: leads(world, 3), "new leader")
+        await world.start(2)
+        await world.wait_in_sync(2, 3)
+        await wait_for(lambda: _ends(world, 2) == (6, 6), "log that begins at 6")
+        followed = world.hosted(2)
+        assert followed is not None
+        assert set(followed.log.producers.entries) == {7}
 
     run(scenario)
 

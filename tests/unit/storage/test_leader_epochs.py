@@ -91,3 +91,42 @@ def test_broken_file_is_corrupt(data: bytes) -> None:
 def test_epoch_without_a_batch_is_not_below_the_end(end_offset: int, count: int) -> None:
     epochs = LeaderEpochs(((2, 5), (3, 10), (4, 15)))
     assert epochs.entries_below(end_offset) == epochs.entries[:count]
+
+
+def test_a_log_vouches_for_epochs_that_it_has_batches_of() -> None:
+    epochs = LeaderEpochs(((2, 5), (4, 10)))
+    assert [epoch for epoch in range(5) if epochs.vouches_for(epoch)] == [2, 3, 4]
+    assert not LeaderEpochs().vouches_for(0)
+
+
+@pytest.mark.parametrize(("log_start", "vouched"), [(9, [2, 3, 4]), (10, [2, 4]), (11, [4])])
+def test_a_log_vouches_for_the_epoch_of_the_last_batch_that_it_deleted(log_start: int, vouched: list[int]) -> None:
+    epochs = LeaderEpochs(((1, 0), (2, 5), (4, 10)))
+    epochs.truncate_from_start(log_start)
+    assert [epoch for epoch in range(5) if epochs.vouches_for(epoch)] == vouched
+    again = LeaderEpochs(epochs.entries_below(99))
+    again.truncate_from_start(log_start)
+    assert again.entries == epochs.entries
+    assert [epoch for epoch in range(5) if again.vouches_for(epoch)] == vouched
+
+
+def test_a_log_that_begins_anew_vouches_for_nothing_before() -> None:
+    for is_cut in (False, True):
+        epochs = LeaderEpochs(((2, 5), (4, 10)))
+        epochs.truncate_from_start(10)
+        if is_cut:
+            epochs.truncate_from_end(9)
+        else:
+            epochs.clear()
+        epochs.assign(4, 10)
+        assert not epochs.vouches_for(2)
+
+
+def test_the_epoch_before_a_log_start_is_known_when_the_next_one_begins_there() -> None:
+    epochs = LeaderEpochs(((1, 0),))
+    epochs.truncate_from_start(6)
+    epochs.assign(3, 6)
+    epochs.assign(4, 6)
+    assert epochs.entries == ((4, 6),)
+    assert [epoch for epoch in range(5) if epochs.vouches_for(epoch)] == [1, 4]
+    assert epochs.entries_below(7) == ((1, 5), (4, 6))

@@ -117,7 +117,7 @@ def test_latest_intact_snapshot_in_range_is_loaded_and_others_removed(tmp_path: 
         snapshots.take(producers)
     (tmp_path / "00000000000000000020.snapshot").write_bytes(b"torn")
     loaded = state()
-    snapshots.load_latest(loaded, log_start_offset=5, end_offset=25, now_ms=2000)
+    snapshots.load_latest(loaded, log_start_offset=6, end_offset=25, now_ms=2000)
     assert loaded.end_offset == 10
     assert loaded.last_stable_offset(10) == 2, "open transactions are loaded"
     assert snapshots.offsets == [10]

@@ -63,6 +63,13 @@ def restarting() -> Restarting:
     return Restarting()
 
 
+def test_a_producer_is_known_after_a_restart_though_all_its_records_are_deleted(restarting: Restarting) -> None:
+    restarting.append(0)
+    restarting.log.increment_log_start_offset(1)
+    restarting.restart()
+    assert restarting.append(0)
+
+
 @pytest.mark.parametrize("is_clean", [True, False], ids=["clean", "unclean"])
 @pytest.mark.parametrize("age_ms", [0, 2 * DAY], ids=["of now", "of the day before yesterday"])
 def test_retry_of_any_of_the_last_five_batches_is_recognised_after_a_restart(

@@ -27,15 +27,18 @@ DEADLINE_S = 10.0
 class Partition:
     """Of the log there is only the number of records."""
 
-    def __init__(self, index: int, end_offset: int = 0) -> None:
+    def __init__(self, index: int, end_offset: int = 0, *, must_sync: bool = False) -> None:
+        """`must_sync`: with `flush.messages=1` what is appended does not count before `finish_sync`."""
         self.topic, self.topic_id, self.index = "flights", UUID(int=7), index
-        self.log_end_offset = end_offset
+        self.log_end_offset = self.synced_offset = end_offset
+        self.must_sync = must_sync
         self.is_synced = True
         self.on_synced: Callable[[bool], None] | None = None
 
     @property
     def partition(self) -> Any:
-        return SimpleNamespace(leader_epoch=3, log_end_offset=self.log_end_offset, high_watermark=0)
+        counted = self.synced_offset if self.must_sync else self.log_end_offset
+        return SimpleNamespace(leader_epoch=3, log_end_offset=counted, high_watermark=0)
 
     @property
     def log(self) -> Any:
@@ -50,7 +53,13 @@ class Partition:
         base_offset = int.from_bytes(records[:8], "big")
         assert base_offset == self.log_end_offset, "the leader's answer to another place"
         self.log_end_offset += len(records) - 8
+        self.is_synced = not self.must_sync
         return False
+
+    def finish_sync(self) -> None:
+        self.synced_offset, self.is_synced = self.log_end_offset, True
+        assert self.on_synced is not None, "the fetcher waits for it"
+        self.on_synced(False)
 
     def on_leader_offsets(self, **_: int) -> bool:
         return False
@@ -101,6 +110,7 @@ class Followed:
 
     def __init__(self) -> None:
         self.cuts: list[tuple[int, int]] = []
+        self.restarts: list[tuple[int, int]] = []
 
     def truncate(self, offsets: Mapping[Any, int]) -> None:
         for partition, offset in offsets.items():
@@ -108,6 +118,7 @@ class Followed:
             partition.log_end_offset = offset
 
     def restart(self, hosted: Any, offset: int) -> None:
+        self.restarts.append((hosted.log_end_offset, offset))
         hosted.log_end_offset = offset
 
     def complete_waiting(self, _hosted: Any) -> None:
@@ -210,6 +221,39 @@ def test_what_comes_again_behind_a_poll_is_not_taken_for_news(link: Link, caplog
     asyncio.run(follow())
     assert (first.log_end_offset, second.log_end_offset) == (3, 1)
     assert "held up" not in caplog.text
+
+
+def test_what_is_not_synced_does_not_count_for_the_leader(link: Link) -> None:
+    """With `flush.messages=1` neither the next request nor one that another partition makes necessary tells of it."""
+    partition, other = Partition(0, must_sync=True), Partition(1)
+
+    async def follow() -> None:
+        async with fetching(link, Followed(), partition) as fetcher:
+            added: Any = other
+            await link.answer(0, records(0, 0, 2))
+            fetcher.follow(added)
+            # A new connection tells of all partitions, whatever is under way.
+            assert fetcher._position_of((partition.topic_id.bytes, 0)).fetch_offset == 0
+            partition.finish_sync()
+            assert await link.told(1) == [(0, 2), (1, 0)]
+
+    asyncio.run(follow())
+
+
+def test_log_that_begins_where_the_leaders_does_and_is_not_vouched_for_begins_anew(
+    link: Link, asked: list[asyncio.Future[LeaderOffsets]]
+) -> None:
+    partition, followed = Partition(0, end_offset=6), Followed()
+
+    async def follow() -> None:
+        async with fetching(link, followed, partition):
+            await link.answer(0, refused(0, ErrorCode.OFFSET_OUT_OF_RANGE))
+            await until(lambda: asked)
+            asked[0].set_result(LeaderOffsets(log_start_offset=6, log_end_offset=9))
+            await until(lambda: followed.restarts)
+
+    asyncio.run(follow())
+    assert followed.restarts == [(6, 6)]
 
 
 def test_log_that_ends_where_the_leader_has_nothing_is_cut_there(
