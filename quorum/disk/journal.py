@@ -12,12 +12,13 @@ Synchronous: whoever writes runs it in the executor, one call at a time.
 
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ...protocol.errors import CorruptData
 from ...storage.disk_errors import is_no_room
 from ...storage.files import File, Files
 from ..consensus import ConsensusFailed
-from .frames import encode_frame, scan_frames
+from .frames import encode_frame
 from .journal_items import (
     FORMAT,
     CommitMark,
@@ -27,13 +28,12 @@ from .journal_items import (
     Membership,
     SegmentHead,
     Term,
-    decode_items,
     encode_items,
 )
+from .stored_journal import SUFFIX, RecoveredLog, StoredSegment, read_segments, segment_name
 
 logger = logging.getLogger(__name__)
 
-_SUFFIX = ".journal"
 _RESERVE = "reserve"
 
 # As much as one write may have, or thousands of ordinary ones.
@@ -42,8 +42,16 @@ RESERVE_BYTES = 4 * 1024 * 1024
 _RESERVE_PARTS = 16
 
 
+@dataclass(slots=True)
+class _Segment:
+    """A file of the folder; `entries_end` is behind the highest entry that was ever written to it."""
+
+    first_offset: int
+    entries_end: int
+
+
 class Journal:
-    """One folder. Make it, call `recover` once, then write."""
+    """One folder. Make it, call `recover` once, then write; after `close` every call that writes is refused."""
 
     def __init__(self, files: Files, directory: str, *, reserve_bytes: int = RESERVE_BYTES) -> None:
         self._files = files
@@ -51,8 +59,10 @@ class Journal:
         self._reserve = f"{directory}/{_RESERVE}"
         self._reserve_bytes = reserve_bytes
         self._lacks_reserve = False
-        self._segments: list[int] = []
+        # In the order in which they were begun.
+        self._segments: list[_Segment] = []
         self._file: File | None = None
+        self._is_closed = False
         self._next_sequence = 0
         self.term = Term(0, None)
         self.is_member = False
@@ -67,17 +77,25 @@ class Journal:
         """Nothing was ever written here."""
         return not self._segments
 
-    def recover(self) -> "RecoveredLog":
+    def recover(self) -> RecoveredLog:
         """Return the log, synced, and be ready to write. A torn write at the very end is cut.
 
         Raises ConsensusFailed, with one sentence for the operator, when anything else is wrong.
         """
-        names = [name for name in self._files.list_directory(self._directory) if name.endswith(_SUFFIX)]
+        self._check_open()
+        paths = [
+            f"{self._directory}/{name}" for name in self._files.list_directory(self._directory) if name.endswith(SUFFIX)
+        ]
         log = RecoveredLog()
         try:
-            for number, name in enumerate(names):
-                path = f"{self._directory}/{name}"
-                self._recover_segment(name, path, log, is_last=number == len(names) - 1)
+            stored = read_segments(self._files, paths)
+            if stored and not stored[-1].frames:
+                # It was being made when the power went: nothing in it counted yet.
+                self._files.remove(stored.pop().path)
+                self._files.sync_directory(self._directory)
+            for segment in stored:
+                entries_end = log.replay_segment(segment)
+                self._segments.append(_Segment(_first_offset(segment), entries_end))
             if log.commit_end > log.end_offset:
                 raise CorruptData(
                     f"{self._directory} has the offsets below {log.commit_end} for committed but ends at "
@@ -85,56 +103,31 @@ class Journal:
                 )
         except CorruptData as error:
             raise ConsensusFailed(f"The metadata journal cannot be used: {error}.") from error
+        if stored:
+            self._open_last(stored[-1])
         self.term, self.is_member, self.commit_end = log.term, log.is_member, log.commit_end
         self.start_offset, self.end_offset, self.last_epoch = log.start_offset, log.end_offset, log.last_epoch
         return log
 
-    def _recover_segment(self, name: str, path: str, log: "RecoveredLog", *, is_last: bool) -> None:
-        data = self._files.read(path)
-        scan = scan_frames(data, self._next_sequence if self._segments else None, path)
-        if scan.end < len(data) and not is_last:
-            raise CorruptData(f"{path} is damaged at byte {scan.end}, and later segments exist")
-        if not scan.frames:
-            if not is_last:
-                raise CorruptData(f"{path} is empty, and later segments exist")
-            # It was being made when the power went: nothing in it counted yet.
-            self._files.remove(path)
-            self._files.sync_directory(self._directory)
-            self._open_last()
-            return
-        for frame in scan.frames:
-            for item in decode_items(frame.payload, path):
-                if isinstance(item, SegmentHead):
-                    if _name(item.first_offset) != name:
-                        raise CorruptData(f"{path} says that it begins at offset {item.first_offset}")
-                    log.begin_segment(item, path, is_first=not self._segments)
-                    self._segments.append(item.first_offset)
-                elif not self._segments:
-                    raise CorruptData(f"{path} does not begin with the head of a segment")
-                else:
-                    log.replay(item, path)
-        self._next_sequence = scan.frames[-1].sequence + 1
-        if is_last:
-            self._open_last()
-            assert self._file is not None
-            if scan.end < len(data):
-                self._file.truncate(scan.end)
-            # The process before this one may have ended, or met an error, before the last frame was synced. What a
-            # failed sync leaves in memory looks written, and only writing it once more makes it so.
-            start = scan.frames[-2].end if len(scan.frames) > 1 else 0
-            self._file.write_at(start, data[start : scan.end])
-            self._file.sync()
-            self._files.sync_directory(self._directory)
-
-    def _open_last(self) -> None:
-        if self._segments:
-            self._file = self._files.open(f"{self._directory}/{_name(self._segments[-1])}")
+    def _open_last(self, segment: StoredSegment) -> None:
+        frames, data = segment.frames, segment.data
+        self._next_sequence = frames[-1].sequence + 1
+        file = self._file = self._files.open(segment.path)
+        if segment.end < len(data):
+            file.truncate(segment.end)
+        # The process before this one may have ended, or met an error, before the last frame was synced. What a
+        # failed sync leaves in memory looks written, and only writing it once more makes it so.
+        start = frames[-2].end if len(frames) > 1 else 0
+        file.write_at(start, data[start : segment.end])
+        file.sync()
+        self._files.sync_directory(self._directory)
 
     def write(self, items: Sequence[JournalItem]) -> int:
         """Write the items and sync them, all or nothing; return the bytes written. Raises ConsensusFailed.
 
         After an error nothing may be written any more: what a failed sync left behind is unknown.
         """
+        self._check_open()
         try:
             written = self._write_with_reserve(items)
             if self._lacks_reserve:
@@ -174,6 +167,7 @@ class Journal:
                 case Entry():
                     assert item.offset == self.end_offset, f"offset {item.offset} after {self.end_offset}"
                     self.end_offset, self.last_epoch = item.offset + 1, item.epoch
+                    self._segments[-1].entries_end = max(self._segments[-1].entries_end, self.end_offset)
                 case Term():
                     assert item.term >= self.term.term, "the term went backwards"
                     assert item.term > self.term.term or self.term.voted_for in (None, item.voted_for), "a second vote"
@@ -190,6 +184,7 @@ class Journal:
 
     def keep_reserve(self) -> None:
         """Make the reserve when it is not whole and there is room for twice as much; else a later write does."""
+        self._check_open()
         files = self._files
         if files.exists(self._reserve) and files.size(self._reserve) >= self._reserve_bytes:
             self._lacks_reserve = False
@@ -207,8 +202,9 @@ class Journal:
 
     def roll(self) -> None:
         """Let the next entry begin a new segment, if there is room for one. Raises ConsensusFailed."""
-        # The names of segments rise, also where a conflict took entries away.
-        if self._file is None or self._segments[-1] >= self.end_offset:
+        self._check_open()
+        # No name comes twice, also where a conflict took entries away.
+        if self._file is None or any(segment.first_offset >= self.end_offset for segment in self._segments):
             return
         try:
             self._begin_segment()
@@ -219,24 +215,31 @@ class Journal:
 
     def trim_to(self, offset: int) -> None:
         """Remove the segments that hold only entries below the offset: a snapshot has them. Raises ConsensusFailed."""
+        self._check_open()
+        segments = self._segments
         try:
-            while len(self._segments) > 1 and self._segments[1] <= offset:
-                # From the front, so that what is left has no hole wherever this ends.
-                self._files.remove(f"{self._directory}/{_name(self._segments[0])}")
+            # From the front, so that what is left has no hole wherever this ends, and never the last, which is written.
+            while len(segments) > 1 and segments[1].first_offset <= offset and segments[0].entries_end <= offset:
+                self._files.remove(f"{self._directory}/{segment_name(segments[0].first_offset)}")
                 self._files.sync_directory(self._directory)
-                del self._segments[0]
-                self.start_offset = max(self.start_offset, self._segments[0])
+                del segments[0]
+                self.start_offset = max(self.start_offset, segments[0].first_offset)
         except OSError as error:
             raise ConsensusFailed(f"The metadata journal in {self._directory} cannot be trimmed: {error}.") from error
 
     def close(self) -> None:
+        self._is_closed = True
         if self._file is not None:
             self._file.close()
             self._file = None
 
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ConsensusFailed(f"The metadata journal in {self._directory} is closed.")
+
     def _begin_segment(self) -> None:
         head = SegmentHead(FORMAT, self.end_offset, self.last_epoch, *self.term, self.is_member)
-        path = f"{self._directory}/{_name(self.end_offset)}"
+        path = f"{self._directory}/{segment_name(self.end_offset)}"
         file = self._files.open(path, create=True)
         try:
             file.append([encode_frame(self._next_sequence, encode_items([head]))])
@@ -250,64 +253,9 @@ class Journal:
         if self._file is not None:
             self._file.close()
         self._file = file
-        self._segments.append(self.end_offset)
+        self._segments.append(_Segment(self.end_offset, self.end_offset))
         self._next_sequence += 1
 
 
-class RecoveredLog:
-    """What the items of a journal come to."""
-
-    def __init__(self) -> None:
-        self.term = Term(0, None)
-        self.is_member = False
-        self.commit_end = 0
-        self.start_offset = 0
-        self.previous_epoch = 0
-        """Epoch of the entry before `start_offset`."""
-        self.entries: list[Entry] = []
-
-    @property
-    def end_offset(self) -> int:
-        return self.start_offset + len(self.entries)
-
-    @property
-    def last_epoch(self) -> int:
-        return self.entries[-1].epoch if self.entries else self.previous_epoch
-
-    def begin_segment(self, head: SegmentHead, path: str, *, is_first: bool) -> None:
-        if is_first:
-            self.start_offset, self.previous_epoch = head.first_offset, head.previous_epoch
-            # A segment before this one was trimmed because a snapshot has its entries: they are committed.
-            self.commit_end = head.first_offset
-        elif head.first_offset != self.end_offset:
-            raise CorruptData(f"{path} begins at offset {head.first_offset} where {self.end_offset} was expected")
-        self.term, self.is_member = Term(head.term, head.voted_for), head.is_member
-
-    def replay(self, item: JournalItem, path: str) -> None:
-        match item:
-            case Term():
-                self.term = item
-            case Entry():
-                if item.offset != self.end_offset:
-                    raise CorruptData(f"{path} has offset {item.offset} where {self.end_offset} was expected")
-                self.entries.append(item)
-            case Membership():
-                self.is_member = item.is_member
-            case LogEnd():
-                self._end_at(item)
-            case CommitMark():
-                self.commit_end = item.end_offset
-
-    def _end_at(self, end: LogEnd) -> None:
-        kept = end.offset - self.start_offset
-        if 0 <= kept <= len(self.entries):
-            epoch = self.entries[kept - 1].epoch if kept else self.previous_epoch
-            if epoch == end.epoch:
-                del self.entries[kept:]
-                return
-        self.start_offset, self.previous_epoch = end
-        self.entries.clear()
-
-
-def _name(first_offset: int) -> str:
-    return f"{first_offset:020}{_SUFFIX}"
+def _first_offset(segment: StoredSegment) -> int:
+    return int(segment.path.rpartition("/")[2].removesuffix(SUFFIX))

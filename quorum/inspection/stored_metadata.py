@@ -13,10 +13,8 @@ from ...protocol.batches import HEADER_SIZE, is_crc_valid, read_header
 from ...protocol.errors import CorruptData
 from ...storage.files import Files
 from ..consensus import ConsensusFailed
-from ..disk.frames import scan_frames
-from ..disk.journal import RecoveredLog
-from ..disk.journal_items import SegmentHead, decode_items
 from ..disk.snapshots import Snapshots, snapshot_id
+from ..disk.stored_journal import RecoveredLog, read_segments
 from ..metadata.image import MetadataImage
 from ..metadata.loader import MetadataLoader
 from ..metadata.metadata_log import METADATA_FOLDER, CommittedEntry, SnapshotId, decode_batches
@@ -174,19 +172,8 @@ def _read(files: Files, folder: str) -> StoredMetadata:
 
 def _read_journal(files: Files, paths: Sequence[str]) -> StoredEntries:
     log = RecoveredLog()
-    sequence: int | None = None
-    for number, path in enumerate(paths):
-        data = files.read(path)
-        scan = scan_frames(data, sequence, path)
-        if scan.end < len(data) and number < len(paths) - 1:
-            raise CorruptData(f"{path} is damaged at byte {scan.end}, and later segments exist")
-        for frame in scan.frames:
-            sequence = frame.sequence + 1
-            for item in decode_items(frame.payload, path):
-                if isinstance(item, SegmentHead):
-                    log.begin_segment(item, path, is_first=number == 0)
-                else:
-                    log.replay(item, path)
+    for segment in read_segments(files, paths):
+        log.replay_segment(segment)
     entries = [CommittedEntry(*entry) for entry in log.entries]
     return StoredEntries(log.start_offset, entries, log.commit_end)
 

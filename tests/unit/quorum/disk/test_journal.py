@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 from penstock.quorum.consensus import ConsensusFailed
 from penstock.quorum.disk.frames import encode_frame, scan_frames
 from penstock.quorum.disk.journal import Journal
-from penstock.quorum.disk.journal_items import CommitMark, Entry, JournalItem, LogEnd, Membership, Term
+from penstock.quorum.disk.journal_items import (
+    CommitMark,
+    Entry,
+    JournalItem,
+    LogEnd,
+    Membership,
+    SegmentHead,
+    Term,
+    encode_items,
+)
 from penstock.storage.memory_files import MemoryFiles
 from penstock.storage.memory_nodes import Operation
 
@@ -316,6 +325,93 @@ def test_the_journal_of_the_first_format_is_read_as_a_member_s() -> None:
     assert (journal.term, journal.is_member, journal.commit_end) == (Term(1, 4), True, 0)
     journal.write([Entry(2, 1, b"y"), CommitMark(3), Membership(True)])
     assert opened(files)[1][-1] == Entry(2, 1, b"y")
+
+
+def write_after_close(files: MemoryFiles, journal: Journal, *groups: list[JournalItem]) -> None:
+    """Write to a closed journal as earlier versions did: a segment is begun where the log ends, in its file if it
+    is there already."""
+    sequence = scan_frames(files.read(last_path(files)), None, "").frames[-1].sequence + 1
+    head = SegmentHead(2, journal.end_offset, journal.last_epoch, *journal.term, journal.is_member)
+    file = files.open(f"{FOLDER}/{journal.end_offset:020}.journal", create=True)
+    for number, items in enumerate([[head], *groups]):
+        file.append([encode_frame(sequence + number, encode_items(items))])
+    file.sync()
+    files.sync_directory(FOLDER)
+
+
+def last_path(files: MemoryFiles) -> str:
+    return max(f"{FOLDER}/{name}" for name in files.list_directory(FOLDER) if name.endswith(".journal"))
+
+
+def test_a_closed_journal_refuses_whatever_would_write() -> None:
+    files, journal = fresh()
+    append(journal, 2)
+    journal.roll()
+    append(journal, 2)
+    journal.close()
+    names, data = files.list_directory(FOLDER), files.read(last_path(files))
+    for write in (
+        lambda: append(journal),
+        journal.roll,
+        lambda: journal.trim_to(4),
+        journal.keep_reserve,
+        journal.recover,
+    ):
+        with pytest.raises(ConsensusFailed, match="The metadata journal in /quorum is closed"):
+            write()
+    journal.close()
+    assert (files.list_directory(FOLDER), files.read(last_path(files))) == (names, data)
+    assert len(opened(files)[1]) == 4
+
+
+@pytest.mark.parametrize("first_segment", [True, False])
+def test_a_segment_with_two_heads_is_read_and_trimmed_without_loss(first_segment: bool) -> None:
+    files, journal = fresh()
+    entries = [] if first_segment else append(journal, 2)
+    if first_segment:
+        journal.write([Term(1, 4)])
+    journal.roll()
+    start = journal.end_offset
+    journal.close()
+    late: list[JournalItem] = [Entry(start + number, 1, b"late") for number in range(3)]
+    write_after_close(files, journal, late, [CommitMark(start + 3)])
+    entries += [item for item in late if isinstance(item, Entry)]
+    journal, found = opened(files)
+    assert found == entries
+    entries += append(journal)
+    journal.roll()
+    entries += append(journal)
+    # A snapshot of what is below `start + 2` has none of what follows.
+    journal.trim_to(start + 2)
+    journal, found = opened(files)
+    assert found == [entry for entry in entries if entry.offset >= start]
+    journal.trim_to(start + 4)
+    assert opened(files)[1] == entries[-1:]
+
+
+def test_a_segment_begun_below_the_last_one_is_read_and_trimmed_without_loss() -> None:
+    """A conflict took back what a later segment begins behind, and the journal was written after its close."""
+    files, journal = fresh()
+    entries = append(journal, 5)
+    journal.roll()
+    append(journal, 2)
+    entries = [*entries[:3], Entry(3, 2, b"new")]
+    journal.write([LogEnd(3, 1), entries[3]])
+    journal.close()
+    late: list[JournalItem] = [Entry(4, 2, b"late"), Entry(5, 2, b"later")]
+    write_after_close(files, journal, late)
+    entries += [item for item in late if isinstance(item, Entry)]
+    journal, found = opened(files)
+    assert found == entries
+    entries += append(journal)
+    journal.roll()
+    entries += append(journal)
+    assert opened(files)[1] == entries
+    for offset in range(9):
+        journal.trim_to(offset)
+        found = opened(files)[1]
+        assert found == entries[-len(found) :]
+        assert [entry.offset for entry in found if entry.offset >= offset] == list(range(offset, 8))
 
 
 def test_a_commit_mark_beyond_the_log_is_refused() -> None:

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import pytest
 
 from penstock.quorum.consensus import MAX_COMMAND_BYTES
+from penstock.quorum.disk.frames import encode_frame, scan_frames
 from penstock.quorum.disk.journal import Journal
-from penstock.quorum.disk.journal_items import CommitMark, Entry, Membership, Term
+from penstock.quorum.disk.journal_items import CommitMark, Entry, Membership, SegmentHead, Term, encode_items
 from penstock.quorum.disk.snapshots import SnapshotWriter
 from penstock.quorum.inspection.stored_metadata import MetadataUnreadable, open_folder, open_snapshot
 from penstock.quorum.metadata.image import MetadataImage
@@ -65,6 +66,19 @@ def test_a_journal_has_the_image_at_each_of_its_offsets() -> None:
     assert (stored.last_offset, stored.committed_end) == (3, 3)
     assert [stored.image_at(offset).image.features.get("f") for offset in range(4)] == [None, 1, 2, 3]
     assert stored.image_at().image.offset == 3
+
+
+def test_a_journal_whose_segment_has_two_heads_shows_all_its_entries() -> None:
+    files = MemoryFiles()
+    journal = journal_of(files, [level(1)])
+    journal.roll()
+    journal.close()
+    path = f"{FOLDER}/{1:020}.journal"
+    sequence = scan_frames(files.read(path), None, path).frames[-1].sequence + 1
+    late: Sequence[SegmentHead | Entry] = SegmentHead(2, 1, 1, 1, None, True), Entry(1, 1, level(2))
+    files.open(path).append([encode_frame(sequence + number, encode_items([item])) for number, item in enumerate(late)])
+    stored = open_folder(files, "/data")
+    assert [stored.image_at(offset).image.features for offset in range(2)] == [{"f": 1}, {"f": 2}]
 
 
 def test_nothing_is_written_beside_a_running_node() -> None:
