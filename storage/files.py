@@ -7,6 +7,8 @@ reads and syncs of kinds of their own: `disk_errors.py` says what each means.
 
 What survives a loss of power: the content of a file up to its last `sync`, and the names in a folder up to the last
 `sync_directory` of it. `remove`, `rename` and the creation of a file change a folder.
+
+Nothing changes in a folder whose lock was released, until it is locked again: see `held_folders.py`.
 """
 
 import os
@@ -22,6 +24,7 @@ from ..protocol.batches import Buffer
 from .disk_calls import allocate_file, sync_data, sync_directory, write_all, write_file
 from .disk_errors import failed_read, failed_sync
 from .disk_lock import DiskLock
+from .held_folders import HeldFolders
 
 # More descriptors than this gain nothing: opening a file again costs microseconds. The soft limit of a process is often
 # 1,024, and connections need descriptors too.
@@ -80,7 +83,8 @@ class File(Protocol):
 
 
 class Lock(Protocol):
-    def release(self) -> None: ...
+    def release(self) -> None:
+        """Give up the folder of the file: whatever would change something in it from now on raises OSError."""
 
 
 class Files(Protocol):
@@ -149,12 +153,15 @@ class DiskFiles:
         self._open: OrderedDict[DiskFile, None] = OrderedDict()
         # Disks whose file system cannot say that a read would wait (overlay, tmpfs).
         self._recent_by_device: dict[int, _RecentAppends] = {}
+        self.folders = HeldFolders()
 
     @property
     def open_file_count(self) -> int:
         return len(self._open)
 
     def open(self, path: str, *, create: bool = False) -> File:
+        if create:
+            self.folders.check(path)
         with self._mutex:
             file = self._known.get(path)
             if file is None:
@@ -186,12 +193,15 @@ class DiskFiles:
         self.sync_directory(parent)
 
     def make_directory(self, path: str) -> None:
+        self.folders.check(path)
         os.mkdir(path, 0o755)
 
     def allocate(self, path: str, size: int) -> None:
+        self.folders.check(path)
         allocate_file(path, size)
 
     def remove(self, path: str) -> None:
+        self.folders.check(path)
         with self._mutex:
             self._keep_readable(path)
             os.unlink(path)
@@ -203,9 +213,12 @@ class DiskFiles:
                 self.remove_tree(child)
             else:
                 self.remove(child)
+        self.folders.check(path)
         os.rmdir(path)
 
     def rename(self, source: str, target: str) -> None:
+        self.folders.check(source)
+        self.folders.check(target)
         with self._mutex:
             # Raises before anything is done about the target.
             if stat.S_ISDIR(os.stat(source).st_mode):
@@ -231,16 +244,20 @@ class DiskFiles:
                 raise failed_read(path, error) from error
 
     def write(self, path: str, data: bytes) -> None:
+        self.folders.check(path)
         write_file(path, data, is_synced=False)
 
     def write_atomically(self, path: str, data: bytes) -> None:
+        self.folders.check(path)
         temporary = path + ".tmp"
         write_file(temporary, data, is_synced=True)
         self.rename(temporary, path)
         self.sync_directory(os.path.dirname(path) or ".")
 
     def lock(self, path: str) -> Lock:
-        return DiskLock(path)
+        lock = DiskLock(path, self.folders)
+        self.folders.hold(path)
+        return lock
 
     def free_bytes(self, path: str) -> int:
         status = os.statvfs(path)
@@ -357,6 +374,7 @@ class DiskFile:
 
     def append(self, parts: Sequence[Buffer]) -> None:
         files = self._files
+        files.folders.check(self.path)
         descriptor = files.enter(self)
         try:
             position = self.size
@@ -443,6 +461,7 @@ class DiskFile:
         return bool(self.read_at_nowait(position, 1))
 
     def write_at(self, position: int, data: Buffer) -> None:
+        self._files.folders.check(self.path)
         descriptor = self._files.enter(self)
         try:
             self.size = max(self.size, write_all(descriptor, (data,), position))
@@ -450,6 +469,7 @@ class DiskFile:
             self._files.leave(self)
 
     def truncate(self, size: int) -> None:
+        self._files.folders.check(self.path)
         descriptor = self._files.enter(self)
         try:
             os.ftruncate(descriptor, size)

@@ -21,9 +21,11 @@ from typing import Final
 
 from .disk_errors import failed_read, failed_sync
 from .files import File, Lock
+from .held_folders import HeldFolders
 from .memory_nodes import PROCESS_GONE, Directory, MemoryFile, Node, Operation, disk_error
 
 _UNLIMITED_BYTES: Final = 2**50
+_CHANGES: Final[frozenset[Operation]] = frozenset({"create", "truncate", "remove", "rename", "make_directory"})
 
 
 @dataclass(slots=True, kw_only=True)
@@ -36,9 +38,19 @@ class _Fault:
 
 
 class MemoryFiles:
-    """A disk of `capacity_bytes`. `now_ms` stamps what is written."""
+    """A disk of `capacity_bytes`. `now_ms` stamps what is written.
 
-    def __init__(self, *, capacity_bytes: int | None = None, now_ms: Callable[[], int] = lambda: 0) -> None:
+    With `refuses_late_writes` nothing changes in a folder whose lock was released, as on `files.DiskFiles`; without it
+    a test may change what a node has left there.
+    """
+
+    def __init__(
+        self,
+        *,
+        capacity_bytes: int | None = None,
+        now_ms: Callable[[], int] = lambda: 0,
+        refuses_late_writes: bool = False,
+    ) -> None:
         self.capacity_bytes = capacity_bytes
         # How often each operation was called, failed calls included.
         self.operation_counts: Counter[Operation] = Counter()
@@ -46,6 +58,8 @@ class MemoryFiles:
         self._faults: list[_Fault] = []
         self._root = Directory(None, "")
         self._held_locks: set[_Lock] = set()
+        self._folders = HeldFolders()
+        self._refuses_late_writes = refuses_late_writes
 
     # What goes wrong.
 
@@ -207,8 +221,9 @@ class MemoryFiles:
         self.open(path, create=True)
         if any(held.path == path for held in self._held_locks):
             raise disk_error(EWOULDBLOCK, path)
-        lock = _Lock(self._held_locks, path)
+        lock = _Lock(self._held_locks, self._folders, path)
         self._held_locks.add(lock)
+        self._folders.hold(path)
         return lock
 
     def free_bytes(self, path: str) -> int:
@@ -226,6 +241,8 @@ class MemoryFiles:
     def note(self, operation: Operation, path: str) -> None:
         """Count the call, and raise OSError when it is to fail."""
         self.operation_counts[operation] += 1
+        if operation in _CHANGES:
+            self.check_held(path)
         for fault in self._faults:
             if fault.operation in (None, operation) and path.startswith(fault.under):
                 if fault.skip:
@@ -234,6 +251,11 @@ class MemoryFiles:
                     if fault.count is not None:
                         fault.count -= 1
                     raise disk_error(fault.error, path)
+
+    def check_held(self, path: str) -> None:
+        """Raises OSError when nothing changes at `path` any more."""
+        if self._refuses_late_writes:
+            self._folders.check(path)
 
     def room_for(self, size: int) -> int:
         """How many of `size` more bytes fit."""
@@ -246,6 +268,7 @@ class MemoryFiles:
 
     def _renew(self, random: Random | None) -> None:
         self._held_locks.clear()
+        self._folders = HeldFolders()
         self._root = self._root.renewed(random, None)
 
     def _find(self, path: str) -> "Node | None":
@@ -283,11 +306,14 @@ class MemoryFiles:
 
 
 class _Lock:
-    __slots__ = ("_held", "path")
+    __slots__ = ("_folders", "_held", "path")
 
-    def __init__(self, held: "set[_Lock]", path: str) -> None:
+    def __init__(self, held: "set[_Lock]", folders: HeldFolders, path: str) -> None:
         self._held = held
+        self._folders = folders
         self.path = path
 
     def release(self) -> None:
-        self._held.discard(self)
+        if self in self._held:
+            self._held.remove(self)
+            self._folders.give_up(self.path)

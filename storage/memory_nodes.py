@@ -37,6 +37,9 @@ class Disk(Protocol):
     def note(self, operation: Operation, path: str) -> None:
         """Count the call, and raise OSError when it is to fail."""
 
+    def check_held(self, path: str) -> None:
+        """Raises OSError when nothing changes at `path` any more."""
+
     def room_for(self, size: int) -> int:
         """How many of `size` more bytes fit."""
 
@@ -203,6 +206,8 @@ class MemoryFile:
         self._disk.note(operation, self.path)
 
     def _write(self, position: int, data: bytes) -> None:
+        if not self.is_dead:
+            self._disk.check_held(self.path)
         try:
             self._begin("write")
         except OSError:

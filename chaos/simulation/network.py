@@ -19,6 +19,8 @@ from .virtual_loop import VirtualLoop
 
 # How long until a peer that is gone is noticed: the end of a connection and two refused ones.
 _GONE_S = 0.02
+# How long connections take to close at a graceful stop.
+_CLOSING_S = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,4 +212,8 @@ class SimulatedLinks:
         self._network.send(self._node_id, peer_id, data)
 
     async def stop(self) -> None:
+        # Connections take a while to close, and messages come until they have.
+        closed = self._loop.create_future()
+        self._loop.call_later(_CLOSING_S, closed.set_result, None)
+        await closed
         self._network.detach(self._node_id)

@@ -3,6 +3,7 @@
 `ControlledVoter` (`controlled_voter.py`) has the product's controller and its image for a state instead.
 """
 
+import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import ClassVar
@@ -22,6 +23,7 @@ from .virtual_loop import VirtualLoop
 FOLDER = "/metadata"
 _COMMANDS_PER_CHUNK = 20
 _RESERVE_BYTES = 1024
+_ENDING_S = 0.15
 
 
 class SimulatedVoter:
@@ -34,7 +36,7 @@ class SimulatedVoter:
         random: Random, trace: Callable[[str], None],
     ) -> None:  # fmt: skip
         self.node_id = node_id
-        self.files = MemoryFiles()
+        self.files = MemoryFiles(refuses_late_writes=True)
         self.directory_id = UUID(int=random.getrandbits(128))
         self.voter: RaftVoter | None = None
         self.loop: ProcessLoop | None = None
@@ -118,6 +120,22 @@ class SimulatedVoter:
             self.files.crash(self._random)
         self.torn_count += self._has_torn_write()
 
+    def stop(self) -> "asyncio.Task[None]":
+        """End the process gracefully; the task is done when it has ended."""
+        assert self.voter is not None
+        assert self.loop is not None
+        return self.loop.create_task(self._stop(self.voter))
+
+    async def _stop(self, voter: RaftVoter) -> None:
+        await voter.stop()
+        assert self.loop is not None
+        # A process ends some time after that; until then its executor works on.
+        ended = self.loop.create_future()
+        self.loop.call_later(_ENDING_S, ended.set_result, None)
+        await ended
+        if self.voter is voter:
+            self.kill(has_power=True)
+
     def _has_torn_write(self) -> bool:
         if not self.files.is_directory(FOLDER):
             return False
@@ -128,7 +146,7 @@ class SimulatedVoter:
     def swap_disk(self) -> None:
         """Give the node, which is down, an empty disk."""
         assert self.voter is None
-        self.files = MemoryFiles()
+        self.files = MemoryFiles(refuses_late_writes=True)
         self.directory_id = UUID(int=self._random.getrandbits(128))
 
     # What clients and the node do.

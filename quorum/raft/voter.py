@@ -3,16 +3,20 @@
 One step at a time: what came is delivered, proposals are appended, what must last is written and synced in the
 executor, then messages leave and those who wait are told. Proposals and messages that come while a sync runs share the
 next one. Commits are told in slices between steps, so that catching up does not hold heartbeats up.
+
+The end, in this order: no step begins any more; what the executor still does to the disk is waited for; the links stop;
+the journal is closed; the lock is given up.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 from uuid import UUID
 
 from ...storage.files import Files
+from ...storage.unbroken_call import run_unbroken
 from ..consensus import (
     MAX_COMMAND_BYTES,
     CommitPosition,
@@ -42,6 +46,9 @@ from .voter_status import quorum_status
 
 if TYPE_CHECKING:
     from random import Random
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 # Replaying takes some tens of microseconds for an entry, and as much again for each record of 100 bytes.
 _COMMITS_PER_TURN = 32
@@ -80,6 +87,10 @@ class RaftVoter:
         self._core: RaftCore | None = None
         self._failure: ConsensusFailed | None = None
         self._is_stopping = False
+        # No step begins any more.
+        self._has_ended = False
+        # What the executor does to the disk, and snapshots in the making.
+        self._disk_work: set[asyncio.Future[Any]] = set()
         self._inbox = Inbox()
         self._proposals = Proposals()
         self._barriers: deque[tuple[int, asyncio.Future[CommitPosition]]] = deque()
@@ -96,7 +107,7 @@ class RaftVoter:
         self._saver = SnapshotSaver(
             self._disk,
             in_journal_s_turn=self._on_disk,
-            in_executor=partial(loop.run_in_executor, None),
+            in_executor=partial(run_unbroken, loop),
             is_stopping=lambda: self._is_stopping,
         )
         self.node_id = node_id
@@ -132,7 +143,7 @@ class RaftVoter:
         self._listener = listener
         self._disk.open()
         try:
-            recovered = await self._loop.run_in_executor(None, self._disk.recover)
+            recovered = await run_unbroken(self._loop, self._disk.recover)
             self._log = log = recovered.log
             self._replay(recovered)
             self._core = RaftCore(
@@ -152,7 +163,7 @@ class RaftVoter:
                 if self._failure is not None:
                     raise self._failure
         except Exception as error:
-            self._let_go()
+            await self._end("This node could not start.")
             if isinstance(error, ConsensusFailed):
                 raise
             raise ConsensusFailed(f"The metadata of this node cannot be loaded: {error}") from error
@@ -177,26 +188,31 @@ class RaftVoter:
     async def stop(self) -> None:
         """Write what was proposed, then let go of the disk. A snapshot in the making is given up."""
         self._is_stopping = True
-        if self._core is None:
-            return
-        while self._failure is None and (
-            self._proposals.waiting_count or self._disk_jobs.waiting_count or self._is_stepping
+        while (
+            self._core is not None
+            and self._failure is None
+            and not self._has_ended
+            and (self._proposals.waiting_count or self._disk_jobs.waiting_count or self._is_stepping)
         ):
             self._wake()
             await self._until_idle()
-        while self._told_end < self._commit_end and self._failure is None:
+        while self._told_end < self._commit_end and self._failure is None and not self._has_ended:
             self._tell_commits()
-        self._give_up_all("This node stopped.")
-        self.leader_id = None
-        await self._links.stop()
-        self._let_go()
+        await self._end("This node stopped.")
 
-    def _let_go(self) -> None:
-        """Do nothing more, and let go of the disk."""
-        self._is_stopping = True
+    async def _end(self, reason: str) -> None:
+        """Begin nothing more, wait for what the executor does, and let go of the disk."""
+        self._is_stopping = self._has_ended = True
         for handle in (self._timer, self._wake_handle, self._tell_handle):
             if handle is not None:
                 handle.cancel()
+        self._give_up_all(reason)
+        self._disk_jobs.fail_waiting(ConsensusFailed(reason))
+        self.leader_id = None
+        self._become_idle()
+        while self._disk_work:
+            await asyncio.wait(self._disk_work)
+        await self._links.stop()
         self._disk.close()
 
     # What the node asks for.
@@ -226,20 +242,29 @@ class RaftVoter:
             return node_id
         handover = core.begin_handover(node_id)
         self._wake()
-        while not handover.is_done and self._failure is None:
+        while not handover.is_done and self._failure is None and not self._has_ended:
             await self._until_idle()
         if self._failure is not None:
             raise self._failure
+        if not handover.is_done:
+            raise NotLeader(None, self.epoch)
         return handover.leader_id
 
     async def save_snapshot(self, *, end_offset: int, epoch: int, chunks: Iterator[bytes]) -> bool:
         assert end_offset <= self._told_end, "a snapshot holds committed entries only"
+        if self._is_stopping:
+            return False
         self.bytes_since_snapshot = 0
+        saving: asyncio.Future[None] = self._loop.create_future()
+        self._disk_work.add(saving)
         try:
             return await self._saver.save(end_offset=end_offset, epoch=epoch, chunks=chunks)
         except ConsensusFailed as error:
             self._fail(error)
             return False
+        finally:
+            self._disk_work.remove(saving)
+            saving.set_result(None)
 
     def status(self) -> QuorumStatus:
         return quorum_status(
@@ -281,7 +306,7 @@ class RaftVoter:
     # Steps.
 
     def _wake(self) -> None:
-        if self._wake_handle is None and not self._is_stepping and self._core is not None:
+        if self._wake_handle is None and not self._is_stepping and self._core is not None and not self._has_ended:
             self._wake_handle = self._loop.call_soon(self._run_step)
 
     def _run_step(self) -> None:
@@ -309,7 +334,7 @@ class RaftVoter:
         jobs = self._disk_jobs.take()
         if step.items or step.snapshot_work or jobs:
             calls = [job.call for job in jobs]
-            future = self._loop.run_in_executor(None, self._disk.write, step.snapshot_work, calls, step.items)
+            future = self._in_executor(self._disk.write, step.snapshot_work, calls, step.items)
             future.add_done_callback(partial(self._after_disk, step, jobs))
         else:
             self._finish_step(step, None)
@@ -338,7 +363,17 @@ class RaftVoter:
             self._core.on_snapshot_given_up(step)
         self._finish_step(step, result.snapshot)
 
+    def _in_executor(self, call: Callable[[*Ts], T], *args: *Ts) -> "asyncio.Future[T]":
+        future = self._loop.run_in_executor(None, call, *args)
+        self._disk_work.add(future)
+        future.add_done_callback(self._disk_work.discard)
+        return future
+
     def _finish_step(self, step: Step, arrived: Snapshot | None) -> None:
+        if self._failure is not None or self._has_ended:
+            # That came while this step was on the disk: nothing is told or sent any more.
+            self._become_idle()
+            return
         try:
             self._carry_out(step, arrived)
         except Exception as error:
@@ -424,7 +459,7 @@ class RaftVoter:
                 self._core.offer_snapshot(OutgoingSnapshot(snapshot.end_offset, snapshot.epoch, tuple(snapshot.chunks)))
 
         self._is_loading_snapshot = True
-        self._loop.run_in_executor(None, self._disk.snapshots.latest).add_done_callback(loaded)
+        self._in_executor(self._disk.snapshots.latest).add_done_callback(loaded)
 
     # Telling.
 
@@ -487,6 +522,8 @@ class RaftVoter:
         """Run a call on the journal in the turn of the disk, and none after a failure."""
         if self._failure is not None:
             raise self._failure
+        if self._has_ended:
+            raise ConsensusFailed("This node stopped.")
         done = self._disk_jobs.add(call)
         self._wake()
         await done

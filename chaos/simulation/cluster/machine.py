@@ -41,7 +41,7 @@ class Machine:
     ) -> None:
         self.node_id = node_id
         self.host = host_of(node_id)
-        self.files = MemoryFiles(now_ms=wall_clock_ms)
+        self.files = MemoryFiles(now_ms=wall_clock_ms, refuses_late_writes=True)
         self.process: Process | None = None
         self.node: Node | None = None
         self.is_ready = False
@@ -181,4 +181,4 @@ class Machine:
     def swap_disk(self) -> None:
         """Give the machine, whose process is down, an empty disk."""
         assert self.process is None
-        self.files = MemoryFiles(now_ms=self._wall_clock_ms)
+        self.files = MemoryFiles(now_ms=self._wall_clock_ms, refuses_late_writes=True)

@@ -2,15 +2,20 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from errno import ENOSPC
 from random import Random
+from threading import Event
 from uuid import UUID
 
 import pytest
 
 from penstock.quorum.consensus import CommitPosition, ConsensusFailed, NotLeader, Snapshot
+from penstock.quorum.links.peer_links import LinkListener, PeerLinks
+from penstock.quorum.raft.messages import TermNotice, encode_message
 from penstock.quorum.raft.voter import RaftVoter
 from penstock.storage.memory_files import MemoryFiles
+from penstock.storage.memory_nodes import Operation
 
 FOLDER = "/data/quorum"
 
@@ -42,21 +47,28 @@ class Heard:
         self.events.append(("failure", str(error)))
 
 
-async def started(files: MemoryFiles) -> tuple[RaftVoter, Heard]:
+async def started(
+    files: MemoryFiles, *, voter_ids: tuple[int, ...] | None = None, links: PeerLinks | None = None
+) -> tuple[RaftVoter, Heard]:
     heard = Heard()
-    loop = asyncio.get_running_loop()
-    voter = RaftVoter(
+    voter = made(files, voter_ids=voter_ids, links=links)
+    await voter.start(heard)
+    return voter, heard
+
+
+def made(files: MemoryFiles, *, voter_ids: tuple[int, ...] | None = None, links: PeerLinks | None = None) -> RaftVoter:
+    return RaftVoter(
         files,
         FOLDER,
         node_id=4,
         directory_id=UUID(int=500),
         random=Random(5),
-        loop=loop,
+        loop=asyncio.get_running_loop(),
         wall_clock_ms=lambda: 0,
+        voter_ids=voter_ids,
+        links=links,
         reserve_bytes=4096,
     )
-    await voter.start(heard)
-    return voter, heard
 
 
 def on_a_loop(test: Callable[[], Coroutine[None, None, None]]) -> Callable[[], None]:
@@ -115,6 +127,136 @@ async def test_a_stop_finishes_what_was_proposed() -> None:
     assert await future == CommitPosition(1, 1)
     voter, heard = await started(files)
     assert heard.commands == [b"last"]
+    await voter.stop()
+
+
+class SlowDisk(MemoryFiles):
+    """A disk whose next call of a kind takes until `go_on` is set."""
+
+    def __init__(self) -> None:
+        super().__init__(refuses_late_writes=True)
+        self.has_begun = Event()
+        self.go_on = Event()
+        self.slow: Operation | None = None
+
+    def note(self, operation: Operation, path: str) -> None:
+        if operation == self.slow:
+            self.slow = None
+            self.has_begun.set()
+            assert self.go_on.wait(10), "nobody lets the disk go on"
+        super().note(operation, path)
+
+    async def begun(self) -> None:
+        assert await asyncio.get_running_loop().run_in_executor(None, self.has_begun.wait, 10)
+
+
+class TalkingLinks:
+    """A higher term comes again and again while the links stop."""
+
+    def __init__(self) -> None:
+        self._listener: LinkListener | None = None
+        self.term = 50
+
+    def start(self, listener: LinkListener) -> None:
+        self._listener = listener
+
+    def send(self, peer_id: int, data: bytes) -> None:
+        """There are no peers."""
+
+    async def stop(self) -> None:
+        assert self._listener is not None
+        for _ in range(20):
+            self.term += 1
+            self._listener.on_message(5, encode_message(TermNotice(self.term)))
+            self._listener.on_peer_gone(6)
+            await asyncio.sleep(0)
+
+
+@on_a_loop
+async def test_a_voter_makes_no_step_from_its_stop_on() -> None:
+    loop = asyncio.get_running_loop()
+    loop.set_default_executor(ThreadPoolExecutor(1))
+    files = MemoryFiles()
+    voter, heard = await started(files, voter_ids=(4, 5, 6), links=TalkingLinks())
+    await voter.stop()
+    assert heard.events == []
+    assert voter.epoch < 50
+    before = {name: files.read(f"{FOLDER}/{name}") for name in files.list_directory(FOLDER)}
+    for _ in range(20):
+        # The one thread has done what was asked of it before.
+        await loop.run_in_executor(None, int)
+    assert {name: files.read(f"{FOLDER}/{name}") for name in files.list_directory(FOLDER)} == before
+
+
+@on_a_loop
+async def test_a_stop_waits_for_the_step_that_is_on_the_disk_also_when_the_voter_has_failed() -> None:
+    files = SlowDisk()
+    voter, heard = await started(files)
+
+    def hear(offset: int, epoch: int, command: bytes) -> None:
+        if offset == 10:
+            # Commits are told in slices, and this is on the disk before the last of them.
+            files.slow = "sync"
+            voter.propose(b"on the disk", epoch=1)
+        if offset == 70:
+            raise ValueError("cannot be")
+
+    heard.on_commit = hear  # type: ignore[method-assign]
+    outcomes = [voter.propose(b"%d" % number, epoch=1) for number in range(80)]
+    await asyncio.wait(outcomes)
+    assert "cannot be applied" in str(heard.events[-1])
+    await files.begun()
+    stopping = asyncio.ensure_future(voter.stop())
+    await asyncio.wait({stopping}, timeout=0.02)
+    assert not stopping.done()
+    files.go_on.set()
+    await stopping
+    voter, heard = await started(files)
+    assert heard.commands[-2:] == [b"79", b"on the disk"]
+    await voter.stop()
+
+
+@on_a_loop
+async def test_a_stop_waits_for_what_a_snapshot_in_the_making_writes() -> None:
+    files = SlowDisk()
+    voter, heard = await started(files)
+    await voter.propose(b"x", epoch=1)
+    files.slow = "rename"
+    saving = asyncio.ensure_future(save(voter, heard))
+    await files.begun()
+    stopping = asyncio.ensure_future(voter.stop())
+    await asyncio.wait({stopping}, timeout=0.02)
+    assert not stopping.done()
+    files.go_on.set()
+    await stopping
+    await saving
+    assert heard.events[-1][0] != "failure"
+    assert f"{2:020}-{1:010}.checkpoint" in files.list_directory(FOLDER)
+    assert not await voter.save_snapshot(end_offset=2, epoch=1, chunks=iter(()))
+    voter, heard = await started(files)
+    assert heard.commands == [b"x"]
+    await voter.stop()
+
+
+@on_a_loop
+async def test_a_start_that_is_cancelled_lets_go_of_the_folder_when_its_last_call_has_ended() -> None:
+    files = SlowDisk()
+    voter, _ = await started(files)
+    await voter.propose(b"x", epoch=1)
+    await voter.stop()
+    files.slow = "read"
+    voter = made(files)
+    starting = asyncio.ensure_future(voter.start(Heard()))
+    await files.begun()
+    starting.cancel()
+    await asyncio.wait({starting}, timeout=0.02)
+    assert not starting.done()
+    files.go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await starting
+    await voter.stop()
+    voter, heard = await started(files)
+    assert heard.commands == [b"x"]
     await voter.stop()
 
 
