@@ -34,6 +34,7 @@ from ..quorum.metadata.publishers import Publishers
 from ..quorum.metadata.snapshot_records import image_chunks
 from ..quorum.snapshot_schedule import SnapshotSchedule
 from ..quorum.voters import Voter
+from ..storage.unbroken_call import run_unbroken
 from .peers import PeerConnector
 
 logger = logging.getLogger(__name__)
@@ -178,7 +179,7 @@ class MetadataObserver:
         await write_snapshot(
             self._log.snapshot_writer(snapshot_id),
             image_chunks(image),
-            in_executor=lambda call: self._loop.run_in_executor(None, call),
+            in_executor=partial(run_unbroken, self._loop),
             # Stopping cancels this task; what is unfinished is removed at the next start.
             is_stopping=lambda: False,
         )
@@ -200,9 +201,9 @@ class MetadataObserver:
             if partition.position != download.size_bytes or not partition.unaligned_records:
                 raise CorruptData(f"{connection.peer} answered with bytes {partition.position} of a snapshot")
             size_bytes = partition.size
-            await self._loop.run_in_executor(None, download.append, bytes(partition.unaligned_records))
+            await run_unbroken(self._loop, download.append, bytes(partition.unaligned_records))
         try:
-            snapshot = await self._loop.run_in_executor(None, self._log.install_snapshot, download)
+            snapshot = await run_unbroken(self._loop, self._log.install_snapshot, download)
         except ConsensusFailed as error:
             raise CorruptData(f"{connection.peer} sent a snapshot that is not whole: {error}") from error
         read = partial(

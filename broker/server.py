@@ -4,8 +4,9 @@ Start: lock the disks → learn which cluster this is, and format what is empty 
 bind → register as a broker → load the logs → tell the parts that follow the metadata → be let in and accept
 connections.
 
-Stop: hand leaderships over → accept nothing more → answer what has begun → sync and close the logs, whose mark of a
-clean stop is the last thing written → leave the quorum.
+Stop: hand leaderships over → accept nothing more → answer what has begun → carry out no change of the metadata any
+more → sync and close the logs, whose mark of a clean stop is the last thing written about them → leave the quorum →
+unlock the disks: then nothing is left that writes.
 """
 
 from __future__ import annotations
@@ -144,6 +145,7 @@ class Node:
             await self._stop_broker(self._parts)
         if self._quorum is not None:
             await self._quorum.stop()
+        self._logs.unlock()
         logger.info("penstock stopped: node_id=%d", self._config.node_id)
 
     def _join_quorum(self, tls: TlsContexts) -> QuorumLink:
@@ -276,12 +278,17 @@ class Node:
         parts.verifier.close()
         for channel in parts.peer_channels:
             await channel.close()
+        # What the cluster changes from now on, the next start carries out.
+        self._publishers.close()
+        await parts.partitions.settled()
         await parts.replication.stop()
         await parts.flusher.drain()
         await self._logs.close(
             self._loop,
             broker_epoch=parts.lifecycle.broker_epoch,
             high_watermarks=parts.partitions.high_watermarks(),
+            # Until the quorum is left, its journal, or the log of what it says, may be in one of them.
+            keeps_locks=True,
         )
 
     def _steady_clock_ms(self) -> int:

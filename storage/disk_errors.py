@@ -4,6 +4,7 @@
     no room (ENOSPC, EDQUOT)                  nothing               the call is refused, and tried again later
     out of descriptors or memory              nothing               the same
     `ReadError`                              the bytes asked for   who asked is refused
+    `ClosedError`                            nothing               the same: it came after the end
     `SyncError`                              all unsynced bytes    the log directory goes offline
     anything else, EIO of a write above all   the log directory     the log directory goes offline
 
@@ -11,7 +12,7 @@ A sync that failed is never tried again as if nothing had happened: the kernel m
 report success the next time. That holds whatever it says the reason was, a full disk too.
 """
 
-from errno import EDQUOT, EIO, EMFILE, ENFILE, ENOMEM, ENOSPC
+from errno import EBADF, EDQUOT, EIO, EMFILE, ENFILE, ENOMEM, ENOSPC
 from typing import Final
 
 _NO_ROOM: Final = frozenset({ENOSPC, EDQUOT})
@@ -24,6 +25,13 @@ class ReadError(OSError):
 
 class SyncError(OSError):
     """What was written and not synced may be lost, whatever a later sync says. Its errno is EIO."""
+
+
+class ClosedError(OSError):
+    """The call came when what it would change was closed, or given up: nothing was changed. Its errno is EBADF."""
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(EBADF, sentence)
 
 
 def failed_read(path: str, error: OSError) -> ReadError:
@@ -40,4 +48,4 @@ def is_no_room(error: OSError) -> bool:
 
 
 def leaves_directory_usable(error: OSError) -> bool:
-    return isinstance(error, ReadError) or error.errno in _PASSING
+    return isinstance(error, ReadError | ClosedError) or error.errno in _PASSING

@@ -84,7 +84,7 @@ class File(Protocol):
 
 class Lock(Protocol):
     def release(self) -> None:
-        """Give up the folder of the file: whatever would change something in it from now on raises OSError."""
+        """Give up the folder of the file: whatever would change something in it from now on raises ClosedError."""
 
 
 class Files(Protocol):

@@ -4,7 +4,7 @@ Another process may have such a folder by now. Whatever writes late (a call that
 was forgotten) is refused, whoever it belongs to.
 """
 
-from errno import EPERM
+from .disk_errors import ClosedError
 
 
 class HeldFolders:
@@ -28,13 +28,13 @@ class HeldFolders:
         self.given_up.add(folder)
 
     def check(self, path: str) -> None:
-        """Raises OSError (EPERM) when `path` is in a folder that was given up."""
+        """Raises ClosedError when `path` is in a folder that was given up."""
         if not self.given_up:
             return
         folder = path.rpartition("/")[0]
         while folder not in self._held:
             if folder in self.given_up:
-                raise OSError(EPERM, f"{path} is not written any more: this process has given up {folder}")
+                raise ClosedError(f"{path} is not written any more: this process has given up {folder}")
             if not folder:
                 return
             folder = folder.rpartition("/")[0]

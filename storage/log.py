@@ -27,7 +27,7 @@ from .append_info import AppendInfo
 from .batch_validation import check_produced_batch, message_too_large
 from .config import LogConfig
 from .control_records import read_end_transaction_marker
-from .disk_errors import is_no_room
+from .disk_errors import ClosedError, is_no_room
 from .disk_room import DiskRoom
 from .file_names import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA
 from .file_slice import NOTHING, FetchData
@@ -61,6 +61,7 @@ class Log:
         "_codec",
         "_config",
         "_files",
+        "_is_closed",
         "_recovery_point",
         "_room",
         "_segments",
@@ -85,6 +86,7 @@ class Log:
         self.name = f"{topic}-{partition}"
         self.topic_id = topic_id
         self._files = loaded.files
+        self._is_closed = False
         self._room = room
         self._segments = loaded.segments
         self._beyond_damage = loaded.beyond_damage
@@ -238,8 +240,8 @@ class Log:
         `batch_validation` and those of `ProducerState.check`; RECORD_LIST_TOO_LARGE when it is larger than a segment;
         KAFKA_STORAGE_ERROR when the log is damaged, or the disk has no room for more than its reserve.
         """
-        if self.damage is not None:
-            raise self.damage.refusal(self.name)
+        if self.damage is not None or self._is_closed:
+            raise self._refusal()
         batch = records if type(records) is memoryview else memoryview(records)
         config = self._config
         header = check_produced_batch(batch, config, self.name, now_ms)
@@ -303,8 +305,8 @@ class Log:
         nothing. KafkaError as `ProducerState.check_epoch` and `check_marker` have it, MESSAGE_TOO_LARGE for what is
         remembered, RECORD_LIST_TOO_LARGE, KAFKA_STORAGE_ERROR.
         """
-        if self.damage is not None:
-            raise self.damage.refusal(self.name)
+        if self.damage is not None or self._is_closed:
+            raise self._refusal()
         header = read_header(batch, 0)
         if not header.is_control:
             if header.size_bytes > self._config.max_message_bytes:
@@ -344,8 +346,8 @@ class Log:
         The first must not be below the log end offset; KafkaError CORRUPT_MESSAGE when it is, or a batch is not intact,
         and KAFKA_STORAGE_ERROR as for a leader.
         """
-        if self.damage is not None:
-            raise self.damage.refusal(self.name)
+        if self.damage is not None or self._is_closed:
+            raise self._refusal()
         batches = check_replicated_batches(
             memoryview(records), self.log_end_offset, self.name, leader_epoch=leader_epoch
         )
@@ -447,6 +449,7 @@ class Log:
         must not be above `offset` when this begins, or a crash in it looks like damage. OSError or CorruptData leave
         the log damaged at `offset`: it takes nothing in until it is cut again.
         """
+        self._check_open()
         if offset >= self.log_end_offset and self.damage is None:
             # A leader that never appended leaves its epoch at the end.
             self.leader_epochs.truncate_from_end(self.log_end_offset)
@@ -484,6 +487,7 @@ class Log:
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Drop everything; the log goes on at `offset`. OSError or CorruptData leave it damaged and without a record:
         it takes nothing in until this, or `truncate_to`, is done again."""
+        self._check_open()
         end_offset = self.log_end_offset
         try:
             if self.damage is not None:
@@ -531,7 +535,7 @@ class Log:
 
     def delete_old_segments(self, high_watermark: int, now_ms: int) -> int:
         """Apply retention and the log start offset; how many segments went. Their files are `take_removable_files`."""
-        if self.damage is not None:
+        if self.damage is not None or self._is_closed:
             return 0
         count = count_breached_segments(
             self._segments.from_slot(0),
@@ -597,7 +601,9 @@ class Log:
         self.close_files()
 
     def close_files(self) -> None:
-        """Let go of the files without writing: for a log directory that failed."""
+        """Let go of the files without writing: for a log directory that failed. The log takes nothing in any more, and
+        is not cut."""
+        self._is_closed = True
         self._segments.close()
         for segment in self._beyond_damage:
             segment.close()
@@ -617,6 +623,15 @@ class Log:
         self._files.remove_tree(self.directory)
 
     # Helpers
+
+    def _refusal(self) -> KafkaError:
+        if self.damage is not None:
+            return self.damage.refusal(self.name)
+        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"The log of partition {self.name} is closed.")
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ClosedError(f"The log of partition {self.name} is closed.")
 
     def _no_room(self) -> KafkaError:
         return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"The disk of {self.directory} has no room for more records.")

@@ -22,6 +22,7 @@ from .log import Log
 from .log_directory import LogDirectory
 from .log_ending import recovery_point_to_checkpoint, start_offset_to_checkpoint
 from .log_manager import LogManager
+from .unbroken_call import run_unbroken
 
 logger = logging.getLogger(__name__)
 
@@ -223,15 +224,15 @@ class LogHousekeeping:
                 write.add(log.topic, log.partition, offset)
         try:
             if write.is_change:
-                await self._loop.run_in_executor(None, write.write)
+                await run_unbroken(self._loop, write.write)
             if directory.finish_checkpoint(write):
-                await self._loop.run_in_executor(None, write.settle)
+                await run_unbroken(self._loop, write.settle)
         except OSError as error:
             self._manager.on_error(directory.path, error)
 
     async def _remove(self, path: str, remove: Callable[[], None]) -> None:
         try:
-            await self._loop.run_in_executor(None, remove)
+            await run_unbroken(self._loop, remove)
         except FileNotFoundError:
             # The folder was renamed meanwhile, and goes as a whole later.
             pass

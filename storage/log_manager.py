@@ -20,7 +20,7 @@ from ..protocol.errors import ConfigError, CorruptData
 from .checkpoints import TopicPartition
 from .config import LogConfig
 from .directory_choice import DirectoryChoice
-from .disk_errors import ReadError, is_no_room, leaves_directory_usable
+from .disk_errors import ClosedError, ReadError, is_no_room, leaves_directory_usable
 from .files import Files
 from .folder_names import FolderKind, RemovedFolder, folder_name, moved_folder_name
 from .log import DEFAULT_PRODUCER_ID_EXPIRATION_MS, Log
@@ -28,6 +28,7 @@ from .log_directory import LogDirectory, directory_of, draw_id
 from .log_ending import close_logs, write_down_closed
 from .log_loading import LogFolder, OpenSettings, check_distinct, find_folders, open_logs
 from .meta_properties import uuid_text
+from .unbroken_call import run_unbroken
 
 logger = logging.getLogger(__name__)
 
@@ -81,6 +82,7 @@ class LogManager:
         self._reserve_bytes = reserve_bytes
         self._last_complaint_ms: dict[str, int] = {}
         self._is_loaded = False
+        self._is_closed = False
 
     # Starting
 
@@ -153,7 +155,7 @@ class LogManager:
         for directory in self.directories:
             if directory.is_online:
                 try:
-                    folders = await loop.run_in_executor(None, find_folders, self._files, directory)
+                    folders = await run_unbroken(loop, find_folders, self._files, directory)
                     found[directory] = [one for one in folders.logs if not self._set_stray_aside(one, is_stray)]
                 except OSError as error:
                     self._fail(directory, error)
@@ -192,6 +194,7 @@ class LogManager:
         OSError when the directory fails or has failed, or has no room. While any directory is offline a log is made
         only if `is_new` tells that there never was one: it may be out of sight. KafkaError INCONSISTENT_TOPIC_ID.
         """
+        self._check_open()
         log = self.get(topic, partition)
         if log is not None:
             if log.topic_id != topic_id:
@@ -244,6 +247,7 @@ class LogManager:
 
         One write of each checkpoint for each directory, whatever the number of logs in it.
         """
+        self._check_open()
         for directory in self.directories:
             limits = {
                 log: log.segment_base_offset_of(offset)
@@ -270,6 +274,7 @@ class LogManager:
 
     def restart(self, log: Log, offset: int) -> None:
         """`Log.truncate_fully_and_start_at`, such that a crash in the middle is not taken for damage. OSError."""
+        self._check_open()
         directory = directory_of(self.directories, log.directory)
         if directory is not None:
             # There is a moment without any segment.
@@ -286,6 +291,7 @@ class LogManager:
         cuts it where it is not intact. False when there is nothing to repair, as in a directory that is offline.
         OSError.
         """
+        self._check_open()
         key = topic, partition
         log = self.get(topic, partition)
         if log is None:
@@ -313,6 +319,7 @@ class LogManager:
 
         What could not be opened becomes `….-stray`: nobody knows for sure whose it is.
         """
+        self._check_open()
         log = self._forget(topic, partition)
         self._postponed.pop((topic, partition), None)
         for directory in self.directories:
@@ -345,18 +352,23 @@ class LogManager:
         *,
         broker_epoch: int = -1,
         high_watermarks: Mapping[TopicPartition, int] | None = None,
+        keeps_locks: bool = False,
     ) -> None:
         """Sync and close every log and write the checkpoints; then mark the stop as clean, and unlock.
 
-        Nothing else may use the logs while this runs. A directory that fails meanwhile gets no mark.
+        Nothing else may use the logs while this runs, and from now on whatever would change one raises ClosedError. A
+        directory that fails meanwhile gets no mark. With `keeps_locks` the directories are `unlock`ed later: metadata
+        in one of them may still change.
         """
+        self._is_closed = True
         if self._is_loaded:
             offsets = {} if high_watermarks is None else high_watermarks
             online = [directory for directory in self.directories if directory.is_online]
             await asyncio.gather(*(self._close_directory(loop, one, broker_epoch, offsets) for one in online))
         self._logs.clear()
         self._log_counts.clear()
-        self.unlock()
+        if not keeps_locks:
+            self.unlock()
 
     def unlock(self) -> None:
         """Let go of the directories as they are."""
@@ -366,6 +378,10 @@ class LogManager:
             self._metadata_directory.unlock()
 
     # Helpers
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ClosedError("The log directories of this node are closed.")
 
     def _attempt(self, directories: Sequence[LogDirectory], step: Callable[[LogDirectory], None]) -> None:
         for directory in directories:
@@ -399,7 +415,7 @@ class LogManager:
             some = folders[first : first + _LOGS_PER_JOB]
             configs = {folder.topic: config_of(folder.topic) for folder in some}
             settings = self._open_settings(configs, is_clean=directory.has_clean_shutdown)
-            opened = await loop.run_in_executor(None, open_logs, self._files, directory, some, settings)
+            opened = await run_unbroken(loop, open_logs, self._files, directory, some, settings)
             for folder, log in zip(some, opened, strict=True):
                 self._register(directory, folder, log, settings)
         logger.info(
@@ -423,7 +439,7 @@ class LogManager:
         """Open what there was no room for at `load`, and what is being repaired: then `get_or_create` finds it."""
         for key, postponed in list(self._postponed.items()):
             directory, folder, settings = postponed
-            (log,) = await loop.run_in_executor(None, open_logs, self._files, directory, [folder], settings)
+            (log,) = await run_unbroken(loop, open_logs, self._files, directory, [folder], settings)
             if self._postponed.get(key) is postponed:
                 del self._postponed[key], self._offline[key]
                 directory.unopened.discard(key)
@@ -516,7 +532,7 @@ class LogManager:
         logs = self.logs_in(directory)
         try:
             for first in range(0, len(logs), _LOGS_PER_JOB):
-                await loop.run_in_executor(None, close_logs, logs[first : first + _LOGS_PER_JOB])
+                await run_unbroken(loop, close_logs, logs[first : first + _LOGS_PER_JOB])
             write_down_closed(directory, logs, broker_epoch, high_watermarks)
         except OSError as error:
             if is_no_room(error):

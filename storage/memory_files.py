@@ -253,7 +253,7 @@ class MemoryFiles:
                     raise disk_error(fault.error, path)
 
     def check_held(self, path: str) -> None:
-        """Raises OSError when nothing changes at `path` any more."""
+        """Raises ClosedError when nothing changes at `path` any more."""
         if self._refuses_late_writes:
             self._folders.check(path)
 

@@ -38,7 +38,7 @@ class Disk(Protocol):
         """Count the call, and raise OSError when it is to fail."""
 
     def check_held(self, path: str) -> None:
-        """Raises OSError when nothing changes at `path` any more."""
+        """Raises ClosedError when nothing changes at `path` any more."""
 
     def room_for(self, size: int) -> int:
         """How many of `size` more bytes fit."""

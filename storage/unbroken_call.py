@@ -6,24 +6,64 @@ closed, or in a folder whose lock another process has by now.
 
 import asyncio
 from collections.abc import Callable
-from typing import TypeVar, TypeVarTuple
+from threading import Lock
+from typing import Generic, TypeVar, TypeVarTuple
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 
 async def run_unbroken(loop: asyncio.AbstractEventLoop, call: Callable[[*Ts], T], *args: *Ts) -> T:
-    """Run the call in the executor; a task that is cancelled meanwhile ends when the call has ended, not before."""
-    running = loop.run_in_executor(None, call, *args)
-    cancelled: asyncio.CancelledError | None = None
-    while not running.done():
+    """Run the call in the executor. A task that is cancelled meanwhile ends when the call has ended, not before; a call
+    that has not begun by then never does.
+    """
+    unbroken = _Call(loop, call, args)
+    running = loop.run_in_executor(None, unbroken.run)
+    try:
+        return await running
+    except asyncio.CancelledError:
+        ended = unbroken.give_up()
+        while not ended.done():
+            try:
+                await asyncio.wait((ended,))
+            except asyncio.CancelledError:
+                # It is cancelled already.
+                continue
+        raise
+
+
+class _Call(Generic[T, *Ts]):
+    """What a thread of the executor runs, and whether it still has to."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, call: Callable[[*Ts], T], args: tuple[*Ts]) -> None:
+        self._loop = loop
+        self._call = call
+        self._args = args
+        self._mutex = Lock()
+        self._has_begun = False
+        self._has_ended = False
+        self._end: asyncio.Future[None] | None = None
+
+    def run(self) -> T:
+        with self._mutex:
+            if self._end is not None:
+                raise asyncio.CancelledError
+            self._has_begun = True
         try:
-            await asyncio.wait((running,))
-        except asyncio.CancelledError as error:
-            cancelled = error
-    if cancelled is not None:
-        if not running.cancelled():
-            # What came of it concerns no task any more.
-            running.exception()
-        raise cancelled
-    return running.result()
+            return self._call(*self._args)
+        finally:
+            self._tell_end()
+
+    def _tell_end(self) -> None:
+        with self._mutex:
+            self._has_ended = True
+            if self._end is not None:
+                self._loop.call_soon_threadsafe(self._end.set_result, None)
+
+    def give_up(self) -> "asyncio.Future[None]":
+        """Nobody waits for what comes of it any more; done when it has ended, or will not begin."""
+        with self._mutex:
+            end = self._end = self._loop.create_future()
+            if self._has_ended or not self._has_begun:
+                end.set_result(None)
+            return end

@@ -47,6 +47,9 @@ class ProcessLoop:
     def call_soon(self, callback: Callable[..., object], *args: Any, **_: Any) -> "asyncio.Handle":
         return self._call(self._loop.time(), callback, args)
 
+    def call_soon_threadsafe(self, callback: Callable[..., object], *args: Any, **_: Any) -> "asyncio.Handle":
+        return self.call_soon(callback, *args)
+
     def call_later(self, delay: float, callback: Callable[..., object], *args: Any, **_: Any) -> "asyncio.TimerHandle":
         return self._call(self._loop.time() + delay, callback, args)
 
@@ -100,8 +103,6 @@ class ProcessLoop:
         self._is_dead = True
         for task in self._tasks:
             task.cancel()
-            # One that waits for what the disk does never ends: no complaint is due.
-            setattr(task, "_log_destroy_pending", False)  # noqa: B010 - it is no name of the type
         jobs: list[Callable[[], object]] = [job.run for job in self._jobs]
         self._jobs.clear()
         return jobs

@@ -45,6 +45,7 @@ class VoterDisk:
         self._intake = SnapshotIntake(files, directory)
         self._lock: Lock | None = None
         self._lacks_room = False
+        self._is_closed = False
 
     def open(self) -> None:
         """Take hold of the folder. Raises ConsensusFailed."""
@@ -99,6 +100,7 @@ class VoterDisk:
 
         A snapshot for which there is no room is given up, and may come again: the journal has a reserve, this has none.
         """
+        self._check_open()
         try:
             snapshot, is_given_up = self._take_in(work)
             for job in jobs:
@@ -125,10 +127,18 @@ class VoterDisk:
         return snapshot, False
 
     def begin_snapshot(self, *, end_offset: int, epoch: int) -> SnapshotWriter:
+        """Return where a snapshot of this voter's own state goes. Raises ConsensusFailed, OSError."""
+        self._check_open()
         return SnapshotWriter(self._files, self._directory, end_offset=end_offset, epoch=epoch)
 
     def close(self) -> None:
+        """Write nothing any more, and let go of the folder."""
+        self._is_closed = True
         self.journal.close()
         if self._lock is not None:
             self._lock.release()
             self._lock = None
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ConsensusFailed(f"The metadata in {self._directory} is closed.")

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from ...protocol.errors import CorruptData
 from ...storage.config import LogConfig
+from ...storage.disk_errors import ClosedError
 from ...storage.files import Files
 from ...storage.log import Log
 from ..consensus import ConsensusFailed, Snapshot
@@ -18,7 +19,7 @@ _READ_BYTES = 1024 * 1024
 
 
 class ObserverLog:
-    """One folder: `__cluster_metadata-0`. Exhaust `recover`, then append."""
+    """One folder: `__cluster_metadata-0`. Exhaust `recover`, then append. After `close` calls raise ClosedError."""
 
     def __init__(self, files: Files, directory: str, *, config: LogConfig) -> None:
         self._files = files
@@ -31,8 +32,7 @@ class ObserverLog:
 
     @property
     def end_offset(self) -> int:
-        assert self._log is not None, "the log is not open"
-        return self._log.log_end_offset
+        return self._opened.log_end_offset
 
     @property
     def start_offset(self) -> int:
@@ -42,8 +42,7 @@ class ObserverLog:
     @property
     def last_epoch(self) -> int:
         """The epoch of the last entry, or of the last that the snapshot has; 0 when there is none at all."""
-        assert self._log is not None, "the log is not open"
-        latest = self._log.leader_epochs.latest_epoch
+        latest = self._opened.leader_epochs.latest_epoch
         return self._snapshot.epoch if self.end_offset == self._snapshot.end_offset else max(latest, 0)
 
     def latest_snapshot(self) -> Snapshot | None:
@@ -96,18 +95,18 @@ class ObserverLog:
         Raises CorruptData, and nothing is kept, when they do not go on where this log ends; KafkaError when a batch is
         damaged; OSError.
         """
-        assert self._log is not None, "the log is not open"
         entries = list(decode_batches(records))
         expected = self.end_offset
         for number, entry in enumerate(entries):
             if entry.offset != expected + number:
                 raise CorruptData(f"the metadata log goes on at offset {entry.offset}, expected {expected + number}")
-        self._log.append_as_follower(records, now_ms=now_ms)
+        self._opened.append_as_follower(records, now_ms=now_ms)
         self.bytes_since_snapshot += len(records)
         return entries
 
     def begin_snapshot(self, snapshot_id: SnapshotId) -> "SnapshotDownload":
         """Return where the bytes of a voter's snapshot go."""
+        self._check_open()
         return SnapshotDownload(self._files, self._snapshots, snapshot_id)
 
     def install_snapshot(self, download: "SnapshotDownload") -> Snapshot:
@@ -115,27 +114,36 @@ class ObserverLog:
 
         Raises ConsensusFailed when it is not whole: it is removed, and the log is as before.
         """
-        assert self._log is not None, "the log is not open"
         snapshot = download.finish()
-        self._log.truncate_fully_and_start_at(snapshot.end_offset)
+        self._opened.truncate_fully_and_start_at(snapshot.end_offset)
         self._begin_at(SnapshotId(snapshot.end_offset, snapshot.epoch))
         return snapshot
 
     def snapshot_writer(self, snapshot_id: SnapshotId) -> SnapshotWriter:
         """Return the writer of a snapshot of this node's own."""
+        self._check_open()
         return SnapshotWriter(self._files, self._directory, end_offset=snapshot_id.end_offset, epoch=snapshot_id.epoch)
 
     def trim(self, snapshot_id: SnapshotId, now_ms: int) -> None:
         """Drop what a snapshot has that was written here."""
-        assert self._log is not None, "the log is not open"
-        self._log.increment_log_start_offset(snapshot_id.end_offset)
-        self._log.delete_old_segments(snapshot_id.end_offset, now_ms)
+        self._opened.increment_log_start_offset(snapshot_id.end_offset)
+        self._opened.delete_old_segments(snapshot_id.end_offset, now_ms)
         self._begin_at(snapshot_id)
 
     def close(self) -> None:
         if self._log is not None:
             self._log.close()
             self._log = None
+
+    @property
+    def _opened(self) -> Log:
+        self._check_open()
+        assert self._log is not None
+        return self._log
+
+    def _check_open(self) -> None:
+        if self._log is None:
+            raise ClosedError(f"The metadata log in {self._directory} is not open.")
 
     def _begin_at(self, snapshot_id: SnapshotId) -> None:
         self._snapshot = snapshot_id

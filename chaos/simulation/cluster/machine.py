@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from random import Random
 
@@ -17,6 +18,7 @@ BROKER_PORT = 9092
 CONTROLLER_PORT = 9093
 DATA = "/data"
 CLUSTER_ID = "cGVuc3RvY2stc2ltdWxhdA"
+_WORK_CHECK_S = 0.001
 
 
 def host_of(node_id: int) -> str:
@@ -106,6 +108,7 @@ class Machine:
         reason = await node.failure
         self._fail(process, reason)
         await node.stop()
+        await self._end_work(process)
         self._end(process)
 
     def _fail(self, process: Process, reason: str) -> None:
@@ -140,7 +143,13 @@ class Machine:
 
     async def _stop(self, process: Process, node: Node) -> None:
         await node.stop()
+        await self._end_work(process)
         self._end(process)
+
+    async def _end_work(self, process: Process) -> None:
+        """As in `broker/main.py`: what the executor still has is done before the process ends."""
+        while process.jobs:  # noqa: ASYNC110 - a job tells its own task only
+            await asyncio.sleep(_WORK_CHECK_S)
 
     def kill(self, *, has_power: bool) -> None:
         """End the process: what it wrote is there, or, when the power went too, what it synced.

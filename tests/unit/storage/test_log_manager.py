@@ -1,14 +1,19 @@
 """Log directories from first start to failure, and the logs in them."""
 
+import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from random import Random
 from uuid import UUID
 
 import pytest
-from node_disk import TOPIC_ID, append, node_disk, open_directories
+from node_disk import NOW_MS, TOPIC_ID, append, node_disk, open_directories
 
 from penstock.protocol.errors import ConfigError, ErrorCode, KafkaError
+from penstock.protocol.records import Record, write_batch
+from penstock.storage.clean_shutdown import CLEAN_SHUTDOWN_FILE
 from penstock.storage.directory_choice import PREFERENCES_MAX
+from penstock.storage.disk_errors import ClosedError
 from penstock.storage.log import Log
 
 OTHER_ID = UUID("c2698a74-0e10-8d65-9981-c07acf362664")
@@ -177,10 +182,88 @@ def test_log_of_another_topic_id_is_not_given_out() -> None:
         node.start()
         node.log("flights")
         node.stop()
+        node.manager = node.new_manager()
         open_directories(node.manager, "cluster")
         with pytest.raises(KafkaError) as raised:
             node.log("flights", topic_id=OTHER_ID)
         assert raised.value.code is ErrorCode.INCONSISTENT_TOPIC_ID
+
+
+def test_closed_logs_and_their_manager_refuse_whatever_would_change_them() -> None:
+    with node_disk() as node:
+        node.start()
+        log = node.log("flights")
+        append(log, 3)
+        node.stop()
+        files = node.files
+        names = node.names("/data"), node.names(log.directory)
+        before = [files.read(f"{log.directory}/{name}") for name in names[1]]
+        batch = write_batch([Record(0, NOW_MS, b"key", b"value")])
+        appends: list[Callable[[], object]] = [
+            lambda: log.append_as_leader(batch, leader_epoch=0, now_ms=NOW_MS),
+            lambda: log.append_of_coordinator(batch, leader_epoch=0, now_ms=NOW_MS),
+            lambda: log.append_as_follower(batch, now_ms=NOW_MS),
+        ]
+        for append_late in appends:
+            with pytest.raises(KafkaError, match="The log of partition flights-0 is closed") as refused:
+                append_late()
+            assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+        changes: list[Callable[[], object]] = [
+            lambda: log.truncate_to(1),
+            lambda: log.truncate_fully_and_start_at(7),
+            lambda: node.log("new"),
+            lambda: node.manager.truncate({log: 1}),
+            lambda: node.manager.restart(log, 7),
+            lambda: node.manager.begin_repair("flights", 0, 1),
+            lambda: node.manager.delete("flights", 0),
+        ]
+        for change in changes:
+            with pytest.raises(ClosedError):
+                change()
+        assert log.delete_old_segments(3, NOW_MS) == 0
+        assert (node.names("/data"), node.names(log.directory)) == names
+        assert [files.read(f"{log.directory}/{name}") for name in names[1]] == before
+
+
+def test_locks_may_outlast_the_logs() -> None:
+    with node_disk() as node:
+        node.start()
+        node.loop.run(node.manager.close(node.loop, keeps_locks=True))
+        assert CLEAN_SHUTDOWN_FILE in node.names()
+        with pytest.raises(ConfigError, match="is in use by another node"):
+            node.new_manager().lock_directories()
+        node.manager.unlock()
+        node.start()
+
+
+def test_a_stop_in_the_middle_of_loading_waits_for_the_log_that_is_being_opened() -> None:
+    with node_disk() as node:
+        node.start()
+        append(node.log("flights"))
+        node.files.kill()
+        node.manager = node.new_manager()
+        open_directories(node.manager, "cluster")
+        loop = node.loop
+
+        job_count = loop.job_count
+
+        async def cancel_while_opening() -> int:
+            loading = loop.create_task(
+                node.manager.load(loop, config_of=lambda _: node.config, is_stray=lambda *_: False)
+            )
+            for _ in range(20):
+                if loop.job_count == job_count + 2:
+                    # The job that opens the log waits for its turn.
+                    break
+                await asyncio.sleep(0)
+            loading.cancel()
+            await asyncio.wait({loading})
+            assert loading.cancelled()
+            return sum(node.files.operation_counts.values())
+
+        calls = loop.run(cancel_while_opening())
+        loop.run(asyncio.sleep(1))
+        assert sum(node.files.operation_counts.values()) == calls
 
 
 def test_deleted_log_is_renamed_at_once_and_queued_for_removal() -> None:

@@ -1,5 +1,6 @@
 """The journal on a disk that loses power, tears writes, rots and fills up."""
 
+from collections.abc import Sequence
 from errno import ENOSPC
 from random import Random
 
@@ -333,7 +334,8 @@ def write_after_close(files: MemoryFiles, journal: Journal, *groups: list[Journa
     sequence = scan_frames(files.read(last_path(files)), None, "").frames[-1].sequence + 1
     head = SegmentHead(2, journal.end_offset, journal.last_epoch, *journal.term, journal.is_member)
     file = files.open(f"{FOLDER}/{journal.end_offset:020}.journal", create=True)
-    for number, items in enumerate([[head], *groups]):
+    written: list[Sequence[JournalItem | SegmentHead]] = [[head], *groups]
+    for number, items in enumerate(written):
         file.append([encode_frame(sequence + number, encode_items(items))])
     file.sync()
     files.sync_directory(FOLDER)
