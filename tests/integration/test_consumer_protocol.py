@@ -20,7 +20,6 @@ PROPERTIES = {
     "group.initial.rebalance.delay.ms": "0",
     "group.consumer.heartbeat.interval.ms": "200",
     "group.consumer.min.heartbeat.interval.ms": "200",
-    "group.consumer.assignment.interval.ms": "0",
 }
 
 

@@ -29,7 +29,6 @@ PROPERTIES = {
     "group.consumer.min.session.timeout.ms": "6000",
     "group.consumer.heartbeat.interval.ms": "300",
     "group.consumer.min.heartbeat.interval.ms": "300",
-    "group.consumer.assignment.interval.ms": "0",
 }
 CLASSIC = ("confluent-kafka:classic", "console:classic", "kafka-python:classic", "aiokafka:classic")
 CONSUMER = ("confluent-kafka:consumer", "console:consumer", "confluent-kafka:consumer", "console:consumer")

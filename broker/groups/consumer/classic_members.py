@@ -173,7 +173,7 @@ class ClassicMembers:
         for one, known in zip(said, (CONSUMER_PROTOCOL_TYPE, classic.protocols[0].name), strict=True):
             if one is not None and one != known:
                 raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-        if group.epoch > member.current.epoch and member.current.state is not MemberState.UNREVOKED_PARTITIONS:
+        if group.target_epoch > member.current.epoch and member.current.state is not MemberState.UNREVOKED_PARTITIONS:
             self._deadlines.expect_join(group.id, member.id, member.subscription.rebalance_timeout_ms)
             raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
         self._deadlines.forget_sync(group.id, member.id)
@@ -196,9 +196,11 @@ class ClassicMembers:
         state = member.current.state
         error = ErrorCode.NONE
         if (
-            member.current.epoch < group.epoch
+            member.current.epoch < group.target_epoch
             or state is MemberState.UNREVOKED_PARTITIONS
             or (state is MemberState.UNRELEASED_PARTITIONS and not group.is_waiting(member))
+            # Without a member of the consumer protocol only a join makes the target assignment that is due.
+            or (group.are_all_classic_without(frozenset()) and self._updates.is_assignment_due(group))
         ):
             error = ErrorCode.REBALANCE_IN_PROGRESS
             self._deadlines.expect_join(group.id, member.id, member.subscription.rebalance_timeout_ms)

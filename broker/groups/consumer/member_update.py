@@ -105,7 +105,7 @@ class MemberUpdates:
                 changes.append(PartitionMetadataChange(group.id, False))
 
         target_epoch, target = group.target_epoch, group.target_of(updated.id, updated.instance_id)
-        if epoch > target_epoch and self._is_assignment_due(group):
+        if epoch > target_epoch and self._is_interval_over(group):
             targets = self._assign(group, updated, replaced, expression.lost)
             changes += _target_changes(group, targets, updated, replaced)
             changes.append(TargetEpochChange(group.id, TargetEpochValue(epoch, self._now_ms())))
@@ -129,7 +129,11 @@ class MemberUpdates:
         updated = ConsumerMember(id=member.id, subscription=subscription, current=current)
         return MemberUpdate(changes, updated, expression.is_new)
 
-    def _is_assignment_due(self, group: ConsumerGroup) -> bool:
+    def is_assignment_due(self, group: ConsumerGroup) -> bool:
+        """Whether the next step of any member makes a new target assignment."""
+        return group.epoch > group.target_epoch and self._is_interval_over(group)
+
+    def _is_interval_over(self, group: ConsumerGroup) -> bool:
         interval_ms = self._settings_of(group.id).assignment_interval_ms
         since_ms = group.target_timestamp_ms
         # A time to come is of a clock that was ahead, perhaps another node's by hours: nobody waits for it.

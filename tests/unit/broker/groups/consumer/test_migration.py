@@ -15,15 +15,17 @@ from penstock.broker.groups.embedded_protocol import read_assignment, read_subsc
 from penstock.protocol.errors import CorruptData, ErrorCode, KafkaError
 
 ALL = {("topic", partition) for partition in range(6)}
+INTERVAL_MS = 1_000
 
 
 def with_policy(policy: MigrationPolicy) -> ConsumerPuppet:
     return ConsumerPuppet(config=replace(CONFIG, consumer=replace(CONFIG.consumer, migration_policy=policy)))
 
 
-@pytest.fixture
-def puppet() -> ConsumerPuppet:
-    return ConsumerPuppet()
+@pytest.fixture(params=[0, INTERVAL_MS], ids=["assigned at once", "assigned each second"])
+def puppet(request: pytest.FixtureRequest) -> ConsumerPuppet:
+    """With the default of `group.consumer.assignment.interval.ms`, and with none."""
+    return ConsumerPuppet(settings=SETTINGS._replace(assignment_interval_ms=request.param))
 
 
 def subscription(topics: Sequence[str] = ("topic",), owned: Mapping[str, Sequence[int]] | None = None) -> bytes:
@@ -101,6 +103,8 @@ def classic_group(puppet: ConsumerPuppet, count: int = 2) -> list[ClassicConsume
 
 def settle(consumers: Sequence[Consumer], classics: Sequence[ClassicConsumer]) -> None:
     for _ in range(4):
+        puppet = (*consumers, *classics)[0].puppet
+        puppet.timers.wait(puppet.settings.assignment_interval_ms)
         for classic in classics:
             classic.follow()
         for consumer in consumers:
@@ -160,6 +164,47 @@ def test_a_classic_member_is_told_to_join_again_when_the_group_changes(puppet: C
     assert classic.sync() is ErrorCode.REBALANCE_IN_PROGRESS
     settle([consumer, another], [classic])
     check_shared(consumer, another, classic)
+
+
+def test_a_classic_member_that_joins_between_two_target_assignments_waits_for_the_next_one() -> None:
+    """As in Apache Kafka, which compares with the epoch of the target assignment, not with that of the group."""
+    puppet = ConsumerPuppet(settings=SETTINGS._replace(assignment_interval_ms=INTERVAL_MS))
+    consumer, classic = Consumer(puppet, "one"), ClassicConsumer(puppet)
+    joined = classic.join().answer
+    assert puppet.group.epoch > puppet.group.target_epoch == joined.generation_id
+    for _ in range(2):
+        assert classic.sync() is ErrorCode.NONE
+        assert classic.owned == {}
+        assert classic.beat() is ErrorCode.NONE
+    consumer.beat()
+    puppet.timers.wait(INTERVAL_MS)
+    assert classic.beat() is ErrorCode.NONE, "the members of the consumer protocol have the target assignment made"
+    consumer.beat()
+    assert classic.beat() is ErrorCode.REBALANCE_IN_PROGRESS
+    assert classic.sync() is ErrorCode.REBALANCE_IN_PROGRESS
+    settle([consumer], [classic])
+    check_shared(consumer, classic)
+
+
+def test_classic_members_alone_in_a_consumer_group_join_again_for_the_next_target_assignment() -> None:
+    """A member of the consumer protocol, whose heartbeat would make it, is not there any more."""
+    puppet = with_policy(MigrationPolicy.UPGRADE)
+    puppet.settings = SETTINGS._replace(assignment_interval_ms=INTERVAL_MS)
+    classics = classic_group(puppet)
+    consumer = Consumer(puppet, "one")
+    settle([consumer], classics)
+    another = Consumer(puppet, "two")
+    for _ in range(4):
+        for member in (*classics, consumer, another):
+            member.follow() if isinstance(member, ClassicConsumer) else member.beat()
+    another.leave()
+    consumer.leave()
+    assert [classic.beat() for classic in classics] == [ErrorCode.NONE] * 2, "the last one was made just now"
+    puppet.timers.wait(INTERVAL_MS)
+    assert [classic.beat() for classic in classics] == [ErrorCode.REBALANCE_IN_PROGRESS] * 2
+    settle([], classics)
+    check_shared(*classics)
+    assert [classic.beat() for classic in classics] == [ErrorCode.NONE] * 2
 
 
 def test_a_classic_member_that_does_not_join_again_in_time_is_removed(puppet: ConsumerPuppet) -> None:
