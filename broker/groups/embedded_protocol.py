@@ -32,6 +32,13 @@ _INTS: Final = array_reader(fixed_reader("int32"), is_flexible=False, is_nullabl
 _WRITE_STRING: Final = sized_writer("string", is_flexible=False, is_nullable=False)
 
 
+class EmbeddedAssignment(NamedTuple):
+    partitions: dict[str, tuple[int, ...]]
+    """By topic."""
+    user_data: bytes
+    """What an assignor of the members tells a member beside its partitions; none is empty."""
+
+
 class EmbeddedSubscription(NamedTuple):
     version: int
     topics: tuple[str, ...]
@@ -72,15 +79,21 @@ def read_subscription(data: bytes) -> EmbeddedSubscription:
     )
 
 
-def read_assignment(data: bytes) -> dict[str, tuple[int, ...]]:
-    """The partitions by topic; nothing assigned has no bytes. Raises CorruptData."""
+def read_assignment(data: bytes) -> EmbeddedAssignment:
+    """Nothing assigned has no bytes. Raises CorruptData."""
     if not data:
-        return {}
+        return EmbeddedAssignment({}, b"")
     try:
-        topics, _ = _TOPIC_PARTITIONS(data, _VERSION.size)
+        (version,) = _VERSION.unpack_from(data)
+        topics, position = _TOPIC_PARTITIONS(data, _VERSION.size)
+        user_data, _ = _NULLABLE_BYTES(data, position)
     except GARBAGE_ERRORS as error:
         raise CorruptData(f"the assignment cannot be read: {error}") from None
-    return dict(cast("Sequence[tuple[str, tuple[int, ...]]]", topics))
+    if version < 0:
+        raise CorruptData(f"the assignment cannot be read: its version is {version}")
+    return EmbeddedAssignment(
+        dict(cast("Sequence[tuple[str, tuple[int, ...]]]", topics)), bytes(cast("bytes | None", user_data) or b"")
+    )
 
 
 def write_assignment(partitions: Mapping[str, Sequence[int]], version: int) -> bytes:

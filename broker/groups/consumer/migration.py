@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from ....protocol.errors import CorruptData, ErrorCode, KafkaError
@@ -38,6 +38,10 @@ from .records import NO_HASH, NO_TIMESTAMP, ClassicMembership, GroupEpochValue, 
 from .subscribed_topics import SubscribedTopics
 
 logger = logging.getLogger(__name__)
+
+_SWITCH_ASSIGNOR: Final = (
+    "Please refer to the documentation or switch to a default assignor before re-attempting the upgrade."
+)
 
 
 class UpgradePlan(NamedTuple):
@@ -75,20 +79,18 @@ class Upgrade:
             return UpgradePlan(group, [tombstone_of(group_id)], [], classic)
         refusal = self._refusal(classic)
         if refusal is not None:
-            logger.info("group not upgraded: group=%s reason=%s", group_id, refusal)
-            raise KafkaError(
-                ErrorCode.GROUP_ID_NOT_FOUND,
-                f"Cannot upgrade classic group {group_id} to consumer group because {refusal}.",
-            )
+            raise _not_upgraded(group_id, refusal)
         try:
-            changes = self._changes(classic)
+            assignments = {member.id: read_assignment(member.assignment) for member in classic.members.values()}
+            if any(assignment.user_data for assignment in assignments.values()):
+                # Only the assignor of the members can make it anew, and without it Kafka Streams ends.
+                raise _not_upgraded(group_id, "an unsupported custom assignor is in use", advice=_SWITCH_ASSIGNOR)
+            changes = self._changes(
+                classic, {member: self._ids_of(assignment.partitions) for member, assignment in assignments.items()}
+            )
         except CorruptData as error:
-            logger.warning("group not upgraded: group=%s reason=%s", group_id, error)
-            raise KafkaError(
-                ErrorCode.GROUP_ID_NOT_FOUND,
-                f"Cannot upgrade the classic group {group_id} to consumer group because the embedded consumer protocol "
-                "is malformed.",
-            ) from error
+            logger.warning("group not upgraded: group=%s error=%s", group_id, error)
+            raise _not_upgraded(group_id, "the embedded consumer protocol is malformed") from error
         for change in changes:
             apply(group, change)
         return UpgradePlan(group, [tombstone_of(group_id)], changes, classic)
@@ -113,10 +115,10 @@ class Upgrade:
             return "the group size exceeds the consumer group maximum size"
         return None
 
-    def _changes(self, classic: ClassicGroup) -> list[GroupChange]:
-        """Each member begins with what it was assigned last, and with what it may have besides. Raises CorruptData."""
+    def _changes(self, classic: ClassicGroup, assigned: Mapping[str, Partitions]) -> list[GroupChange]:
+        """Each member begins with what it was `assigned` last, and with what it may have besides. Raises
+        CorruptData."""
         generation = max(classic.generation, 0)
-        assigned = {member.id: self._ids_of(read_assignment(member.assignment)) for member in classic.members.values()}
         taken = {
             (topic_id, one) for parts in assigned.values() for topic_id, of_topic in parts.items() for one in of_topic
         }
@@ -168,6 +170,15 @@ class Upgrade:
             for name, of_topic in partitions.items()
             if of_topic and (topic := by_name.get(name)) is not None
         }
+
+
+def _not_upgraded(group_id: str, reason: str, *, advice: str = "") -> KafkaError:
+    """With Apache Kafka's sentences."""
+    logger.info("group not upgraded: group=%s reason=%s", group_id, reason)
+    return KafkaError(
+        ErrorCode.GROUP_ID_NOT_FOUND,
+        f"Cannot upgrade classic group {group_id} to consumer group because {reason}. {advice}".rstrip(),
+    )
 
 
 class Downgrade:

@@ -65,7 +65,7 @@ class ClassicConsumer:
         except KafkaError as error:
             return error.code
         if waiting.error is ErrorCode.NONE:
-            self.owned = read_assignment(waiting.answer.assignment)
+            self.owned = read_assignment(waiting.answer.assignment).partitions
         return waiting.error
 
     def beat(self) -> ErrorCode:
@@ -126,13 +126,16 @@ def test_subscriptions_and_assignments_are_read_as_they_are_written() -> None:
     assert read_subscription(data) == (1, ("a", "b"), (("a", (1, 2)),), None)
     with_rack = pack(">hi", 3, 0) + pack(">i", -1) + pack(">i", 0) + pack(">i", 7) + pack(">h", 2) + b"r1"
     assert read_subscription(with_rack) == (3, (), (), "r1")
-    assert read_assignment(write_assignment({"a": [3]}, 0)) == {"a": (3,)}
-    assert read_assignment(b"") == {}
+    assigned = write_assignment({"a": [3]}, 0)
+    assert read_assignment(assigned) == ({"a": (3,)}, b"")
+    assert read_assignment(assigned[:-4] + pack(">i", 2) + b"xy") == ({"a": (3,)}, b"xy")
+    assert read_assignment(b"") == ({}, b"")
     for garbage in (b"", b"\0", data[:-2]):
         with pytest.raises(CorruptData):
             read_subscription(garbage)
-    with pytest.raises(CorruptData):
-        read_assignment(b"\0\0\0")
+    for garbage in (b"\0\0\0", assigned[:-4], assigned[:-4] + pack(">i", 2) + b"x", b"\xff\xff" + assigned[2:]):
+        with pytest.raises(CorruptData):
+            read_assignment(garbage)
 
 
 # Members of the classic protocol in a consumer group.
@@ -445,6 +448,40 @@ def test_members_that_say_what_nobody_understands_are_not_upgraded(puppet: Consu
         puppet.join_consumer("one")
     assert caught.value.code is ErrorCode.GROUP_ID_NOT_FOUND
     assert puppet.state == "Stable"
+
+
+@pytest.mark.parametrize("user_data", [b"\0", b"tasks of Kafka Streams"])
+def test_a_classic_group_whose_assignments_carry_user_data_stays_one(puppet: ConsumerPuppet, user_data: bytes) -> None:
+    """An assignor of the members made it, such as that of Kafka Streams, and the coordinator has none to give."""
+    classics = classic_group(puppet)
+    plain = write_assignment({"topic": range(6)}, 1)
+    waiting = [member.join() for member in classics]
+    for member, join in zip(classics, waiting, strict=True):
+        member.generation = join.answer.generation_id
+    classics[0].sync({classics[0].id: plain, classics[1].id: plain[:-4] + pack(">i", len(user_data)) + user_data})
+    records = len(puppet.log.records)
+    for coordinator in (puppet, puppet.successor()):
+        with pytest.raises(KafkaError) as caught:
+            coordinator.join_consumer("stray")
+        assert caught.value.code is ErrorCode.GROUP_ID_NOT_FOUND
+        assert caught.value.message == (
+            f"Cannot upgrade classic group {GROUP} to consumer group because an unsupported custom assignor is in use. "
+            "Please refer to the documentation or switch to a default assignor before re-attempting the upgrade."
+        )
+        assert coordinator.state == "Stable"
+        assert coordinator.heartbeat(classics[1].id, classics[1].generation) is ErrorCode.NONE
+    assert len(puppet.log.records) == records
+    assert puppet.sync(classics[1].id, classics[1].generation).answer.assignment.endswith(user_data)
+
+
+def test_user_data_without_bytes_is_no_user_data(puppet: ConsumerPuppet) -> None:
+    (classic,) = classic_group(puppet, 1)
+    join = classic.join()
+    classic.generation = join.answer.generation_id
+    classic.sync({classic.id: write_assignment({"topic": range(6)}, 1)[:-4] + pack(">i", 0)})
+    consumer = Consumer(puppet, "one")
+    settle([consumer], [classic])
+    check_shared(consumer, classic)
 
 
 # Downgrade.
