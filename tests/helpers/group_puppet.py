@@ -241,6 +241,10 @@ class GroupPuppet:
             return error.code
 
     def leave(self, *members: tuple[str, str | None]) -> list[ErrorCode]:
+        return [error for _, _, error in self.leave_answer(*members)]
+
+    def leave_answer(self, *members: tuple[str, str | None]) -> list[tuple[str, str | None, ErrorCode]]:
+        """What is answered for each: its member id, its instance id and its error."""
         request = LeaveGroupRequest(
             group_id=GroupId(GROUP),
             members=tuple(
@@ -248,7 +252,10 @@ class GroupPuppet:
                 for member_id, instance_id in members
             ),
         )
-        return [ErrorCode(int(member.error_code)) for member in self.shard.classic.leave(request).members]
+        return [
+            (member.member_id, member.group_instance_id, ErrorCode(int(member.error_code)))
+            for member in self.shard.classic.leave(request).members
+        ]
 
     def stable(self, count_of_members: int = 2, **options: Any) -> tuple[int, list[str]]:
         """Generation and members, the leader first, of a group in which everybody has an assignment, named as it is."""

@@ -207,21 +207,26 @@ class ClassicMembers:
         return HeartbeatResponse(throttle_time=NO_THROTTLE, error_code=kio_error(error))
 
     def leave(self, group: ConsumerGroup, request: LeaveGroupRequest) -> LeaveGroupResponse:
-        """Raises KafkaError."""
+        """Members of either protocol leave: administrators remove those of the consumer protocol this way as well.
+
+        Raises KafkaError.
+        """
         leaving: dict[str, ConsumerMember] = {}
         responses: list[MemberResponse] = []
         for identity in request.members:
-            member_id, error = identity.member_id, ErrorCode.NONE
+            error = ErrorCode.NONE
             try:
                 member = self._leaving(group, identity)
             except KafkaError as failure:
                 error = failure.code
             else:
-                member_id = member.id
                 leaving[member.id] = member
+            # With the member id as it was asked, which is empty where a static member is named by its instance alone.
             responses.append(
                 MemberResponse(
-                    member_id=member_id, group_instance_id=identity.group_instance_id, error_code=kio_error(error)
+                    member_id=identity.member_id,
+                    group_instance_id=identity.group_instance_id,
+                    error_code=kio_error(error),
                 )
             )
         self._departures.remove(group, list(leaving.values()), "it left")
@@ -239,7 +244,7 @@ class ClassicMembers:
             member = self._departures.check_static(group.static_member(instance_id), identity.member_id, instance_id)
         else:
             member = group.members.get(identity.member_id)
-        if member is None or not member.uses_classic_protocol:
+        if member is None:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
         return member
 

@@ -264,13 +264,46 @@ def test_a_classic_member_has_the_session_that_it_asked_for(puppet: ConsumerPupp
 def test_a_classic_member_leaves(puppet: ConsumerPuppet) -> None:
     consumer, classic = Consumer(puppet, "one"), ClassicConsumer(puppet)
     classic.join()
-    assert puppet.leave((classic.id, None), ("one", None), ("nobody", None)) == [
-        ErrorCode.NONE,
-        ErrorCode.UNKNOWN_MEMBER_ID,
-        ErrorCode.UNKNOWN_MEMBER_ID,
-    ]
+    assert puppet.leave((classic.id, None), ("nobody", None)) == [ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID]
     settle([consumer], [])
     assert consumer.partitions == ALL
+
+
+def test_members_of_either_protocol_are_removed_by_whichever_id_an_administrator_has(puppet: ConsumerPuppet) -> None:
+    """KIP-345 and KIP-848: LeaveGroup is how `kafka-consumer-groups` and admin clients remove members."""
+    stays = Consumer(puppet, "stays")
+    for name, instance in (("one", "i1"), ("two", "i2"), ("three", None), ("four", "i4")):
+        Consumer(puppet, name, instance=instance)
+    classic, static = ClassicConsumer(puppet), ClassicConsumer(puppet, instance="s1")
+    classic.join()
+    static.join()
+    asked = {
+        ("", "i1"): ErrorCode.NONE,
+        ("two", "i2"): ErrorCode.NONE,
+        ("three", None): ErrorCode.NONE,
+        # A static member may be named by its member id alone.
+        ("four", None): ErrorCode.NONE,
+        (classic.id, None): ErrorCode.NONE,
+        ("", "s1"): ErrorCode.NONE,
+        ("", "i9"): ErrorCode.UNKNOWN_MEMBER_ID,
+        ("", None): ErrorCode.UNKNOWN_MEMBER_ID,
+        ("stays", "i1"): ErrorCode.FENCED_INSTANCE_ID,
+    }
+    answered = puppet.leave_answer(*asked)
+    assert answered == [(member_id, instance_id, error) for (member_id, instance_id), error in asked.items()]
+    assert list(puppet.group.members) == ["stays"]
+    settle([stays], [])
+    assert stays.partitions == ALL
+    assert puppet.successor().group.members == puppet.group.members
+
+
+def test_a_group_becomes_classic_when_an_administrator_removes_its_last_consumer(puppet: ConsumerPuppet) -> None:
+    classics = classic_group(puppet)
+    consumer = Consumer(puppet, "one")
+    settle([consumer], classics)
+    assert puppet.leave(("one", None)) == [ErrorCode.NONE]
+    assert puppet.shard.groups.find_consumer(GROUP) is None
+    assert puppet.state == "PreparingRebalance"
 
 
 def test_another_generation_is_refused(puppet: ConsumerPuppet) -> None:
