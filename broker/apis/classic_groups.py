@@ -23,7 +23,7 @@ from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import kio_error
 from ..groups.classic_protocol import JoinContext
-from ..groups.classic_rebalance import join_failure, sync_failure
+from ..groups.classic_rebalance import UNKNOWN_MEMBER_ID, join_failure, sync_failure
 from ..groups.group_config import GroupConfig
 from ..groups.group_coordinator import GroupCoordinator
 from ..network.handlers import Handlers
@@ -36,6 +36,8 @@ SKIPS_ASSIGNMENT_SINCE: Final = 9
 """JoinGroup: KIP-814."""
 NAMES_PROTOCOL_SINCE: Final = 5
 """SyncGroup: KIP-559."""
+_WHATEVER_THE_GROUP: Final = frozenset({ErrorCode.INVALID_GROUP_ID, ErrorCode.INVALID_SESSION_TIMEOUT})
+"""What is wrong with a JoinGroup itself."""
 _MILLISECOND: Final = timedelta(milliseconds=1)
 
 
@@ -65,8 +67,7 @@ class ClassicGroups:
             requires_member_id=request.api_version >= REQUIRES_MEMBER_ID_SINCE,
             may_skip_assignment=request.api_version >= SKIPS_ASSIGNMENT_SINCE,
         )
-        held = partition.hold(reply, lambda error: join_failure(error, message.member_id))
-        partition.machine.classic.join(message, context, held)
+        partition.machine.classic.join(message, context, partition.hold(reply, join_failure))
 
     def sync(self, message: SyncGroupRequest, request: Request, reply: Callable[[SyncGroupResponse], None]) -> None:
         """Raises KafkaError."""
@@ -91,7 +92,8 @@ class ClassicGroups:
 
 
 def join_error(request: JoinGroupRequest, error: KafkaError) -> JoinGroupResponse:
-    return join_failure(error.code, request.member_id)
+    """With the member id as it was asked where the group does not matter, otherwise with none."""
+    return join_failure(error.code, request.member_id if error.code in _WHATEVER_THE_GROUP else UNKNOWN_MEMBER_ID)
 
 
 def sync_error(_request: SyncGroupRequest, error: KafkaError) -> SyncGroupResponse:

@@ -79,22 +79,22 @@ class ClassicMembers:
     def join(
         self, group: ConsumerGroup, request: JoinGroupRequest, context: JoinContext, reply: Reply[JoinGroupResponse]
     ) -> None:
-        """The group must not be empty. Raises KafkaError."""
+        """The group must not be empty. A member that is refused is told no member id. Raises KafkaError."""
         if self._policy is MigrationPolicy.DISABLED:
             logger.info("classic member not let in: group=%s, whose protocol must not change", group.id)
-            reply(join_failure(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id))
+            reply(join_failure(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
             return
         is_new = request.member_id == UNKNOWN_MEMBER_ID
         member_id = self._new_id() if is_new else request.member_id
         instance_id = request.group_instance_id
         if len(group.members) >= self._max_size and member_id not in group.members:
-            reply(join_failure(ErrorCode.GROUP_MAX_SIZE_REACHED, request.member_id))
+            reply(join_failure(ErrorCode.GROUP_MAX_SIZE_REACHED))
             return
         protocols = tuple(MemberProtocol(protocol.name, protocol.metadata) for protocol in request.protocols)
         if request.protocol_type != CONSUMER_PROTOCOL_TYPE or not group.knows_classic_protocols(
             protocol.name for protocol in protocols
         ):
-            reply(join_failure(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id))
+            reply(join_failure(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
             return
         if is_new and instance_id is None and context.requires_member_id:
             reply(join_failure(ErrorCode.MEMBER_ID_REQUIRED, member_id))

@@ -316,12 +316,22 @@ def test_another_generation_is_refused(puppet: ConsumerPuppet) -> None:
     assert puppet.heartbeat("one", 2) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_a_protocol_that_the_others_do_not_know_is_refused(puppet: ConsumerPuppet) -> None:
+@pytest.mark.parametrize("member_id", ["", "said"])
+def test_a_protocol_that_the_others_do_not_know_is_refused(puppet: ConsumerPuppet, member_id: str) -> None:
     Consumer(puppet, "one")
     ClassicConsumer(puppet).join()
-    assert puppet.join(protocols={"range": subscription()}).error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-    connect = puppet.join(protocol_type="connect", protocols={"cooperative-sticky": b""})
-    assert connect.error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    refused = [
+        puppet.join(member_id, protocols={"range": subscription()}),
+        puppet.join(member_id, protocol_type="connect", protocols={"cooperative-sticky": b""}),
+    ]
+    assert [(one.error, one.answer.member_id) for one in refused] == [(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "")] * 2
+
+
+def test_a_classic_member_for_whom_a_consumer_group_has_no_room_is_refused() -> None:
+    puppet = ConsumerPuppet(config=replace(CONFIG, consumer=replace(CONFIG.consumer, max_size=1)))
+    Consumer(puppet, "one")
+    refused = puppet.join("said", protocols={"range": subscription()})
+    assert (refused.error, refused.answer.member_id) == (ErrorCode.GROUP_MAX_SIZE_REACHED, "")
 
 
 def test_a_classic_member_that_names_a_protocol_twice_is_one_that_knows_it(puppet: ConsumerPuppet) -> None:
@@ -350,7 +360,8 @@ def test_a_member_changes_its_protocol_in_the_group(puppet: ConsumerPuppet) -> N
 def test_no_classic_member_is_let_in_where_migration_is_disabled() -> None:
     puppet = with_policy(MigrationPolicy.DISABLED)
     Consumer(puppet, "one")
-    assert puppet.join(protocols={"range": subscription()}).error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    refused = puppet.join("said", protocols={"range": subscription()})
+    assert (refused.error, refused.answer.member_id) == (ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "")
 
 
 # Upgrade.
