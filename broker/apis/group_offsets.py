@@ -167,7 +167,8 @@ class GroupOffsets:
                 if known is not None:
                     fetched[known.topic_id] = partitions
         else:
-            for wanted in group.topics:
+            # As in Apache Kafka topics that are unknown come last.
+            for wanted in sorted(group.topics, key=lambda topic: topic.topic_id not in topics.by_id):
                 topic = None if wanted.topic_id is None else topics.by_id.get(wanted.topic_id)
                 fetched[wanted.topic_id] = {
                     index: FetchedOffset(ErrorCode.UNKNOWN_TOPIC_ID)
@@ -272,9 +273,13 @@ def fetch_error(request: OffsetFetch, error: KafkaError) -> OffsetFetched:
                 for group in request.groups
             ),
         )
+    # A request for one group may be of a version before 8.
+    is_of_partitions = len(request.groups) == 1
     return fetched_by_name.OffsetFetchResponse(
         throttle_time=NO_THROTTLE,
-        groups=tuple(_named_error(group, error.code, is_error_of_partitions=True) for group in request.groups),
+        groups=tuple(
+            _named_error(group, error.code, is_error_of_partitions=is_of_partitions) for group in request.groups
+        ),
     )
 
 

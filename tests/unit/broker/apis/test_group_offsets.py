@@ -1,14 +1,18 @@
-"""OffsetFetch: how an error of a group is told in each version."""
+"""OffsetFetch: how an error of a group is told in each version, and in which order topics are."""
 
 from __future__ import annotations
 
 from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 import pytest
+from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
 from kio.schema.offset_fetch.v9.request import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
+from kio.schema.offset_fetch.v10 import request as by_id
 from kio.schema.types import GroupId, TopicName
-from kio.static.primitive import i32
+from kio.static.primitive import i8, i32
+from memory_node import World, create_topic, describe, run
 
 from penstock.broker.apis.group_offsets import GroupOffsets
 from penstock.broker.metadata_view import MetadataView
@@ -45,3 +49,29 @@ def test_of_several_groups_each_has_its_error(version: int) -> None:
     told = answer(version)
     assert told.error_code == ErrorCode.NOT_COORDINATOR
     assert told.topics == ()
+
+
+def test_topics_that_are_unknown_come_last() -> None:
+    async def scenario() -> None:
+        async with World(offsets_topic_num_partitions="1").running() as (_, connection):
+            for name in ("a", "b"):
+                assert await create_topic(connection, name) is ErrorCode.NONE
+            await connection.call(FindCoordinatorRequest(key_type=i8(0), coordinator_keys=("g",)))
+            known = [topic.topic_id for topic in (await describe(connection, "b", "a")).topics]
+            unknown = [UUID(int=7), UUID(int=8)]
+            asked = (unknown[0], known[0], unknown[1], known[1])
+            group = by_id.OffsetFetchRequestGroup(
+                group_id=GroupId("g"),
+                member_id=None,
+                member_epoch=i32(-1),
+                topics=tuple(
+                    by_id.OffsetFetchRequestTopics(topic_id=topic_id, partition_indexes=(i32(0),)) for topic_id in asked
+                ),
+            )
+            answer: Any = await connection.call(by_id.OffsetFetchRequest(groups=(group,), require_stable=False))
+            topics = answer.groups[0].topics
+            assert [topic.topic_id for topic in topics] == [*known, *unknown]
+            errors = [topic.partitions[0].error_code for topic in topics]
+            assert errors == [ErrorCode.NONE] * 2 + [ErrorCode.UNKNOWN_TOPIC_ID] * 2
+
+    run(scenario)
