@@ -1,8 +1,8 @@
 """ConsumerGroupHeartbeat 0 and 1, ConsumerGroupDescribe 0 and 1: groups of the consumer protocol (KIP-848).
 
 ConsumerGroupHeartbeat 1 brings regular expressions and ids that members make themselves (KIP-1082), and
-ConsumerGroupDescribe 1 says which protocol a member speaks. Below group.version 1 there are no such groups:
-UNSUPPORTED_VERSION.
+ConsumerGroupDescribe 1 says which protocol a member speaks. Both answer UNSUPPORTED_VERSION below group.version 1, and
+where `group.coordinator.rebalance.protocols` leaves `consumer` out.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class ConsumerGroupRequests:
     def __init__(self, groups: GroupCoordinator, metadata: MetadataView, config: ConsumerGroupConfig) -> None:
         self._groups = groups
         self._metadata = metadata
-        self._assignors = config.assignors
+        self._config = config
 
     def heartbeat(
         self,
@@ -65,8 +65,10 @@ class ConsumerGroupRequests:
         reply: Callable[[ConsumerGroupHeartbeatResponse], None],
     ) -> None:
         """Raises KafkaError."""
-        self._check_feature()
-        check_heartbeat(message, request.api_version, self._assignors)
+        if not self._is_enabled():
+            reply(heartbeat_failure(ErrorCode.UNSUPPORTED_VERSION))
+            return
+        check_heartbeat(message, request.api_version, self._config.assignors)
         partition = self._groups.coordinators.get(message.group_id)
         context = HeartbeatContext(
             client_id=request.client_id or "",
@@ -82,7 +84,8 @@ class ConsumerGroupRequests:
         reply: Callable[[ConsumerGroupDescribeResponse], None],
     ) -> None:
         """Raises KafkaError."""
-        self._check_feature()
+        if not self._is_enabled():
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
         operations = GROUP_AUTHORIZED_OPERATIONS if message.include_authorized_operations else OPERATIONS_NOT_ASKED_FOR
         answers: Gathered[DescribedGroup] = Gathered(
             len(message.group_ids),
@@ -109,10 +112,9 @@ class ConsumerGroupRequests:
                 described = _not_described(group_id, ErrorCode.GROUP_ID_NOT_FOUND, sentence)
             partition.hold(place, of_error)(described)
 
-    def _check_feature(self) -> None:
-        """Raises KafkaError(UNSUPPORTED_VERSION)."""
-        if self._metadata.image.features.get(GROUP_VERSION, 0) < CONSUMER_GROUPS_SINCE:
-            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+    def _is_enabled(self) -> bool:
+        level = self._metadata.image.features.get(GROUP_VERSION, 0)
+        return self._config.is_enabled and level >= CONSUMER_GROUPS_SINCE
 
     def _described(self, group: ConsumerGroup, default_assignor: str, operations: int) -> DescribedGroup:
         return DescribedGroup(

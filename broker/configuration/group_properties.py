@@ -12,6 +12,9 @@ from ..groups.consumer.consumer_config import ConsumerGroupConfig, MigrationPoli
 from ..groups.group_config import GroupConfig
 from .property_values import PropertyValues
 
+_REBALANCE_PROTOCOLS: Final = "group.coordinator.rebalance.protocols"
+_CLASSIC: Final = "classic"
+_CONSUMER: Final = "consumer"
 _RELATIONS: Final[Mapping[str, Callable[[int, int], bool]]] = {
     "greater than or equal to": operator.ge,
     "less than or equal to": operator.le,
@@ -28,6 +31,7 @@ def load_groups(values: PropertyValues) -> GroupConfig:
         group_initial_rebalance_delay_ms=values.integer("group.initial.rebalance.delay.ms"),
         group_max_size=values.integer("group.max.size"),
         consumer=ConsumerGroupConfig(
+            is_enabled=_CONSUMER in _rebalance_protocols(values),
             assignors=_assignors(values),
             max_size=values.integer("group.consumer.max.size"),
             migration_policy=MigrationPolicy((values.text_or_none("group.consumer.migration.policy") or "").lower()),
@@ -44,6 +48,14 @@ def load_groups(values: PropertyValues) -> GroupConfig:
         offsets_topic_segment_bytes=values.integer("offsets.topic.segment.bytes"),
         offsets_topic_compression_codec=values.integer("offsets.topic.compression.codec"),
     )
+
+
+def _rebalance_protocols(values: PropertyValues) -> frozenset[str]:
+    """Raises ConfigError. Of `share` and `streams` there are no groups, whatever the property says."""
+    protocols = frozenset(values.strings(_REBALANCE_PROTOCOLS))
+    if _CLASSIC not in protocols:
+        raise ConfigError(f"{_REBALANCE_PROTOCOLS}: disabling the '{_CLASSIC}' protocol is not supported.")
+    return protocols
 
 
 def _assignors(values: PropertyValues) -> tuple[str, ...]:

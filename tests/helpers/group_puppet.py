@@ -37,6 +37,7 @@ CONFIG = GroupConfig(
     group_initial_rebalance_delay_ms=INITIAL_DELAY_MS,
     group_max_size=2**31 - 1,
     consumer=ConsumerGroupConfig(
+        is_enabled=True,
         assignors=("uniform", "range"),
         max_size=2**31 - 1,
         migration_policy=MigrationPolicy.BIDIRECTIONAL,

@@ -27,8 +27,11 @@ class MigrationPolicy(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerGroupConfig:
-    """Each field is Apache Kafka's property of that name behind `group.consumer.`, dots for underscores."""
+    """Each field is Apache Kafka's property of that name behind `group.consumer.`, dots for underscores, unless it says
+    otherwise."""
 
+    is_enabled: bool
+    """`group.coordinator.rebalance.protocols` names `consumer`: the APIs of consumer groups are answered."""
     assignors: tuple[str, ...]
     """The first is the one that is used when no member names one."""
     max_size: int

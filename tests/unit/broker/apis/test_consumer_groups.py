@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from kio.schema.consumer_group_describe.v1.request import ConsumerGroupDescribeRequest
 from kio.schema.consumer_group_heartbeat.v1.request import ConsumerGroupHeartbeatRequest
 from kio.schema.describe_groups.v6.request import DescribeGroupsRequest
@@ -186,6 +187,26 @@ def test_below_group_version_1_there_are_no_consumer_groups() -> None:
                 assert (await beat(connection, 0)).error_code == error
                 (described,) = await describe(connection, "group")
                 assert described.error_code == error
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("protocols", "error"),
+    [
+        ("classic", ErrorCode.UNSUPPORTED_VERSION),
+        ("classic,share,streams", ErrorCode.UNSUPPORTED_VERSION),
+        ("consumer,classic", ErrorCode.NONE),
+    ],
+)
+def test_without_the_consumer_protocol_its_apis_are_not_supported(protocols: str, error: ErrorCode) -> None:
+    async def scenario() -> None:
+        async with world().running(group_coordinator_rebalance_protocols=protocols) as (_, connection):
+            await prepare(connection)
+            told = await beat(connection, 0)
+            assert (told.error_code, told.error_message) == (error, None)
+            for described in await describe(connection, "group", "group"):
+                assert (described.error_code, described.error_message) == (error, None)
 
     run(scenario)
 

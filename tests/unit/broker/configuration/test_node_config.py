@@ -52,6 +52,16 @@ def test_properties_of_consumer_groups_have_an_effect(key: str, *, has_effect: b
     assert any(key in warning for warning in config.warnings) is not has_effect
 
 
+def test_rebalance_protocols_enable_consumer_groups_and_cannot_leave_out_the_classic_protocol() -> None:
+    key = "group.coordinator.rebalance.protocols"
+    assert load(STOCK).groups.consumer.is_enabled
+    config = load({**STOCK, key: "classic"})
+    assert not config.groups.consumer.is_enabled
+    assert not any(key in warning for warning in config.warnings)
+    with pytest.raises(ConfigError, match="disabling the 'classic' protocol is not supported"):
+        load({**STOCK, key: "consumer"})
+
+
 @pytest.mark.parametrize(
     ("listeners", "is_wide"),
     [
