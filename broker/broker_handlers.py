@@ -12,6 +12,7 @@ from ..storage.directory_choice import DirectoryChoice
 from ..storage.files import Files
 from ..storage.log_directory import LogDirectory
 from .apis import (
+    acls,
     add_to_transaction,
     alter_configs,
     alter_reassignments,
@@ -118,6 +119,7 @@ def register_handlers(parts: HandlerParts) -> Handlers:
     api_versions.register(handlers, parts.metadata)
     metadata.register(handlers, parts.metadata, creation)
     describe_cluster.register(handlers, parts.metadata)
+    acls.register(handlers)
     describe_quorum.register(handlers, parts.describe_quorum)
     peer_authentication.register(
         handlers, secret=config.cluster_secret, certificates=config.node_certificates, hello=parts.hello

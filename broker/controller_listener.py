@@ -11,6 +11,7 @@ from ..quorum.disk.snapshots import Snapshots
 from ..quorum.links.peer_proof import PeerHello
 from . import controller_handlers
 from .apis import (
+    acls,
     api_versions,
     describe_cluster,
     describe_configs,
@@ -73,6 +74,7 @@ class ControllerListener:
             metadata_fetch.MetadataFetchHandler(controller, snapshots, consensus=consensus, loop=loop),
         )
         describe_configs.register(handlers, metadata, configs, is_controller=True)
+        acls.register(handlers)
         partition_reassignments.register(handlers, metadata)
         describe_cluster.register_for_controllers(handlers, metadata, lambda: consensus.leader_id)
         describe_quorum.register(handlers, lambda request, _context: describer.describe(request))

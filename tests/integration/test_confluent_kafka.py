@@ -17,7 +17,14 @@ from confluent_kafka import (
     Producer,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+)
 from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
 from confluent_kafka.admin._listoffsets import OffsetSpec
 from confluent_kafka.admin._resource import ResourceType
@@ -259,3 +266,25 @@ def test_offsets_are_listed_by_spec(bootstrap: str, admin: AdminClient, topic: s
         (OffsetSpec.for_timestamp(6_000), 1),
     ):
         assert admin.list_offsets({partition: spec})[partition].result(DEADLINE_S).offset == offset
+
+
+def test_acls_are_answered_security_disabled(admin: AdminClient) -> None:
+    acl = AclBinding(
+        ResourceType.TOPIC,
+        "t",
+        ResourcePatternType.LITERAL,
+        "User:alice",
+        "*",
+        AclOperation.READ,
+        AclPermissionType.ALLOW,
+    )
+    every = AclBindingFilter(
+        ResourceType.ANY, None, ResourcePatternType.ANY, None, None, AclOperation.ANY, AclPermissionType.ANY
+    )
+    # Of a description this client shows no error.
+    assert admin.describe_acls(every).result(DEADLINE_S) == []
+    for answer in (admin.create_acls([acl])[acl], admin.delete_acls([every])[every]):
+        with pytest.raises(KafkaException) as refused:
+            answer.result(DEADLINE_S)
+        error = refused.value.args[0]
+        assert (error.code(), error.str()) == (KafkaError.SECURITY_DISABLED, "No Authorizer is configured.")

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
-from kafka.admin import NewTopic
+from kafka.admin import ACL, ACLFilter, ACLOperation, ACLPermissionType, NewTopic, ResourcePattern, ResourceType
+from kafka.errors import SecurityDisabledError
 
 pytestmark = [
     pytest.mark.integration,
@@ -79,3 +80,16 @@ def test_offsets_by_time_beginning_and_end(bootstrap: str, topic: str) -> None:
         assert consumer.offsets_for_times({partition: 1_000_035})[partition].offset == 4
     finally:
         consumer.close()
+
+
+def test_acls_are_answered_security_disabled(bootstrap: str) -> None:
+    acl = ACL("User:alice", "*", ACLOperation.READ, ACLPermissionType.ALLOW, ResourcePattern(ResourceType.TOPIC, "t"))
+    every = ACLFilter(None, "*", ACLOperation.ANY, ACLPermissionType.ANY, ResourcePattern(ResourceType.TOPIC, "t"))
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    try:
+        with pytest.raises(SecurityDisabledError, match="No Authorizer is configured on the broker"):
+            admin.describe_acls(every)
+        assert admin.create_acls([acl])["failed"] == [SecurityDisabledError]
+        assert admin.delete_acls([every]) == [(every, [], SecurityDisabledError)]
+    finally:
+        admin.close()

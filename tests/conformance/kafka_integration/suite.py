@@ -33,7 +33,6 @@ TEST_TIMEOUT_S: Final = 90.0
 CLASS_TIMEOUT_S: Final = 1800.0
 NEEDED_APIS: Final[Mapping[Capability, ApiKey]] = MappingProxyType(
     {
-        Capability.ACLS: ApiKey.DESCRIBE_ACLS,
         Capability.CLIENT_TELEMETRY: ApiKey.PUSH_TELEMETRY,
         Capability.CONSUMER_GROUPS: ApiKey.JOIN_GROUP,
         Capability.QUOTAS: ApiKey.DESCRIBE_CLIENT_QUOTAS,
