@@ -39,11 +39,13 @@ FIRST_THAT_KNOWS_LOADING: Final = 2
 FIRST_WITH_ABORTABLE_ERROR: Final = 4
 FIRST_THAT_ADDS_PARTITIONS: Final = 5
 OF_COORDINATORS: Final = {
+    ErrorCode.CONCURRENT_TRANSACTIONS: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
 }
 """What clients expect in the place of what the coordinator of the transaction, or the partition, said: they try again,
-in the first case without looking for another coordinator."""
+and look for another coordinator only after NOT_COORDINATOR. Those that have partitions added know
+CONCURRENT_TRANSACTIONS."""
 
 Codes = list[list[ErrorCode]]
 """By topic and partition of the request."""
@@ -93,7 +95,7 @@ class TransactionalOffsets:
             try:
                 outcomes = _commit(partition, message, writer, offsets, confirmed[partition.hosted])
             except KafkaError as error:
-                refuse(OF_COORDINATORS.get(error.code, error.code))
+                refuse(_error_for(error.code, writer.support))
             else:
                 partition.hold(respond, lambda error: [error or outcome for outcome in outcomes])(outcomes)
 
@@ -145,6 +147,12 @@ def _support(version: int) -> TransactionSupport:
     if version >= FIRST_WITH_ABORTABLE_ERROR:
         return TransactionSupport.ABORTABLE_ERROR
     return TransactionSupport.OLD_ERRORS
+
+
+def _error_for(code: ErrorCode, support: TransactionSupport) -> ErrorCode:
+    if code is ErrorCode.CONCURRENT_TRANSACTIONS and support.adds_partitions:
+        return code
+    return OF_COORDINATORS.get(code, code)
 
 
 def _filled(codes: Codes, outcomes: Sequence[ErrorCode]) -> Codes:

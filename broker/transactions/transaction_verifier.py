@@ -200,6 +200,10 @@ class TransactionVerifier:
         except KafkaError as error:
             logger.warning("transactions not verified: coordinator=%d error=%s", node_id, error)
             failure = UNANSWERED.get(error.code, ErrorCode.NETWORK_EXCEPTION)
+        except Exception:
+            # The batches of these questions wait, and their connections with them: every question is answered.
+            logger.exception("transactions not verified: coordinator=%d", node_id)
+            failure = ErrorCode.NETWORK_EXCEPTION
         finally:
             del self._in_flight[node_id]
         if node_id in self._questions:
@@ -285,27 +289,34 @@ class _Confirmation:
         self._verifier.ask(self._writer, ((hosted.topic, hosted.index) for hosted in asked), on_answer)
 
     def _judge(self, outcomes: Outcomes) -> None:
-        early = {hosted for hosted, one in outcomes.items() if self._is_early(hosted, one)}
-        if early and self._verifier.loop.time() < self._deadline_s:
+        is_early = self._writer.support.adds_partitions and any(map(self._is_early, outcomes.items()))
+        if not is_early:
+            self._on_confirmed(outcomes)
+        elif self._verifier.loop.time() < self._deadline_s:
             self._verifier.loop.call_later(self._verifier.config.retry_backoff_ms / 1000, self._ask_again)
-            return
-        # The producer state refuses a dropped verification for good (INVALID_TXN_STATE, fatal to the producer), but
-        # only the transaction before this one has ended: the client sends the batch again.
-        self._on_confirmed(
-            {
-                hosted: KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS) if hosted in early else outcome
-                for hosted, outcome in outcomes.items()
-            }
-        )
+        else:
+            self._on_confirmed({hosted: self._at_deadline(hosted, outcome) for hosted, outcome in outcomes.items()})
 
-    def _is_early(self, hosted: HostedPartition, outcome: Outcome) -> bool:
-        """The transaction before this one was ending, by the coordinator's word or because its marker was written here
-        meanwhile. A producer of transaction version 1 waits itself, and a marker may be that of this transaction."""
-        if not self._writer.support.adds_partitions:
-            return False
+    def _is_early(self, item: tuple[HostedPartition, Outcome]) -> bool:
+        """The transaction before this one was ending, by the coordinator's word or because its end was written here
+        meanwhile."""
+        hosted, outcome = item
         if isinstance(outcome, KafkaError):
             return outcome.code is ErrorCode.CONCURRENT_TRANSACTIONS
-        return outcome is not None and not hosted.holds_verification(self._writer.producer_id, outcome)
+        return self._is_dropped(hosted, outcome)
+
+    def _is_dropped(self, hosted: HostedPartition, outcome: Outcome) -> bool:
+        return isinstance(outcome, TransactionVerification) and not hosted.holds_verification(
+            self._writer.producer_id, outcome
+        )
+
+    def _at_deadline(self, hosted: HostedPartition, outcome: Outcome) -> Outcome:
+        """A dropped verification lets no append in, and its INVALID_TXN_STATE is fatal to producers. The partition says
+        what is true by now; where the coordinator must be asked again, the producer sends again."""
+        if not self._is_dropped(hosted, outcome):
+            return outcome
+        current = self._verifier.begin(self._writer, {hosted: self._batches[hosted]})[hosted]
+        return KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS) if needs_confirmation({hosted: current}) else current
 
     def _ask_again(self) -> None:
         self.ask(self._verifier.begin(self._writer, self._batches))

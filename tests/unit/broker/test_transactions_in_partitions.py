@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -28,6 +30,7 @@ from memory_node import LATEST, MINUTE, World, create_topic, describe, run
 
 from penstock.broker.coordination.key_partitions import partition_of_key
 from penstock.broker.server import Node
+from penstock.broker.transactions.transaction_verifier import Place, TransactionVerifier
 from penstock.client.connection import Connection
 from penstock.protocol.errors import ErrorCode
 from penstock.protocol.records import Record, write_batch
@@ -291,6 +294,60 @@ def test_offset_is_committed_with_no_coordinator_of_its_transaction_to_ask() -> 
             await make_offsets_topic(connection)
             for version in (0, 3, 5):
                 assert await commit_offset(connection, 5, version=version) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [
+        (1, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        (3, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS),
+        (4, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS),
+        (5, ErrorCode.CONCURRENT_TRANSACTIONS),
+    ],
+)
+def test_offset_behind_a_transaction_that_ends_is_to_be_sent_again_by_clients_of_all_versions(
+    monkeypatch: pytest.MonkeyPatch, version: int, expected: ErrorCode
+) -> None:
+    def ask(_verifier: Any, _writer: Any, places: Iterable[Place], on_answer: Any) -> None:
+        on_answer(dict.fromkeys(places, ErrorCode.CONCURRENT_TRANSACTIONS))
+
+    async def scenario() -> None:
+        async with World(add_partitions_to_txn_retry_backoff_max_ms="0").running() as (_, connection):
+            await create_topic(connection, "a")
+            await make_offsets_topic(connection)
+            monkeypatch.setattr(TransactionVerifier, "ask", ask)
+            assert await commit_offset(connection, 5, version=version) is expected
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("is_ending", [True, False])
+def test_offset_whose_verification_the_end_of_the_transaction_before_drops_is_to_be_sent_again(
+    monkeypatch: pytest.MonkeyPatch, *, is_ending: bool
+) -> None:
+    """Transactions of version 2: their end has the epoch of the next one."""
+
+    async def scenario() -> None:
+        async with World(add_partitions_to_txn_retry_backoff_max_ms="0").running() as (node, connection):
+            await create_topic(connection, "a")
+            await make_offsets_topic(connection)
+
+            def ask(_verifier: Any, _writer: Any, _places: Iterable[Place], on_answer: Any) -> None:
+                async def answer() -> None:
+                    if is_ending:
+                        ended = await end(node, (OFFSETS, PARTITION), epoch=1, version=2, is_commit=True)
+                        assert ended == [ErrorCode.NONE]
+                    on_answer({})
+
+                answers.append(asyncio.ensure_future(answer()))
+
+            answers: list[asyncio.Future[None]] = []
+            monkeypatch.setattr(TransactionVerifier, "ask", ask)
+            expected = ErrorCode.CONCURRENT_TRANSACTIONS if is_ending else ErrorCode.NONE
+            assert await commit_offset(connection, 5, epoch=1, version=5) is expected
+            await asyncio.gather(*answers)
 
     run(scenario)
 

@@ -168,6 +168,14 @@ def test_coordinator_that_does_not_answer_makes_the_producer_try_again(node: Dat
 
 
 @pytest.mark.usefixtures("topic")
+def test_defect_of_the_question_makes_the_producer_try_again(node: DataNode) -> None:
+    exchange = begin(node)
+    node.peers.asked.pop(0)[2].set_exception(RuntimeError("a defect"))
+    settle(node)
+    assert code(exchange) is ErrorCode.NOT_ENOUGH_REPLICAS
+
+
+@pytest.mark.usefixtures("topic")
 def test_version_2_waits_for_the_transaction_before_it(node: DataNode) -> None:
     exchange = begin(node, version=V2)
     answer(node, ErrorCode.CONCURRENT_TRANSACTIONS)
@@ -207,9 +215,7 @@ def test_version_2_asks_again_when_the_transaction_before_it_ended_meanwhile(nod
 
 
 @pytest.mark.usefixtures("topic")
-def test_version_2_is_told_to_send_again_when_the_marker_before_it_comes_after_the_last_question(
-    node: DataNode,
-) -> None:
+def test_version_2_is_told_to_send_again_when_the_transaction_before_it_ended_at_the_deadline(node: DataNode) -> None:
     node.verification = node.verification._replace(retry_ms_max=0)
     begin(node, version=V2)
     answer(node)
@@ -217,9 +223,29 @@ def test_version_2_is_told_to_send_again_when_the_marker_before_it_comes_after_t
     end(node, epoch=1, version=2, is_commit=True)
     answer(node)
     assert code(exchange) is ErrorCode.CONCURRENT_TRANSACTIONS
+    assert node.hosted().log.log_end_offset == 2, "the first batch and the marker"
     again = begin(node, epoch=1, version=V2)
     answer(node)
     assert code(again) is ErrorCode.NONE
+
+
+@pytest.mark.usefixtures("topic")
+def test_version_2_of_an_ended_transaction_is_fenced_also_at_the_deadline(node: DataNode) -> None:
+    node.verification = node.verification._replace(retry_ms_max=0)
+    exchange = begin(node, version=V2)
+    end(node, epoch=1, version=2)
+    answer(node)
+    assert code(exchange) is ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+@pytest.mark.usefixtures("topic")
+def test_version_2_is_appended_at_the_deadline_when_another_batch_opened_its_transaction(node: DataNode) -> None:
+    node.verification = node.verification._replace(retry_ms_max=0)
+    first = begin(node, version=V2)
+    second = begin(node, 1, version=V2)
+    answer(node)
+    answer(node)
+    assert (code(first), code(second)) == (ErrorCode.NONE, ErrorCode.NONE)
 
 
 @pytest.mark.usefixtures("topic")
