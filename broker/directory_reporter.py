@@ -3,7 +3,8 @@
 The controller must know, to take the replicas of a directory that fails out of service, and only those. It knows by
 itself where a new replica will be when a broker has one directory; otherwise the broker chooses, and says so here. So
 does a broker whose directory is in order and the log of one replica in it is not, because it could not be opened or was
-found damaged since: others are to lead in its place.
+found damaged since: others are to lead in its place. The same for a leader that cannot do its work, as a coordinator
+that cannot be loaded: the replica is reported as lost, and as present when another one leads.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ ASSIGNMENTS_MAX: Final = 2_250
 RETRY_S: Final = 0.5
 """After a refusal, and between two looks at replicas that have no log yet."""
 LOST_AGAIN_S: Final = 5.0
-"""Between two reports of a log that is damaged, while the controller has nobody to put in its place."""
+"""Between two reports of a replica that another one is to replace, while the controller has none that may."""
 
 
 class Partitions(Protocol):
@@ -96,7 +97,7 @@ class DirectoryReporter:
             self._wake.set()
 
     def look_again(self, hosted: HostedPartition) -> None:
-        """The log of a replica is damaged."""
+        """The log of a replica is damaged, or its leadership is given up."""
         self._changed.add((hosted.topic_id, hosted.index))
         self._wake.set()
 
@@ -136,7 +137,7 @@ class DirectoryReporter:
             hosted = self._partitions.find(topic.name, index)
             if hosted is not None:
                 found = self._directory_id_of(hosted.log.directory)
-                if hosted.recheck():
+                if hosted.recheck() or hosted.is_leadership_given_up:
                     self._lost.add((topic_id, index))
                     if is_replaceable(topic.partitions[index], self._node_id):
                         found = DIRECTORY_LOST

@@ -16,7 +16,9 @@ from errno import EBADF, EDQUOT, EIO, EMFILE, ENFILE, ENOMEM, ENOSPC
 from typing import Final
 
 _NO_ROOM: Final = frozenset({ENOSPC, EDQUOT})
-_PASSING: Final = _NO_ROOM | {EMFILE, ENFILE, ENOMEM}
+_SHORTAGE: Final = frozenset({EMFILE, ENFILE, ENOMEM})
+"""Of the process or of the system: they say nothing about any file."""
+_PASSING: Final = _NO_ROOM | _SHORTAGE
 
 
 class ReadError(OSError):
@@ -34,8 +36,10 @@ class ClosedError(OSError):
         super().__init__(EBADF, sentence)
 
 
-def failed_read(path: str, error: OSError) -> ReadError:
-    return ReadError(error.errno or EIO, f"{path} cannot be read: {error.strerror or error}")
+def failed_read(path: str, error: OSError) -> OSError:
+    """A `ReadError`, unless descriptors or memory are short: then the file may be whole, and is not damaged."""
+    kind = OSError if error.errno in _SHORTAGE else ReadError
+    return kind(error.errno or EIO, f"{path} cannot be read: {error.strerror or error}")
 
 
 def failed_sync(path: str, error: OSError) -> SyncError:

@@ -1,11 +1,13 @@
 """One partition of a state topic that this node leads: its state machine, and what that needs of the node.
 
 state     requests are answered with    entered by                left by
-loading   COORDINATOR_LOAD_IN_PROGRESS  leadership that came      the whole log being replayed; an error; `unload`
+loading   COORDINATOR_LOAD_IN_PROGRESS  leadership that came      the whole log being replayed; `unload`
 active    what the machine says         the end of loading        `unload`
-failed    NOT_COORDINATOR               a log that cannot be      `unload`
-                                        read
 unloaded  NOT_COORDINATOR               leadership that went      never: the next leadership is another object
+
+Loading that fails begins anew, with a machine that knows nothing, for as long as the leadership lasts: descriptors,
+memory or threads may be short for a moment, and a fail-over is when they are. A log that cannot be read for
+`HAND_OVER_AFTER_S` is for another in-sync replica to coordinate; while there is none, loading is tried on.
 """
 
 from __future__ import annotations
@@ -35,9 +37,20 @@ MachineT = TypeVar("MachineT", bound=StateMachine)
 ResponseT = TypeVar("ResponseT")
 
 TIMER_TICK_MS: Final = 10
+LOAD_RETRY_S: Final = 0.1
+"""Until loading that failed is tried again for the first time, twice as long each time after it."""
+LOAD_RETRY_S_MAX: Final = 5.0
+REPLAY_RETRY_S_MAX: Final = 60.0
+"""The same where not a read fails but what is made of the records: each try replays all of them."""
+HAND_OVER_AFTER_S: Final = 10.0
+"""Of reads that fail: most shortages are over by then, and clients that wait for the coordinator give up after 60 s."""
 RECORDS_PER_TURN: Final = 500
 """So many are replayed before other requests have their turn: some milliseconds."""
 COMMIT_MARKER: Final = 1
+
+
+class _ReadFailedError(Exception):
+    """This node cannot read the log; another replica may."""
 
 
 class CoordinatorPartition(Generic[MachineT]):
@@ -68,6 +81,7 @@ class CoordinatorPartition(Generic[MachineT]):
         # All that the machine knows of stands before this offset.
         self._end_offset = hosted.log.log_end_offset
         self._timers = CoordinatorTimers(loop)
+        self._make_machine = make_machine
         self._machine = make_machine(self, self._timers)
         self._error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         self._postponed: list[Callable[[MachineT], None]] = []
@@ -89,6 +103,8 @@ class CoordinatorPartition(Generic[MachineT]):
                 change(self._machine)
             except KafkaError as error:
                 logger.warning("change of a coordinator failed: partition=%s error=%s", self.hosted.log.name, error)
+            except Exception:
+                logger.exception("change of a coordinator failed: partition=%s", self.hosted.log.name)
 
     def unload(self) -> None:
         """The leadership has gone."""
@@ -207,40 +223,87 @@ class CoordinatorPartition(Generic[MachineT]):
     # Loading.
 
     async def _load(self) -> None:
-        hosted = self.hosted
         started_s = self._loop.time()
-        log = hosted.log
-        record_count = 0
-        try:
-            offset = log.log_start_offset
-            while offset < log.log_end_offset:
-                data = hosted.read(offset, self._load_bytes, log.log_end_offset, True)
-                raw = await self._loop.run_in_executor(None, _read_all, data.slices)
-                offset, count = await self._replay(raw, offset)
-                record_count += count
-        except (KafkaError, CorruptData, OSError) as error:
-            self._error = ErrorCode.NOT_COORDINATOR
-            logger.error("coordinator not loaded: partition=%s error=%s", log.name, error)
-            return
-        except Exception:
-            self._error = ErrorCode.NOT_COORDINATOR
-            logger.exception("coordinator not loaded: partition=%s", log.name)
-            return
-        self._end_offset = log.log_end_offset
-        self._loading = None
+        failing_since_s: float | None = None
+        retry_s = LOAD_RETRY_S
+        said = ""
+        while True:
+            try:
+                self._activate(await self._replay_all(), started_s)
+                return
+            except _ReadFailedError as error:
+                failure = str(error)
+                retry_s_max = LOAD_RETRY_S_MAX
+                now_s = self._loop.time()
+                failing_since_s = now_s if failing_since_s is None else failing_since_s
+                if now_s - failing_since_s >= HAND_OVER_AFTER_S and not self.hosted.is_leadership_given_up:
+                    logger.error(
+                        "leadership given up: partition=%s reason=coordinator not loaded", self.hosted.log.name
+                    )
+                    self.hosted.give_up_leadership()
+            except Exception as error:
+                failure = repr(error)
+                retry_s_max = REPLAY_RETRY_S_MAX
+            if failure != said:
+                said = failure
+                logger.error(
+                    "coordinator not loaded, retrying: partition=%s error=%s",
+                    self.hosted.log.name,
+                    failure,
+                    exc_info=retry_s_max == REPLAY_RETRY_S_MAX,
+                )
+            await asyncio.sleep(retry_s)
+            retry_s = min(2 * retry_s, retry_s_max)
+            self._timers.cancel_all()
+            self._machine = self._make_machine(self, self._timers)
+
+    def _activate(self, record_count: int, started_s: float) -> None:
+        """Raises what the machine raises."""
+        self._end_offset = self.hosted.log.log_end_offset
         self._error = ErrorCode.NONE
-        self._machine.on_loaded()
+        try:
+            self._machine.on_loaded()
+        except Exception:
+            self._error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+            self._machine.on_unloaded()
+            raise
+        self._loading = None
+        self.hosted.keep_leadership()
         for change in self._postponed:
             self.when_active(change)
         self._postponed.clear()
         logger.log(
             logging.INFO if record_count else logging.DEBUG,
             "coordinator loaded: partition=%s leader_epoch=%d records=%d milliseconds=%d",
-            log.name,
+            self.hosted.log.name,
             self.leader_epoch,
             record_count,
             (self._loop.time() - started_s) * 1000,
         )
+
+    async def _replay_all(self) -> int:
+        """How many records there were. Raises _ReadFailedError, or what the machine raises."""
+        log = self.hosted.log
+        record_count = 0
+        offset = log.log_start_offset
+        while offset < log.log_end_offset:
+            raw = await self._read(offset)
+            try:
+                offset, count = await self._replay(raw, offset)
+            except CorruptData:
+                # Either the log of this replica is damaged, and another one is to lead, or all have the same records.
+                self.hosted.check(offset, len(raw))
+                raise
+            record_count += count
+        return record_count
+
+    async def _read(self, offset: int) -> bytes:
+        """Raises _ReadFailedError; a file that cannot be read is damage that the next read finds."""
+        try:
+            data = self.hosted.read(offset, self._load_bytes, self.hosted.log.log_end_offset, True)
+            return await self._loop.run_in_executor(None, _read_all, data.slices)
+        except Exception as error:
+            raise _ReadFailedError(f"{error!r} at offset {offset}") from error
 
     async def _replay(self, raw: bytes, offset: int) -> tuple[int, int]:
         """All whole batches; returns where the next one begins, and how many records there were."""

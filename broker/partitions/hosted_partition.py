@@ -59,6 +59,7 @@ class HostedPartition:
     __slots__ = (
         "_cut_count",
         "_flusher",
+        "_given_up_epoch",
         "_monotonic_ms",
         "_on_damage",
         "_on_disk_error",
@@ -98,7 +99,7 @@ class HostedPartition:
 
         `monotonic_ms` is the clock of decisions. `on_progress` is called when a sync let records count. `on_disk_error`
         takes the log directory offline where the error says so much of it, which ends in a call of `take_offline`.
-        `on_damage` hears once that the log is not what was written.
+        `on_damage` is called when another replica is to lead: the log is not what was written, or `give_up_leadership`.
         """
         self.topic = topic
         self.topic_id = topic_id
@@ -121,6 +122,8 @@ class HostedPartition:
         self.is_flush_due = False
         # What a check found; what can be read is served on.
         self.damage: FoundDamage | None = None
+        # The leader epoch in which this node cannot do what the leader must, though the log is whole.
+        self._given_up_epoch: int | None = None
         # By what they know the partition by.
         self.watchers: dict[Hashable, Watcher] = {}
         # Called once, with whether the disk refused; the follower that waits sets it.
@@ -328,6 +331,22 @@ class HostedPartition:
             return True
         logger.info("log whole again: topic=%s partition=%d offset=%d", self.topic, self.index, found.offset)
         return False
+
+    def give_up_leadership(self) -> None:
+        """Another in-sync replica is to lead, as for a damaged log, but the log is whole and stays.
+
+        The controller is asked again and again, until the leader epoch rises or `keep_leadership`.
+        """
+        self._given_up_epoch = self.partition.leader_epoch
+        self._on_damage(self)
+
+    def keep_leadership(self) -> None:
+        """What `give_up_leadership` was called for is over."""
+        self._given_up_epoch = None
+
+    @property
+    def is_leadership_given_up(self) -> bool:
+        return self.partition.is_leader and self._given_up_epoch == self.partition.leader_epoch
 
     def attempt(self, use: Callable[[], T]) -> T:
         """Does something with the log; raises KafkaError, KAFKA_STORAGE_ERROR and CORRUPT_MESSAGE among them."""

@@ -16,14 +16,15 @@ from kio.schema.alter_partition_reassignments.v1.request import (
 )
 from kio.schema.elect_leaders.v2.request import ElectLeadersRequest, TopicPartitions
 from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
+from kio.schema.init_producer_id.v5.request import InitProducerIdRequest
 from kio.schema.offset_commit.v10.request import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
 from kio.schema.offset_fetch.v10.request import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
-from kio.schema.types import BrokerId, GroupId, TopicName
-from kio.static.primitive import i8, i32, i32Timedelta, i64
+from kio.schema.types import BrokerId, GroupId, ProducerId, TopicName, TransactionalId
+from kio.static.primitive import i8, i16, i32, i32Timedelta, i64
 from memory_node import create_topic
 
 from penstock.broker.configuration.node_config import load
@@ -32,6 +33,7 @@ from penstock.broker.server import Node
 from penstock.broker.transactions.transaction_coordinator import TRANSACTIONS_TOPIC
 from penstock.client.connection import connect
 from penstock.protocol.errors import ErrorCode
+from penstock.quorum.metadata.image import PartitionRegistration
 from penstock.storage.memory_files import MemoryFiles
 
 GROUP = "group"
@@ -53,6 +55,7 @@ class World:
         self._partition_count = partition_count
         self._state_topic = state_topic
         self.nodes: dict[int, Node] = {}
+        self.disks = {node_id: MemoryFiles() for node_id in NODES}
         self.is_moving = False
         self._leaders = cycle(NODES)
 
@@ -73,7 +76,7 @@ class World:
             }
             node = self.nodes[node_id] = Node(
                 load(properties),
-                MemoryFiles(),
+                self.disks[node_id],
                 loop=asyncio.get_running_loop(),
                 wall_clock_ms=lambda: 1_700_000_000_000,
                 random=self.random,
@@ -93,10 +96,14 @@ class World:
         async with await connect("127.0.0.1", self.nodes[node_id].bound_ports["PLAINTEXT"]) as connection:
             return await connection.call(request)
 
-    def leader(self) -> int:
+    def partition(self) -> PartitionRegistration:
+        """Of the coordinator."""
         partition = self.nodes[1].metadata.image.topics.partition(self._state_topic, 0)
         assert partition is not None
-        return partition.leader
+        return partition
+
+    def leader(self) -> int:
+        return self.partition().leader
 
     async def move(self) -> None:
         """Let the next node lead the partition of the coordinator."""
@@ -140,6 +147,20 @@ class World:
             lambda answer: answer.topics[0].partitions[0].error_code,
         )
         return ErrorCode(int(answer.topics[0].partitions[0].error_code))
+
+    async def init_producer_id(self) -> int:
+        """The epoch that the coordinator gives."""
+        answer = await self.ask_coordinator(
+            InitProducerIdRequest(
+                transactional_id=TransactionalId(GROUP),
+                transaction_timeout=MINUTE,
+                producer_id=ProducerId(-1),
+                producer_epoch=i16(-1),
+            ),
+            lambda answer: answer.error_code,
+        )
+        assert ErrorCode(int(answer.error_code)) is ErrorCode.NONE
+        return int(answer.producer_epoch)
 
     async def committed(self) -> int:
         topic_id = self.nodes[1].metadata.image.topics.by_name[TOPIC].topic_id

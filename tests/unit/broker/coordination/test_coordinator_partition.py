@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from penstock.broker.coordination import coordinator_partition
 from penstock.broker.coordination.coordinator_partition import CoordinatorPartition, CoordinatorTimers
 from penstock.broker.coordination.coordinators import Coordinators
 from penstock.broker.coordination.ports import StateRecord
+from penstock.broker.partitions.hosted_partition import HostedPartition
 from penstock.client.clock import wait_until
 from penstock.protocol.errors import CorruptData, ErrorCode, KafkaError
 from penstock.protocol.records import Record, write_batch
 from penstock.storage.config import LogConfig
+from penstock.storage.file_slice import FetchData
 
 if TYPE_CHECKING:
     from unit.broker.conftest import DataNode
-
-    from penstock.broker.partitions.hosted_partition import HostedPartition
 
 TOPIC = "__consumer_offsets"
 COMMIT_TIMEOUT_MS = 100
@@ -82,6 +83,13 @@ class World:
 
     def wait(self, milliseconds: int) -> None:
         self.node.loop.run_until_complete(asyncio.sleep(milliseconds / 1000))
+
+    def wait_until(self, condition: Callable[[], bool]) -> None:
+        def holds() -> bool:
+            self.wait(1)
+            return condition()
+
+        assert wait_until(holds, timeout_s=10, interval_s=0), "not within 10 s"
 
     def coordinator(self) -> CoordinatorPartition[Recorder]:
         return self.coordinators.get("any")
@@ -188,14 +196,125 @@ def test_an_append_that_too_few_replicas_would_have_is_refused(world: World, nod
     assert node.hosted(TOPIC).log.log_end_offset == 0
 
 
-def test_a_log_that_cannot_be_read_has_no_coordinator(world: World, node: DataNode) -> None:
-    node.create_topic(TOPIC)
-    world.settle()
-    node.hosted(TOPIC).append(write_batch([Record(0, node.now_ms, b"garbage", b"x")]), node.now_ms)
+def fail_reads(monkeypatch: pytest.MonkeyPatch, count: int | None, error: Exception) -> list[int]:
+    """Lets `count` reads of any log fail (None: all of them); returns the offsets that were asked for."""
+    read = HostedPartition.read
+    asked: list[int] = []
+
+    def fail(hosted: HostedPartition, offset: int, *rest: Any) -> FetchData:
+        asked.append(offset)
+        if count is None or len(asked) <= count:
+            raise error
+        return read(hosted, offset, *rest)
+
+    monkeypatch.setattr(HostedPartition, "read", fail)
+    return asked
+
+
+def lead_again(node: DataNode) -> None:
     node.elect(TOPIC, 2)
     node.elect(TOPIC, 1)
+
+
+@pytest.mark.parametrize(
+    "error", [KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "EMFILE"), RuntimeError("can't start new thread")]
+)
+def test_a_read_that_fails_is_tried_again_and_loading_begins_anew(
+    world: World, node: DataNode, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    monkeypatch.setattr(coordinator_partition, "LOAD_RETRY_S", 0.001)
+    node.create_topic(TOPIC)
     world.settle()
+    for number in range(5):
+        world.write(b"%d" % number)
+    asked = fail_reads(monkeypatch, 3, error)
+    lead_again(node)
+    world.settle()
+    assert world.coordinator().machine.replayed == [(number, b"%d" % number) for number in range(5)]
+    assert asked[:4] == [0] * 4
+    assert not node.hosted(TOPIC).is_leadership_given_up
+
+
+def test_requests_are_told_to_wait_while_loading_is_tried_again(
+    world: World, node: DataNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node.create_topic(TOPIC)
+    world.settle()
+    world.write(b"x")
+    asked = fail_reads(monkeypatch, None, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
+    lead_again(node)
+    world.wait_until(lambda: len(asked) >= 1)
+    world.wait(1)
+    assert world.error() is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    node.elect(TOPIC, 2)
     assert world.error() is ErrorCode.NOT_COORDINATOR
+
+
+def test_leadership_is_given_up_when_reads_fail_for_long_and_loading_is_tried_on(
+    world: World, node: DataNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(coordinator_partition, "LOAD_RETRY_S", 0.001)
+    monkeypatch.setattr(coordinator_partition, "HAND_OVER_AFTER_S", 0.0)
+    node.create_topic(TOPIC)
+    world.settle()
+    world.write(b"x")
+    reported: list[HostedPartition] = []
+    node.partitions.on_damage = reported.append
+    asked = fail_reads(monkeypatch, 5, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
+    lead_again(node)
+    hosted = node.hosted(TOPIC)
+    world.wait_until(lambda: hosted.is_leadership_given_up)
+    assert hosted.damage is None
+    world.settle()
+    assert len(asked) > 5
+    assert reported == [hosted], "once for a leadership; the reporter asks again"
+    assert not hosted.is_leadership_given_up
+    assert world.coordinator().machine.replayed == [(0, b"x")]
+
+
+def test_a_leadership_that_comes_again_is_not_given_up(
+    world: World, node: DataNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(coordinator_partition, "HAND_OVER_AFTER_S", 0.0)
+    node.create_topic(TOPIC)
+    world.settle()
+    world.write(b"x")
+    fail_reads(monkeypatch, None, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
+    lead_again(node)
+    hosted = node.hosted(TOPIC)
+    world.wait_until(lambda: hosted.is_leadership_given_up)
+    node.elect(TOPIC, 2)
+    assert not hosted.is_leadership_given_up
+    node.elect(TOPIC, 1)
+    assert not hosted.is_leadership_given_up
+
+
+def test_records_that_cannot_be_replayed_are_tried_again_by_a_new_machine_and_by_this_node_alone(
+    world: World, node: DataNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All replicas have the same records: another leader would not get further."""
+    monkeypatch.setattr(coordinator_partition, "LOAD_RETRY_S", 0.001)
+    monkeypatch.setattr(coordinator_partition, "HAND_OVER_AFTER_S", 0.0)
+    node.create_topic(TOPIC)
+    world.settle()
+    world.write(b"x")
+    node.hosted(TOPIC).append(write_batch([Record(0, node.now_ms, b"garbage", b"x")]), node.now_ms)
+    replay = Recorder.replay
+    refused: list[Recorder] = []
+
+    def fail_twice(machine: Recorder, offset: int, key: bytes | None, value: bytes | None, producer_id: int) -> None:
+        if key == b"garbage":
+            if len(refused) == 2:
+                return
+            refused.append(machine)
+        replay(machine, offset, key, value, producer_id)
+
+    monkeypatch.setattr(Recorder, "replay", fail_twice)
+    lead_again(node)
+    world.settle()
+    assert len({id(machine) for machine in refused}) == 2
+    assert world.coordinator().machine.replayed == [(0, b"x")]
+    assert node.hosted(TOPIC).damage is None
 
 
 def test_the_end_of_a_transaction_is_replayed_in_its_place(world: World, node: DataNode) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from errno import EIO, ENOSPC
+from errno import EIO, EMFILE, ENFILE, ENOMEM, ENOSPC
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from penstock.quorum.metadata.delta import MetadataDelta
 from penstock.quorum.metadata.image import EMPTY_IMAGE
 from penstock.quorum.metadata.records import DIRECTORY_UNASSIGNED
 from penstock.storage.disk_errors import failed_read
+from penstock.storage.log import Log
 from penstock.storage.recovery import Damage
 from penstock.storage.segment import Segment
 from penstock.storage.segments import Segments
@@ -96,6 +97,26 @@ def test_a_cut_that_fails_ends_the_log_there_and_is_finished_when_the_disk_can_b
     assert not hosted.recheck()
     hosted.append_as_follower(memoryview(batches[1]), 0)
     assert (hosted.partition.log_end_offset, hosted.log.log_end_offset) == (2, 2)
+
+
+@pytest.mark.parametrize(("number", "is_damage"), [(EIO, True), (EMFILE, False), (ENFILE, False), (ENOMEM, False)])
+def test_shortage_of_descriptors_or_memory_is_no_damage_of_a_log(
+    node: DataNode, monkeypatch: pytest.MonkeyPatch, number: int, *, is_damage: bool
+) -> None:
+    node.create_topic()
+    node.produce()
+    hosted = node.hosted()
+
+    def fail(*_: object) -> None:
+        raise failed_read("a.log", OSError(number, "the disk"))
+
+    with monkeypatch.context() as patches:
+        patches.setattr(Log, "check", fail)
+        patches.setattr(Log, "read", lambda *_, **__: fail())
+        with pytest.raises(KafkaError, match="cannot be read"):
+            hosted.read(0, 1000, 1, True)
+    assert (hosted.damage is not None) is is_damage
+    assert node.failed_directories == []
 
 
 def test_a_log_that_finds_no_room_to_begin_anew_is_empty_until_there_is(
