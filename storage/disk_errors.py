@@ -16,7 +16,8 @@ from errno import EBADF, EDQUOT, EIO, EMFILE, ENFILE, ENOMEM, ENOSPC
 from typing import Final
 
 _NO_ROOM: Final = frozenset({ENOSPC, EDQUOT})
-_SHORTAGE: Final = frozenset({EMFILE, ENFILE, ENOMEM})
+DESCRIPTORS_SHORT: Final = frozenset({EMFILE, ENFILE})
+_SHORTAGE: Final = DESCRIPTORS_SHORT | {ENOMEM}
 """Of the process or of the system: they say nothing about any file."""
 _PASSING: Final = _NO_ROOM | _SHORTAGE
 
@@ -49,6 +50,16 @@ def failed_sync(path: str, error: OSError) -> SyncError:
 def is_no_room(error: OSError) -> bool:
     """The call was refused as a whole for want of room, and may succeed when there is some."""
     return error.errno in _NO_ROOM
+
+
+def is_shortage(error: OSError) -> bool:
+    """Descriptors or memory are short, of this process or of the system: the disk is as good as before."""
+    return error.errno in _SHORTAGE
+
+
+def is_passing(error: OSError) -> bool:
+    """The call was refused as a whole for want of room, descriptors or memory, and may succeed later."""
+    return error.errno in _PASSING and not isinstance(error, ReadError | SyncError)
 
 
 def leaves_directory_usable(error: OSError) -> bool:

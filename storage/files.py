@@ -14,17 +14,19 @@ Nothing changes in a folder whose lock was released, until it is locked again: s
 import os
 import stat
 from collections import OrderedDict, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from errno import EAGAIN, EIO, EOPNOTSUPP
-from threading import Lock as Mutex
-from typing import Final, Protocol
+from threading import RLock as Mutex
+from typing import Final, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
 from ..protocol.batches import Buffer
 from .disk_calls import allocate_file, sync_data, sync_directory, write_all, write_file
-from .disk_errors import failed_read, failed_sync
+from .disk_errors import DESCRIPTORS_SHORT, failed_read, failed_sync
 from .disk_lock import DiskLock
 from .held_folders import HeldFolders
+
+T = TypeVar("T")
 
 # More descriptors than this gain nothing: opening a file again costs microseconds. The soft limit of a process is often
 # 1,024, and connections need descriptors too.
@@ -142,6 +144,9 @@ class Files(Protocol):
 class DiskFiles:
     """The disks of this machine. At most about `max_open_files` descriptors stay open, the least recently used ones go.
 
+    Where descriptors are short, of this process or of the system, those of idle files are given back first: no call
+    fails for want of what this holds in reserve.
+
     One lock guards the table of descriptors, because reads and syncs come from the executor's threads: a descriptor is
     closed only while nobody is inside a call with it, or its number could already mean another file.
     """
@@ -182,7 +187,7 @@ class DiskFiles:
         return os.path.isdir(path)
 
     def list_directory(self, path: str) -> list[str]:
-        return sorted(os.listdir(path))
+        return sorted(self._spared(lambda: os.listdir(path)))
 
     def make_directories(self, path: str) -> None:
         if os.path.isdir(path):
@@ -198,7 +203,7 @@ class DiskFiles:
 
     def allocate(self, path: str, size: int) -> None:
         self.folders.check(path)
-        allocate_file(path, size)
+        self._spared(lambda: allocate_file(path, size))
 
     def remove(self, path: str) -> None:
         self.folders.check(path)
@@ -207,7 +212,7 @@ class DiskFiles:
             os.unlink(path)
 
     def remove_tree(self, path: str) -> None:
-        for name in os.listdir(path):
+        for name in self.list_directory(path):
             child = f"{path}/{name}"
             if os.path.isdir(child) and not os.path.islink(child):
                 self.remove_tree(child)
@@ -222,8 +227,11 @@ class DiskFiles:
         with self._mutex:
             # Raises before anything is done about the target.
             if stat.S_ISDIR(os.stat(source).st_mode):
+                # Listed before: nothing may fail between the rename and what follows it.
+                names = list(self._names_under(source)) if self._known else ()
                 os.rename(source, target)
-                self._follow_directory(source, target)
+                for name in names:
+                    self._follow(f"{source}/{name}", f"{target}/{name}")
             else:
                 if target != source:
                     self._keep_readable(target)
@@ -231,13 +239,13 @@ class DiskFiles:
                 self._follow(source, target)
 
     def sync_directory(self, path: str) -> None:
-        sync_directory(path)
+        self._spared(lambda: sync_directory(path))
 
     def size(self, path: str) -> int:
         return os.stat(path).st_size
 
     def read(self, path: str) -> bytes:
-        with open(path, "rb") as file:
+        with self._spared(lambda: open(path, "rb")) as file:
             try:
                 return file.read()
             except OSError as error:
@@ -245,17 +253,17 @@ class DiskFiles:
 
     def write(self, path: str, data: bytes) -> None:
         self.folders.check(path)
-        write_file(path, data, is_synced=False)
+        self._spared(lambda: write_file(path, data, is_synced=False))
 
     def write_atomically(self, path: str, data: bytes) -> None:
         self.folders.check(path)
         temporary = path + ".tmp"
-        write_file(temporary, data, is_synced=True)
+        self._spared(lambda: write_file(temporary, data, is_synced=True))
         self.rename(temporary, path)
         self.sync_directory(os.path.dirname(path) or ".")
 
     def lock(self, path: str) -> Lock:
-        lock = DiskLock(path, self.folders)
+        lock = self._spared(lambda: DiskLock(path, self.folders))
         self.folders.hold(path)
         return lock
 
@@ -305,26 +313,48 @@ class DiskFiles:
         self._recent_by_device.setdefault(device, _RecentAppends())
 
     def _acquire(self, path: str, flags: int = 0) -> int:
+        """Opens it. The mutex is held."""
         if len(self._open) >= self._max_open_files:
             self._close_least_recent()
-        return os.open(path, os.O_RDWR | os.O_CLOEXEC | flags, 0o644)
+        while True:
+            try:
+                return os.open(path, os.O_RDWR | os.O_CLOEXEC | flags, 0o644)
+            except OSError as error:
+                if error.errno not in DESCRIPTORS_SHORT or not self._close_least_recent():
+                    raise
 
-    def _close_least_recent(self) -> None:
+    def _spared(self, call: Callable[[], T]) -> T:
+        """What `call` returns, which takes a descriptor of its own before it does anything else."""
+        while True:
+            try:
+                return call()
+            except OSError as error:
+                if error.errno not in DESCRIPTORS_SHORT:
+                    raise
+                with self._mutex:
+                    if not self._close_least_recent():
+                        raise
+
+    def _close_least_recent(self) -> bool:
+        """False when all are in use."""
         for file in self._open:
             if file.user_count == 0:
                 assert file.descriptor is not None, "the table has open files only"
                 os.close(file.descriptor)
                 file.descriptor = None
                 del self._open[file]
-                return
+                return True
+        return False
 
     def _keep_readable(self, path: str) -> None:
         """The name goes away: from now on only the descriptor leads to the file, for as long as anyone holds it."""
-        file = self._known.pop(path, None)
+        file = self._known.get(path)
         if file is None:
             return
         if file.descriptor is None:
-            file.descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            file.descriptor = self._acquire(path)
+        # Not before: an error leaves one file one object.
+        del self._known[path]
         self._open.pop(file, None)
         file.is_removed = True
 
@@ -334,14 +364,13 @@ class DiskFiles:
             file.path = target
             self._known[target] = file
 
-    def _follow_directory(self, source: str, target: str) -> None:
-        if not self._known:
-            return
-        for entry in os.scandir(target):
+    def _names_under(self, path: str) -> Iterator[str]:
+        """Of all files below the folder, seen from there."""
+        for entry in self._spared(lambda: list(os.scandir(path))):
             if entry.is_dir(follow_symlinks=False):
-                self._follow_directory(f"{source}/{entry.name}", entry.path)
+                yield from (f"{entry.name}/{below}" for below in self._names_under(entry.path))
             else:
-                self._follow(f"{source}/{entry.name}", f"{target}/{entry.name}")
+                yield entry.name
 
 
 class DiskFile:

@@ -27,7 +27,7 @@ from .append_info import AppendInfo
 from .batch_validation import check_produced_batch, message_too_large
 from .config import LogConfig
 from .control_records import read_end_transaction_marker
-from .disk_errors import ClosedError, is_no_room
+from .disk_errors import ClosedError, is_passing
 from .disk_room import DiskRoom
 from .file_names import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA
 from .file_slice import NOTHING, FetchData
@@ -558,6 +558,10 @@ class Log:
         """Files of deleted segments whose `file.delete.delay.ms` is over: the caller removes them; it may take long."""
         return self._segments.take_removable_files(now_ms)
 
+    def put_back_removable_files(self, paths: Sequence[str], due_ms: int) -> None:
+        """They could not be removed, and are given out again from `due_ms` on."""
+        self._segments.put_back_removable_files(paths, due_ms)
+
     # Syncing
 
     def files_to_sync(self, end_offset: int) -> Sequence[Syncable]:
@@ -578,7 +582,7 @@ class Log:
         try:
             self.flush()
         except OSError as error:
-            if not is_no_room(error):
+            if not is_passing(error):
                 raise
             self._recovery_point.sync_records(self.log_end_offset)
 

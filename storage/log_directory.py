@@ -21,7 +21,7 @@ from .checkpoints import (
     encode_offsets,
 )
 from .clean_shutdown import CLEAN_SHUTDOWN_FILE, decode_clean_shutdown, encode_clean_shutdown
-from .disk_errors import is_no_room
+from .disk_errors import is_passing
 from .disk_room import DiskRoom
 from .files import Files, Lock
 from .meta_properties import (
@@ -142,7 +142,7 @@ class LogDirectory:
         try:
             self._files.write_atomically(f"{self.path}/{START_COUNT_FILE}", encode_start_count(count))
         except OSError as error:
-            if not is_no_room(error):
+            if not is_passing(error):
                 raise
             logger.warning("number of starts not kept: path=%s error=%s", self.path, error)
         self.start_count = count

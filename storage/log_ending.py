@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from .checkpoints import HIGH_WATERMARKS, LOG_START_OFFSETS, RECOVERY_POINTS, TopicPartition
-from .disk_errors import is_no_room
+from .disk_errors import is_passing
 from .log import Log
 from .log_directory import LogDirectory
 
@@ -39,7 +39,7 @@ def close_logs(logs: list[Log]) -> None:
                 log.flush()
             log.close()
         except OSError as error:
-            if not is_no_room(error):
+            if not is_passing(error):
                 raise
             refusal = error
             log.close_files()

@@ -16,6 +16,7 @@ from typing import Final
 from ..protocol.errors import CorruptData
 from .checkpoints import HIGH_WATERMARKS, LOG_START_OFFSETS, RECOVERY_POINTS
 from .config import MAX_INT64
+from .disk_errors import is_passing
 from .files import Files
 from .flusher import Flusher
 from .log import Log
@@ -166,8 +167,10 @@ class LogHousekeeping:
             if number % _SLICE == 0:
                 await asyncio.sleep(0)
             paths = log.take_removable_files(now_ms)
-            if paths and self._is_present(log):
-                await self._remove(log.directory, partial(_remove_files, self._files, paths))
+            if not paths or not self._is_present(log):
+                continue
+            if not await self._remove(log.directory, partial(_remove_files, self._files, paths)):
+                log.put_back_removable_files([path for path in paths if self._files.exists(path)], now_ms)
         now = self._loop.time()
         removed = self._manager.removed_folders
         while removed:
@@ -176,7 +179,8 @@ class LogHousekeeping:
         due = [path for time, path in self._folders_to_remove if time <= now]
         self._folders_to_remove = [(time, path) for time, path in self._folders_to_remove if time > now]
         for path in due:
-            await self._remove(path, partial(_remove_folder, self._files, path))
+            if not await self._remove(path, partial(_remove_folder, self._files, path)):
+                self._folders_to_remove.append((now, path))
 
     async def expire_producers(self) -> None:
         now_ms = self._wall_clock_ms()
@@ -230,7 +234,8 @@ class LogHousekeeping:
         except OSError as error:
             self._manager.on_error(directory.path, error)
 
-    async def _remove(self, path: str, remove: Callable[[], None]) -> None:
+    async def _remove(self, path: str, remove: Callable[[], None]) -> bool:
+        """False where the disk refused it for now: it is to be tried again."""
         try:
             await run_unbroken(self._loop, remove)
         except FileNotFoundError:
@@ -238,6 +243,8 @@ class LogHousekeeping:
             pass
         except OSError as error:
             self._manager.on_error(path, error)
+            return not is_passing(error)
+        return True
 
 
 def _remove_files(files: Files, paths: list[str]) -> None:

@@ -20,7 +20,7 @@ from ..protocol.errors import ConfigError, CorruptData
 from .checkpoints import TopicPartition
 from .config import LogConfig
 from .directory_choice import DirectoryChoice
-from .disk_errors import ClosedError, ReadError, is_no_room, leaves_directory_usable
+from .disk_errors import ClosedError, ReadError, is_passing, is_shortage, leaves_directory_usable
 from .files import Files
 from .folder_names import FolderKind, RemovedFolder, folder_name, moved_folder_name
 from .log import DEFAULT_PRODUCER_ID_EXPIRATION_MS, Log
@@ -149,7 +149,7 @@ class LogManager:
 
         Folders of partitions for which `is_stray` holds are renamed to `….-stray`: they are kept, but not opened. So
         are those with records that name no topic id: they may be of a deleted topic of the same name. ConfigError when
-        two directories have a log of the same partition.
+        two directories have a log of the same partition, or descriptors or memory are short.
         """
         found: dict[LogDirectory, list[LogFolder]] = {}
         for directory in self.directories:
@@ -158,6 +158,7 @@ class LogManager:
                     folders = await run_unbroken(loop, find_folders, self._files, directory)
                     found[directory] = [one for one in folders.logs if not self._set_stray_aside(one, is_stray)]
                 except OSError as error:
+                    _check_supplies(directory, error)
                     self._fail(directory, error)
                     continue
                 for path in folders.removed:
@@ -389,6 +390,7 @@ class LogManager:
                 if directory.is_online:
                     step(directory)
             except OSError as error:
+                _check_supplies(directory, error)
                 if directory is self._metadata_directory:
                     raise ConfigError(f"Metadata log directory {directory.path} cannot be used: {error}.") from error
                 directory.fail(error)
@@ -535,7 +537,14 @@ class LogManager:
                 await run_unbroken(loop, close_logs, logs[first : first + _LOGS_PER_JOB])
             write_down_closed(directory, logs, broker_epoch, high_watermarks)
         except OSError as error:
-            if is_no_room(error):
+            if is_passing(error):
                 logger.error("stop is not marked as clean: path=%s error=%s", directory.path, error)
             else:
                 self._fail(directory, error)
+
+
+def _check_supplies(directory: LogDirectory, error: OSError) -> None:
+    """ConfigError for a shortage at the start, which says nothing about the directory: a node that started without it
+    would be without its replicas until the next restart."""
+    if is_shortage(error):
+        raise ConfigError(f"Log directory {directory.path} cannot be used: {error}.") from error

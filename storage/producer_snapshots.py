@@ -32,7 +32,7 @@ from crc32c import crc32c
 
 from ..protocol.batches import NO_SEQUENCE
 from ..protocol.errors import CorruptData
-from .disk_errors import is_no_room
+from .disk_errors import is_passing
 from .file_names import PRODUCER_SNAPSHOT, segment_file
 from .files import Files
 from .producer_entry import RETAINED_BATCHES, ProducedBatch, ProducerEntry, first_sequence_of
@@ -178,7 +178,7 @@ class ProducerSnapshots:
         try:
             self.take(state)
         except OSError as error:
-            if not is_no_room(error):
+            if not is_passing(error):
                 raise
 
     def load_latest(

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from ..protocol.batches import HEADER_SIZE, LENGTH_OVERHEAD, NO_TIMESTAMP, BatchHeader, Buffer
 from ..protocol.errors import CorruptData
 from .config import LogConfig
-from .disk_errors import is_no_room
+from .disk_errors import is_passing
 from .file_names import DELETED, INDEX_SUFFIXES, LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX, segment_file
 from .files import File, Files
 from .index_file import CorruptIndex
@@ -258,7 +258,7 @@ class Segment:
             try:
                 self._write_pending()
             except OSError as error:
-                if not is_no_room(error):
+                if not is_passing(error):
                     raise
 
     def write_indexes(self) -> None:
@@ -272,7 +272,7 @@ class Segment:
         try:
             self.write_indexes()
         except OSError as error:
-            if not is_no_room(error):
+            if not is_passing(error):
                 raise
 
     def sync_indexes(self) -> bool:

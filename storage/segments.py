@@ -1,7 +1,7 @@
 """The segments of one log in offset order, the last of them active, and the files of those that were deleted."""
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from random import Random
 
 from .config import LogConfig
@@ -217,6 +217,10 @@ class Segments:
         paths = [path for path, due_ms in self._deleted_files if due_ms <= now_ms]
         self._deleted_files = [(path, due_ms) for path, due_ms in self._deleted_files if due_ms > now_ms]
         return paths
+
+    def put_back_removable_files(self, paths: Sequence[str], due_ms: int) -> None:
+        """They could not be removed, and are due at `due_ms`."""
+        self._deleted_files += ((path, due_ms) for path in paths)
 
     def log_files(self, start_offset: int, end_offset: int) -> list[File]:
         """The `.log` files with offsets of [start_offset, end_offset)."""

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from typing import Any
 
-from ...storage.disk_errors import is_no_room
+from ...storage.disk_errors import is_passing
 from ..consensus import ConsensusFailed
 from .snapshots import SnapshotWriter
 from .voter_disk import VoterDisk
@@ -51,7 +51,7 @@ class SnapshotSaver:
             await self._in_journal_s_turn(partial(self._disk.journal.trim_to, end_offset))
             await self._in_executor(partial(self._disk.snapshots.remove_below, end_offset))
         except OSError as error:
-            if is_no_room(error):
+            if is_passing(error):
                 # Nothing depends on it: the journal has it all, and the next one is tried when that has grown as much.
                 logger.error("metadata snapshot given up: end_offset=%d error=%s", end_offset, error)
                 await self._in_executor(partial(self._disk.snapshots.give_up, end_offset, epoch))

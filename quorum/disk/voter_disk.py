@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from ...storage.disk_errors import is_no_room
+from ...storage.disk_errors import is_passing
 from ...storage.files import Files, Lock
 from ..consensus import ConsensusFailed, Snapshot
 from ..raft.log import RaftLog
@@ -115,7 +115,7 @@ class VoterDisk:
             for piece in work:
                 snapshot = self._intake.carry_out(piece)
         except OSError as error:
-            if not is_no_room(error):
+            if not is_passing(error):
                 raise
             self._intake.give_up()
             if not self._lacks_room:

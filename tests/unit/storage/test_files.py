@@ -4,12 +4,14 @@ import errno
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from penstock.storage.files import DiskFiles
+from penstock.storage.files import DiskFile, DiskFiles
 
 
 @pytest.fixture
@@ -202,3 +204,95 @@ def test_rename_of_what_is_not_there_leaves_the_target_as_it_was(folder: str) ->
         files.rename(f"{folder}/absent", f"{folder}/a")
     files.rename(f"{folder}/a", f"{folder}/b")
     assert file.path == f"{folder}/b"
+
+
+class Descriptors:
+    """Lets the system have `left` descriptors more, of which this process takes and gives back some."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, left: int) -> None:
+        self.left = left
+        self._calls = {name: getattr(os, name) for name in ("open", "close", "listdir", "scandir")}
+        for name, call in (("open", self._open), ("close", self._close)):
+            monkeypatch.setattr(os, name, call)
+        for name in ("listdir", "scandir"):
+            monkeypatch.setattr(os, name, self._borrowing(name))
+
+    def _open(self, *args: Any, **options: Any) -> int:
+        self._take()
+        self.left -= 1
+        descriptor: int = self._calls["open"](*args, **options)
+        return descriptor
+
+    def _close(self, descriptor: int) -> None:
+        self.left += 1
+        self._calls["close"](descriptor)
+
+    def _borrowing(self, name: str) -> Callable[..., Any]:
+        def call(path: str) -> Any:
+            self._take()
+            return self._calls[name](path)
+
+        return call
+
+    def _take(self) -> None:
+        if self.left <= 0:
+            raise OSError(errno.EMFILE, "Too many open files")
+
+
+def test_where_descriptors_are_short_those_of_idle_files_are_given_back(
+    folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = DiskFiles()
+    held = [files.open(f"{folder}/{number}", create=True) for number in range(8)]
+    Descriptors(monkeypatch, 0)
+    files.open(f"{folder}/new", create=True).append((b"x",))
+    files.write(f"{folder}/written", b"y")
+    files.write_atomically(f"{folder}/atomic", b"z")
+    files.sync_directory(folder)
+    assert files.list_directory(folder) == sorted([*map(str, range(8)), "atomic", "new", "written"])
+    files.rename(f"{folder}/0", f"{folder}/renamed")
+    files.allocate(f"{folder}/allocated", 10)
+    assert files.open_file_count < len(held)
+    assert [file.read_at(0, 1) for file in held] == [b""] * 8
+
+
+def test_shortage_of_descriptors_is_an_error_once_none_is_idle(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = DiskFiles()
+    file = files.open(f"{folder}/a", create=True)
+    assert isinstance(file, DiskFile)
+    files.enter(file)
+    Descriptors(monkeypatch, 0)
+    for call in (
+        lambda: files.open(f"{folder}/b", create=True),
+        lambda: files.write(f"{folder}/b", b""),
+        lambda: files.list_directory(folder),
+    ):
+        with pytest.raises(OSError, match="Too many open files"):
+            call()
+    files.leave(file)
+    assert files.list_directory(folder) == ["a"]
+
+
+def test_remove_and_rename_that_lack_a_descriptor_leave_one_file_one_object(
+    folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two objects of one file would not know of each other's appends."""
+    files = DiskFiles()
+    os.mkdir(f"{folder}/log")
+    closed, other = (files.open(f"{folder}/{name}", create=True) for name in ("log/closed", "log/other"))
+    closed.append((b"x",))
+    files.sync_directory(folder)
+    closed.close()
+    other.close()
+    with monkeypatch.context() as patches:
+        Descriptors(patches, 0)
+        with pytest.raises(OSError, match="Too many open files"):
+            files.remove(f"{folder}/log/closed")
+        with pytest.raises(OSError, match="Too many open files"):
+            files.rename(f"{folder}/log/other", f"{folder}/log/closed")
+        with pytest.raises(OSError, match="Too many open files"):
+            files.rename(f"{folder}/log", f"{folder}/moved")
+    assert files.open(f"{folder}/log/closed") is closed
+    files.rename(f"{folder}/log", f"{folder}/moved")
+    assert closed.path == f"{folder}/moved/closed"
+    assert closed.read_at(0, 1) == b"x"

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from errno import EMFILE
 from random import Random
 from uuid import UUID
 
@@ -178,6 +179,25 @@ def test_folder_of_a_deleted_log_goes_after_the_delay() -> None:
         assert any(name.endswith("-delete") for name in node.names())
         house.pass_ms(3_000)
         assert not any(name.endswith("-delete") for name in node.names())
+
+
+def test_removal_that_lacks_descriptors_for_a_moment_is_tried_again() -> None:
+    with kept() as house:
+        node = house.node
+        node.config = LogConfig(segment_bytes=100, retention_ms=60_000)
+        append(node.log("flights"), 3)
+        append(node.log("planes"))
+        house.pass_ms(310_000)
+        node.manager.delete("planes", 0)
+        node.files.fail("remove", error=EMFILE, count=None)
+        house.pass_ms(70_000)
+        assert any(name.endswith(".deleted") for name in node.names("/data/flights-0"))
+        assert any(name.endswith("-delete") for name in node.names())
+        node.files.heal()
+        house.pass_ms(3_000)
+        assert not any(name.endswith(".deleted") for name in node.names("/data/flights-0"))
+        assert not any(name.endswith("-delete") for name in node.names())
+        assert node.failures == []
 
 
 def test_idle_producers_are_forgotten() -> None:

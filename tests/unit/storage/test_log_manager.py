@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
+from errno import EMFILE, ENFILE, ENOMEM
+from itertools import product
 from random import Random
 from uuid import UUID
 
@@ -15,6 +17,7 @@ from penstock.storage.clean_shutdown import CLEAN_SHUTDOWN_FILE
 from penstock.storage.directory_choice import PREFERENCES_MAX
 from penstock.storage.disk_errors import ClosedError
 from penstock.storage.log import Log
+from penstock.storage.memory_nodes import Operation
 
 OTHER_ID = UUID("c2698a74-0e10-8d65-9981-c07acf362664")
 RECOVERY = "recovery-point-offset-checkpoint"
@@ -428,6 +431,41 @@ def test_directory_that_fails_while_its_logs_load_goes_offline(operations: int) 
         node.files.heal()
         node.start()
         assert [log.log_end_offset for log in node.manager.logs] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("number", [EMFILE, ENFILE, ENOMEM])
+def test_shortage_at_the_start_stops_the_start_and_takes_no_directory_offline(number: int) -> None:
+    with node_disk("/a", "/b") as node:
+        node.start()
+        append(node.log("flights"))
+        node.stop()
+        outcomes = set()
+        # Not a sync: one that fails ends a directory, whatever the reason.
+        operations: tuple[Operation, ...] = ("lock", "list", "open", "read", "create", "write", "remove", "rename")
+        for operation, skip in product(operations, range(8)):
+            node.files.fail(operation, under="/a", error=number, skip=skip)
+            try:
+                node.start()
+            except ConfigError as error:
+                outcomes.add(str(error).partition(" be used: ")[0])
+                node.manager.unlock()
+                node.files.heal()
+            else:
+                assert all(directory.is_online for directory in node.manager.directories), (operation, skip)
+                node.files.heal()
+                node.stop()
+        assert node.failures == []
+        assert outcomes == {"Log directory /a cannot"}
+
+
+def test_shortage_at_the_stop_leaves_no_mark_and_takes_no_directory_offline() -> None:
+    with node_disk() as node:
+        node.start()
+        append(node.log("flights"))
+        node.files.fail("write", error=EMFILE)
+        node.stop()
+        assert node.failures == []
+        assert ".kafka_cleanshutdown" not in node.names()
 
 
 def test_directory_that_fails_while_it_closes_is_not_marked_clean() -> None:
