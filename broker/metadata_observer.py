@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from typing import Final
@@ -25,6 +26,7 @@ from ..client.connection import Connection
 from ..protocol.errors import CorruptData, ErrorCode, KafkaError
 from ..quorum.consensus import ConsensusFailed
 from ..quorum.disk.snapshot_saver import write_snapshot
+from ..quorum.disk.snapshots import SnapshotWriter
 from ..quorum.links.peer_proof import PeerRefused
 from ..quorum.metadata.image import MetadataImage
 from ..quorum.metadata.loader import MetadataLoader
@@ -34,6 +36,7 @@ from ..quorum.metadata.publishers import Publishers
 from ..quorum.metadata.snapshot_records import image_chunks
 from ..quorum.snapshot_schedule import SnapshotSchedule
 from ..quorum.voters import Voter
+from ..storage.disk_errors import is_passing
 from ..storage.unbroken_call import run_unbroken
 from .peers import PeerConnector
 
@@ -49,6 +52,14 @@ ANSWER_TIMEOUT_MS: Final = 5_000
 # Between one voter and the next, when none is of use.
 RETRY_MS: Final = 50
 _NO_LEADER: Final = -1
+
+
+class _DiskRefusedError(Exception):
+    """For want of room, descriptors or memory; nothing that was not taken in is kept."""
+
+
+def _refused(error: OSError) -> Exception:
+    return _DiskRefusedError(str(error)) if is_passing(error) else error
 
 
 class MetadataObserver:
@@ -144,6 +155,8 @@ class MetadataObserver:
                 await self._save_snapshot_if_due()
         except (ConnectionError, TimeoutError, CorruptData, KafkaError) as error:
             logger.info("voter left: voter=%d reason=%s", voter_id, error)
+        except _DiskRefusedError as error:
+            self._say(voter_id, f"the metadata log is not written, retrying: {error}")
 
     def _question(self) -> FetchRequest:
         partition = FetchPartition(
@@ -163,7 +176,11 @@ class MetadataObserver:
         )
 
     async def _take_in(self, records: bytes) -> None:
-        for entry in self._log.append(records, now_ms=self._wall_clock_ms()):
+        try:
+            entries = self._log.append(records, now_ms=self._wall_clock_ms())
+        except OSError as error:
+            raise _refused(error) from error
+        for entry in entries:
             self._loader.load_entry(entry.offset, entry.epoch, entry.command)
             # There are some hundred of them at most, and others want to be served between.
             await asyncio.sleep(0)
@@ -176,13 +193,25 @@ class MetadataObserver:
             return
         self._snapshot_schedule.on_snapshot(now_ms)
         snapshot_id = SnapshotId(image.offset + 1, image.epoch)
-        await write_snapshot(
-            self._log.snapshot_writer(snapshot_id),
-            image_chunks(image),
-            in_executor=partial(run_unbroken, self._loop),
-            # Stopping cancels this task; what is unfinished is removed at the next start.
-            is_stopping=lambda: False,
-        )
+        writer: SnapshotWriter | None = None
+        try:
+            writer = self._log.snapshot_writer(snapshot_id)
+            await write_snapshot(
+                writer,
+                image_chunks(image),
+                in_executor=partial(run_unbroken, self._loop),
+                # Stopping cancels this task; what is unfinished is removed at the next start.
+                is_stopping=lambda: False,
+            )
+        except OSError as error:
+            if not is_passing(error):
+                raise
+            # Nothing depends on it: the log has it all, and the next one is tried when that has grown as much.
+            logger.error("metadata snapshot given up: end_offset=%d error=%s", snapshot_id.end_offset, error)
+            if writer is not None:
+                with suppress(OSError):
+                    writer.give_up()
+            return
         self._log.trim(snapshot_id, self._wall_clock_ms())
 
     async def _fetch_snapshot(self, connection: Connection, snapshot_id: SnapshotId) -> None:
@@ -201,7 +230,10 @@ class MetadataObserver:
             if partition.position != download.size_bytes or not partition.unaligned_records:
                 raise CorruptData(f"{connection.peer} answered with bytes {partition.position} of a snapshot")
             size_bytes = partition.size
-            await run_unbroken(self._loop, download.append, bytes(partition.unaligned_records))
+            try:
+                await run_unbroken(self._loop, download.append, bytes(partition.unaligned_records))
+            except OSError as error:
+                raise _refused(error) from error
         try:
             snapshot = await run_unbroken(self._loop, self._log.install_snapshot, download)
         except ConsensusFailed as error:

@@ -4,15 +4,19 @@ Each log directory has its own line, so that a slow disk keeps only its own logs
 than one sync at a time, as `Log.files_to_sync` asks.
 """
 
+import logging
 from asyncio import AbstractEventLoop, Future
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from errno import EIO
+from errno import EIO, ENOMEM
 from typing import TypeAlias
 
 from ..protocol.errors import CorruptData
+from .disk_errors import SyncError
 from .log import Log
 from .recovery_point import Syncable
+
+logger = logging.getLogger(__name__)
 
 OnFlushed: TypeAlias = Callable[[OSError | None], None]
 
@@ -107,9 +111,20 @@ class _Line:
                 # An index that cannot be read keeps its own log from being synced, not the others of this round.
                 groups.append(())
                 errors.append(OSError(EIO, str(error)))
+            except Exception as error:
+                logger.exception("log not synced: partition=%s", log.name)
+                groups.append(())
+                errors.append(_unexpected(error))
         self.sync_count += sum(map(len, groups))
-        done = self._loop.run_in_executor(None, _sync, groups, errors)
-        done.add_done_callback(lambda future: self._end(wanted, future.result()))
+        try:
+            done = self._loop.run_in_executor(None, _sync, groups, errors)
+        except RuntimeError as error:
+            # No thread could be started: nothing was synced, and the next round may be.
+            logger.error("logs not synced: reason=%s", error)
+            refused: list[OSError | None] = [OSError(ENOMEM, f"no thread to sync in: {error}")] * len(errors)
+            self._loop.call_soon(self._end, wanted, refused)
+        else:
+            done.add_done_callback(lambda future: self._end(wanted, future.result()))
 
     def _end(self, wanted: dict[Log, _Wanted], errors: list[OSError | None]) -> None:
         finished = self.round
@@ -127,7 +142,11 @@ class _Line:
             elif error is None:
                 log.mark_flushed(one.end_offset)
             for on_flushed in one.on_flushed:
-                on_flushed(error)
+                try:
+                    on_flushed(error)
+                except Exception:
+                    # The others of this round wait too.
+                    logger.exception("what follows a sync failed: partition=%s", log.name)
 
 
 def _sync(groups: list[Sequence[Syncable]], errors: list[OSError | None]) -> list[OSError | None]:
@@ -138,4 +157,14 @@ def _sync(groups: list[Sequence[Syncable]], errors: list[OSError | None]) -> lis
                 file.sync()
         except OSError as error:
             errors[number] = error
+        except Exception as error:
+            logger.exception("sync failed")
+            errors[number] = _unexpected(error)
     return errors
+
+
+def _unexpected(error: Exception) -> OSError:
+    """Where memory was short nothing was begun; after anything else what is synced is unknown."""
+    if isinstance(error, MemoryError):
+        return OSError(ENOMEM, "out of memory")
+    return SyncError(EIO, f"unexpected error: {error!r}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -20,6 +21,8 @@ from ..partitions.partition_manager import PartitionManager
 from .consumer.consumer_config import SettingsOf
 from .group_config import GroupConfig
 from .group_shard import GroupShard
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -80,9 +83,25 @@ class GroupCoordinator:
 
     def _coordinate(self, hosted: HostedPartition) -> GroupPartition:
         def make_shard(partition: GroupPartition, timers: CoordinatorTimers) -> GroupShard:
-            def run_aside(work: Callable[[], T], on_done: Callable[[T], None]) -> None:
-                running = self._loop.run_in_executor(self._aside, work)
-                running.add_done_callback(lambda _: partition.when_active(lambda _: on_done(running.result())))
+            def run_aside(work: Callable[[], T], on_done: Callable[[T], None], on_failed: Callable[[], None]) -> None:
+                try:
+                    running = self._loop.run_in_executor(self._aside, work)
+                except RuntimeError as error:
+                    # No thread could be started.
+                    logger.warning("regular expressions not matched: error=%s", error)
+                    on_failed()
+                    return
+                running.add_done_callback(
+                    lambda _: partition.when_active(lambda _: on_run(running, on_done, on_failed))
+                )
+
+            def on_run(running: asyncio.Future[T], on_done: Callable[[T], None], on_failed: Callable[[], None]) -> None:
+                error = running.exception()
+                if error is None:
+                    on_done(running.result())
+                else:
+                    logger.error("regular expressions not matched", exc_info=error)
+                    on_failed()
 
             return GroupShard(
                 partition,

@@ -274,8 +274,14 @@ class Outbox:
             self._on_sent()
 
     def _read_waiting(self, part: FileSlice, size_bytes: int) -> None:
+        try:
+            reading = self._loop.run_in_executor(None, part.read, self._offset, size_bytes)
+        except RuntimeError as error:
+            # No thread could be started, and the caller is often another connection.
+            self._abort(f"a part of the response could not be read: {error}")
+            return
         self._is_reading = True
-        self._loop.run_in_executor(None, part.read, self._offset, size_bytes).add_done_callback(self._on_read)
+        reading.add_done_callback(self._on_read)
 
     def _on_read(self, future: asyncio.Future[bytes]) -> None:
         self._is_reading = False

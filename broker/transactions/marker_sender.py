@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Final, Protocol
 
@@ -125,6 +125,7 @@ class MarkerSender:
                 try:
                     answer = await self._peers.request(broker_id, _request(marks))
                     assert isinstance(answer, WriteTxnMarkersResponse)
+                    errors = _errors(answer)
                 except KafkaError as error:
                     self._on_unreached(broker_id, marks, error)
                 except BaseException:
@@ -132,7 +133,7 @@ class MarkerSender:
                     raise
                 else:
                     self._failure_counts.pop(broker_id, None)
-                    self._on_answer(broker_id, marks, answer)
+                    self._on_answer(broker_id, marks, errors)
         except Exception:
             logger.exception("task failed: task=transaction markers broker=%d", broker_id)
 
@@ -162,15 +163,7 @@ class MarkerSender:
             logger.info("transaction markers not sent: broker=%d reason=%s", broker_id, error)
         self._try_again(marks, min(RETRY_MS << min(failure_count, 10), RETRY_MS_MAX))
 
-    def _on_answer(self, broker_id: int, marks: Marks, answer: WriteTxnMarkersResponse) -> None:
-        errors = {
-            (int(marker.producer_id), str(topic.name), int(partition.partition_index)): ErrorCode(
-                int(partition.error_code)
-            )
-            for marker in answer.markers
-            for topic in marker.topics
-            for partition in topic.partitions
-        }
+    def _on_answer(self, broker_id: int, marks: Marks, errors: Mapping[tuple[int, str, int], ErrorCode]) -> None:
         retries: Marks = {}
         for order, partitions in marks.items():
             written: list[TransactionPartition] = []
@@ -212,6 +205,16 @@ class MarkerSender:
         for handle in self._retries:
             handle.cancel()
         self._retries = {}
+
+
+def _errors(answer: WriteTxnMarkersResponse) -> dict[tuple[int, str, int], ErrorCode]:
+    """By producer id, topic and partition. Raises ValueError for a code that this node does not know."""
+    return {
+        (int(marker.producer_id), str(topic.name), int(partition.partition_index)): ErrorCode(int(partition.error_code))
+        for marker in answer.markers
+        for topic in marker.topics
+        for partition in topic.partitions
+    }
 
 
 def _request(marks: Marks) -> WriteTxnMarkersRequest:

@@ -361,14 +361,18 @@ class TransactionShard:
     def _abort_timed_out(self) -> None:
         self._is_watching_timeouts = False
         now_ms = self._now_ms()
-        for entry in list(self._open.values()):
-            if not entry.is_changing and entry.transaction.has_timed_out(now_ms):
-                try:
-                    self._abort_late(entry.transaction.id, None)
-                except KafkaError as error:
-                    logger.warning("transaction not aborted: transactional_id=%s error=%s", entry.transaction.id, error)
-        if self._open:
-            self._watch_timeouts()
+        try:
+            for entry in list(self._open.values()):
+                if not entry.is_changing and entry.transaction.has_timed_out(now_ms):
+                    try:
+                        self._abort_late(entry.transaction.id, None)
+                    except KafkaError as error:
+                        logger.warning(
+                            "transaction not aborted: transactional_id=%s error=%s", entry.transaction.id, error
+                        )
+        finally:
+            if self._open:
+                self._watch_timeouts()
 
     def _abort_late(self, transactional_id: str, new_producer_id: int | None) -> None:
         entry = self._entries.get(transactional_id)

@@ -142,7 +142,12 @@ class StreamLinks:
     async def _keep_dialing(self, peer_id: int) -> None:
         pause_s = _FIRST_PAUSE_S
         while True:
-            link = await self._dial(peer_id)
+            try:
+                link = await self._dial(peer_id)
+            except Exception:
+                # Without this task the peer would never be dialed again.
+                logger.exception("quorum: node %d not dialed", peer_id)
+                link = None
             if link is None:
                 await asyncio.sleep(_REDIAL_S)
                 continue

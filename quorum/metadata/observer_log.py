@@ -93,14 +93,20 @@ class ObserverLog:
         """Keep batches as a voter served them and return their entries.
 
         Raises CorruptData, and nothing is kept, when they do not go on where this log ends; KafkaError when a batch is
-        damaged; OSError.
+        damaged; OSError. Where the disk refused some of them, the entries of those before are returned.
         """
         entries = list(decode_batches(records))
         expected = self.end_offset
         for number, entry in enumerate(entries):
             if entry.offset != expected + number:
                 raise CorruptData(f"the metadata log goes on at offset {entry.offset}, expected {expected + number}")
-        self._opened.append_as_follower(records, now_ms=now_ms)
+        try:
+            self._opened.append_as_follower(records, now_ms=now_ms)
+        except OSError:
+            # An entry that is in the log and in no image would never be asked for again.
+            entries = [entry for entry in entries if entry.offset < self.end_offset]
+            if not entries:
+                raise
         self.bytes_since_snapshot += len(records)
         return entries
 

@@ -140,6 +140,7 @@ class GroupPuppet:
         self.image = image
         # What is done aside, until the test wants it done.
         self.aside: list[Callable[[], None]] = []
+        self.is_aside_failing = False
         self.timers = PuppetTimers(now_ms)
         self.clock_ahead_ms = 0
         """How far the wall clock has jumped."""
@@ -150,7 +151,7 @@ class GroupPuppet:
             config=config,
             settings_of=lambda _group: self.settings,
             image=lambda: self.image,
-            run_aside=lambda work, on_done: self.aside.append(lambda: on_done(work())),
+            run_aside=self._run_aside,
             now_ms=lambda: self.timers.now_ms + self.clock_ahead_ms,
             steady_now_ms=lambda: self.timers.now_ms,
             new_id=lambda: f"id{next(numbers)}",
@@ -158,6 +159,9 @@ class GroupPuppet:
         for offset, record in enumerate(self.log.records):
             self.shard.replay(offset, record.key, record.value)
         self.shard.on_loaded()
+
+    def _run_aside(self, work: Callable[[], T], on_done: Callable[[T], None], on_failed: Callable[[], None]) -> None:
+        self.aside.append(lambda: on_failed() if self.is_aside_failing else on_done(work()))
 
     def restarted(self) -> GroupPuppet:
         """Another coordinator of the same log."""

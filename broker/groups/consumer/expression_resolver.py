@@ -25,9 +25,9 @@ MIN_REFRESH_INTERVAL_MS: Final = 10_000
 
 
 class RunAside(Protocol):
-    def __call__(self, work: Callable[[], T], on_done: Callable[[T], None]) -> None:
-        """Has `work` done elsewhere, and calls `on_done` here unless the coordinator is gone by then. `work` does not
-        fail."""
+    def __call__(self, work: Callable[[], T], on_done: Callable[[T], None], on_failed: Callable[[], None]) -> None:
+        """Has `work` done elsewhere, and calls `on_done` here, or `on_failed` where memory or threads were short;
+        neither if the coordinator is gone by then."""
 
 
 class ExpressionResolver:
@@ -95,8 +95,12 @@ class ExpressionResolver:
                 {one: RegularExpressionValue(topics, image.offset, now_ms) for one, topics in matching.items()},
             )
 
+        def on_failed() -> None:
+            # The next heartbeat tries again.
+            self._under_way.discard(group_id)
+
         self._run_aside(
-            lambda: topics_matching(expressions, image.topics.by_name, lambda: not self._is_stopped), on_done
+            lambda: topics_matching(expressions, image.topics.by_name, lambda: not self._is_stopped), on_done, on_failed
         )
 
     def _on_resolved(self, group_id: str, resolved: dict[str, RegularExpressionValue]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from errno import EMFILE, ENOMEM, ENOSPC
 from random import Random
 from uuid import UUID
 
@@ -39,6 +40,7 @@ from penstock.client.connection import Connection, connect
 from penstock.protocol.errors import ConfigError, ErrorCode
 from penstock.quorum.links.peer_proof import NONCE_BYTES, PeerHello
 from penstock.storage.memory_files import MemoryFiles
+from penstock.storage.memory_nodes import Operation
 
 SECRET = "hush"
 
@@ -184,6 +186,30 @@ def test_a_broker_keeps_snapshots_of_its_own_and_begins_with_them() -> None:
         assert any(name.endswith(".checkpoint") for name in names), names
         second = await world.start(2)
         assert second.metadata.image.topics.by_name.keys() == first.metadata.image.topics.by_name.keys()
+        await second.stop()
+        await first.stop()
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("number", [EMFILE, ENOMEM, ENOSPC])
+def test_a_broker_whose_disk_refuses_its_metadata_for_a_moment_goes_on_and_has_all_of_them(number: int) -> None:
+    async def scenario(world: World) -> None:
+        first = await world.start(1)
+        second = await world.start(2, metadata_log_max_record_bytes_between_snapshots="1000")
+        async with asking(first) as connection:
+            for number_of_topic in range(10):
+                operations: tuple[Operation, ...] = ("write", "create")
+                for operation in operations:
+                    world.disks[2].fail(operation, under="/data/__cluster_metadata-0", error=number, count=2)
+                assert await create(connection, f"topic-{number_of_topic}", 2) == ErrorCode.NONE
+                await second.metadata.wait_for(first.metadata.image.offset)
+                world.disks[2].heal()
+        assert second.metadata.image.topics.by_name == first.metadata.image.topics.by_name
+        assert not second.failure.done()
+        await second.stop()
+        second = await world.start(2)
+        assert second.metadata.image.topics.by_name == first.metadata.image.topics.by_name
         await second.stop()
         await first.stop()
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from errno import EIO, ENOMEM
 from functools import partial
 from random import Random
 
@@ -9,6 +10,7 @@ import pytest
 from node_disk import NodeDisk, append, node_disk
 
 from penstock.protocol.errors import CorruptData
+from penstock.storage.disk_errors import SyncError, is_passing
 from penstock.storage.flusher import Flusher
 from penstock.storage.log import Log
 from penstock.storage.recovery_point import Syncable
@@ -119,6 +121,87 @@ def test_log_that_cannot_say_what_to_sync_holds_up_no_other(monkeypatch: pytest.
         node.loop.run(flusher.drain())
         assert heard == [("flights-0", "[Errno 5] an index is not sorted"), ("planes-0", "None")]
         assert planes.recovery_point == 1
+
+
+@pytest.mark.parametrize(
+    ("failure", "kind", "number"),
+    [(MemoryError(), OSError, ENOMEM), (KeyError("a defect"), SyncError, EIO)],
+)
+@pytest.mark.parametrize("place", ["files_to_sync", "sync"])
+def test_unexpected_failure_of_one_log_is_told_and_ends_no_round(
+    monkeypatch: pytest.MonkeyPatch, failure: Exception, kind: type[OSError], number: int, place: str
+) -> None:
+    with node_disk() as node:
+        flusher = started(node)
+        flights, planes = node.log("flights"), node.log("planes")
+        name_files = Log.files_to_sync
+
+        class Failing:
+            def sync(self) -> None:
+                raise failure
+
+        def files_to_sync(log: Log, end_offset: int) -> Sequence[Syncable]:
+            if log is not flights:
+                return name_files(log, end_offset)
+            if place == "sync":
+                return [Failing()]
+            raise failure
+
+        heard: list[object] = []
+        for log in (flights, planes):
+            append(log)
+        with monkeypatch.context() as patches:
+            patches.setattr(Log, "files_to_sync", files_to_sync)
+            for log in (flights, planes):
+                flusher.request(log, 1, heard.append)
+            node.loop.run(flusher.drain())
+        first, second = heard
+        assert isinstance(first, kind)
+        assert first.errno == number
+        assert second is None
+        flusher.request(flights, 1, heard.append)
+        node.loop.run(flusher.drain())
+        assert heard[2:] == [None]
+
+
+def test_sync_for_which_no_thread_can_be_started_is_refused_and_the_next_one_done(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with node_disk() as node:
+        flusher = started(node)
+        log = node.log("flights")
+        append(log)
+        heard: list[OSError | None] = []
+
+        def refuse(*_: object) -> None:
+            raise RuntimeError("can't start new thread")
+
+        with monkeypatch.context() as patches:
+            patches.setattr(node.loop, "run_in_executor", refuse)
+            flusher.request(log, 1, heard.append)
+            node.loop.run(flusher.drain())
+        assert heard[0] is not None
+        assert is_passing(heard[0])
+        assert log.recovery_point == 0
+        flusher.request(log, 1, heard.append)
+        node.loop.run(flusher.drain())
+        assert heard[1] is None
+        assert log.recovery_point == 1
+
+
+def test_one_that_fails_when_it_is_told_keeps_the_others_of_the_round_from_nothing() -> None:
+    with node_disk() as node:
+        flusher = started(node)
+        heard: list[object] = []
+
+        def fail(_: OSError | None) -> None:
+            raise KeyError("a defect")
+
+        for topic, on_flushed in (("flights", fail), ("planes", heard.append)):
+            append(node.log(topic))
+            flusher.request(node.log(topic), 1, on_flushed)
+        node.loop.run(flusher.drain())
+        assert heard == [None]
 
 
 def test_log_that_is_deleted_meanwhile_says_nothing_about_the_disk() -> None:

@@ -81,6 +81,20 @@ def test_uncached_part_of_a_slice_is_read_in_the_executor(loop: ManualLoop) -> N
     assert part.reads == [("nowait", 0, 1000), ("nowait", 300, 700), ("waiting", 300, 700)]
 
 
+def test_slice_for_which_no_thread_can_be_started_aborts_its_connection_alone(
+    loop: ManualLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    node = Node(loop)
+    connection, wire = node.connect()
+    feed(connection, wire, frame(0))
+    monkeypatch.setattr(loop, "run_in_executor", refuse)
+    node.begun[0].respond([b"a", Slice(1000, cached=0)])
+    turn_until(loop, lambda: wire.is_aborted)
+
+
 def test_slice_that_ends_too_early_aborts_the_connection(loop: ManualLoop, caplog: pytest.LogCaptureFixture) -> None:
     node = Node(loop)
     connection, wire = node.connect()

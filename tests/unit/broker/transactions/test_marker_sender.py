@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from uuid import UUID
 
+import pytest
 from kio.schema.errors import ErrorCode as KioErrorCode
 from kio.schema.types import ProducerId, TopicName
 from kio.schema.write_txn_markers.v2.request import WriteTxnMarkersRequest
@@ -194,6 +195,23 @@ def test_what_a_broker_does_not_write_is_asked_again_of_whoever_leads() -> None:
         case.lead(2, 1)
         await case.until(lambda: (7, P0) in case.written)
         assert case.peers.brokers == [1, 2, 2]
+
+    run(scenario)
+
+
+def test_an_answer_that_cannot_be_read_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        case = Case(1)
+        request = case.peers.request
+
+        async def answer_nonsense(broker_id: int, message: Request) -> Response:
+            monkeypatch.setattr(case.peers, "request", request)
+            return WriteTxnMarkersResponse(markers=None)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(case.peers, "request", answer_nonsense)
+        case.order(P0)
+        await case.until(lambda: (7, P0) in case.written)
+        assert case.peers.brokers == [1]
 
     run(scenario)
 

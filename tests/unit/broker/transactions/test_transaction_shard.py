@@ -517,6 +517,22 @@ def test_a_timeout_of_the_last_epoch_brings_another_producer_id() -> None:
     assert puppet.init() == Producer(1000, 1)
 
 
+def test_a_timeout_that_fails_unexpectedly_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    puppet = TransactionPuppet()
+    puppet.add(puppet.init())
+    puppet.timers.wait(TIMEOUT_MS)
+
+    def fail(_: object) -> int:
+        raise MemoryError
+
+    with monkeypatch.context() as patches:
+        patches.setattr(puppet.log, "append", fail)
+        with pytest.raises(MemoryError):
+            puppet.timers.wait(ABORT_INTERVAL_MS)
+    puppet.timers.wait(ABORT_INTERVAL_MS)
+    assert puppet.state == "PrepareAbort"
+
+
 def test_a_timeout_that_the_log_refuses_is_tried_again() -> None:
     puppet = TransactionPuppet()
     puppet.add(puppet.init())

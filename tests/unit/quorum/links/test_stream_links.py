@@ -6,7 +6,7 @@ import logging
 import random
 from collections.abc import Callable
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import cbor2
@@ -132,6 +132,28 @@ def test_messages_arrive_in_order_in_both_directions() -> None:
         assert two.heard.messages == [(1, b"%d" % number) for number in range(100)]
         await one.stop()
         await two.heard.until(lambda: two.heard.down == [1] and two.heard.gone == [1])
+        await two.stop()
+
+    asyncio.run(asyncio.wait_for(test(), 60))
+
+
+def test_a_dial_that_fails_unexpectedly_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    dial = StreamLinks._dial
+    failed: list[int] = []
+
+    async def fail_once(links: StreamLinks, peer_id: int) -> Any:
+        if len(failed) < 2:
+            failed.append(peer_id)
+            raise MemoryError
+        return await dial(links, peer_id)
+
+    async def test() -> None:
+        monkeypatch.setattr(StreamLinks, "_dial", fail_once)
+        one, two = await pair(Identity(1), Identity(2))
+        await one.heard.until(lambda: one.heard.up == [2])
+        await two.heard.until(lambda: two.heard.up == [1])
+        assert sorted(failed) == [1, 2]
+        await one.stop()
         await two.stop()
 
     asyncio.run(asyncio.wait_for(test(), 60))

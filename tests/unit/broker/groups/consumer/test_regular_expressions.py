@@ -71,6 +71,18 @@ def test_what_matches_is_assigned_when_it_is_known(puppet: ConsumerPuppet) -> No
     assert not puppet.group.is_subscribed("payments")
 
 
+def test_matching_that_fails_is_tried_again_with_the_next_heartbeat(puppet: ConsumerPuppet) -> None:
+    one = matcher(puppet, "one", "orders-.*")
+    puppet.is_aside_failing = True
+    puppet.resolve()
+    assert puppet.group.resolved == {}
+    puppet.is_aside_failing = False
+    one.beat()
+    puppet.resolve()
+    one.beat()
+    assert topics_of(one) == {"orders-1", "orders-2"}
+
+
 def test_an_expression_that_another_member_has_is_known_at_once(puppet: ConsumerPuppet) -> None:
     one = matcher(puppet, "one", "orders-.*")
     puppet.resolve()
