@@ -1,7 +1,7 @@
 """Metadata for a node that does not vote: it fetches the committed log from any voter, and keeps it (KIP-595, KIP-630).
 
-The node follows one voter as long as that one answers. What it says of the leader is where requests for the controller
-go (`controller_channel.py`).
+The node follows one voter as long as that one answers, and turns to the next one after any timeout. The leader that the
+voter names is where requests for the controller go first (`quorum_channel.py`).
 """
 
 from __future__ import annotations
@@ -38,18 +38,16 @@ from ..quorum.snapshot_schedule import SnapshotSchedule
 from ..quorum.voters import Voter
 from ..storage.disk_errors import is_passing
 from ..storage.unbroken_call import run_unbroken
+from .configuration.quorum_times import QuorumTimes
 from .peers import PeerConnector
+from .voter_choice import SilentVoters, VoterChoice
 
 logger = logging.getLogger(__name__)
 
-# How long a voter may keep a fetch waiting that has nothing to tell. An idle node costs a request in that time.
-FETCH_WAIT_MS: Final = 5_000
-FETCH_BYTES: Final = 4 * 1024 * 1024
+# Of one answer, which must be here within `controller.quorum.fetch.timeout.ms`; as in Kafka.
+FETCH_BYTES: Final = 1024 * 1024
 SNAPSHOT_FETCH_BYTES: Final = 1024 * 1024
-CONNECT_TIMEOUT_MS: Final = 2_000
-# For an answer that nothing holds up. A voter that is slower than this is left for another.
-ANSWER_TIMEOUT_MS: Final = 5_000
-# Between one voter and the next, when none is of use.
+# Before the voters are tried again, when none was of use.
 RETRY_MS: Final = 50
 _NO_LEADER: Final = -1
 
@@ -73,6 +71,8 @@ class MetadataObserver:
         *,
         node_id: int,
         voters: Mapping[int, Voter],
+        silent: SilentVoters,
+        times: QuorumTimes,
         snapshot_schedule: SnapshotSchedule,
         loop: asyncio.AbstractEventLoop,
         wall_clock_ms: Callable[[], int],
@@ -82,6 +82,8 @@ class MetadataObserver:
         self._peers = peers
         self._node_id = node_id
         self._voters = dict(voters)
+        self._choice = VoterChoice(voters, silent)
+        self._times = times
         self._snapshot_schedule = snapshot_schedule
         self._loop = loop
         self._wall_clock_ms = wall_clock_ms
@@ -104,17 +106,29 @@ class MetadataObserver:
 
     async def run(self) -> None:
         """Raises only what the node cannot go on with: errors of its own disk, records that it does not know."""
+        choice = self._choice
         while True:
-            for voter_id, voter in sorted(self._voters.items(), key=lambda item: item[0] != self.leader_id):
-                try:
-                    connection, _ = await self._peers.connect(voter.host, voter.port, timeout_ms=CONNECT_TIMEOUT_MS)
-                except (ConnectionError, TimeoutError, CorruptData, PeerRefused) as error:
-                    self._say(voter_id, str(error))
-                    continue
+            voter_id = choice.choose(self.leader_id, self._now_ms())
+            voter = self._voters[voter_id]
+            try:
+                connection, _ = await self._peers.connect(
+                    voter.host, voter.port, timeout_ms=self._times.request_timeout_ms
+                )
+            except TimeoutError as error:
+                self._say(voter_id, str(error))
+                choice.on_silent(voter_id, self._now_ms())
+            except (ConnectionError, CorruptData, PeerRefused) as error:
+                self._say(voter_id, str(error))
+                choice.on_refused(voter_id)
+            else:
                 self._said.pop(voter_id, None)
                 async with connection:
                     await self._follow(voter_id, connection)
-            await asyncio.sleep(RETRY_MS / 1000)
+            if self.leader_id == voter_id:
+                # It may lead no more, and its word was all there was.
+                self.leader_id = None
+            if choice.is_round_over(self._now_ms()):
+                await asyncio.sleep(RETRY_MS / 1000)
 
     def close(self) -> None:
         self._log.close()
@@ -128,35 +142,47 @@ class MetadataObserver:
     async def _follow(self, voter_id: int, connection: Connection) -> None:
         """Until this voter is of no use any more."""
         try:
-            while True:
-                response = await connection.call(self._question(), timeout_ms=FETCH_WAIT_MS + ANSWER_TIMEOUT_MS)
-                assert isinstance(response, FetchResponse)
-                partition = _only_partition(response)
-                if partition is None:
-                    return
-                if partition.current_leader.leader_epoch >= self.epoch:
-                    self.epoch = partition.current_leader.leader_epoch
-                    leader_id = partition.current_leader.leader_id
-                    self.leader_id = None if leader_id == _NO_LEADER else leader_id
-                if partition.error_code:
-                    logger.debug("metadata fetch refused: voter=%d error=%s", voter_id, partition.error_code.name)
-                    return
-                if partition.snapshot_id.end_offset >= 0:
-                    wanted = SnapshotId(partition.snapshot_id.end_offset, partition.snapshot_id.epoch)
-                    await self._fetch_snapshot(connection, wanted)
-                elif partition.diverging_epoch.end_offset >= 0:
-                    # Only committed entries are served, and those never change.
-                    raise ConsensusFailed(
-                        f"The metadata log of this node goes another way than that of voter {voter_id}, which does "
-                        f"not have its last entry, offset {self._log.end_offset - 1} of epoch {self._log.last_epoch}."
-                    )
-                elif partition.records:
-                    await self._take_in(bytes(partition.records))
+            while await self._fetch(voter_id, connection):
+                self._choice.on_useful(voter_id)
                 await self._save_snapshot_if_due()
-        except (ConnectionError, TimeoutError, CorruptData, KafkaError) as error:
+            self._choice.on_refused(voter_id)
+        except TimeoutError as error:
             logger.info("voter left: voter=%d reason=%s", voter_id, error)
+            self._choice.on_silent(voter_id, self._now_ms())
         except _DiskRefusedError as error:
             self._say(voter_id, f"the metadata log is not written, retrying: {error}")
+            # Not its fault; but a round ends with a pause.
+            self._choice.on_refused(voter_id)
+        except (ConnectionError, CorruptData, KafkaError) as error:
+            logger.info("voter left: voter=%d reason=%s", voter_id, error)
+            self._choice.on_refused(voter_id)
+
+    async def _fetch(self, voter_id: int, connection: Connection) -> bool:
+        """Whether the voter had an answer, which has been taken in."""
+        response = await connection.call(self._question(), timeout_ms=self._times.fetch_timeout_ms)
+        assert isinstance(response, FetchResponse)
+        partition = _only_partition(response)
+        if partition is None:
+            return False
+        if partition.current_leader.leader_epoch >= self.epoch:
+            self.epoch = partition.current_leader.leader_epoch
+            leader_id = partition.current_leader.leader_id
+            self.leader_id = None if leader_id == _NO_LEADER else leader_id
+        if partition.error_code:
+            logger.debug("metadata fetch refused: voter=%d error=%s", voter_id, partition.error_code.name)
+            return False
+        if partition.snapshot_id.end_offset >= 0:
+            wanted = SnapshotId(partition.snapshot_id.end_offset, partition.snapshot_id.epoch)
+            await self._fetch_snapshot(connection, wanted)
+        elif partition.diverging_epoch.end_offset >= 0:
+            # Only committed entries are served, and those never change.
+            raise ConsensusFailed(
+                f"The metadata log of this node goes another way than that of voter {voter_id}, which does "
+                f"not have its last entry, offset {self._log.end_offset - 1} of epoch {self._log.last_epoch}."
+            )
+        elif partition.records:
+            await self._take_in(bytes(partition.records))
+        return True
 
     def _question(self) -> FetchRequest:
         partition = FetchPartition(
@@ -168,7 +194,7 @@ class MetadataObserver:
         return FetchRequest(
             cluster_id=self.image.cluster_id,
             replica_state=ReplicaState(replica_id=BrokerId(self._node_id)),
-            max_wait=i32Timedelta.parse(timedelta(milliseconds=FETCH_WAIT_MS)),
+            max_wait=i32Timedelta.parse(timedelta(milliseconds=self._times.fetch_wait_ms)),
             min_bytes=i32(1),
             max_bytes=i32(FETCH_BYTES),
             topics=(FetchTopic(topic_id=METADATA_TOPIC_ID, partitions=(partition,)),),
@@ -186,7 +212,7 @@ class MetadataObserver:
             await asyncio.sleep(0)
 
     async def _save_snapshot_if_due(self) -> None:
-        image, now_ms = self._loader.image, int(self._loop.time() * 1000)
+        image, now_ms = self._loader.image, self._now_ms()
         if self._loader.is_in_transaction or not self._snapshot_schedule.is_due(
             new_bytes=self._log.bytes_since_snapshot, has_new=image.offset >= self._log.start_offset, now_ms=now_ms
         ):
@@ -219,7 +245,7 @@ class MetadataObserver:
         size_bytes = -1
         while download.size_bytes != size_bytes:
             response = await connection.call(
-                self._snapshot_question(snapshot_id, download.size_bytes), timeout_ms=ANSWER_TIMEOUT_MS
+                self._snapshot_question(snapshot_id, download.size_bytes), timeout_ms=self._times.fetch_timeout_ms
             )
             assert isinstance(response, FetchSnapshotResponse)
             if response.error_code:
@@ -242,7 +268,7 @@ class MetadataObserver:
             self._loader.read_snapshot, snapshot.chunks, end_offset=snapshot.end_offset, epoch=snapshot.epoch
         )
         self._loader.take_snapshot(await self._loop.run_in_executor(None, read))
-        self._snapshot_schedule.on_snapshot(int(self._loop.time() * 1000))
+        self._snapshot_schedule.on_snapshot(self._now_ms())
         logger.info("metadata snapshot fetched: end_offset=%d bytes=%d", snapshot.end_offset, size_bytes)
 
     def _snapshot_question(self, snapshot_id: SnapshotId, position: int) -> FetchSnapshotRequest:
@@ -258,6 +284,9 @@ class MetadataObserver:
             max_bytes=i32(SNAPSHOT_FETCH_BYTES),
             topics=(TopicSnapshot(name=TopicName(METADATA_TOPIC), partitions=(partition,)),),
         )
+
+    def _now_ms(self) -> int:
+        return int(self._loop.time() * 1000)
 
 
 def _only_partition(response: FetchResponse) -> PartitionData | None:

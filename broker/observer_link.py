@@ -26,8 +26,9 @@ from .metadata_observer import MetadataObserver
 from .metadata_view import MetadataView
 from .network.request import RequestContext
 from .peers import PeerConnector
-from .quorum_channel import CONNECT_TIMEOUT_MS, QuorumChannel
+from .quorum_channel import QuorumChannel
 from .tls_contexts import TlsContexts
+from .voter_choice import SilentVoters
 
 logger = logging.getLogger(__name__)
 
@@ -62,12 +63,16 @@ class ObserverLink:
         )
         self._loop = loop
         self._on_failure = on_failure
+        times = config.quorum_times
+        self._silent = SilentVoters(times.request_timeout_ms)
         self._observer = MetadataObserver(
             ObserverLog(files, folder, config=LogConfig(retention_ms=-1)),
             publishers,
             peers,
             node_id=config.node_id,
             voters=config.voters,
+            silent=self._silent,
+            times=times,
             snapshot_schedule=SnapshotSchedule(
                 max_bytes=config.metadata_log_max_record_bytes_between_snapshots,
                 interval_ms=config.metadata_log_max_snapshot_interval_ms,
@@ -84,7 +89,9 @@ class ObserverLink:
         while True:
             for voter in self._config.voters.values():
                 try:
-                    connection, peer = await self._peers.connect(voter.host, voter.port, timeout_ms=CONNECT_TIMEOUT_MS)
+                    connection, peer = await self._peers.connect(
+                        voter.host, voter.port, timeout_ms=self._config.quorum_times.request_timeout_ms
+                    )
                 except (ConnectionError, TimeoutError, CorruptData, PeerRefused) as error:
                     reason = str(error)
                 else:
@@ -115,6 +122,8 @@ class ObserverLink:
             self._metadata,
             voters=self._config.voters,
             leader_id=lambda: self._observer.leader_id,
+            silent=self._silent,
+            times=self._config.quorum_times,
             timeout_ms=timeout_ms,
         )
         self._channels.append(channel)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from collections.abc import Callable
 
@@ -50,17 +51,23 @@ class PeerConnector:
         """A connection, and who is at its other end.
 
         Raises ConnectionError, TimeoutError or CorruptData when nobody of use is there, PeerRefused when it is a node
-        of another cluster, knows another secret or shows another certificate.
+        of another cluster, knows another secret or shows another certificate. `timeout_ms` is for all of it.
         """
+        whole = asyncio.timeout(timeout_ms / 1000)
         try:
-            connection = await connect(
-                host, port, client_id=f"node-{self._hello().node_id}", timeout_ms=timeout_ms, tls=self._tls()
-            )
-            try:
-                return connection, await self._prove(connection)
-            except BaseException:
-                await connection.close()
-                raise
+            async with whole:
+                connection = await connect(
+                    host, port, client_id=f"node-{self._hello().node_id}", timeout_ms=timeout_ms, tls=self._tls()
+                )
+                try:
+                    return connection, await self._prove(connection)
+                except BaseException:
+                    await connection.close()
+                    raise
+        except TimeoutError:
+            if whole.expired():
+                raise TimeoutError(f"{host}:{port} did not prove within {timeout_ms} ms who it is") from None
+            raise
         except KafkaError as error:
             # It speaks Kafka, but does not tell its versions, or serves none of what a node is asked.
             raise CorruptData(f"{host}:{port} is no node of a cluster like this: {error}") from None

@@ -17,23 +17,24 @@ from ..client.connection import Connection
 from ..protocol.errors import CorruptData, ErrorCode, KafkaError
 from ..protocol.messages import Request, Response
 from ..quorum.controller import Controller
-from ..quorum.controller_requests import ControllerRequest
+from ..quorum.controller_requests import BROKER_HEARTBEAT, ControllerRequest
 from ..quorum.links.peer_proof import PeerRefused
 from ..quorum.metadata.metadata_log import METADATA_TOPIC
 from ..quorum.voters import Voter
+from .configuration.quorum_times import QuorumTimes
 from .metadata_view import MetadataView
 from .peers import PeerConnector
+from .voter_choice import SilentVoters, VoterChoice
 
 logger = logging.getLogger(__name__)
 
 RequestT = TypeVar("RequestT")
 ResponseT = TypeVar("ResponseT")
 
-CONNECT_TIMEOUT_MS: Final = 2_000
-# Between two voters that both said that they are not the controller.
+# Before voters are asked again that all said that they are not the controller.
 RETRY_MS: Final = 50
-# For an answer to what nodes ask for themselves, which they may ask again: a connection that a network swallowed is
-# given up within a session.
+# For an answer to what nodes ask for themselves, which they may ask again. A decision about many partitions takes its
+# time, a heartbeat does not: that one has `controller.quorum.request.timeout.ms`.
 NODE_ANSWER_TIMEOUT_MS: Final = 4_000
 # However short a time a client gives a change of metadata: a controller that is there needs less.
 SHORTEST_WAIT_MS: Final = 1_000
@@ -45,8 +46,11 @@ _NOT_LEADER: Final = _NOT_CONTROLLER | {int(ErrorCode.NOT_LEADER_OR_FOLLOWER)}
 
 
 class QuorumChannel:
-    """To whichever voter is the active controller: this node's own when it is, else the one that `leader_id` tells of,
-    else one after the other.
+    """To the active controller: this node's own when that is active, else the voter that `leader_id` names, else one
+    voter after the other. After a timeout the next voter is asked, whatever `leader_id` says (`voter_choice.py`).
+
+    A request whose answer was lost is sent again. What only nodes ask carries the epochs by which a controller tells
+    the second from the first.
 
     One request at a time; who must not wait behind others' requests has a channel of its own.
     """
@@ -58,6 +62,8 @@ class QuorumChannel:
         *,
         voters: Mapping[int, Voter],
         leader_id: Callable[[], int | None],
+        silent: SilentVoters,
+        times: QuorumTimes,
         own_controller: Controller | None = None,
         timeout_ms: int,
     ) -> None:
@@ -65,6 +71,8 @@ class QuorumChannel:
         self._metadata = metadata
         self._voters = dict(voters)
         self._leader_id = leader_id
+        self._choice = VoterChoice(voters, silent)
+        self._times = times
         self._own_controller = own_controller
         self._timeout_ms = timeout_ms
         self._turn = asyncio.Lock()
@@ -83,7 +91,7 @@ class QuorumChannel:
             cast(Any, message),
             is_taken_in=not request.is_for_brokers,
             timeout_ms=self._wait_ms(message),
-            answer_timeout_ms=NODE_ANSWER_TIMEOUT_MS if request.is_for_brokers else self._timeout_ms,
+            answer_timeout_ms=self._answer_timeout_ms(request),
         )
         if request.is_for_brokers and response.error_code:
             raise KafkaError(ErrorCode(int(response.error_code)))
@@ -108,6 +116,12 @@ class QuorumChannel:
             return self._timeout_ms
         return min(max(int(timeout.total_seconds() * 1000), SHORTEST_WAIT_MS), self._timeout_ms)
 
+    def _answer_timeout_ms(self, request: ControllerRequest[Any, Any]) -> int:
+        """How long one voter may take."""
+        if request is BROKER_HEARTBEAT:
+            return self._times.request_timeout_ms
+        return NODE_ANSWER_TIMEOUT_MS if request.is_for_brokers else self._timeout_ms
+
     async def _call(
         self,
         message: Request,
@@ -118,34 +132,53 @@ class QuorumChannel:
         refusals: Container[int] = _NOT_CONTROLLER,
     ) -> Any:
         """As a client would, it asks again while there is no controller, until the time of a request is over."""
-        reason = "no controller could be reached"
-        # What a voter has against this node says more than that another one does not lead.
-        refusal: str | None = None
+        reasons = _Reasons()
+        response: Response | None = None
         try:
             async with asyncio.timeout(timeout_ms / 1000), self._turn:
-                while True:
-                    try:
-                        connection = await self._connect()
-                        response = await self._answer(connection, message, answer_timeout_ms)
-                        if not _says(response, refusals):
-                            if is_taken_in:
-                                await self._wait_taken_in(connection)
-                            return response
-                        reason = f"node {self._voter_id} is not the active controller"
-                    except PeerRefused as error:
-                        refusal = str(error)
-                    except (ConnectionError, TimeoutError, CorruptData) as error:
-                        reason = str(error)
-                    await self._leave()
-                    if self._leader_id() in (None, self._voter_id):
-                        await asyncio.sleep(RETRY_MS / 1000)
+                response = await self._ask_voters(message, answer_timeout_ms, refusals, reasons)
+                if is_taken_in:
+                    await self._wait_taken_in(reasons)
         except TimeoutError:
-            raise KafkaError(
-                ErrorCode.REQUEST_TIMED_OUT, f"The controller did not answer: {refusal or reason}."
-            ) from None
+            if response is None:
+                raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"The controller did not answer: {reasons}.") from None
+            # It is committed: an error would have the client ask for it a second time.
+            logger.info("change not seen here yet: api=%s reason=%s", type(message).__name__, reasons)
+        return response
 
-    async def _answer(self, connection: Connection, message: Request, timeout_ms: int) -> Response:
-        """The answer of the voter that is asked, given up for lost when another one leads meanwhile.
+    async def _ask_voters(
+        self, message: Request, answer_timeout_ms: int, refusals: Container[int], reasons: _Reasons
+    ) -> Response:
+        """The answer of the active controller; ends by being cancelled otherwise."""
+        choice, loop = self._choice, asyncio.get_running_loop()
+        while True:
+            leader_id = self._leader_id()
+            voter_id = choice.choose(leader_id, int(loop.time() * 1000))
+            try:
+                connection = await self._connect(voter_id)
+                response = await self._answer(connection, message, answer_timeout_ms, leader_id)
+                if not _says(response, refusals):
+                    choice.on_useful(voter_id)
+                    return response
+                reasons.last = f"node {voter_id} is not the active controller"
+                choice.on_refused(voter_id)
+            except PeerRefused as error:
+                reasons.refusal = str(error)
+                choice.on_refused(voter_id)
+            except TimeoutError as error:
+                reasons.last = str(error)
+                choice.on_silent(voter_id, int(loop.time() * 1000))
+            except (ConnectionError, CorruptData) as error:
+                reasons.last = str(error)
+                choice.on_refused(voter_id)
+            await self._leave()
+            if self._leader_id() in (None, voter_id) or choice.is_round_over(int(loop.time() * 1000)):
+                await asyncio.sleep(RETRY_MS / 1000)
+
+    async def _answer(
+        self, connection: Connection, message: Request, timeout_ms: int, leader_id: int | None
+    ) -> Response:
+        """The answer of the voter that is asked, given up for lost when another one leads than when it was asked.
 
         A process that stands still keeps its connections, and answers nothing.
         """
@@ -153,7 +186,7 @@ class QuorumChannel:
         try:
             while not call.done():
                 await asyncio.wait({call}, timeout=LEADER_CHECK_S)
-                if not call.done() and self._leader_id() not in (None, self._voter_id):
+                if not call.done() and self._leader_id() not in (None, self._voter_id, leader_id):
                     raise ConnectionError(f"node {self._voter_id} is not the active controller any more")
         finally:
             call.cancel()
@@ -162,17 +195,15 @@ class QuorumChannel:
     async def close(self) -> None:
         await self._leave()
 
-    async def _connect(self) -> Connection:
-        leader_id = self._leader_id()
-        if self._connection is not None and leader_id in (None, self._voter_id):
+    async def _connect(self, voter_id: int) -> Connection:
+        if self._connection is not None and self._voter_id == voter_id:
             return self._connection
         await self._leave()
-        if leader_id is None or leader_id not in self._voters:
-            ids = sorted(self._voters)
-            leader_id = next((one for one in ids if self._voter_id is not None and one > self._voter_id), ids[0])
-        self._voter_id = leader_id
-        voter = self._voters[leader_id]
-        self._connection, _ = await self._peers.connect(voter.host, voter.port, timeout_ms=CONNECT_TIMEOUT_MS)
+        self._voter_id = voter_id
+        voter = self._voters[voter_id]
+        self._connection, _ = await self._peers.connect(
+            voter.host, voter.port, timeout_ms=self._times.request_timeout_ms
+        )
         return self._connection
 
     async def _leave(self) -> None:
@@ -180,17 +211,29 @@ class QuorumChannel:
             connection, self._connection = self._connection, None
             await connection.close()
 
-    async def _wait_taken_in(self, connection: Connection) -> None:
-        """The answer tells of a commit; what comes after it here must see it."""
+    async def _wait_taken_in(self, reasons: _Reasons) -> None:
+        """The answer was of a commit; what comes after it here must see it. Whoever leads by now has it too."""
         question = DescribeQuorumRequest(
             topics=(
                 TopicData(topic_name=TopicName(METADATA_TOPIC), partitions=(PartitionData(partition_index=i32(0)),)),
             )
         )
-        answer = await connection.call(question, timeout_ms=self._timeout_ms)
+        answer = await self._ask_voters(question, self._times.request_timeout_ms, _NOT_LEADER, reasons)
         assert isinstance(answer, DescribeQuorumResponse)
         if not answer.error_code and not answer.topics[0].partitions[0].error_code:
             await self._metadata.wait_for(answer.topics[0].partitions[0].high_watermark - 1)
+
+
+class _Reasons:
+    """Why the voters that were asked were of no use."""
+
+    def __init__(self) -> None:
+        self.last = "no controller could be reached"
+        self.refusal: str | None = None
+
+    def __str__(self) -> str:
+        """What a voter has against this node says more than that another one does not lead."""
+        return self.refusal or self.last
 
 
 def _says(response: object, codes: Container[int]) -> bool:

@@ -33,6 +33,7 @@ from .controller_channel import ControllerChannel, LocalChannel
 from .metadata_view import MetadataView
 from .network.request import RequestContext
 from .tls_contexts import TlsContexts
+from .voter_choice import SilentVoters
 
 if TYPE_CHECKING:
     from ..quorum.fencing.broker_probes import BrokerProbes
@@ -83,6 +84,7 @@ class VoterLink:
         self._voter: RaftVoter | None = None
         self._controller: Controller | None = None
         self._channels: list[QuorumChannel] = []
+        self._silent = SilentVoters(config.quorum_times.request_timeout_ms)
         self._describer: QuorumDescriber | None = None
         self._listener: ControllerListener | None = None
         self._duties: list[asyncio.Task[None]] = []
@@ -230,6 +232,8 @@ class VoterLink:
             self._metadata,
             voters=config.voters,
             leader_id=lambda: voter.leader_id,
+            silent=self._silent,
+            times=config.quorum_times,
             own_controller=self.controller,
             timeout_ms=timeout_ms,
         )

@@ -23,6 +23,8 @@ from ..protocol.versions import class_version
 
 # Kafka's default of request.timeout.ms.
 DEFAULT_TIMEOUT_MS: Final = 30_000
+# A peer that stands still takes no last bytes and, in TLS, says no goodbye: Python would wait half a minute for that.
+CLOSE_TIMEOUT_S: Final = 1.0
 # No answer asked for here comes near it; a peer that announces more does not speak Kafka.
 MAX_RESPONSE_SIZE: Final = 256 * 1024 * 1024
 SOFTWARE_NAME: Final = "penstock"
@@ -128,7 +130,10 @@ class Connection:
     async def close(self) -> None:
         self._writer.close()
         try:
-            await self._writer.wait_closed()
+            async with asyncio.timeout(CLOSE_TIMEOUT_S):
+                await self._writer.wait_closed()
+        except TimeoutError:
+            self._writer.transport.abort()
         except OSError:
             # The other side was faster, perhaps with a reset: closed all the same.
             return
@@ -175,7 +180,8 @@ class Connection:
             raise ConnectionError(f"{self._peer} is gone, {what} was not answered: {error}") from None
         finally:
             if not is_answered:
-                self._writer.close()
+                # What the peer has not taken yet is not to reach it later.
+                self._writer.transport.abort()
 
     async def _read_frame(self) -> bytes:
         (size,) = _INT.unpack(await self._reader.readexactly(_INT.size))

@@ -27,6 +27,7 @@ from .own_keys import (
     LOG_DIR_RESERVE_BYTES,
 )
 from .property_values import PropertyValues
+from .quorum_times import QuorumTimes, load_quorum_times
 from .tls_config import CLIENT_AUTH, KEYSTORE_LOCATION, TlsConfig, check_served, keys_of, read_tls
 from .transaction_properties import load_transactions
 
@@ -137,6 +138,8 @@ class NodeConfig:
     broker_heartbeat_interval_ms: int
     broker_session_timeout_ms: int
     initial_broker_registration_timeout_ms: int
+    # `controller.quorum.fetch.timeout.ms` and `controller.quorum.request.timeout.ms`, within the session.
+    quorum_times: QuorumTimes
     # See `own_keys`.
     broker_fast_fencing_enable: bool
     metadata_log_max_record_bytes_between_snapshots: int
@@ -243,6 +246,7 @@ def load(properties: Mapping[str, str]) -> NodeConfig:
         broker_heartbeat_interval_ms=values.integer("broker.heartbeat.interval.ms"),
         broker_session_timeout_ms=values.integer("broker.session.timeout.ms"),
         initial_broker_registration_timeout_ms=values.integer("initial.broker.registration.timeout.ms"),
+        quorum_times=load_quorum_times(values),
         broker_fast_fencing_enable=values.boolean(BROKER_FAST_FENCING_ENABLE),
         metadata_log_max_record_bytes_between_snapshots=values.integer(
             "metadata.log.max.record.bytes.between.snapshots"

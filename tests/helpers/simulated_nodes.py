@@ -63,11 +63,16 @@ GONE = (ConnectionError, TimeoutError, CorruptData)
 
 @contextmanager
 def simulated_nodes(
-    min_isr: int, *, is_flushed: bool = False, has_own_controllers: bool = False, seed: int = 1
+    min_isr: int,
+    *,
+    is_flushed: bool = False,
+    has_own_controllers: bool = False,
+    settings: Mapping[str, str] = SETTINGS,
+    seed: int = 1,
 ) -> Iterator[SimulatedNodes]:
     """`min_isr` is the topic's `min.insync.replicas`; `is_flushed` gives it `flush.messages=1`."""
     configs = {"min.insync.replicas": str(min_isr), **({"flush.messages": "1"} if is_flushed else {})}
-    nodes = SimulatedNodes(configs, has_own_controllers=has_own_controllers, seed=seed)
+    nodes = SimulatedNodes(configs, has_own_controllers=has_own_controllers, settings=settings, seed=seed)
     try:
         yield nodes
     finally:
@@ -81,7 +86,9 @@ class SimulatedNodes:
     three machines more, which nothing happens to.
     """
 
-    def __init__(self, configs: Mapping[str, str], *, has_own_controllers: bool, seed: int) -> None:
+    def __init__(
+        self, configs: Mapping[str, str], *, has_own_controllers: bool, settings: Mapping[str, str], seed: int
+    ) -> None:
         random = Random(seed)
         self.loop = loop = new_loop(Random(random.getrandbits(64)))
         self.network = loop.network = Network(loop, Random(random.getrandbits(64)), lambda _: None)
@@ -94,7 +101,7 @@ class SimulatedNodes:
             node_id: Machine(
                 node_id,
                 voters,
-                {**SETTINGS, **_roles(node_id, has_own_controllers)},
+                {**settings, **_roles(node_id, has_own_controllers)},
                 loop=loop,
                 network=self.network,
                 wall_clock_ms=lambda: START_MS + int(loop.time() * 1000),
@@ -324,10 +331,16 @@ class SimulatedNodes:
         self.wait(lambda: all(self.machines[node_id].is_ready for node_id in NODES), "start of all nodes")
         self.wait_leader()
         self.wait_in_sync(*NODES)
+        # A replica may join with what was committed before; what came behind that is shown once it has that too.
+        self.wait(self._is_all_committed, "high watermark at the log's end")
         stored = self.read()
         assert sorted(stored) == list(range(len(stored))), "offsets without a gap"
         self._check_equal()
         return {offset: value for offset, value in self.acknowledged.items() if stored.get(offset) != value}
+
+    def _is_all_committed(self) -> bool:
+        leader = self.hosted(self.leader_id)
+        return leader is not None and leader.partition.high_watermark == leader.log.log_end_offset
 
     def _check_equal(self) -> None:
         def ends() -> set[tuple[int, int] | None]:

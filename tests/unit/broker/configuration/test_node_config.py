@@ -256,3 +256,24 @@ def test_replicas_are_selected_by_one_of_kafkas_own_classes() -> None:
         ConfigError, match=r"is com\.example\.Mine, but can only be .*: no other class can be loaded here"
     ):
         load({key: "com.example.Mine"})
+
+
+@pytest.mark.parametrize(
+    ("properties", "fetch_ms", "request_ms", "wait_ms"),
+    [
+        ({}, 2_000, 2_000, 500),
+        ({"controller.quorum.fetch.timeout.ms": "800"}, 800, 2_000, 200),
+        ({"controller.quorum.request.timeout.ms": "700"}, 2_000, 700, 500),
+        # Longer than what a session allows, and 0, which Kafka allows.
+        ({"controller.quorum.fetch.timeout.ms": "60000"}, 2_250, 2_000, 500),
+        ({"controller.quorum.request.timeout.ms": "0"}, 2_000, 100, 500),
+        ({"broker.session.timeout.ms": "4400"}, 1_100, 1_100, 275),
+        ({"broker.session.timeout.ms": "1500", "broker.heartbeat.interval.ms": "375"}, 1_000, 1_000, 250),
+    ],
+)
+def test_a_silent_voter_is_left_well_within_a_session(
+    properties: dict[str, str], fetch_ms: int, request_ms: int, wait_ms: int
+) -> None:
+    times = load(properties).quorum_times
+    assert (times.fetch_timeout_ms, times.request_timeout_ms) == (fetch_ms, request_ms)
+    assert times.fetch_wait_ms == wait_ms
