@@ -81,7 +81,7 @@ class RaftCore:
             voter_id=node_id, voter_count=len(voter_ids), timing=timing, random=random, now_s=clock()
         )
         self._return_id = random.getrandbits(62)
-        self._census = Census(self._return_id, len(voter_ids))
+        self._census = Census(self._return_id, self._peer_ids)
         self._census_at_s = clock()
         self._admissions = Admissions()
         self._barriers = Barriers(len(voter_ids))
@@ -117,6 +117,11 @@ class RaftCore:
     def is_member(self) -> bool:
         """Whether this voter's disk counts."""
         return self._log.is_member
+
+    @property
+    def unheard_ids(self) -> frozenset[int]:
+        """The voters that this one, whose disk is empty, waits for before it takes part in a new cluster."""
+        return frozenset() if self._log.is_member or self._log.end_offset else self._census.unheard_ids
 
     @property
     def leader_id(self) -> int | None:

@@ -5,14 +5,19 @@ answers barriers, and its copies count for no commit.
 
 | state      | leaves by                                                                        | to     |
 |------------|----------------------------------------------------------------------------------|--------|
-| no member  | its log is empty, and of all voters a majority, itself included, answered in     | member |
-|            | this run that theirs are too, and none answered that it has data: a new cluster  |        |
+| no member  | its log is empty, and all other voters answered in this run that theirs are too: | member |
+|            | a new cluster                                                                    |        |
 | no member  | the leader says that an entry proposed after this run began is committed by      | member |
 |            | members alone and is on this disk                                                |        |
+
+The first way needs all of them: the one that is missing may be the last that has the metadata, and a majority of
+emptied disks would begin anew without it. From then on a majority does.
 
 The second way is safe because such an entry shows that the leader was one after the return, and because everything
 committed before lies below it in the leader's log, which this disk now has.
 """
+
+from collections.abc import Iterable
 
 from .messages import CensusReply
 
@@ -20,16 +25,15 @@ from .messages import CensusReply
 class Census:
     """The answers of the other voters to one run's question."""
 
-    def __init__(self, return_id: int, voter_count: int) -> None:
+    def __init__(self, return_id: int, peer_ids: Iterable[int]) -> None:
         self.return_id = return_id
-        self._voter_count = voter_count
-        self._empty_peers: set[int] = set()
+        self._unheard = set(peer_ids)
         self._has_data = False
 
     def on_reply(self, peer_id: int, reply: CensusReply) -> None:
         if reply.return_id == self.return_id:
             self._has_data = self._has_data or reply.has_data
-            self._empty_peers.add(peer_id)
+            self._unheard.discard(peer_id)
 
     def on_data(self) -> None:
         """Hear of data in another way: some leader has sent entries."""
@@ -37,7 +41,12 @@ class Census:
 
     @property
     def is_new_cluster(self) -> bool:
-        return not self._has_data and (len(self._empty_peers) + 1) * 2 > self._voter_count
+        return not self._has_data and not self._unheard
+
+    @property
+    def unheard_ids(self) -> frozenset[int]:
+        """Voters whose word is missing for a new cluster; none when there is data somewhere."""
+        return frozenset() if self._has_data else frozenset(self._unheard)
 
 
 class Admissions:

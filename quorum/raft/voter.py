@@ -37,6 +37,7 @@ from ..disk.voter_disk import RecoveredState, VoterDisk, WriteResult
 from ..links.peer_links import NoLinks, PeerLinks
 from .core import RaftCore
 from .elections import RaftTiming
+from .founding_notice import FoundingNotice
 from .inbox import Inbox
 from .log import RaftLog
 from .messages import encode_message
@@ -102,6 +103,7 @@ class RaftVoter:
         self._tell_handle: asyncio.Handle | None = None
         self._told_end = 0
         self._commit_end = 0
+        self._founding = FoundingNotice(loop.time())
         self._arrived: Snapshot | None = None
         self._is_loading_snapshot = False
         self._saver = SnapshotSaver(
@@ -391,6 +393,7 @@ class RaftVoter:
         assert self._core is not None
         self._send(step.messages)
         self._note_leadership(step)
+        self._founding.note(self._core.unheard_ids, self._loop.time())
         for token in step.dropped_barriers:
             set_exception(_as_future(token), OutcomeUnknown("Leadership was lost."))
         if step.installed is not None:

@@ -62,7 +62,7 @@ UNCHANGED_STEPS = 60
 ANSWER_MS = 1_000
 PROPOSED = re.compile(r"in-sync replicas: topic=t partition=0 proposed=\[(.*)\] answer=(\w+)")
 CUT = re.compile(r"log cut: topic=t partition=0 leader=\d leader_epoch=\d+ from=(\d+) to=(\d+) high_watermark=\d+")
-ACTIVE = re.compile(r"controller active: node_id=(\d)")
+ACTIVE = re.compile(r"controller active: node_id=(\d) epoch=\d+")
 
 
 class Scenario:
@@ -290,10 +290,17 @@ class Scenario:
     # Clients.
 
     def produce(self, name: str, count: int, *, acks: int = ALL) -> None:
-        """One batch, to this node."""
+        """One batch, to this node; to one that is about to lead, once it does."""
+        if self.leader == name:
+            self.until(lambda: self._knows_that_it_leads(name))
         answer = self._run(self._produce(self._host(name), count, acks))
         what = f"{count} record{'s' if count > 1 else ''}"
         self.say(f"a client sends {what} with acks={'all' if acks == ALL else acks} to {name}: {answer}")
+
+    def _knows_that_it_leads(self, name: str) -> bool:
+        hosted = self._hosted(name)
+        # Others may have heard of its leadership before it did.
+        return self.leader != name or (hosted is not None and hosted.partition.is_leader)
 
     def read(self, name: str, offset: int, leader_epoch: int = -1) -> None:
         """A consumer's fetch, which may name the leader epoch that it believes in (KIP-320)."""

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from simulated_quorum import Quorum
 
-from penstock.chaos.simulation.simulated_voter import SimulatedVoter
+from penstock.chaos.simulation.simulated_voter import FOLDER, SimulatedVoter
 from penstock.quorum.consensus import CommitPosition, OutcomeUnknown
 
 
@@ -89,6 +89,37 @@ def test_proposals_that_a_snapshot_jumped_over_have_an_unknown_outcome() -> None
             with pytest.raises(OutcomeUnknown):
                 future.result()
         assert not any(command.startswith(b"lost") for command in old.commands)
+
+
+def test_two_emptied_disks_of_three_forget_nothing_that_the_third_has() -> None:
+    with Quorum() as quorum:
+        quorum.commit(b"first", b"second")
+        quorum.until(quorum.is_equal)
+        *emptied, last = quorum.voters.values()
+        for voter in (*emptied, last):
+            voter.kill(has_power=True)
+        for voter in emptied:
+            voter.swap_disk()
+            voter.start()
+        quorum.run(20)
+        assert not any(voter.is_leader for voter in emptied)
+        # Neither do they when it is back: it alone is a member, and no majority.
+        last.start()
+        quorum.run(20)
+        assert not any(voter.is_leader for voter in quorum.voters.values())
+        # What one voter has, copied by hand to another whose process is down, makes a majority.
+        first, second = emptied
+        last.kill(has_power=True)
+        first.kill(has_power=True)
+        for name in first.files.list_directory(FOLDER):
+            first.files.remove(f"{FOLDER}/{name}")
+        for name in last.files.list_directory(FOLDER):
+            first.files.write(f"{FOLDER}/{name}", last.files.read(f"{FOLDER}/{name}"))
+        last.start()
+        first.start()
+        quorum.commit(b"third")
+        quorum.until(lambda: quorum.is_equal() and second.voter is not None and second.voter.is_member)
+        assert second.commands == [b"first", b"second", b"third"]
 
 
 def test_a_voter_that_hears_no_leader_names_none() -> None:

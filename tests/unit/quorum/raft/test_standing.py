@@ -13,14 +13,33 @@ from penstock.quorum.raft.messages import (
 )
 
 
-def test_a_new_cluster_needs_a_majority_of_empty_disks() -> None:
+def test_a_new_cluster_needs_all_voters_to_say_that_their_disks_are_empty() -> None:
     table = Table()
     table.cut = {(a, b) for a in table.ids for b in table.ids}
     table.run(3)
     assert not any(core.is_member for core in table.cores.values())
     table.cut -= {(1, 2), (2, 1)}
     table.run(3)
-    assert [table.cores[node_id].is_member for node_id in table.ids] == [True, True, False]
+    assert not any(core.is_member for core in table.cores.values())
+    assert [table.cores[node_id].unheard_ids for node_id in table.ids] == [{3}, {3}, {1, 2}]
+    # 1 hears all of them, the others do not hear each other: it alone is a member, and no majority.
+    table.cut -= {(1, 3), (3, 1)}
+    table.run(3)
+    assert not any(core.is_leader for core in table.cores.values())
+    table.cut.clear()
+    table.run(3)
+    assert all(core.is_member for core in table.cores.values())
+    assert not table.cores[1].unheard_ids
+    assert table.leader_id in table.ids
+
+
+def test_a_new_cluster_of_which_one_voter_goes_again_has_a_quorum() -> None:
+    table = Table()
+    # All have answered each other, and 3 is gone before anyone is elected.
+    table.run(0.05)
+    assert all(core.is_member for core in table.cores.values())
+    table.isolate(3)
+    table.run(3)
     assert table.leader_id in (1, 2)
 
 
@@ -32,6 +51,7 @@ def test_an_empty_disk_that_hears_of_data_waits() -> None:
     table.step(1, (2, CensusReply(0, request.return_id, True)), (3, CensusReply(0, request.return_id, False)))
     table.run(1)
     assert not table.cores[1].is_member
+    assert not table.cores[1].unheard_ids
 
 
 def test_an_answer_to_an_earlier_run_does_not_count() -> None:
