@@ -10,7 +10,7 @@ from penstock.quorum.raft.founding_notice import FoundingNotice
 def test_a_wait_that_lasts_is_told_and_told_again_a_minute_later(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     notice = FoundingNotice(100.0)
-    told = []
+    told: list[float] = []
     for tenth in range(1_300):
         notice.note({3, 2}, 100.0 + tenth / 10)
         if len(caplog.records) > len(told):
