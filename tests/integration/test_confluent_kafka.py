@@ -279,7 +279,7 @@ def test_acls_are_answered_security_disabled(admin: AdminClient) -> None:
         AclPermissionType.ALLOW,
     )
     every = AclBindingFilter(
-        ResourceType.ANY, None, ResourcePatternType.ANY, None, None, AclOperation.ANY, AclPermissionType.ANY
+        ResourceType.TOPIC, "t", ResourcePatternType.ANY, "User:alice", "*", AclOperation.ANY, AclPermissionType.ANY
     )
     # Of a description this client shows no error.
     assert admin.describe_acls(every).result(DEADLINE_S) == []

@@ -103,7 +103,7 @@ def classic_group(puppet: ConsumerPuppet, count: int = 2) -> list[ClassicConsume
 
 def settle(consumers: Sequence[Consumer], classics: Sequence[ClassicConsumer]) -> None:
     for _ in range(4):
-        puppet = (*consumers, *classics)[0].puppet
+        puppet = consumers[0].puppet if consumers else classics[0].puppet
         puppet.timers.wait(puppet.settings.assignment_interval_ms)
         for classic in classics:
             classic.follow()
@@ -198,8 +198,10 @@ def test_classic_members_alone_in_a_consumer_group_join_again_for_the_next_targe
     settle([consumer], classics)
     another = Consumer(puppet, "two")
     for _ in range(4):
-        for member in (*classics, consumer, another):
-            member.follow() if isinstance(member, ClassicConsumer) else member.beat()
+        for classic in classics:
+            classic.follow()
+        consumer.beat()
+        another.beat()
     another.leave()
     consumer.leave()
     assert [classic.beat() for classic in classics] == [ErrorCode.NONE] * 2, "the last one was made just now"
