@@ -36,6 +36,7 @@ from .apis import (
     init_producer_id,
     list_offsets,
     metadata,
+    not_built,
     offset_commit,
     offset_for_leader_epoch,
     partition_reassignments,
@@ -172,6 +173,7 @@ def register_handlers(parts: HandlerParts) -> Handlers:
     add_to_transaction.register(handlers, parts.transactions, parts.metadata, config.groups)
     end_transaction.register(handlers, parts.transactions)
     transaction_administration.register(handlers, parts.transactions, parts.wall_clock_ms)
+    not_built.register(handlers)
     return handlers
 
 

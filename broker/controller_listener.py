@@ -17,6 +17,7 @@ from .apis import (
     describe_configs,
     describe_quorum,
     metadata_fetch,
+    not_built,
     partition_reassignments,
     peer_authentication,
     quorum_operations,
@@ -79,6 +80,7 @@ class ControllerListener:
         describe_cluster.register_for_controllers(handlers, metadata, lambda: consensus.leader_id)
         describe_quorum.register(handlers, lambda request, _context: describer.describe(request))
         quorum_operations.register(handlers, quorum_operations.QuorumOperator(consensus, controller, snapshots))
+        not_built.register(handlers, is_controller=True)
         peer_log = PeerLog(loop)
         self._dispatcher = Dispatcher(handlers, loop, peer_log)
         self._listeners = Listeners(

@@ -2,7 +2,7 @@
 
 | what happened                                       | what follows                                                  |
 |-----------------------------------------------------|---------------------------------------------------------------|
-| the API is not built                                | close                                                         |
+| the API is of another listener                      | close                                                         |
 | ApiVersions in a version that does not exist        | its handler answers UNSUPPORTED_VERSION in version 0 (KIP-511) |
 | CorruptData while the body is read                  | close                                                         |
 | KafkaError from a message handler                   | the API's own response with that code                         |
@@ -68,7 +68,7 @@ class Dispatcher:
             return
         handler = self._by_message.get(request.api_key)
         if handler is None:
-            request.close_connection(f"{api_name(request.api_key)} is not built")
+            request.close_connection(f"{api_name(request.api_key)} is not served on this listener")
             return
         message = decode_request(request.api_key, request.api_version, request.body, request.body_offset)
         try:

@@ -1,4 +1,4 @@
-"""The table of APIs that this node has built, which is what it advertises and serves."""
+"""The table of APIs that this node answers. It advertises those that are built."""
 
 from __future__ import annotations
 
@@ -43,17 +43,20 @@ class Handlers:
         self._messages: dict[int, MessageHandler] = {}
         self._replying: dict[int, ReplyingHandler] = {}
         self._overlapping: set[int] = set()
+        self._not_built: set[int] = set()
 
-    def add(self, api_key: ApiKey | OwnApiKey, begin: Begin, *, overlaps: bool = False) -> None:
+    def add(self, api_key: ApiKey | OwnApiKey, begin: Begin, *, overlaps: bool = False, is_built: bool = True) -> None:
         """Serves an API by its bytes.
 
         `begin` is called in request order, decodes `request.body`, does what has to be done in order, and answers at
         once or later. With `overlaps` the next requests of the connection may begin before the answer. It answers
         KafkaErrors itself; CorruptData closes the connection, and so does, with a traceback in the log, whatever else
-        it raises.
+        it raises. An API that is not built only has errors to answer, and is not advertised.
         """
         self._check_new(api_key)
         self._begin[api_key] = begin
+        if not is_built:
+            self._not_built.add(api_key)
         if overlaps:
             self._overlapping.add(api_key)
 
@@ -110,5 +113,6 @@ class Handlers:
 
     @property
     def built(self) -> tuple[Api, ...]:
-        """Kafka's APIs that have a handler, by key."""
-        return tuple(APIS[key] for key in sorted({*self._begin, *self._messages, *self._replying}) if key in APIS)
+        """Kafka's APIs that are advertised, by key."""
+        answered = {*self._begin, *self._messages, *self._replying}
+        return tuple(APIS[key] for key in sorted(answered - self._not_built) if key in APIS)

@@ -6,12 +6,12 @@ import asyncio
 import logging
 
 import pytest
-from kio.schema.describe_delegation_token.v3.request import DescribeDelegationTokenRequest
+from kio.schema.allocate_producer_ids.v0.request import AllocateProducerIdsRequest
 from kio.schema.fetch.v18.request import FetchPartition, FetchRequest, FetchTopic
 from kio.schema.fetch.v18.response import FetchResponse
 from kio.schema.metadata.v13.request import MetadataRequest, MetadataRequestTopic
 from kio.schema.metadata.v13.response import MetadataResponse
-from kio.schema.types import TopicName
+from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i32, i64
 from memory_node import MINUTE, World, create_topic, describe, end_offset, produce, run
 
@@ -263,11 +263,11 @@ def test_what_is_built_is_what_is_told() -> None:
                 ApiKey.LIST_CONFIG_RESOURCES,
                 ApiKey.DESCRIBE_TOPIC_PARTITIONS,
             }
-            # A request that is not built: the connection ends, and nothing else.
+            # A request that only controllers serve: the connection ends, and nothing else.
             async with await connect("127.0.0.1", node.bound_ports["PLAINTEXT"]) as other:
-                other.versions = {ApiKey.DESCRIBE_DELEGATION_TOKEN: (1, 3)}
+                other.versions = {ApiKey.ALLOCATE_PRODUCER_IDS: (0, 0)}
                 with pytest.raises(ConnectionError):
-                    await other.call(DescribeDelegationTokenRequest(owners=()))
+                    await other.call(AllocateProducerIdsRequest(broker_id=BrokerId(1), broker_epoch=i64(1)))
             assert (await describe(connection)).brokers
 
     run(scenario)

@@ -105,8 +105,8 @@ def test_request_with_trailing_bytes_closes_the_connection() -> None:
     assert "too many" in begin(handlers_of(None, waits=False), trailing=b"x").closed_because
 
 
-def test_api_that_is_not_built_closes_the_connection() -> None:
-    assert begin(Handlers()).closed_because == "FindCoordinator is not built"
+def test_api_of_another_listener_closes_the_connection() -> None:
+    assert begin(Handlers()).closed_because == "FindCoordinator is not served on this listener"
 
 
 def test_handler_of_bytes_that_finds_corrupt_data_closes_the_connection() -> None:
