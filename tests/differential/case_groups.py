@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from struct import pack
 from typing import Any
+from uuid import UUID
 
 from differential.script import Run, case
 
@@ -10,6 +12,9 @@ from penstock.protocol.apis import ApiKey
 
 NOT_YET = (14, 15, 16)
 """The coordinator is being loaded, made, or elsewhere."""
+UNKNOWN_ID = UUID(int=7)
+SLOWEST_INTERVAL_MS = "15000"
+GROUP_CONFIG, SET = 32, 0
 NOBODY: dict[str, Any] = {"generation_id_or_member_epoch": -1, "member_id": ""}
 
 
@@ -135,6 +140,8 @@ def offset_fetch(run: Run) -> None:
     ask("no topics")
     ask("all of another group", of=group(run, "other"), is_all=True)
     ask("another group", of_topic(0), of=group(run, "other"))
+    unknown = {"name": run.name("unknown"), "topic_id": UNKNOWN_ID, "partition_indexes": [0, 1]}
+    ask("an unknown topic first", unknown, of_topic(0))
 
 
 @case(ApiKey.OFFSET_DELETE)
@@ -202,3 +209,130 @@ def consumer_group_describe(run: Run) -> None:
     run.ask("unknown", group_ids=[group(run, "other")])
     run.ask("a classic one", group_ids=[name])
     run.ask("none", group_ids=[])
+
+
+# Members of the classic protocol in a consumer group. They choose their ids here, which a broker would draw otherwise.
+
+
+def subscription(topic: str) -> bytes:
+    """Of version 0."""
+    return pack(">hih", 0, 1, len(topic)) + topic.encode() + pack(">i", -1)
+
+
+def assignment(topic: str, user_data: bytes | None) -> bytes:
+    """Of version 0, with partition 0."""
+    data = pack(">i", -1) if user_data is None else pack(">i", len(user_data)) + user_data
+    return pack(">hih", 0, 1, len(topic)) + topic.encode() + pack(">ii", 1, 0) + data
+
+
+def consumer_group(run: Run, word: str = "g") -> tuple[str, str]:
+    """A group whose target assignment was made just now, and is not made again while the case lasts; and its topic."""
+    name, topic = group(run, word), run.create(f"{word}.t", 2)
+    config = {"name": "consumer.assignment.interval.ms", "config_operation": SET, "value": SLOWEST_INTERVAL_MS}
+    resource = {"resource_type": GROUP_CONFIG, "resource_name": name, "configs": [config]}
+    (set_,) = run.quiet(ApiKey.INCREMENTAL_ALTER_CONFIGS, resources=[resource], validate_only=False)["responses"]
+    assert set_["error_code"] == 0, set_
+    beat(run, name, topic, "first")
+    return name, topic
+
+
+def beat(run: Run, name: str, topic: str, member: str, instance: str | None = None) -> None:
+    """Joins with the consumer protocol."""
+    answer = run.quiet(
+        ApiKey.CONSUMER_GROUP_HEARTBEAT,
+        group_id=name,
+        member_id=member,
+        member_epoch=0,
+        instance_id=instance,
+        rebalance_timeout=60_000,
+        subscribed_topic_names=[topic],
+        topic_partitions=[],
+    )
+    assert answer["error_code"] == 0, answer
+
+
+def join(name: str, topic: str, member: str, **values: Any) -> dict[str, Any]:
+    said = {
+        "group_id": name,
+        "session_timeout": 10_000,
+        "rebalance_timeout": 60_000,
+        "member_id": member,
+        "protocol_type": "consumer",
+        "protocols": [{"name": "range", "metadata": subscription(topic)}],
+    }
+    return {**said, **values}
+
+
+@case(ApiKey.JOIN_GROUP)
+def join_consumer_group(run: Run) -> None:
+    name, topic = consumer_group(run)
+    run.ask("a classic member", **join(name, topic, "classic"))
+    run.ask("again", **join(name, topic, "classic"))
+    run.ask("another protocol type", **join(name, topic, "said", protocol_type="connect"))
+    unknown = [{"name": "other", "metadata": subscription(topic)}]
+    run.ask("a protocol that others do not know", **join(name, topic, "said", protocols=unknown))
+    run.ask("an unknown static member", **join(name, topic, "said", group_instance_id="unknown"))
+
+
+@case(ApiKey.SYNC_GROUP)
+def sync_consumer_group(run: Run) -> None:
+    name, topic = consumer_group(run)
+    joined = run.quiet(ApiKey.JOIN_GROUP, **join(name, topic, "classic"))
+
+    def ask(step: str, **values: Any) -> None:
+        said = {"group_id": name, "generation_id": joined["generation_id"], "member_id": "classic"}
+        run.ask(step, protocol_type="consumer", protocol_name="range", assignments=[], **{**said, **values})
+
+    ask("between two target assignments")
+    ask("again")
+    ask("another generation", generation_id=joined["generation_id"] + 1)
+    ask("a member of the consumer protocol", member_id="first")
+
+
+@case(ApiKey.HEARTBEAT)
+def heartbeat_in_consumer_group(run: Run) -> None:
+    name, topic = consumer_group(run)
+    joined = run.quiet(ApiKey.JOIN_GROUP, **join(name, topic, "classic"))
+    said = {"group_id": name, "generation_id": joined["generation_id"], "member_id": "classic"}
+    run.ask("between two target assignments", **said)
+    run.ask("a member of the consumer protocol", **{**said, "member_id": "first"})
+
+
+@case(ApiKey.LEAVE_GROUP)
+def leave_consumer_group(run: Run) -> None:
+    name, topic = consumer_group(run)
+    for member, instance in (("one", "i1"), ("two", "i2"), ("three", None), ("four", "i4")):
+        beat(run, name, topic, member, instance)
+    run.quiet(ApiKey.JOIN_GROUP, **join(name, topic, "classic"))
+
+    def ask(step: str, *members: tuple[str, str | None]) -> None:
+        identities = [{"member_id": member, "group_instance_id": instance} for member, instance in members]
+        # Before version 3 there is one member, without an instance.
+        run.ask(step, group_id=name, member_id=members[0][0], members=identities)
+
+    ask("a dynamic member", ("three", None))
+    ask("again", ("three", None))
+    ask("a classic member", ("classic", None))
+    if run.version >= 3:
+        ask("static members", ("", "i1"), ("two", "i2"), ("four", None))
+        ask("others", ("first", "i1"), ("", "i2"), ("", None))
+
+
+@case(ApiKey.CONSUMER_GROUP_HEARTBEAT)
+def upgrade(run: Run) -> None:
+    for word, user_data in (("none", None), ("empty", b""), ("some", b"\0")):
+        name, topic = group(run, word), run.create(f"{word}.t")
+        told = run.quiet(ApiKey.JOIN_GROUP, **join(name, topic, ""))["member_id"]
+        generation = run.quiet(ApiKey.JOIN_GROUP, **join(name, topic, told))["generation_id"]
+        made = [{"member_id": told, "assignment": assignment(topic, user_data)}]
+        run.quiet(
+            ApiKey.SYNC_GROUP,
+            group_id=name,
+            generation_id=generation,
+            member_id=told,
+            protocol_type="consumer",
+            protocol_name="range",
+            assignments=made,
+        )
+        run.ask(f"assigned with user data: {word}", group_id=name, member_id="member", member_epoch=0,
+                rebalance_timeout=60_000, subscribed_topic_names=[topic], topic_partitions=[])  # fmt: skip
