@@ -146,6 +146,7 @@ def join_broker(
         replication=replication,
         lag_ms_max=config.replica_lag_time_max_ms,
         monotonic_ms=lambda: int(loop.time() * 1000),
+        steady_clock_ms=steady_clock_ms,
         on_disk_error=logs.on_error,
         loop=loop,
         on_failure=on_failure,

@@ -231,10 +231,12 @@ class Log:
         *,
         leader_epoch: int,
         now_ms: int,
+        appended_ms: int | None = None,
         verification: TransactionVerification | None = None,
     ) -> AppendInfo:
         """Append the one batch of a produce request at the log end offset, its bytes as received if the config lets it.
 
+        `now_ms` is for timestamps, `appended_ms` by the clock of `producers.expire`, here and in the other appends.
         All of it is done or nothing. A batch that its producer sent before is not appended: the answer is that of the
         first time. The first of a transaction brings what `begin_verification` gave. KafkaError by the table of
         `batch_validation` and those of `ProducerState.check`; RECORD_LIST_TOO_LARGE when it is larger than a segment;
@@ -286,7 +288,7 @@ class Log:
         if leader_epoch != self.leader_epochs.latest_epoch:
             self.leader_epochs.assign(leader_epoch, first_offset)
         if header.producer_id >= 0:
-            self.producers.apply(header, first_offset, timestamp, now_ms)
+            self.producers.apply(header, first_offset, timestamp, now_ms if appended_ms is None else appended_ms)
         return AppendInfo(first_offset, last_offset, log_append_time_ms, self.log_start_offset, False)
 
     def append_of_coordinator(
@@ -295,6 +297,7 @@ class Log:
         *,
         leader_epoch: int,
         now_ms: int,
+        appended_ms: int | None = None,
         verification: TransactionVerification | None = None,
         transaction_version: int = 0,
     ) -> AppendInfo:
@@ -333,11 +336,16 @@ class Log:
             start = with_offset_and_epoch(offset, header.batch_length, leader_epoch)
         stored = memoryview(start + batch[len(start) :])
         located = read_header(stored, 0)
-        self._append_run([ScannedBatch(0, located, stored, 0)], now_ms)
+        self._append_run([ScannedBatch(0, located, stored, 0)], now_ms, appended_ms)
         return AppendInfo(offset, located.last_offset, NO_TIMESTAMP, self.log_start_offset, False)
 
     def append_as_follower(
-        self, records: bytes | memoryview, *, now_ms: int, leader_epoch: int | None = None
+        self,
+        records: bytes | memoryview,
+        *,
+        now_ms: int,
+        appended_ms: int | None = None,
+        leader_epoch: int | None = None,
     ) -> AppendInfo:
         """Append batches as the leader has them, offsets and epochs included; a batch cut off at the end is left out.
 
@@ -355,10 +363,10 @@ class Log:
         if self._room is not None and not self._room.take(len(records)):
             raise self._no_room()
         while batches:
-            batches = self._append_run(batches, now_ms)
+            batches = self._append_run(batches, now_ms, appended_ms)
         return AppendInfo(first_offset, self.log_end_offset - 1, NO_TIMESTAMP, self.log_start_offset, False)
 
-    def _append_run(self, batches: list[ScannedBatch], now_ms: int) -> list[ScannedBatch]:
+    def _append_run(self, batches: list[ScannedBatch], now_ms: int, appended_ms: int | None) -> list[ScannedBatch]:
         """Appends in one write as many of these batches as go into one segment; returns the rest."""
         config = self._config
         segment = self._segments.active
@@ -382,7 +390,7 @@ class Log:
             self.log_end_offset = header.next_offset
             if header.partition_leader_epoch != self.leader_epochs.latest_epoch:
                 self.leader_epochs.assign(header.partition_leader_epoch, header.base_offset)
-            replay_batch(batch, self.producers, now_ms, segment)
+            replay_batch(batch, self.producers, now_ms if appended_ms is None else appended_ms, segment)
         return batches[count:]
 
     def assign_leader_epoch(self, leader_epoch: int) -> None:
@@ -696,7 +704,7 @@ class Log:
             return
         latest_ms = max(known.values(), default=0)
         self._snapshots.load_latest(
-            self.producers, log_start_offset=self.log_start_offset, end_offset=end_offset, now_ms=latest_ms
+            self.producers, start_offset=self.first_segment_base_offset, end_offset=end_offset, now_ms=latest_ms
         )
         replay_segments(self._segments.from_slot(0), self.producers, end_offset, latest_ms)
         for producer_id, entry in self.producers.entries.items():

@@ -185,18 +185,19 @@ class ProducerSnapshots:
         self,
         state: ProducerState,
         *,
-        log_start_offset: int,
+        start_offset: int,
         end_offset: int,
         now_ms: int,
         tail_needed_above: int | None = None,
     ) -> None:
-        """Bring `state` to the latest intact snapshot in [log_start_offset, end_offset], or empty to the log start.
+        """Bring `state` to the latest intact snapshot in [start_offset, end_offset], or empty to `start_offset`.
 
+        That is the base offset of the first segment. The log start does not matter: a producer is remembered though
+        its records are deleted, up to the end of the log too, where Apache Kafka forgets it at the next start.
         Snapshots out of that range and corrupt ones are removed, and above `tail_needed_above` those without a tail:
-        there the batches say more. At the log start itself it is what producers had written that is deleted by now:
-        they may send the last of it again.
+        there the batches say more.
         """
-        for offset in [offset for offset in self.offsets if not log_start_offset <= offset <= end_offset]:
+        for offset in [offset for offset in self.offsets if not start_offset <= offset <= end_offset]:
             self.remove(offset)
         while self.offsets:
             offset = self.offsets[-1]
@@ -211,7 +212,7 @@ class ProducerSnapshots:
                 continue
             state.load(snapshot.entries, snapshot.completed, offset, now_ms)
             return
-        state.clear(log_start_offset)
+        state.clear(start_offset)
 
     def remove_strays(self, base_offsets: Iterable[int]) -> None:
         """Remove the snapshots that belong to no segment, but for one after the last segment's base: that of a stop."""

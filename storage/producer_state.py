@@ -278,7 +278,13 @@ class ProducerState:
         return list(self.entries.values())
 
     def expire(self, now_ms: int) -> None:
-        """Forget the producer ids that have been idle for too long and have no open transaction."""
+        """Forget the producer ids that have been idle for too long and have no open transaction.
+
+        A time ahead of `now_ms` is of a clock that was wrong: it counts as `now_ms`.
+        """
+        for entry in self.entries.values():
+            if entry.appended_ms > now_ms:
+                entry.appended_ms = now_ms
         expired = [producer_id for producer_id, entry in self.entries.items() if self.is_expired(entry, now_ms)]
         for producer_id in expired:
             del self.entries[producer_id]

@@ -158,7 +158,7 @@ def _take_as_is(log: LoadedLog, unindexed: list[Segment]) -> bool:
         log.next_offset = log.segments[-1].read_next_offset()
         log.snapshots.load_latest(
             log.producers,
-            log_start_offset=log.log_start_offset,
+            start_offset=log.segments[0].base_offset,
             end_offset=log.next_offset,
             now_ms=log.now_ms,
             tail_needed_above=log.segments[-1].base_offset,
@@ -190,7 +190,7 @@ def _recover_segments(log: LoadedLog, flushed: list[Segment], unflushed: list[Se
     # The file may be of before a truncation: the batches say it anew.
     log.leader_epochs.truncate_from_end(log.next_offset)
     log.snapshots.load_latest(
-        log.producers, log_start_offset=log.log_start_offset, end_offset=log.next_offset, now_ms=log.now_ms
+        log.producers, start_offset=log.segments[0].base_offset, end_offset=log.next_offset, now_ms=log.now_ms
     )
     replay_segments(flushed, log.producers, log.next_offset, log.now_ms)
     for number, segment in enumerate(unflushed):

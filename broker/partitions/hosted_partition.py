@@ -64,6 +64,7 @@ class HostedPartition:
         "_on_damage",
         "_on_disk_error",
         "_on_progress",
+        "_steady_clock_ms",
         "appended_bytes",
         "damage",
         "error",
@@ -91,15 +92,17 @@ class HostedPartition:
         high_watermark: int,
         flusher: Flusher,
         monotonic_ms: Callable[[], int],
+        steady_clock_ms: Callable[[], int],
         on_progress: Callable[[HostedPartition], None],
         on_disk_error: Callable[[HostedPartition, OSError], None],
         on_damage: Callable[[HostedPartition], None],
     ) -> None:
         """`high_watermark` is what was known before a restart; it is clipped to the log.
 
-        `monotonic_ms` is the clock of decisions. `on_progress` is called when a sync let records count. `on_disk_error`
-        takes the log directory offline where the error says so much of it, which ends in a call of `take_offline`.
-        `on_damage` is called when another replica is to lead: the log is not what was written, or `give_up_leadership`.
+        `monotonic_ms` is the clock of decisions, `steady_clock_ms` that by which producer ids expire. `on_progress` is
+        called when a sync let records count. `on_disk_error` takes the log directory offline where the error says so
+        much of it, which ends in a call of `take_offline`. `on_damage` is called when another replica is to lead: the
+        log is not what was written, or `give_up_leadership`.
         """
         self.topic = topic
         self.topic_id = topic_id
@@ -132,6 +135,7 @@ class HostedPartition:
         self._cut_count = 0
         self._flusher = flusher
         self._monotonic_ms = monotonic_ms
+        self._steady_clock_ms = steady_clock_ms
         self._on_progress = on_progress
         self._on_disk_error = on_disk_error
         self._on_damage = on_damage
@@ -152,7 +156,11 @@ class HostedPartition:
             raise self._too_few_in_sync()
         try:
             info = log.append_as_leader(
-                records, leader_epoch=partition.leader_epoch, now_ms=now_ms, verification=verification
+                records,
+                leader_epoch=partition.leader_epoch,
+                now_ms=now_ms,
+                appended_ms=self._steady_clock_ms(),
+                verification=verification,
             )
         except OSError as error:
             raise self._refusal(error) from error
@@ -191,6 +199,7 @@ class HostedPartition:
                 batch,
                 leader_epoch=partition.leader_epoch,
                 now_ms=now_ms,
+                appended_ms=self._steady_clock_ms(),
                 verification=verification,
                 transaction_version=transaction_version,
             )
@@ -233,7 +242,12 @@ class HostedPartition:
         before = log.log_end_offset
         high_watermark = self.partition.high_watermark
         try:
-            log.append_as_follower(records, now_ms=now_ms, leader_epoch=self.partition.leader_epoch)
+            log.append_as_follower(
+                records,
+                now_ms=now_ms,
+                appended_ms=self._steady_clock_ms(),
+                leader_epoch=self.partition.leader_epoch,
+            )
         except OSError as error:
             raise self._refusal(error) from error
         finally:

@@ -127,13 +127,15 @@ class PartitionManager:
         replication: Replication,
         lag_ms_max: int,
         monotonic_ms: Callable[[], int],
+        steady_clock_ms: Callable[[], int],
         on_disk_error: Callable[[str, OSError], None],
         loop: asyncio.AbstractEventLoop,
         on_failure: Callable[[str], None],
     ) -> None:
-        """`lag_ms_max` is `replica.lag.time.max.ms`, by the clock `monotonic_ms`. `high_watermarks` are those
-        checkpointed before this start. `on_disk_error` takes a log directory offline, and then calls
-        `on_directory_failure`. `on_failure` hears the sentence with which the node must stop."""
+        """`lag_ms_max` is `replica.lag.time.max.ms`, by the clock `monotonic_ms`; `steady_clock_ms` is the wall clock
+        for decisions. `high_watermarks` are those checkpointed before this start. `on_disk_error` takes a log directory
+        offline, and then calls `on_directory_failure`. `on_failure` hears the sentence with which the node must stop.
+        """
         self.on_internal_change: Callable[[HostedPartition], None] = lambda _hosted: None
         """Hears of every change of a partition of an internal topic: who leads it, or that it is here no more."""
         self.produces = produces
@@ -144,6 +146,7 @@ class PartitionManager:
         self._replication = replication
         self._lag_ms_max = lag_ms_max
         self._monotonic_ms = monotonic_ms
+        self._steady_clock_ms = steady_clock_ms
         self._logs = logs
         self._flusher = flusher
         self._log_config = log_config
@@ -391,6 +394,7 @@ class PartitionManager:
             high_watermark=self._checkpointed.pop((topic, index), log.log_start_offset),
             flusher=self._flusher,
             monotonic_ms=self._monotonic_ms,
+            steady_clock_ms=self._steady_clock_ms,
             on_progress=self.complete_waiting,
             on_disk_error=self._report_disk_error,
             on_damage=self._report_damage,

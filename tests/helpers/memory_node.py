@@ -107,10 +107,23 @@ async def describe(connection: Connection, *names: str) -> MetadataResponse:
 
 
 async def produce(
-    connection: Connection, topic: str, value: bytes, partition: int = 0, *, timestamp_ms: int = 0
+    connection: Connection,
+    topic: str,
+    value: bytes,
+    partition: int = 0,
+    *,
+    timestamp_ms: int = 0,
+    producer_id: int = -1,
 ) -> ErrorCode:
+    """With a producer id, as the first batch of that producer."""
     described = await describe(connection, topic)
-    batch = write_batch([Record(offset=0, timestamp_ms=timestamp_ms, key=None, value=value, headers=())])
+    first = -1 if producer_id < 0 else 0
+    batch = write_batch(
+        [Record(offset=0, timestamp_ms=timestamp_ms, key=None, value=value, headers=())],
+        producer_id=producer_id,
+        producer_epoch=first,
+        base_sequence=first,
+    )
     response = await connection.call(produce_request(described.topics[0].topic_id, partition, batch))
     assert isinstance(response, ProduceResponse)
     return ErrorCode(int(response.responses[0].partition_responses[0].error_code))

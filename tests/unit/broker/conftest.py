@@ -333,6 +333,7 @@ class DataNode:
             replication=self.replication,
             lag_ms_max=LAG_MS_MAX,
             monotonic_ms=lambda: self.now_ms,
+            steady_clock_ms=lambda: self.now_ms,
             on_disk_error=self._on_disk_error,
             loop=self.loop,
             on_failure=self.failures.append,

@@ -221,6 +221,22 @@ def test_node_stops_with_a_sentence_when_its_metadata_journal_cannot_be_synced()
 
 
 @pytest.mark.parametrize("hours", [1, 87_600, -1, -87_600])
+def test_retry_is_recognised_though_the_clock_jumped_around_its_append(hours: int) -> None:
+    async def scenario() -> None:
+        world = World()
+        async with world.running() as (node, connection):
+            assert await create_topic(connection, "t") == OK
+            world.now_ms += hours * HOUR_MS
+            for _ in range(2):
+                assert await produce(connection, "t", b"once", producer_id=7) == OK
+                await node.parts.housekeeping.expire_producers()
+                world.now_ms -= hours * HOUR_MS
+            assert await end_offset(connection, "t") == 1
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("hours", [1, 87_600, -1, -87_600])
 def test_clock_that_jumps_for_a_moment_deletes_nothing(hours: int) -> None:
     async def scenario() -> None:
         world = World(

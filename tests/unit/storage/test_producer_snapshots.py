@@ -117,7 +117,7 @@ def test_latest_intact_snapshot_in_range_is_loaded_and_others_removed(tmp_path: 
         snapshots.take(producers)
     (tmp_path / "00000000000000000020.snapshot").write_bytes(b"torn")
     loaded = state()
-    snapshots.load_latest(loaded, log_start_offset=6, end_offset=25, now_ms=2000)
+    snapshots.load_latest(loaded, start_offset=6, end_offset=25, now_ms=2000)
     assert loaded.end_offset == 10
     assert loaded.last_stable_offset(10) == 2, "open transactions are loaded"
     assert snapshots.offsets == [10]
@@ -126,7 +126,7 @@ def test_latest_intact_snapshot_in_range_is_loaded_and_others_removed(tmp_path: 
 
 def test_without_a_snapshot_the_state_begins_at_the_log_start(tmp_path: Path) -> None:
     loaded = state(one=entry(1))
-    ProducerSnapshots(DiskFiles(), str(tmp_path), []).load_latest(loaded, log_start_offset=7, end_offset=25, now_ms=0)
+    ProducerSnapshots(DiskFiles(), str(tmp_path), []).load_latest(loaded, start_offset=7, end_offset=25, now_ms=0)
     assert loaded.end_offset == 7
     assert not loaded.entries
 
@@ -137,16 +137,14 @@ def test_expired_producers_are_not_loaded(tmp_path: Path) -> None:
     producers.end_offset = 10
     snapshots.take(producers)
     loaded = state()
-    snapshots.load_latest(loaded, log_start_offset=0, end_offset=10, now_ms=2000 + 86_400_000)
+    snapshots.load_latest(loaded, start_offset=0, end_offset=10, now_ms=2000 + 86_400_000)
     assert set(loaded.entries) == {2}
 
 
 def test_an_append_of_an_unknown_time_or_one_ahead_of_the_clock_counts_as_one_of_now(tmp_path: Path) -> None:
     (tmp_path / "00000000000000000010.snapshot").write_bytes(GOLDEN)
     loaded = state()
-    ProducerSnapshots(DiskFiles(), str(tmp_path), [10]).load_latest(
-        loaded, log_start_offset=0, end_offset=10, now_ms=5000
-    )
+    ProducerSnapshots(DiskFiles(), str(tmp_path), [10]).load_latest(loaded, start_offset=0, end_offset=10, now_ms=5000)
     assert {one.appended_ms for one in loaded.entries.values()} == {5000}
     loaded.load([entry(1)], {}, 10, 1500)
     assert loaded.entries[1].appended_ms == 1500
@@ -157,7 +155,7 @@ def test_a_snapshot_without_a_tail_is_passed_over_where_the_batches_say_more(tmp
         (tmp_path / f"{offset:020}.snapshot").write_bytes(GOLDEN)
     loaded = state()
     snapshots = ProducerSnapshots(DiskFiles(), str(tmp_path), [10, 20])
-    snapshots.load_latest(loaded, log_start_offset=0, end_offset=20, now_ms=0, tail_needed_above=10)
+    snapshots.load_latest(loaded, start_offset=0, end_offset=20, now_ms=0, tail_needed_above=10)
     assert loaded.end_offset == 10
     assert snapshots.offsets == [10]
 

@@ -154,6 +154,16 @@ def test_timestamps_of_records_do_not_decide_when_a_producer_expires(producers: 
     assert not producers.entries
 
 
+def test_an_append_time_ahead_of_the_clock_counts_from_the_next_look(producers: Producers) -> None:
+    producers.now_ms = 1_000 * DAY
+    producers.append(header(0))
+    producers.expire(10 * DAY)
+    producers.expire(11 * DAY - 1)
+    assert set(producers.entries) == {1}
+    producers.expire(11 * DAY)
+    assert not producers.entries
+
+
 def test_transaction_must_be_verified_before_its_first_batch(producers: Producers) -> None:
     batch = header(0, transactional=True)
     with pytest.raises(KafkaError) as caught:

@@ -25,6 +25,8 @@ class Restarting:
         self.now_ms = NOW
         self.files = MemoryFiles(now_ms=lambda: self.now_ms)
         self.files.make_directories("/d")
+        # As checkpointed.
+        self.log_start_offset = self.recovery_point = 0
         self.log = self._open(is_clean=True)
 
     def restart(self, *, is_clean: bool = True) -> None:
@@ -33,6 +35,7 @@ class Restarting:
             self.log.close()
         else:
             self.log.close_files()
+        self.recovery_point = self.log.recovery_point
         self.log = self._open(is_clean=is_clean)
 
     def append(
@@ -51,10 +54,16 @@ class Restarting:
         marker = write_end_transaction_marker(producer_id, 0, is_commit=is_commit, coordinator_epoch=0, now_ms=NOW)
         self.log.append_of_coordinator(marker, leader_epoch=0, now_ms=self.now_ms)
 
+    def delete_records(self, offset: int, *, is_rolled: bool) -> None:
+        self.log.increment_log_start_offset(offset)
+        if is_rolled:
+            assert self.log.delete_old_segments(offset, self.now_ms + 8 * DAY) == 1, "by retention.ms"
+        self.log_start_offset = offset
+
     def _open(self, *, is_clean: bool) -> Log:
         return Log.open(
             self.files, "/d/t-0", topic="t", partition=0, topic_id=TOPIC_ID, config=LogConfig(), is_clean=is_clean,
-            now_ms=self.now_ms,
+            now_ms=self.now_ms, log_start_offset=self.log_start_offset, recovery_point=self.recovery_point,
         )  # fmt: skip
 
 
@@ -85,6 +94,20 @@ def test_retry_of_any_of_the_last_five_batches_is_recognised_after_a_restart(
     assert restarting.log.log_end_offset == 7
 
 
+@pytest.mark.parametrize("is_clean", [True, False], ids=["clean", "unclean"])
+@pytest.mark.parametrize("is_rolled", [True, False], ids=["in a new segment", "in the same segment"])
+def test_retry_is_recognised_after_a_restart_though_its_records_are_deleted(
+    restarting: Restarting, is_clean: bool, is_rolled: bool
+) -> None:
+    """As where a consumer deletes what it has read (DeleteRecords), or retention what has old timestamps."""
+    for sequence in range(3):
+        restarting.append(sequence)
+    restarting.delete_records(3, is_rolled=is_rolled)
+    restarting.restart(is_clean=is_clean)
+    assert restarting.append(2)
+    assert not restarting.append(3)
+
+
 def test_a_producer_that_is_idle_expires_after_a_restart_as_without(restarting: Restarting) -> None:
     restarting.append(0, timestamp=NOW + 3_000_000)
     restarting.now_ms += DAY - 1
@@ -105,8 +128,10 @@ def test_a_cut_keeps_when_producers_appended_last(restarting: Restarting) -> Non
     assert {one.producer_id: one.appended_ms for one in entries.values()} == {1: NOW, 2: NOW + 1000}
 
 
+@pytest.mark.parametrize("is_rolled", [True, False], ids=["in an older segment", "in the last segment"])
+@pytest.mark.parametrize("is_clean", [True, False], ids=["clean", "unclean"])
 def test_after_a_restart_the_last_stable_offset_waits_for_a_marker_that_is_not_committed(
-    restarting: Restarting,
+    restarting: Restarting, is_clean: bool, is_rolled: bool
 ) -> None:
     """KAFKA-14497: a reader of committed records would skip, or be shown, a transaction that may still change."""
     for producer_id in (1, 2):
@@ -115,10 +140,14 @@ def test_after_a_restart_the_last_stable_offset_waits_for_a_marker_that_is_not_c
     high_watermark = restarting.log.log_end_offset
     restarting.end(1)
     assert restarting.log.last_stable_offset(high_watermark) == 0
-    restarting.restart()
+    restarting.restart(is_clean=is_clean)
     assert restarting.log.last_stable_offset(high_watermark) == 0
+    if is_rolled:
+        restarting.log.flush()
+        restarting.log.config = LogConfig(segment_bytes=200)
     restarting.end(2, is_commit=True)
-    restarting.restart()
+    assert restarting.log.segment_count == 1 + is_rolled
+    restarting.restart(is_clean=is_clean)
     assert restarting.log.last_stable_offset(high_watermark) == 0
     assert restarting.log.last_stable_offset(high_watermark + 1) == 2
     assert restarting.log.last_stable_offset(high_watermark + 2) == high_watermark + 2
