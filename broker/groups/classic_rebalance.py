@@ -36,7 +36,7 @@ NO_GENERATION: Final = -1
 
 class ClassicRebalance:
     def __init__(self, groups: GroupTable, timers: Timers, now_ms: Callable[[], int], initial_delay_ms: int) -> None:
-        """`now_ms` is the wall clock's; `initial_delay_ms` is `group.initial.rebalance.delay.ms`."""
+        """`now_ms` is the steady wall clock's; `initial_delay_ms` is `group.initial.rebalance.delay.ms`."""
         self._groups = groups
         self._timers = timers
         self._now_ms = now_ms

@@ -54,14 +54,14 @@ class GroupShard:
         new_id: Callable[[], str],
     ) -> None:
         """`image` is the newest metadata. `run_aside` does what takes long. `now_ms` is the wall clock's,
-        `steady_now_ms` one that does not follow its jumps: what is forgotten does not come back. `new_id` makes ends of
-        member ids."""
+        `steady_now_ms` one that does not follow its jumps: by that offsets are committed and groups become empty, and
+        both are forgotten, which does not come back. `new_id` makes ends of member ids."""
         self._timers = timers
         self._config = config
         self._steady_now_ms = steady_now_ms
         self._offset_store = OffsetStore()
-        self.groups = GroupTable(log, now_ms)
-        self._rebalance = ClassicRebalance(self.groups, timers, now_ms, config.group_initial_rebalance_delay_ms)
+        self.groups = GroupTable(log, steady_now_ms)
+        self._rebalance = ClassicRebalance(self.groups, timers, steady_now_ms, config.group_initial_rebalance_delay_ms)
         classic = ClassicProtocol(self.groups, self._rebalance, new_id=new_id, max_size=config.group_max_size)
         self.consumer = ConsumerGroups(
             self.groups,
@@ -83,7 +83,7 @@ class GroupShard:
             self._rebalance,
             self.consumer.delete,
             log,
-            now_ms,
+            steady_now_ms,
             metadata_bytes_max=config.offset_metadata_max_bytes,
             retention_ms=config.offsets_retention_ms,
         )

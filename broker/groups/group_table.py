@@ -15,7 +15,7 @@ class GroupTable:
     """Finds groups, and writes classic ones down. A name is one group: a classic one or a consumer group."""
 
     def __init__(self, log: StateLog, now_ms: Callable[[], int]) -> None:
-        """`now_ms` is the wall clock's."""
+        """`now_ms` is the steady wall clock's."""
         self._log = log
         self._now_ms = now_ms
         self._groups: dict[str, ClassicGroup] = {}

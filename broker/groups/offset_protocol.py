@@ -74,7 +74,7 @@ class OffsetProtocol:
         metadata_bytes_max: int,
         retention_ms: int,
     ) -> None:
-        """`delete_consumer_group` writes down that an empty one is gone. `now_ms` is the wall clock's.
+        """`delete_consumer_group` writes down that an empty one is gone. `now_ms` is the steady wall clock's.
 
         `metadata_bytes_max` is `offset.metadata.max.bytes`, `retention_ms` is `offsets.retention.minutes`."""
         self._groups = groups

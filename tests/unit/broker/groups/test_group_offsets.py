@@ -213,6 +213,23 @@ def test_a_wall_clock_that_jumps_expires_nothing(puppet: GroupPuppet) -> None:
     assert committed(puppet) == 5
 
 
+@pytest.mark.parametrize("has_members", [False, True], ids=["without members", "when its last member leaves"])
+def test_an_offset_that_is_committed_while_the_wall_clock_is_behind_is_kept(
+    puppet: GroupPuppet, has_members: bool
+) -> None:
+    """Of a group that has had members, the time since the last of them left counts."""
+    puppet.clock_ahead_ms = -2 * RETENTION_MS
+    if has_members:
+        generation, (member,) = puppet.stable(1)
+        commit(puppet, 5, member_id=member, generation=generation)
+        puppet.leave((member, None))
+    else:
+        commit(puppet, 5)
+    puppet.clock_ahead_ms = 0
+    puppet.timers.wait(2 * EXPIRATION_CHECK_MS)
+    assert committed(puppet) == 5
+
+
 def test_an_offset_of_a_transaction_counts_when_the_transaction_is_committed(puppet: GroupPuppet) -> None:
     commit(puppet, 5)
     record = puppet.log.records[-1]
