@@ -2,6 +2,7 @@
 
 state     requests are answered with    entered by                left by
 loading   COORDINATOR_LOAD_IN_PROGRESS  leadership that came      the whole log being replayed; `unload`
+failed    NOT_COORDINATOR               records not replayed      the next attempt to load; `unload`
 active    what the machine says         the end of loading        `unload`
 unloaded  NOT_COORDINATOR               leadership that went      never: the next leadership is another object
 
@@ -96,7 +97,7 @@ class CoordinatorPartition(Generic[MachineT]):
 
     def when_active(self, change: Callable[[MachineT], None]) -> None:
         """Makes a change that nobody waits for, once loading is over. One that fails is logged."""
-        if self._error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+        if self._loading is not None:
             self._postponed.append(change)
         elif self._error is ErrorCode.NONE:
             try:
@@ -112,6 +113,7 @@ class CoordinatorPartition(Generic[MachineT]):
         self._error = ErrorCode.NOT_COORDINATOR
         if self._loading is not None:
             self._loading.cancel()
+            self._loading = None
         self._timers.cancel_all()
         if was_active:
             self._machine.on_unloaded()
@@ -244,6 +246,8 @@ class CoordinatorPartition(Generic[MachineT]):
             except Exception as error:
                 failure = repr(error)
                 retry_s_max = REPLAY_RETRY_S_MAX
+                # It may be so for ever: clients look for another coordinator, and lists leave this partition out.
+                self._error = ErrorCode.NOT_COORDINATOR
             if failure != said:
                 said = failure
                 logger.error(
@@ -254,6 +258,7 @@ class CoordinatorPartition(Generic[MachineT]):
                 )
             await asyncio.sleep(retry_s)
             retry_s = min(2 * retry_s, retry_s_max)
+            self._error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
             self._timers.cancel_all()
             self._machine = self._make_machine(self, self._timers)
 

@@ -312,6 +312,8 @@ def test_records_that_cannot_be_replayed_are_tried_again_by_a_new_machine_and_by
     monkeypatch.setattr(Recorder, "replay", fail_twice)
     lead_again(node)
     world.settle()
+    assert world.error() is ErrorCode.NOT_COORDINATOR, "clients look for another one meanwhile"
+    world.wait_until(lambda: world.error() is ErrorCode.NONE)
     assert len({id(machine) for machine in refused}) == 2
     assert world.coordinator().machine.replayed == [(0, b"x")]
     assert node.hosted(TOPIC).damage is None
