@@ -6,11 +6,13 @@ Time is virtual and everything that can end badly is at hand: processes, power, 
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
 from random import Random
+from types import CoroutineType
 from typing import TypeVar
 from uuid import UUID
 
@@ -122,6 +124,7 @@ class SimulatedNodes:
         for process in self._processes:
             process.is_dead = process.is_paused = False
             for task in process._tasks:
+                _close_unbegun(task)
                 task.cancel()
         self.loop.run_for(10)
         for process in self._processes:
@@ -357,6 +360,15 @@ class SimulatedNodes:
         files, folder = self.machines[node_id].files, f"/data/{TOPIC}-0"
         names = sorted(name for name in files.list_directory(folder) if name.endswith(".log"))
         return b"".join(files.read(f"{folder}/{name}") for name in names)
+
+
+def _close_unbegun(task: asyncio.Task[object]) -> None:
+    """Python warns of a coroutine that is never begun: what a request that arrived in the last instant would do."""
+    coroutine = task.get_coro()
+    if isinstance(coroutine, CoroutineType) and inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
+        for inner in inspect.getcoroutinelocals(coroutine).values():
+            if isinstance(inner, CoroutineType):
+                inner.close()
 
 
 def _roles(node_id: int, has_own_controllers: bool) -> dict[str, str]:

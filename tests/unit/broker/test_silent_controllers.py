@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
+import pytest
 from kio.schema.incremental_alter_configs.v1.request import (
     AlterableConfig,
     AlterConfigsResource,
@@ -151,3 +152,52 @@ def test_no_broker_is_fenced_and_no_write_fails_when_the_active_controller_stand
             )
             nodes.machines[stopped].resume()
             nodes.pass_ms(200)
+
+
+def cut_off(nodes: SimulatedNodes, node_id: int) -> None:
+    """Its packets are dropped, and those to it: no connection ends."""
+    for other in nodes.machines:
+        if other != node_id:
+            nodes.network.cut(host_of(node_id), host_of(other))
+            nodes.network.cut(host_of(other), host_of(node_id))
+
+
+def lose_power(nodes: SimulatedNodes, node_id: int) -> None:
+    """No reset tells of it, and what connects hears nothing."""
+    nodes.kill(node_id, has_power=False)
+
+
+def end_process(nodes: SimulatedNodes, node_id: int) -> None:
+    """Connections are reset, and new ones refused."""
+    nodes.kill(node_id)
+
+
+def cut_from_brokers_and_deposed(nodes: SimulatedNodes, node_id: int) -> None:
+    """It answers the brokers that follow it, but the other voters, which it does not reach, elect one of them."""
+    for other in CONTROLLERS:
+        if other != node_id:
+            nodes.network.cut(host_of(node_id), host_of(other))
+            nodes.network.cut(host_of(other), host_of(node_id))
+
+
+@pytest.mark.parametrize("silence", [cut_off, lose_power, end_process, cut_from_brokers_and_deposed])
+@pytest.mark.parametrize("phase_ms", [0, 700])
+def test_no_broker_is_fenced_however_the_active_controller_is_lost(
+    silence: Callable[[SimulatedNodes, int], None], phase_ms: int
+) -> None:
+    with cluster() as nodes:
+        silence_active(nodes, phase_ms, silence=lambda one: silence(nodes, one), has_change=True)
+
+
+def test_the_nodes_that_vote_and_serve_are_not_fenced_with_one_that_stands_still() -> None:
+    with simulated_nodes(2, settings=DEFAULT_TIMES) as nodes:
+        for phase_ms in range(0, HEARTBEAT_MS, 400):
+            before = wait_active(nodes)
+            nodes.pass_ms(phase_ms)
+            nodes.machines[before].pause()
+            nodes.wait(lambda one=before: fenced(nodes) == {one}, "end of its session")  # type: ignore[misc]
+            assert nodes.append(b"after %d" % phase_ms, to=nodes.wait_leader()) is ErrorCode.NONE
+            nodes.pass_ms(SESSION_MS)
+            assert fenced(nodes) == {before}
+            nodes.machines[before].resume()
+            nodes.wait_in_sync(*NODES)
