@@ -307,10 +307,15 @@ class Controller:
         self._overlay = self._loader.image
         now_ms = self._now_ms()
         for broker in self._loader.image.brokers.values():
-            # The process that registered under this node's own id was an earlier run of this node. One that is fenced
-            # has left, perhaps long ago, or will be heard.
-            if broker.id != self._consensus.node_id and not broker.is_fenced:
+            # One that is fenced has left, perhaps long ago, or will be heard.
+            if broker.is_fenced:
+                continue
+            if broker.id != self._consensus.node_id:
                 self._sessions.touch(broker.id, now_ms)
+            else:
+                # It may be an earlier run of this node that registered, so no new one is held up; and when this node is
+                # no broker any more, none follows.
+                self._sessions.await_contact(broker.id, now_ms)
         self._activated.set_result(None)
         logger.info("controller active: node_id=%d epoch=%d", self._consensus.node_id, self._consensus.epoch)
         if self._loader.is_in_transaction:

@@ -20,10 +20,17 @@ class BrokerSessions:
     def __init__(self, session_timeout_ms: int) -> None:
         self._session_timeout_ms = session_timeout_ms
         self._last_contact_ms: dict[int, int] = {}
+        # Unfenced, and not heard by this controller: from when on it is waited for.
+        self._awaited_ms: dict[int, int] = {}
         self._positions: dict[int, MetadataPosition] = {}
 
     def touch(self, broker_id: int, now_ms: int) -> None:
         self._last_contact_ms[broker_id] = now_ms
+        self._awaited_ms.pop(broker_id, None)
+
+    def await_contact(self, broker_id: int, now_ms: int) -> None:
+        """Let a broker expire that is not heard within a session. Until it is heard it is not live."""
+        self._awaited_ms[broker_id] = now_ms
 
     def note_offset(self, broker_id: int, offset: int, *, is_caught_up: bool, wall_ms: int) -> None:
         """Keep how far a broker has replayed the metadata."""
@@ -38,19 +45,25 @@ class BrokerSessions:
     def end(self, broker_id: int) -> None:
         """Forget one broker's last contact: its process has left."""
         self._last_contact_ms.pop(broker_id, None)
+        self._awaited_ms.pop(broker_id, None)
 
     def clear(self) -> None:
         """Forget everyone: leadership is lost."""
         self._last_contact_ms.clear()
+        self._awaited_ms.clear()
         self._positions.clear()
 
     def expired(self, now_ms: int) -> list[int]:
-        """Return the brokers that were heard once, and not for a whole session."""
-        return [broker for broker in self._last_contact_ms if not self.is_live(broker, now_ms)]
+        """Return the brokers that were heard once, or are waited for, and were not heard for a whole session."""
+        silent = [broker for broker in self._last_contact_ms if not self.is_live(broker, now_ms)]
+        return silent + [
+            broker for broker, since_ms in self._awaited_ms.items() if now_ms >= since_ms + self._session_timeout_ms
+        ]
 
     def renew(self, now_ms: int) -> None:
         """Give everyone that was heard once a whole session from now on."""
         self._last_contact_ms = dict.fromkeys(self._last_contact_ms, now_ms)
+        self._awaited_ms = dict.fromkeys(self._awaited_ms, now_ms)
 
     def is_live(self, broker_id: int, now_ms: int) -> bool:
         last_contact_ms = self._last_contact_ms.get(broker_id)

@@ -13,6 +13,7 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i16, i32
 from metadata_cluster import CLUSTER_ID
 
+from penstock.chaos.simulation.virtual_loop import VirtualLoop
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.quorum.change import split_commands
 from penstock.quorum.controller import Controller
@@ -322,3 +323,30 @@ def large_config(number: int) -> ConfigRecord:
 
 def feature(name: str, level: int = 1) -> FeatureLevelRecord:
     return FeatureLevelRecord(name=name, feature_level=level)
+
+
+def test_the_broker_that_a_node_was_before_is_fenced_when_it_is_only_a_controller_now() -> None:
+    """Another process of it that is a broker may still register at once."""
+    files = MemoryFiles()
+
+    async def was_broker() -> None:
+        async with running(files) as node:
+            await node.controller.submit(write(BROKER), None)
+
+    async def is_controller() -> None:
+        def has_session(_image: MetadataImage, _request: None, context: DecisionContext) -> ControllerResult[bool]:
+            return ControllerResult(records=(), response=context.has_live_session(1))
+
+        async with running(files) as node:
+            assert not node.controller.image.brokers[1].is_fenced
+            assert not await node.controller.submit(has_session, None)
+            watching = asyncio.ensure_future(node.controller.watch_sessions())
+            # Of virtual time: a session is nine seconds.
+            async with asyncio.timeout(20):
+                while not node.controller.image.brokers[1].is_fenced:
+                    await asyncio.sleep(0.1)
+            watching.cancel()
+
+    with VirtualLoop() as loop:
+        loop.run(was_broker())
+        loop.run(is_controller())

@@ -41,3 +41,16 @@ def test_whoever_left_has_no_session_until_it_is_heard_again() -> None:
     assert sessions.expired(10_000) == []
     sessions.touch(1, 2)
     assert sessions.is_live(1, 3)
+
+
+def test_a_broker_that_is_waited_for_is_not_live_and_expires_unless_it_is_heard() -> None:
+    sessions = BrokerSessions(1_000)
+    for broker_id in (1, 2, 3):
+        sessions.await_contact(broker_id, 0)
+    assert not sessions.is_live(1, 0)
+    sessions.touch(2, 500)
+    sessions.end(3)
+    assert sessions.expired(999) == []
+    assert sessions.expired(1_000) == [1]
+    sessions.renew(1_200)
+    assert sessions.expired(2_199) == []
