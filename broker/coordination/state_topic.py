@@ -23,6 +23,8 @@ CREATION_TIMEOUT: Final = timedelta(seconds=30)
 CREATION_WAIT_S: Final = 1.0
 """So long a client waits for a creation, and so do the requests behind its own on the connection. A creation that goes
 well takes a fraction of it; of one that does not, clients ask again."""
+SAY_AGAIN_S: Final = 600.0
+"""Clients ask many times a second for what cannot be made: a cause has one line in that time."""
 
 
 class StateTopic:
@@ -49,6 +51,8 @@ class StateTopic:
         self._is_capped = is_replication_factor_capped
         self._configs = configs
         self._creation: asyncio.Task[None] | None = None
+        # When each error was logged.
+        self._said_s: dict[ErrorCode, float] = {}
 
     async def ensure(self) -> None:
         """Returns when the topic is there, or could not be made, which the log says, or takes `CREATION_WAIT_S`."""
@@ -83,12 +87,19 @@ class StateTopic:
                 CREATE_TOPICS, CreateTopicsRequest(topics=(topic,), timeout=timeout)
             )
         except KafkaError as error:
-            logger.warning("state topic not created: topic=%s reason=%s", self.name, error)
+            self._say(error.code, str(error))
             return
         await self._settled()
         (result,) = response.topics
         code = ErrorCode(int(result.error_code))
         if code is ErrorCode.NONE:
+            self._said_s.clear()
             logger.info("state topic created: topic=%s replicas=%d", self.name, replication_factor)
         elif code is not ErrorCode.TOPIC_ALREADY_EXISTS:
-            logger.warning("state topic not created: topic=%s error=%s %s", self.name, code.name, result.error_message)
+            self._say(code, f"{code.name}: {result.error_message}")
+
+    def _say(self, code: ErrorCode, reason: str) -> None:
+        now_s = asyncio.get_running_loop().time()
+        if now_s - self._said_s.get(code, -SAY_AGAIN_S) >= SAY_AGAIN_S:
+            self._said_s[code] = now_s
+            logger.warning("state topic not created: topic=%s reason=%s", self.name, reason)

@@ -74,3 +74,16 @@ def test_a_client_that_goes_does_not_end_the_creation_for_others() -> None:
         assert controller.asked_count == 1
 
     asyncio.run(main())
+
+
+def test_a_topic_that_cannot_be_made_has_one_line_for_each_cause(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        controller = SlowController()
+        controller.may_answer.set()
+        topic = state_topic_of(controller)
+        for _ in range(100):
+            await topic.ensure()
+        assert controller.asked_count == 100
+
+    asyncio.run(main())
+    assert caplog.text.count("state topic not created: topic=__states reason=") == 1
