@@ -176,7 +176,8 @@ def test_a_request_is_not_sent_again_when_only_the_wait_for_its_effect_failed() 
 def test_a_change_that_is_committed_is_answered_so_although_it_is_not_seen_here_in_time() -> None:
     async def scenario(world: World) -> None:
         world.high_watermark = 100
-        assert isinstance(await world.channel.submit(CREATE_TOPICS, CREATION), CreateTopicsResponse)
+        answer = await world.channel.submit(CREATE_TOPICS, CREATION)
+        assert isinstance(answer, CreateTopicsResponse)
         assert world.count("CreateTopicsRequest") == 1
 
     run(scenario)
