@@ -107,6 +107,11 @@ class MemoryFiles:
         node = self._find(path)
         return None if node is None or isinstance(node, Directory) else node.data
 
+    def look_into(self, path: str) -> list[str]:
+        """The names in a folder, likewise; none when it is not there."""
+        node = self._find(path)
+        return sorted(node.entries) if isinstance(node, Directory) else []
+
     # A disk.
 
     def open(self, path: str, *, create: bool = False) -> File:

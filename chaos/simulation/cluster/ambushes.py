@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from ....protocol.apis import ApiKey
 from .cluster_faults import ClusterFaults
 from .loop import SimulatedLoop
-from .machine import Machine
+from .machine import BROKER_PORT, CONTROLLER_PORT, Machine
 from .network import Network
 from .transport import StreamTransport
 
@@ -29,8 +29,26 @@ _CHANCES: Final[Mapping[int, float]] = {
     ApiKey.ADD_PARTITIONS_TO_TXN: 0.02,
     ApiKey.WRITE_TXN_MARKERS: 0.05,
 }
+# How likely the node that such a request goes to is to be stopped in good order meanwhile.
+_STOP_CHANCES: Final[Mapping[int, float]] = {
+    ApiKey.PRODUCE: 0.0005,
+    ApiKey.JOIN_GROUP: 0.02,
+    ApiKey.SYNC_GROUP: 0.02,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: 0.001,
+    ApiKey.OFFSET_COMMIT: 0.001,
+    ApiKey.INIT_PRODUCER_ID: 0.02,
+    ApiKey.ADD_PARTITIONS_TO_TXN: 0.003,
+    ApiKey.TXN_OFFSET_COMMIT: 0.01,
+    ApiKey.END_TXN: 0.01,
+    ApiKey.WRITE_TXN_MARKERS: 0.01,
+}
+# From the request on: it may be under way, be answered, or wait for other nodes.
+_STOP_DELAY_MAX_S: Final = 0.02
+# Until the node is started again, if it has ended by then.
+_STOPPED_MAX_S: Final = 3.0
 # For how many seconds: within a restart, within a session, past the time that its sender waits for an answer.
 _HOLDS_S: Final = ((0.05, 0.5), (0.5, 3.0), (0.5, 3.0), (4.0, 8.0))
+_PORTS: Final = (BROKER_PORT, CONTROLLER_PORT)
 # A process that is started again at once.
 _DOWN_MAX_S: Final = 0.2
 
@@ -83,13 +101,32 @@ class Ambushes:
         return self.is_under_way and not self._has_company
 
     def _hold_up(self, end: StreamTransport, data: bytes) -> float:
-        chance = _CHANCES.get(int.from_bytes(data[4:6], "big"), 0.0)
+        key = int.from_bytes(data[4:6], "big")
+        if key not in _CHANCES and key not in _STOP_CHANCES:
+            return 0.0
         sender, receiver = self._machines.get(end.process.host), self._machines.get(end.peer[0])
-        if not chance or sender is None or receiver in (None, sender) or self.is_under_way:
+        # Answers have no key: what they have there may look like one.
+        if receiver is None or sender is receiver or end.peer[1] not in _PORTS:
             return 0.0
-        if self._random.random() >= chance:
+        if self._random.random() < _STOP_CHANCES.get(key, 0.0) * self._weight("stop-under-way"):
+            self._stop_under_way(ApiKey(key), receiver)
+        chance = _CHANCES.get(key, 0.0) * self._weight("ambush")
+        if not chance or sender is None or self.is_under_way or self._random.random() >= chance:
             return 0.0
-        return self._spring(ApiKey(int.from_bytes(data[4:6], "big")), sender, receiver)
+        return self._spring(ApiKey(key), sender, receiver)
+
+    def _weight(self, kind: str) -> float:
+        return self._faults.profile.weight(kind)
+
+    def _stop_under_way(self, key: ApiKey, receiver: Machine) -> None:
+        """The node that the request goes to ends in good order while it answers, and is started again."""
+
+        def stop() -> None:
+            if self._faults.stop(receiver):
+                self._faults.note("stop under way", key.name, receiver.node_id)
+                self._faults.later(self._random.uniform(0, _STOPPED_MAX_S), partial(self._faults.start, receiver))
+
+        self._faults.later(self._random.uniform(0, _STOP_DELAY_MAX_S), stop)
 
     def _spring(self, key: ApiKey, sender: Machine, receiver: Machine) -> float:
         random = self._random

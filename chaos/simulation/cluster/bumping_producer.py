@@ -26,6 +26,7 @@ from ....protocol.errors import CorruptData, ErrorCode, KafkaError, error_info
 from ....protocol.messages import Request
 from ....protocol.records import Record, write_batch
 from ...checkers.transactions import Place
+from .zombies import FormerProducer
 
 _TRANSACTION: Final = 1
 """Key type of FindCoordinator."""
@@ -58,6 +59,11 @@ class BumpingProducer:
         self._coordinator: Address | None = None
         self._leaders: dict[Place, Address] = {}
         self._connections: dict[Address, Connection] = {}
+
+    @property
+    def former(self) -> FormerProducer:
+        """Who it is, for when it is so no more."""
+        return FormerProducer(self._producer_id, self._epoch, dict(self._sequences))
 
     async def start(self) -> None:
         request = InitProducerIdRequest(

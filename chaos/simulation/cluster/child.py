@@ -6,6 +6,7 @@ same run as a seed among a thousand.
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import importlib
 import json
@@ -29,7 +30,10 @@ WORLD: Final = World()
 WORLD.replace(0)
 
 from ...mutants.known_bugs import NAMES, applied  # noqa: E402
-from .cluster_run import ClusterRun, run_cluster  # noqa: E402
+from .cluster_result import ClusterRun  # noqa: E402
+from .cluster_run import run_cluster  # noqa: E402
+from .profiles import PROFILES  # noqa: E402
+from .shapes import Choices, shape_of  # noqa: E402
 
 # What nodes import while they start: once here, not in every run.
 _LOADED_BY_NODES: Final = (
@@ -39,6 +43,8 @@ _LOADED_BY_NODES: Final = (
     ".quorum.links.stream_links",
     ".quorum.decisions.bootstrap",
 )
+# Of real time: hundreds of times what a run takes.
+_RUN_MAX_S: Final = 900.0
 _ENDINGS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -54,9 +60,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = ArgumentParser(prog="penstock simulate")
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--nodes", type=int, default=3)
+    parser.add_argument("--nodes", type=int)
+    parser.add_argument("--brokers", type=int)
+    parser.add_argument("--log-dirs", type=int)
     parser.add_argument("--members", type=int)
     parser.add_argument("--transactions", action=BooleanOptionalAction)
+    parser.add_argument("--profile", choices=sorted(PROFILES))
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--faults-s", type=float, default=20.0)
     parser.add_argument("--trace", action="store_true")
@@ -122,10 +131,10 @@ def _begin(seed: int, options: Any) -> _Job:
         with ExitStack() as patches:
             if options.mutant is not None:
                 patches.enter_context(applied(options.mutant))
-            run = run_cluster(
-            WORLD, seed, node_count=options.nodes, member_count=options.members, faults_s=options.faults_s,
-            has_transactions=options.transactions, trace=_print_line if options.trace else None,
-        )  # fmt: skip
+            # A run that does not end tells where it is, and counts as one that broke off.
+            faulthandler.dump_traceback_later(_RUN_MAX_S, exit=True)
+            run = run_cluster(WORLD, seed, _choices(options), trace=_print_line if options.trace else None)
+            faulthandler.cancel_dump_traceback_later()
         with os.fdopen(writing, "w") as results:
             json.dump({field.name: getattr(run, field.name) for field in fields(run)}, results)
         status = 0
@@ -135,6 +144,10 @@ def _begin(seed: int, options: Any) -> _Job:
         if status:
             sys.excepthook(*sys.exc_info())
         os._exit(status)
+
+
+def _choices(options: Any) -> Choices:
+    return Choices(**{field.name: getattr(options, field.name) for field in fields(Choices)})
 
 
 def _print_line(line: str) -> None:
@@ -149,7 +162,7 @@ def _end(job: _Job) -> ClusterRun | None:
     if not text:
         return None
     values = json.loads(text)
-    values |= {name: Counter(values[name]) for name in ("faults", "client_errors")}
+    values |= {name: Counter(values[name]) for name in ("faults", "operations", "zombies", "client_errors")}
     return ClusterRun(**values)
 
 
@@ -160,12 +173,16 @@ class _Total:
         self._virtual_s = 0.0
         self._counts: Counter[str] = Counter()
         self._faults: Counter[str] = Counter()
+        self._operations: Counter[str] = Counter()
+        self._zombies: Counter[str] = Counter()
 
     def add(self, seed: int, run: ClusterRun | None, options: Any) -> None:
         self._run_count += 1
         if run is not None:
             self._virtual_s += run.virtual_s
             self._faults += run.faults
+            self._operations += run.operations
+            self._zombies += run.zombies
             self._counts.update(
                 {
                     "acknowledged records": run.acknowledged_count,
@@ -175,6 +192,8 @@ class _Total:
                     "states checked": run.check_count,
                     "offsets committed": run.commit_count,
                     "transactions committed": run.transaction_count,
+                    "replicas read from their files": run.file_check_count,
+                    "healthy brokers fenced": run.fenced_count,
                 }
             )
         if run is None or not run.is_clean:
@@ -191,20 +210,23 @@ class _Total:
             f"{self._run_count} runs in {real_s:.0f} s: {self._run_count / real_s:.2f} runs/s, "
             f"{hours_per_minute:.2f} virtual hours per minute",
             ", ".join(f"{count:,} {what}" for what, count in self._counts.items()),
-            f"{self._faults.total():,} faults: "
-            + ", ".join(f"{count:,} {what}" for what, count in sorted(self._faults.items())),
+            *(
+                f"{counts.total():,} {title}: "
+                + (", ".join(f"{count:,} {what}" for what, count in sorted(counts.items())) or "none")
+                for title, counts in (
+                    ("faults", self._faults),
+                    ("operations", self._operations),
+                    ("requests of zombies", self._zombies),
+                )
+            ),
         ]
         return "\n".join(lines) + "\n"
 
 
 def _replay(seed: int, options: Any) -> str:
+    """With all that the seed chose as options: they stay what they are when seeds come to choose otherwise."""
     more = "" if options.mutant is None else f" --mutant {options.mutant}"
-    more += "" if options.nodes == 3 else f" --nodes {options.nodes}"
-    more += "" if options.members is None else f" --members {options.members}"
-    if options.transactions is not None:
-        more += " --transactions" if options.transactions else " --no-transactions"
-    more += "" if options.faults_s == 20 else f" --faults-s {options.faults_s:g}"
-    return f"penstock simulate --seed {seed} --trace{more}"
+    return f"penstock simulate --seed {seed} --trace {shape_of(seed, _choices(options)).options}{more}"
 
 
 if __name__ == "__main__":

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
@@ -20,6 +20,8 @@ from aiokafka.errors import KafkaError
 from ...checkers.records import Sent, Stored
 from .loop import SimulatedLoop
 from .process import Process
+
+T = TypeVar("T")
 
 _RETRY_S = 0.2
 # Between two records of a producer, on average.
@@ -227,6 +229,20 @@ class Consumer:
                         self.positions[place.partition] = max(self.positions[place.partition], state.position)
         finally:
             await consumer.stop()
+
+
+async def patiently(work: Awaitable[T], timeout_s: float) -> T:
+    """Like `asyncio.wait_for`, but a client that does not end when it is cancelled is left to itself."""
+    task = asyncio.ensure_future(work)
+    try:
+        done, _ = await asyncio.wait([task], timeout=timeout_s)
+    except BaseException:
+        task.cancel()
+        raise
+    if not done:
+        task.cancel()
+        raise TimeoutError
+    return task.result()
 
 
 async def create_topic(

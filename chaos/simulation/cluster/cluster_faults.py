@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from random import Random
 
-from ....storage.memory_nodes import Operation
+from .disk_faults import DiskFaults, DiskLosses
 from .loop import SimulatedLoop
 from .machine import Machine
 from .network import Network
 from .process import KERNEL, Process
+from .profiles import Profile
 
 _CLOCK_STEPS_MS = (-3_600_000, -60_000, -1_500, 1_500, 60_000, 3_600_000)
 _SLOW_MAX_S = 0.5
-_DISK_OPERATIONS: tuple[Operation, ...] = ("write", "sync", "rename", "create", "read")
+# For how long the active controller is stopped: within what others wait for, and far past any session.
+_CONTROLLER_PAUSES_S = ((0.05, 1.0), (1.0, 4.0), (4.0, 15.0))
+# Past the sessions of members and the transactions of producers.
+_FREEZES_S = ((1.0, 4.0), (4.0, 12.0))
 
 
 class ClusterFaults:
@@ -36,10 +39,14 @@ class ClusterFaults:
         counts: Callable[[int], bool],
         may_count: Callable[[int], bool],
         leaders: Callable[[], list[int]],
+        profile: Profile,
+        active_controller: Callable[[], int | None],
+        has_offline_directory: Callable[[Process], bool],
+        on_crash_of_all: Callable[[], None],
     ) -> None:
         """`is_whole` says whether every replica is in sync, `is_flushed` that only what is synced is acknowledged, and
         `counts` whether a node is one of those that committed records have to be on, `may_count` whether it may be one
-        without anybody knowing it yet."""
+        without any other node knowing it yet. `on_crash_of_all` is called while no process runs."""
         self.counts: Counter[str] = Counter()
         self._machines = machines
         self._clients = tuple(clients)
@@ -55,38 +62,52 @@ class ClusterFaults:
         self._leaders = leaders
         self._due: list[Callable[[], None]] = []
         self._is_healed = False
-        # Machines whose disk may have forgotten what it was told to keep: they do not lose power any more.
-        self._suspect: set[int] = set()
-        # Those that lost data since all was whole. Until it is again the others must not crash: the cluster does not
-        # know a crash that kept everything from one that did not.
-        self._lost: set[int] = set()
-        self._emptied: set[int] = set()
-        self._actions: tuple[tuple[float, Callable[[], None]], ...] = (
-            (0.020, self._kill),
-            (0.020, self._lose_power),
-            (0.004, self._black_out),
-            (0.100, self._start),
-            (0.012, self._stop),
-            (0.014, self._cut),
-            (0.008, self._partition),
-            (0.010, self._isolate_leader),
-            (0.060, self._heal),
-            (0.014, self._slow),
-            (0.030, self._break_connections),
-            (0.014, self._pause),
-            (0.060, self._resume),
-            (0.006, self._pause_client),
-            (0.010, self._step_clock),
-            (0.006, self._fail_disk),
-            (0.008, self._swap_disk),
+        self._profile = profile
+        self._active_controller = active_controller
+        self._has_offline_directory = has_offline_directory
+        self._on_crash_of_all = on_crash_of_all
+        self._losses = losses = DiskLosses()
+        # Stopped for a time of their own, which nothing ends before: machines and clients.
+        self._frozen: set[Process] = set()
+        disks = DiskFaults(
+            self, losses, machines,
+            network=network, random=random, is_whole=is_whole, may_lose_data=self._may_lose_data,
+        )  # fmt: skip
+        # With the kind of each (see `profiles.py`), and the chance at each step. What mends has none.
+        self._actions: tuple[tuple[str | None, float, Callable[[], None]], ...] = (
+            ("kill", 0.020, self._kill),
+            ("power-loss", 0.020, self._lose_power),
+            ("crash-of-all", 0.004, self._crash_all),
+            (None, 0.100, self._start),
+            ("stop", 0.012, self._stop),
+            ("cut", 0.014, self._cut),
+            ("partition", 0.008, self._partition),
+            ("isolated-leader", 0.010, self._isolate_leader),
+            (None, 0.060, self._heal),
+            ("slow-link", 0.014, self._slow),
+            ("broken-connections", 0.030, self._break_connections),
+            ("pause", 0.014, self._pause),
+            ("pause-of-active-controller", 0.006, self._pause_active_controller),
+            (None, 0.060, self._resume),
+            ("client-pause", 0.006, self._pause_client),
+            ("client-freeze", 0.006, self._freeze_client),
+            ("clock-step", 0.010, self._step_clock),
+            ("disk-error", 0.008, disks.fail),
+            ("failed-read", 0.010, disks.fail_read),
+            ("no-descriptors", 0.010, disks.run_out_of_descriptors),
+            ("emptied-disk", 0.008, disks.swap),
+            ("emptied-directory", 0.012, disks.empty_directory),
         )
 
+    @property
+    def profile(self) -> Profile:
+        return self._profile
+
     def step(self) -> None:
-        if self._lost and self._is_whole():
-            self._lost.clear()
-            self._emptied.clear()
-        for chance, action in self._actions:
-            if self._random.random() < chance:
+        if self._losses.lost and self._is_whole():
+            self._losses.clear()
+        for kind, chance, action in self._actions:
+            if self._random.random() < chance * (1.0 if kind is None else self._profile.weight(kind)):
                 action()
 
     def later(self, delay_s: float, happen: Callable[[], None]) -> None:
@@ -114,10 +135,14 @@ class ClusterFaults:
             machine.step_clock(0)
             if machine.is_paused:
                 machine.resume()
+        self._frozen.clear()
         self._resume_clients()
-        for node_id in sorted(self._suspect):
-            # What a node could not read while its disk failed, it looks for again when it is started.
-            machine = self._machines[node_id]
+        for node_id, machine in self._machines.items():
+            # What a node could not read while its disk failed, it looks for again when it is started. A read that
+            # failed once is none of that, unless it took a log directory offline.
+            is_whole = machine.process is None or not self._has_offline_directory(machine.process)
+            if node_id not in self._losses.suspect and is_whole:
+                continue
             if machine.is_ready and not machine.is_stopping:
                 machine.stop()
             elif machine.is_up and not machine.is_stopping:
@@ -128,7 +153,7 @@ class ClusterFaults:
         for machine in self._machines.values():
             if not machine.is_up:
                 machine.files.heal()
-                machine.is_failure_expected = machine.node_id in self._emptied
+                machine.is_failure_expected = machine.node_id in self._losses.emptied
                 machine.start()
 
     # Choices.
@@ -138,19 +163,27 @@ class ClusterFaults:
         self.counts[what] += 1
         self._trace(f"fault {what} {' '.join(map(str, details))}")
 
-    def _up(self) -> list[Machine]:
+    def up(self) -> list[Machine]:
         return [machine for machine in self._machines.values() if machine.is_up]
 
     def _crashable(self) -> list[Machine]:
-        return [machine for machine in self._up() if not self._lost or machine.node_id in self._lost]
+        lost = self._losses.lost
+        return [machine for machine in self.up() if not lost or machine.node_id in lost]
 
-    def _one_to_end(self) -> Machine | None:
-        """Mostly a majority stays."""
+    def one_to_end(self) -> Machine | None:
+        """Mostly a majority of voters stays."""
         up = self._crashable()
-        may_lose_majority = self._random.random() < 0.2
-        if not up or not (may_lose_majority or 2 * (len(self._up()) - 1) > len(self._machines)):
+        if not up:
             return None
-        return self._random.choice(up)
+        machine = self._random.choice(up)
+        may_lose_majority = self._random.random() < 0.2
+        return machine if may_lose_majority or self._leaves_majority(machine) else None
+
+    def _leaves_majority(self, machine: Machine) -> bool:
+        if not machine.is_voter:
+            return True
+        voters = [one for one in self._machines.values() if one.is_voter]
+        return 2 * sum(one.is_up and one is not machine for one in voters) > len(voters)
 
     def _hosts(self) -> list[str]:
         return [machine.host for machine in self._machines.values()] + [client.host for client in self._clients]
@@ -170,27 +203,27 @@ class ClusterFaults:
     # Processes and machines.
 
     def _kill(self) -> None:
-        machine = self._one_to_end()
+        machine = self.one_to_end()
         if machine is not None:
             self.note("kill", machine.node_id)
             machine.kill(has_power=True)
 
     def _may_lose_power(self, machine: Machine) -> bool:
-        return machine.node_id not in self._suspect and (self._is_flushed or self._may_lose_data(machine))
+        return machine.node_id not in self._losses.suspect and (self._is_flushed or self._may_lose_data(machine))
 
     def _may_lose_data(self, machine: Machine) -> bool:
         """While all the others have everything, or nobody counts on this one."""
         return self._is_replicated and (self._is_whole() or not self._counts(machine.node_id))
 
     def _lose_power(self) -> None:
-        machine = self._one_to_end()
+        machine = self.one_to_end()
         if machine is not None and self._may_lose_power(machine):
             self._take_power(machine)
 
     def _take_power(self, machine: Machine) -> None:
         self.note("power loss", machine.node_id)
         if not self._is_flushed and self._may_count(machine.node_id):
-            self._lost.add(machine.node_id)
+            self._losses.lost.add(machine.node_id)
         machine.kill(has_power=False)
 
     def crash(self, machine: Machine, *, has_power: bool) -> bool:
@@ -209,17 +242,21 @@ class ClusterFaults:
         if not machine.is_up:
             self.note("start", machine.node_id)
             machine.files.heal()
-            machine.is_failure_expected = machine.node_id in self._emptied
+            machine.is_failure_expected = machine.node_id in self._losses.emptied
             machine.start()
 
-    def _black_out(self) -> None:
-        """All at once, and back in any order."""
-        if self._lost:
-            return
-        has_power = not self._is_flushed or bool(self._suspect)
+    def _crash_all(self) -> None:
+        """And back in any order."""
+        if not self._losses.lost:
+            self.crash_all()
+
+    def crash_all(self) -> None:
+        """All at once; without power where none of them may forget what it acknowledged."""
+        has_power = not self._is_flushed or bool(self._losses.suspect)
         self.note("kill of all" if has_power else "power loss of all")
-        for machine in self._up():
+        for machine in self.up():
             machine.kill(has_power=has_power)
+        self._on_crash_of_all()
 
     def _start(self) -> None:
         down = [machine for machine in self._machines.values() if not machine.is_up]
@@ -227,20 +264,46 @@ class ClusterFaults:
             self.start(self._random.choice(down))
 
     def _stop(self) -> None:
-        machine = self._one_to_end()
-        if machine is not None and machine.is_ready and not machine.is_stopping and not machine.is_paused:
-            self.note("stop", machine.node_id)
-            machine.stop()
+        machine = self.one_to_end()
+        if machine is not None:
+            self.stop(machine)
+
+    def stop(self, machine: Machine) -> bool:
+        """SIGTERM, if this machine may end now."""
+        if machine not in self._crashable() or not machine.is_ready or machine.is_stopping or machine.is_paused:
+            return False
+        self.note("stop", machine.node_id)
+        machine.stop()
+        return True
 
     def _pause(self) -> None:
-        running = [machine for machine in self._up() if not machine.is_paused]
+        running = [machine for machine in self.up() if not machine.is_paused]
         if running:
             machine = self._random.choice(running)
             self.note("pause", machine.node_id)
             machine.pause()
 
+    def _pause_active_controller(self) -> None:
+        """SIGSTOP, for a time of its own: shorter than any session, or longer than all."""
+        machine = self._machines.get(self._active_controller() or 0)
+        if machine is not None and machine.is_up and not machine.is_paused and machine.process is not None:
+            duration_s = self._random.uniform(*self._random.choice(_CONTROLLER_PAUSES_S))
+            self.note("pause of active controller", machine.node_id, f"{duration_s:.3f}")
+            machine.pause()
+            self._freeze(machine.process, duration_s)
+
+    def _freeze(self, process: Process, duration_s: float) -> None:
+        self._frozen.add(process)
+
+        def thaw() -> None:
+            if process in self._frozen:
+                self._frozen.discard(process)
+                self._loop.resume(process)
+
+        self.later(duration_s, thaw)
+
     def _resume(self) -> None:
-        paused = [machine for machine in self._up() if machine.is_paused]
+        paused = [machine for machine in self.up() if machine.is_paused and machine.process not in self._frozen]
         if paused:
             machine = self._random.choice(paused)
             self.note("resume", machine.node_id)
@@ -252,9 +315,18 @@ class ClusterFaults:
         self.note("pause of a client", client)
         client.is_paused = True
 
+    def _freeze_client(self) -> None:
+        """Until others have taken its place, as far as they can: then it goes on with what it had begun."""
+        client = self._random.choice(self._clients)
+        if not client.is_paused:
+            duration_s = self._random.uniform(*self._random.choice(_FREEZES_S))
+            self.note("freeze of a client", client, f"{duration_s:.3f}")
+            client.is_paused = True
+            self._freeze(client, duration_s)
+
     def _resume_clients(self) -> None:
         for client in self._clients:
-            if client.is_paused:
+            if client.is_paused and client not in self._frozen:
                 self._loop.resume(client)
 
     def _step_clock(self) -> None:
@@ -319,44 +391,3 @@ class ClusterFaults:
         count = self._network.break_connections(a, b)
         if count:
             self.note("broken connections", a, b, count)
-
-    # Disks.
-
-    def _fail_disk(self) -> None:
-        machine = self._one_to_end()
-        if machine is not None:
-            operation = self._random.choice(_DISK_OPERATIONS)
-            self.note("disk error", machine.node_id, operation)
-            machine.is_failure_expected = True
-            self._suspect.add(machine.node_id)
-            machine.files.fail(operation, skip=self._random.randrange(5), count=self._random.choice((1, 3, None)))
-
-    def _swap_disk(self) -> None:
-        """What is gone from all disks is gone, of the metadata too: one at a time, until all are whole again."""
-        up = [machine for machine in self._up() if machine.is_ready and not machine.is_paused]
-        if len(up) < len(self._machines) or self._lost:
-            return
-        machine = self._random.choice(up)
-        if not self._may_lose_data(machine):
-            return
-        self._lost.add(machine.node_id)
-        self._emptied.add(machine.node_id)
-        others = [other for other in up if other is not machine]
-        if self._random.random() < 0.5:
-            # What it said last may arrive when another process is there, with nothing of what this one had.
-            self._network.cut(machine.host, self._random.choice(others).host)
-            self.later(self._random.uniform(0.05, 0.5), partial(self._empty, machine, machine.process))
-        else:
-            self._empty(machine, machine.process)
-
-    def _empty(self, machine: Machine, process: Process | None) -> None:
-        if machine.process is process and self._may_lose_data(machine):
-            self._lost.add(machine.node_id)
-            self._emptied.add(machine.node_id)
-            self.note("emptied disk", machine.node_id)
-            machine.kill(has_power=self._random.random() < 0.7)
-            machine.swap_disk()
-            # It is refused while the process that had the other disk is believed to live.
-            machine.is_failure_expected = True
-            self._suspect.discard(machine.node_id)
-            machine.start()

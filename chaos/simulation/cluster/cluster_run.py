@@ -4,29 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...checkers.records import judge
 from .ambushes import Ambushes
 from .clients import Consumer, History, Producer, create_topic, read_all
 from .cluster_faults import ClusterFaults
+from .cluster_operator import Operator
+from .cluster_result import ClusterRun
 from .consumer_members import ConsumerMember, Leadership
 from .deleter import Deleter
+from .fencing_watch import FencingWatch
+from .file_judge import FileJudge
 from .group_members import GroupHistory, GroupMember
 from .loop import new_loop
 from .machine import BROKER_PORT, Machine, host_of
 from .network import Network
 from .process import Process, current_process
 from .replica_judge import ReplicaJudge
+from .shapes import Choices, Shape, shape_of
+from .trace_log import TraceLog, without_addresses
 from .transactional_load import SETTINGS as TRANSACTION_SETTINGS
 from .transactional_load import TRANSACTIONS_TOPIC, TransactionalLoad
-from .world import World
+from .world import START_MS, World
+from .zombies import Zombies
 
 TOPIC = "simulated"
 OFFSETS_TOPIC = "__consumer_offsets"
@@ -35,80 +40,23 @@ OFFSETS_TOPIC = "__consumer_offsets"
 _START_S = 60.0
 _HEALED_S = 90.0
 _STEP_S = 0.1
-# Of all runs, those with transactional clients.
-_TRANSACTIONS_SHARE = 1 / 3
-
-
-@dataclass(slots=True, kw_only=True)
-class ClusterRun:
-    """What a run came to."""
-
-    seed: int
-    violations: list[str]
-    is_live: bool
-    virtual_s: float
-    acknowledged_count: int
-    deleted_count: int
-    read_count: int
-    leader_epoch_count: int
-    check_count: int
-    turn_count: int
-    faults: Counter[str]
-    client_errors: Counter[str]
-    commit_count: int
-    """Offsets that members of a group were told to be committed."""
-    transaction_count: int
-    """Transactions of which clients were told that they are committed."""
-    trace_hash: str
-
-    @property
-    def is_clean(self) -> bool:
-        return self.is_live and not self.violations
 
 
 def run_cluster(
-    world: World,
-    seed: int,
-    *,
-    node_count: int = 3,
-    member_count: int | None = None,
-    has_transactions: bool | None = None,
-    faults_s: float = 20.0,
-    trace: Callable[[str], None] | None = None,
-) -> ClusterRun:
-    """Run and judge; groups have `member_count` members, or as many as the seed says, and so with transactions.
+    world: World, seed: int, choices: Choices, *, trace: Callable[[str], None] | None = None
+) -> ClusterRun:  # fmt: skip
+    """Run and judge what `choices` and, for the rest, the seed make of it.
 
     The same arguments give the same run, byte by byte.
     """
     world.seed(seed)
-    member_counts = _member_counts(seed) if member_count is None else _MemberCounts(member_count, member_count)
-    if has_transactions is None:
-        has_transactions = Random(f"transactions {seed}").random() < _TRANSACTIONS_SHARE
-    return _Simulation(world, seed, node_count, member_counts, has_transactions, trace).run(faults_s)
-
-
-class _MemberCounts(NamedTuple):
-    """Of a group of the classic protocol, and of one of the consumer protocol."""
-
-    classic: int
-    consumer: int
-
-
-def _member_counts(seed: int) -> _MemberCounts:
-    """By a generator of its own: a run without groups is the same, whoever decides that there are none."""
-    return Random(f"members {seed}").choice(
-        (_MemberCounts(0, 0), _MemberCounts(2, 0), _MemberCounts(0, 3), _MemberCounts(2, 3))
-    )
+    return _Simulation(world, seed, shape_of(seed, choices), trace).run()
 
 
 class _Simulation:
-    def __init__(
-        self, world: World, seed: int, node_count: int, member_counts: _MemberCounts, has_transactions: bool,
-        trace: Callable[[str], None] | None,
-    ) -> None:  # fmt: skip
+    def __init__(self, world: World, seed: int, shape: Shape, trace: Callable[[str], None] | None) -> None:
         self._seed = seed
-        self._member_counts = member_counts
-        self._has_transactions = has_transactions
+        self._shape = shape
         self._consumer_session_ms = Random(f"session {seed}").choice((2_000, 6_000))
         self._random = random = Random(seed)
         self._hash = sha256()
@@ -118,13 +66,16 @@ class _Simulation:
         self._network = loop.network = Network(loop, Random(random.getrandbits(64)), self._trace)
         self._violations: list[str] = []
         # Only what is synced is acknowledged, or else no more replicas lose power than may.
-        self._is_flushed = node_count == 1 or random.random() < 0.5
+        self._is_flushed = len(shape.node_ids) == 1 or random.random() < 0.5
         self._request_timeout_ms = random.choice((3_000, 10_000))
-        ids = tuple(range(1, node_count + 1))
+        self._session_ms = random.choice((1_500, 1_500, 3_000, 9_000))
+        self._watch: FencingWatch | None = None
+        ids = shape.node_ids
         settings = self._settings()
         self._machines = {
             node_id: Machine(
-                node_id, ids, settings, loop=loop, network=self._network, wall_clock_ms=world.wall_clock_ms,
+                node_id, shape.voter_ids, settings, directory_count=shape.directory_count,
+                loop=loop, network=self._network, wall_clock_ms=world.wall_clock_ms,
                 random=Random(random.getrandbits(64)), trace=self._trace, on_failure=self._on_failure,
             )
             for node_id in ids
@@ -132,31 +83,37 @@ class _Simulation:
         self._judge = ReplicaJudge(self._machines.values(), self._deletable_end)
         self._bootstrap = [f"{host_of(node_id)}:{BROKER_PORT}" for node_id in ids]
         self._history = History(TOPIC, random.choice((1, 2, 3)), self._judge.committed_end)
+        self._files = FileJudge(self._machines.values(), self._judge, self._history)
+        self._zombies = Zombies(
+            self._bootstrap, leader=self._leader_of, random=Random(f"zombies {seed}"), profile=shape.profile,
+            now_ms=lambda: START_MS + int(loop.time() * 1000), trace=self._trace,
+        )  # fmt: skip
         self._groups = [GroupHistory(name, TOPIC, self._history.partition_count) for name in ("group", "consumers")]
         self._members: list[GroupMember | ConsumerMember] = []
-        self._replication_factor = node_count
         # Some topics delete what is old by themselves; in most a client asks for it now and then.
         self._has_retention = random.random() < 0.2
         self._deleter: Deleter | None = None
         self._load: TransactionalLoad | None = None
-        if has_transactions:
+        if shape.has_transactions:
             self._load = TransactionalLoad(
                 seed, self._bootstrap, loop=loop, request_timeout_ms=self._request_timeout_ms,
-                group_coordinator=self._group_coordinator, leader=self._leader_of, trace=self._trace,
+                group_coordinator=self._group_coordinator, leader=self._leader_of, zombies=self._zombies,
+                trace=self._trace,
             )  # fmt: skip
-        self._operator = Process("operator", "10.0.3.1")
+        self._operator: Operator | None = None
+        if self._load is not None:
+            self._files.transactions = self._load.history
+        self._is_over = False
+        self._observer = Process("observer", "10.0.3.1")
+        self._log = TraceLog(self._trace)
         loop.after_turn = self._judge.look
         loop.on_exception = self._on_exception
 
-    @property
-    def _has_groups(self) -> bool:
-        return any(self._member_counts)
-
     def _settings(self) -> dict[str, str]:
         random = self._random
-        session_ms = random.choice((1_500, 1_500, 3_000, 9_000))
+        session_ms = self._session_ms
         groups = {}
-        if self._has_groups:
+        if self._shape.has_groups:
             groups = {
                 "offsets.topic.num.partitions": "1",
                 "group.min.session.timeout.ms": "1000",
@@ -166,7 +123,7 @@ class _Simulation:
                 "group.consumer.heartbeat.interval.ms": "500",
                 "group.initial.rebalance.delay.ms": str(random.choice((0, 500))),
             }
-        if self._has_transactions:
+        if self._shape.has_transactions:
             groups |= TRANSACTION_SETTINGS
         if groups and self._is_flushed:
             groups["log.flush.interval.messages"] = "1"
@@ -190,18 +147,19 @@ class _Simulation:
 
     # The run.
 
-    def run(self, faults_s: float) -> ClusterRun:
-        handler = _TraceLog(self._trace)
+    def run(self) -> ClusterRun:
+        handler = self._log
         logger = logging.getLogger()
         logger.addHandler(handler)
         logger.setLevel(logging.WARNING)
         logging.getLogger("penstock").setLevel(logging.INFO)
         try:
-            is_live, faults = self._play(faults_s)
+            is_live, faults = self._play()
         finally:
             logger.removeHandler(handler)
         return ClusterRun(
             seed=self._seed,
+            shape=self._shape.options,
             violations=self._all_violations(),
             is_live=is_live,
             virtual_s=self._loop.time(),
@@ -212,13 +170,21 @@ class _Simulation:
             check_count=self._judge.check_count,
             turn_count=self._loop.turn_count,
             faults=faults,
+            operations=self._operation_counts(),
+            zombies=self._zombies.counts,
             client_errors=sum((group.errors for group in self._groups), self._history.errors),
             commit_count=sum(group.commit_count for group in self._groups),
             transaction_count=0 if self._load is None else self._load.history.commit_count,
+            fenced_count=0 if self._watch is None else self._watch.count,
+            file_check_count=self._files.check_count,
             trace_hash=self._hash.hexdigest(),
         )
 
-    def _play(self, faults_s: float) -> tuple[bool, Counter[str]]:
+    def _operation_counts(self) -> Counter[str]:
+        of_deleter = Counter() if self._deleter is None else self._deleter.counts
+        return of_deleter if self._operator is None else of_deleter + self._operator.counts
+
+    def _play(self) -> tuple[bool, Counter[str]]:
         for machine in self._machines.values():
             machine.start()
         configs = self._topic_configs()
@@ -226,10 +192,10 @@ class _Simulation:
         if self._load is not None:
             topics |= self._load.topics
         for topic, partition_count in topics.items():
-            creating = self._operate(
+            creating = self._observe(
                 create_topic(
                     self._bootstrap, topic, partitions=partition_count,
-                    replication_factor=self._replication_factor,
+                    replication_factor=self._shape.replication_factor,
                     configs=configs if topic == TOPIC else _without_deletion(configs),
                 )
             )  # fmt: skip
@@ -237,14 +203,18 @@ class _Simulation:
                 return False, Counter()
             creating.result()
         producers, consumers = self._start_clients()
+        operator = self._operator = self._start_operator(configs)
         clients = [one.process for one in (*producers, *consumers, *self._members, self._deleter) if one is not None]
         clients += [] if self._load is None else self._load.processes
+        clients += [operator.process] if operator.is_busy else []
         faults = ClusterFaults(
             self._machines, clients,
             loop=self._loop, network=self._network, random=Random(self._random.getrandbits(64)), trace=self._trace,
             is_whole=self._is_whole, is_flushed=self._is_flushed,
-            is_replicated=self._replication_factor > 1, counts=self._counts, may_count=self._may_count,
-            leaders=self._leaders,
+            is_replicated=self._shape.replication_factor > 1, counts=self._counts, may_count=self._may_count,
+            leaders=self._leaders, profile=self._shape.profile,
+            active_controller=lambda: self._log.active_controller, on_crash_of_all=self._on_crash_of_all,
+            has_offline_directory=lambda process: process.name in self._log.directory_losers,
         )  # fmt: skip
         ambushes = Ambushes(
             faults, self._machines,
@@ -255,15 +225,24 @@ class _Simulation:
             self._judge.look(turn)
             faults.after_turn()
 
+        watch = self._watch = FencingWatch(
+            self._machines.values(), network=self._network, session_ms=self._session_ms,
+            image=lambda: self._judge.image, now_s=self._loop.time, is_held_up=lambda: ambushes.is_under_way,
+        )  # fmt: skip
         self._loop.after_turn = after_turn
         ambushes.begin()
-        end_s = self._loop.time() + faults_s
+        end_s = self._loop.time() + self._shape.faults_s
         while self._loop.time() < end_s and not self._all_violations():
             self._loop.run_for(self._random.uniform(0, 2 * _STEP_S))
+            watch.look()
             if not ambushes.is_alone:
                 faults.step()
         ambushes.end()
         faults.heal_all()
+        operator.is_stopping = self._zombies.is_over = True
+        settling = operator.process.run(lambda: self._loop.create_task(operator.settle()))
+        if not self._wait(settling.done, _HEALED_S, each_step=faults.keep_up):
+            return False, faults.counts
         before = [producer.acknowledged_count for producer in producers]
         transactions_before = [] if self._load is None else self._load.commit_counts()
         is_live = not self._all_violations() and self._wait(
@@ -277,12 +256,25 @@ class _Simulation:
             _HEALED_S,
             each_step=faults.keep_up,
         )
+        if not is_live:
+            self._trace(f"not live: {self._what_is_missing()}")
+            counts = [producer.acknowledged_count - count for producer, count in zip(producers, before, strict=True)]
+            transactions = [] if self._load is None else self._load.commit_counts()
+            self._trace(f"not live: acknowledged {counts}, transactions {transactions_before} to {transactions}")
         for client in (*producers, self._deleter):
             if client is not None:
                 client.is_stopping = True
         is_live = is_live and self._wait(lambda: all(producer.is_done for producer in producers), _HEALED_S)
         is_live = is_live and self._read_back(consumers) and self._read_by_groups()
-        return is_live and self._finish_transactions(), faults.counts
+        is_live = is_live and self._finish_transactions()
+        if is_live and not self._all_violations():
+            self._is_over = True
+            faults.crash_all()
+        return is_live, faults.counts
+
+    def _on_crash_of_all(self) -> None:
+        """No process runs: the files are all that there is of the cluster."""
+        self._violations += self._files.look(self._places(), is_end=self._is_over)
 
     def _topic_configs(self) -> dict[str, str]:
         configs = {
@@ -313,29 +305,32 @@ class _Simulation:
             for number in (1, 2)
         ]  # fmt: skip
         if not self._has_retention and self._random.random() < 0.7:
-            self._deleter = Deleter(
+            deleter = Deleter(
                 "deleter", self._bootstrap, self._history,
+                log_start=lambda partition: self._judge.log_start(TOPIC, partition), profile=self._shape.profile,
                 loop=self._loop, random=Random(self._random.getrandbits(64)),
             )  # fmt: skip
-            self._deleter.start()
+            if deleter.is_busy:
+                self._deleter = deleter
+                deleter.start()
         of_classic, of_consumer = self._groups
         self._members = [
             *(
                 GroupMember(
-                    f"member{number}", self._bootstrap, of_classic,
+                    f"member{number}", self._bootstrap, of_classic, zombies=self._zombies,
                     loop=self._loop, random=Random(self._random.getrandbits(64)), trace=self._trace,
                 )
-                for number in range(1, self._member_counts.classic + 1)
+                for number in range(1, self._shape.member_counts.classic + 1)
             ),
             *(
                 ConsumerMember(
                     f"consumer-member{number}", self._bootstrap, of_consumer,
                     coordinator=self._group_coordinator,
                     committed_end=lambda partition: self._judge.committed_end(TOPIC, partition),
-                    session_s=self._consumer_session_ms / 1000,
+                    session_s=self._consumer_session_ms / 1000, zombies=self._zombies,
                     loop=self._loop, random=Random(self._random.getrandbits(64)), trace=self._trace,
                 )
-                for number in range(1, self._member_counts.consumer + 1)
+                for number in range(1, self._shape.member_counts.consumer + 1)
             ),
         ]  # fmt: skip
         for producer in producers:
@@ -348,10 +343,21 @@ class _Simulation:
             consumer.start()
         return producers, consumers
 
+    def _start_operator(self, configs: Mapping[str, str]) -> Operator:
+        topics: Counter[str] = Counter(topic for topic, _ in self._places())
+        operator = Operator(
+            self._shape.node_ids, topics,
+            min_isr=configs["min.insync.replicas"],
+            has_retention=lambda topic: topic == TOPIC and self._has_retention, profile=self._shape.profile,
+            loop=self._loop, random=Random(f"operator {self._seed}"), trace=self._trace,
+        )  # fmt: skip
+        operator.start()
+        return operator
+
     def _read_back(self, consumers: list[Consumer]) -> bool:
         history = self._history
         for partition in range(history.partition_count):
-            reading = self._operate(read_all(self._bootstrap, TOPIC, partition))
+            reading = self._observe(read_all(self._bootstrap, TOPIC, partition))
             if not self._wait(reading.done, _HEALED_S):
                 return False
             # Where the log begins may have changed while it was read.
@@ -379,7 +385,7 @@ class _Simulation:
     def _read_by_groups(self) -> bool:
         """Until they have committed all that there is."""
         ends = [self._judge.committed_end(TOPIC, index) for index in range(self._history.partition_count)]
-        groups = [group for group, count in zip(self._groups, self._member_counts, strict=True) if count]
+        groups = [group for group, count in zip(self._groups, self._shape.member_counts, strict=True) if count]
         is_live = self._wait(
             lambda: all(
                 register.last_told == end or end == self._judge.log_start(TOPIC, index)
@@ -390,19 +396,23 @@ class _Simulation:
         )
         for member in self._members:
             member.is_stopping = True
-        return is_live and self._wait(lambda: all(member.is_done for member in self._members), _HEALED_S)
+        is_live = is_live and self._wait(lambda: all(member.is_done for member in self._members), _HEALED_S)
+        if not is_live:
+            places = [(group.group, [one.last_told for one in group.offsets]) for group in groups]
+            self._trace(f"not live: groups have {places} of {ends}")
+        return is_live
 
     def _finish_transactions(self) -> bool:
         if self._load is None:
             return True
-        finishing = self._operate(self._load.finish())
+        finishing = self._observe(self._load.finish())
         is_live = self._wait(finishing.done, 2 * _HEALED_S)
         if is_live:
             self._violations += finishing.result()
         return is_live
 
-    def _operate(self, work: Any) -> asyncio.Task[Any]:
-        task: asyncio.Task[Any] = self._operator.run(lambda: self._loop.create_task(work))
+    def _observe(self, work: Any) -> asyncio.Task[Any]:
+        task: asyncio.Task[Any] = self._observer.run(lambda: self._loop.create_task(work))
         return task
 
     def _wait(self, is_done: Callable[[], bool], timeout_s: float, each_step: Callable[[], None] | None = None) -> bool:
@@ -426,7 +436,7 @@ class _Simulation:
         if self._load is not None:
             places += [(topic, index) for topic, count in self._load.topics.items() for index in range(count)]
             places.append((TRANSACTIONS_TOPIC, 0))
-        if self._has_groups or (self._load is not None and self._load.history.outputs):
+        if self._shape.has_groups or (self._load is not None and self._load.history.outputs):
             places.append((OFFSETS_TOPIC, 0))
         return places
 
@@ -434,6 +444,15 @@ class _Simulation:
         """Every node runs, and each partition's ISR has all of its replicas: topics differ in their factors."""
         return all(machine.is_ready and not machine.is_stopping for machine in self._machines.values()) and all(
             one is not None and one.leader >= 0 and set(one.isr) == set(one.replicas) for one in self._registrations()
+        )
+
+    def _what_is_missing(self) -> str:
+        down = [node_id for node_id, machine in self._machines.items() if not machine.is_ready]
+        return f"nodes down: {down}; " + "; ".join(
+            f"{topic}-{index} has no metadata"
+            if one is None
+            else f"{topic}-{index} has leader {one.leader}, replicas {one.replicas}, ISR {one.isr}"
+            for (topic, index), one in zip(self._places(), self._registrations(), strict=True)
         )
 
     def _counts(self, node_id: int) -> bool:
@@ -467,7 +486,10 @@ class _Simulation:
 
     def _all_violations(self) -> list[str]:
         of_groups = [violation for group in self._groups for violation in group.violations]
-        return [*self._judge.violations, *self._history.violations, *of_groups, *self._violations]
+        return [
+            *self._judge.violations, *self._history.violations, *of_groups, *self._zombies.violations,
+            *(() if self._watch is None else self._watch.violations), *self._violations,
+        ]  # fmt: skip
 
     def _on_failure(self, machine: Machine, reason: str) -> None:
         if not machine.is_failure_expected:
@@ -477,9 +499,9 @@ class _Simulation:
         process = current_process()
         error = context.get("exception")
         sentence = f"{process}: {context.get('message')}: {type(error).__name__}: {error}"
-        self._trace(f"exception {_without_addresses(sentence)}")
+        self._trace(f"exception {without_addresses(sentence)}")
         if process is not None and process.name.startswith("node-"):
-            self._violations.append(f"an exception that nobody took: {_without_addresses(sentence)}")
+            self._violations.append(f"an exception that nobody took: {without_addresses(sentence)}")
 
 
 def _strict(promised: list[Any], rest: list[Any], stored: list[Any]) -> list[Any]:
@@ -498,21 +520,3 @@ def _without_deletion(configs: dict[str, str]) -> dict[str, str]:
 
 def _all_above(counts: list[int], before: list[int]) -> bool:
     return all(count > old for count, old in zip(counts, before, strict=True))
-
-
-def _without_addresses(text: str) -> str:
-    return re.sub(r"0x[0-9a-f]+", "0x…", text)
-
-
-class _TraceLog(logging.Handler):
-    def __init__(self, trace: Callable[[str], None]) -> None:
-        super().__init__()
-        self._write = trace
-
-    def emit(self, record: logging.LogRecord) -> None:
-        process = current_process()
-        if process is None or not process.is_dead:
-            text = _without_addresses(record.getMessage())
-            self._write(f"log {process} {record.levelname} {text}")
-            if record.exc_info is not None and record.exc_info[1] is not None:
-                self._write(f"log {process} {type(record.exc_info[1]).__name__}: {record.exc_info[1]}")

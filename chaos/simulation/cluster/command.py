@@ -10,6 +10,8 @@ from typing import Final
 
 import click
 
+from .profiles import PROFILES
+
 CHILD: Final = "penstock.chaos.simulation.cluster.child"
 # The order of sets of strings, and clients whose compiled parts would look at the machine's clock.
 ENVIRONMENT: Final[Mapping[str, str]] = {"PYTHONHASHSEED": "0", "AIOKAFKA_NO_EXTENSIONS": "1"}
@@ -23,16 +25,23 @@ def child_environment() -> Mapping[str, str]:
     return {**os.environ, **ENVIRONMENT}
 
 
-@click.command()
+_BY_SEED: Final = "[default: by the seed"
+_PROFILES_HELP: Final = "Profiles:\n\n\b\n" + "\n".join(f"  {name:14}{one.about}" for name, one in PROFILES.items())
+
+
+@click.command(epilog=_PROFILES_HELP)
 @click.option("--seeds", type=click.IntRange(min=1), default=100, show_default=True, help="How many runs.")
 @click.option("--first", type=click.IntRange(min=0), default=0, show_default=True, help="The seed of the first run.")
 @click.option("--seed", type=click.IntRange(min=0), help="Only the run of this seed.")
 @click.option("--trace", is_flag=True, help="Print everything that happens, with its virtual time.")
-@click.option("--nodes", type=click.IntRange(1, 9), default=3, show_default=True, help="Of each cluster.")
+@click.option("--nodes", type=click.IntRange(1, 9), help=f"Nodes with both roles {_BY_SEED}: 3 to 5].")
+@click.option("--brokers", type=click.IntRange(0, 6), help=f"Broker-only nodes beside them {_BY_SEED}: 0 to 3].")
+@click.option("--log-dirs", type=click.IntRange(1, 5), help=f"Log directories of each node {_BY_SEED}: 1 to 3].")
+@click.option("--members", type=click.IntRange(0, 9), help=f"Of two consumer groups, one of each protocol {_BY_SEED}].")
+@click.option("--transactions/--no-transactions", default=None, help=f"Transactional clients {_BY_SEED}].")
 @click.option(
-    "--members", type=click.IntRange(0, 9), help="Of two consumer groups, one of each protocol [default: by the seed]."
+    "--profile", type=click.Choice(sorted(PROFILES)), help=f"Which faults and operations {_BY_SEED}], see below."
 )
-@click.option("--transactions/--no-transactions", default=None, help="Transactional clients [default: by the seed].")
 @click.option("--faults-s", type=float, default=20.0, show_default=True, help="Virtual seconds of faults in each run.")
 @click.option("--mutant", metavar="NAME", help="With this known bug in the nodes (see docs/simulation.md).")
 @click.option("--until-failure", is_flag=True, help="End with the first run that is not clean.")
@@ -42,9 +51,12 @@ def simulate(
     first: int,
     seed: int | None,
     trace: bool,
-    nodes: int,
+    nodes: int | None,
+    brokers: int | None,
+    log_dirs: int | None,
     members: int | None,
     transactions: bool | None,
+    profile: str | None,
     faults_s: float,
     mutant: str | None,
     until_failure: bool,
@@ -53,20 +65,24 @@ def simulate(
     """Run clusters of real nodes, with clients, in virtual time, break what can break, and judge what they promised.
 
     A run is drawn from its seed alone: the same seed gives the same run, byte by byte. Exit status 1 when a run was not
-    clean; the output has the line that replays it.
+    clean; the output has the line that replays it. A sweep over all shapes is
+    `penstock simulate --seeds 5000 --jobs 2`.
     """
     if importlib.util.find_spec("aiokafka") is None:
         raise click.ClickException("the simulation needs aiokafka as its clients: pip install 'penstock[chaos]'")
     first, seeds = (first, seeds) if seed is None else (seed, 1)
-    options = ["--first", first, "--seeds", seeds, "--nodes", nodes, "--faults-s", faults_s, "--jobs", jobs]
-    options += [] if members is None else ["--members", members]
+    options: list[object] = ["--first", first, "--seeds", seeds, "--faults-s", faults_s, "--jobs", jobs]
+    for name, value in (
+        ("--nodes", nodes), ("--brokers", brokers), ("--log-dirs", log_dirs), ("--members", members),
+        ("--profile", profile), ("--mutant", mutant),
+    ):  # fmt: skip
+        options += [] if value is None else [name, value]
     if transactions is not None:
         options.append("--transactions" if transactions else "--no-transactions")
     command = child_command(
         *map(str, options),
         *(["--trace"] if trace else []),
         *(["--until-failure"] if until_failure else []),
-        *(["--mutant", mutant] if mutant else []),
     )
     # In place of this interpreter, so that whoever ends the command ends the runs.
     os.execve(command[0], list(command), child_environment())

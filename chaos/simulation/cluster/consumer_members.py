@@ -28,9 +28,11 @@ from kio.static.primitive import i8, i32, i32Timedelta, i64
 from ....client.addresses import parse_addresses
 from ....client.connection import Connection, connect
 from ....protocol.errors import CorruptData, ErrorCode, KafkaError
+from ...checkers.transactions import Place
 from .group_members import GroupHistory
 from .loop import SimulatedLoop
 from .process import Process
+from .zombies import Zombies
 
 HEARTBEAT_S: Final = 0.5
 _TIMEOUT_MS: Final = 3_000
@@ -60,6 +62,7 @@ class ConsumerMember:
     def __init__(
         self, name: str, bootstrap: Sequence[str], history: GroupHistory, *,
         coordinator: Callable[[], Leadership | None], committed_end: Callable[[int], int], session_s: float,
+        zombies: Zombies,
         loop: SimulatedLoop, random: Random, trace: Callable[[str], None],
     ) -> None:  # fmt: skip
         """`committed_end` tells how far a partition can be read, `session_s` is the group's session timeout."""
@@ -72,6 +75,9 @@ class ConsumerMember:
         self._coordinator = coordinator
         self._committed_end = committed_end
         self._session_s = session_s
+        self._zombies = zombies
+        self._former: tuple[str, int] | None = None
+        """Id and epoch of a member that was told that it is none any more; its id is of no later one."""
         self._loop = loop
         self._random = random
         self._trace = trace
@@ -81,6 +87,8 @@ class ConsumerMember:
         self._topic_id: UUID | None = None
         self._positions: dict[int, int | None] = {}
         """Of the partitions that it has; None where it has not asked yet."""
+        self._epochs_before: dict[int, int] = {}
+        """By partition that it was given, its epoch when it had been told that it has none there."""
 
     def start(self) -> None:
         self.process.run(lambda: self._loop.create_task(self._run()))
@@ -101,6 +109,7 @@ class ConsumerMember:
             # Some leave, the others are only not heard of any more.
             self._let_go(tuple(self._positions))
             self._epoch = _JOIN
+            self._epochs_before.clear()
         self.is_done = True
 
     def _is_over(self, end_s: float) -> bool:
@@ -115,10 +124,13 @@ class ConsumerMember:
                 for partition in sorted(self._positions):
                     await self._work(connection, node_id, partition)
                 await self._look(connection, node_id, self._random.randrange(self._history.partition_count))
+                await self._haunt()
                 await asyncio.sleep(HEARTBEAT_S)
             if self._epoch != _JOIN and (self.is_stopping or self._random.random() < 0.5):
                 self._let_go(tuple(self._positions))
-                await connection.call(self._heartbeat(_LEAVE))
+                answer: Any = await connection.call(self._heartbeat(_LEAVE))
+                if int(answer.error_code) == 0:
+                    self._former = (self._id, self._epoch)
 
     async def _find_coordinator(self) -> tuple[int, str, int]:
         address = self._random.choice(self._bootstrap)
@@ -162,12 +174,12 @@ class ConsumerMember:
         _check(error)
         if asked is not None and asked == self._coordinator() and asked.node_id == node_id:
             ownership.on_session(self._id, asked_s + self._session_s)
-        self._epoch = int(answer.member_epoch)
+        before, self._epoch = self._epoch, int(answer.member_epoch)
         ownership.on_epoch(self._id, self._epoch, joined_above=joined_above)
         if answer.assignment is not None:
-            self._assign(answer.assignment.topic_partitions, asked_s)
+            self._assign(answer.assignment.topic_partitions, asked_s, before)
 
-    def _assign(self, topics: Iterable[Any], asked_s: float) -> None:
+    def _assign(self, topics: Iterable[Any], asked_s: float, epoch_before: int) -> None:
         assigned: set[int] = set()
         for topic in topics:
             self._topic_id = topic.topic_id
@@ -179,6 +191,7 @@ class ConsumerMember:
         self._history.ownership.on_assigned(self._id, self._epoch, assigned)
         self._history.ownership.hold(self._id, added, asked_s=asked_s, now_s=self._loop.time())
         self._positions |= dict.fromkeys(added)
+        self._epochs_before |= dict.fromkeys(added, epoch_before)
 
     def _let_go(self, partitions: Iterable[int]) -> None:
         self._history.ownership.release(self._id, partitions)
@@ -186,6 +199,21 @@ class ConsumerMember:
             del self._positions[partition]
 
     # Offsets.
+
+    async def _haunt(self) -> None:
+        """A commit as who it was: a member that left, or itself before it was given a partition (KIP-1251)."""
+        if not self._zombies.is_due("zombie-commit"):
+            return
+        topic, group = self._history.topic, self._history.group
+        if self._former is not None and self._random.random() < 0.5:
+            place = Place(topic, self._random.randrange(self._history.partition_count))
+            await self._zombies.commit(group, place, member=self._former[0], epoch=self._former[1])
+        elif self._positions:
+            partition = self._random.choice(sorted(self._positions))
+            # The partition was given to it in this epoch or a later one.
+            epoch = self._epochs_before.get(partition, 0) - 1
+            if epoch > 0:
+                await self._zombies.commit(group, Place(topic, partition), member=self._id, epoch=epoch)
 
     async def _work(self, connection: Connection, node_id: int, partition: int) -> None:
         """Go on in a partition: from where the group has come to, up to where it can be read."""

@@ -19,10 +19,16 @@ from aiokafka.errors import CommitFailedError, KafkaError
 
 from ...checkers.committed_offsets import NOTHING, CommittedOffset
 from ...checkers.group_ownership import GroupOwnership
+from ...checkers.transactions import Place
+from .clients import patiently
 from .loop import SimulatedLoop
 from .process import Process
+from .zombies import Zombies
 
 _RETRY_S = 0.2
+# Until a client is given up that waits for what will not come: what ends its coordination is told to no caller.
+_PATIENCE_S = 20.0
+_STOP_S = 5.0
 
 
 @dataclass(slots=True)
@@ -60,7 +66,7 @@ class GroupMember:
 
     def __init__(
         self, name: str, bootstrap: Sequence[str], history: GroupHistory, *,
-        loop: SimulatedLoop, random: Random, trace: Callable[[str], None],
+        zombies: Zombies, loop: SimulatedLoop, random: Random, trace: Callable[[str], None],
     ) -> None:  # fmt: skip
         self.process = Process(name, f"10.0.5.{int(name[-1])}")
         self.is_stopping = False
@@ -68,6 +74,9 @@ class GroupMember:
         self._name = name
         self._bootstrap = list(bootstrap)
         self._history = history
+        self._zombies = zombies
+        self._former: tuple[str, int] | None = None
+        """Member id and generation of a life before this one."""
         self._loop = loop
         self._random = random
         self._trace = trace
@@ -103,25 +112,25 @@ class GroupMember:
         )
         listener = _Listener(name, consumer, self._history, self._trace)
         consumer.subscribe([self._history.topic], listener=listener)
-        await consumer.start()
-        end_s = self._loop.time() + random.expovariate(1 / 8)
         try:
+            await patiently(consumer.start(), _PATIENCE_S)
+            end_s = self._loop.time() + random.expovariate(1 / 8)
             while not self.is_stopping and self._loop.time() < end_s:
-                for place, records in (await consumer.getmany(timeout_ms=300)).items():
+                for place, records in (await patiently(consumer.getmany(timeout_ms=300), _PATIENCE_S)).items():
                     await self._commit(consumer, place, records[-1].offset + 1)
                 await self._look(consumer, name)
+                await self._haunt(consumer._coordinator)
         finally:
-            # It may wait for a coordinator that is not there.
-            stopping = asyncio.ensure_future(consumer.stop())
-            await asyncio.wait([stopping], timeout=5)
-            if stopping.done() and not stopping.cancelled():
-                stopping.exception()
+            coordinator = consumer._coordinator
+            if coordinator is not None and coordinator.generation > 0:
+                self._former = (coordinator.member_id, coordinator.generation)
+            await _stop(consumer)
 
     async def _commit(self, consumer: Any, place: TopicPartition, offset: int) -> None:
         register = self._history.offsets[place.partition]
         number = register.begin_commit(offset)
         try:
-            await consumer.commit({place: offset})
+            await patiently(consumer.commit({place: offset}), _PATIENCE_S)
         except CommitFailedError:
             # The group has moved on without it, and it joins again; a try before this one may have come through.
             register.on_lost(number)
@@ -137,11 +146,37 @@ class GroupMember:
         register = self._history.offsets[partition]
         number = register.begin_fetch()
         try:
-            offset = await consumer.committed(TopicPartition(self._history.topic, partition))
+            place = TopicPartition(self._history.topic, partition)
+            offset = await patiently(consumer.committed(place), _PATIENCE_S)
         except BaseException:
             register.on_fetch_failed(number)
             raise
         self._history.on_fetched(name, partition, number, offset)
+
+    async def _haunt(self, coordinator: Any) -> None:
+        """A commit of an earlier life, or of an earlier generation: members were told of a later one since."""
+        if not self._zombies.is_due("zombie-commit"):
+            return
+        who = (coordinator.member_id, coordinator.generation - 1)
+        if self._former is not None and (who[1] < 1 or self._random.random() < 0.5):
+            who = self._former
+        if 0 < who[1] < self._history.ownership.highest_epoch:
+            place = Place(self._history.topic, self._random.randrange(self._history.partition_count))
+            await self._zombies.commit(self._history.group, place, member=who[0], epoch=who[1])
+
+
+async def _stop(consumer: Any) -> None:
+    """It may wait for a coordinator that is not there: then it ends without a word, and takes no part any more."""
+    stopping = asyncio.ensure_future(consumer.stop())
+    await asyncio.wait([stopping], timeout=_STOP_S)
+    if stopping.done() and not stopping.cancelled() and stopping.exception() is None:
+        return
+    stopping.cancel()
+    coordinator = consumer._coordinator
+    for task in () if coordinator is None else (coordinator._coordination_task, coordinator._heartbeat_task):
+        if task is not None:
+            task.cancel()
+    await asyncio.wait([asyncio.ensure_future(consumer._client.close())], timeout=_STOP_S)
 
 
 class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka has no types

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from random import Random
+from string import ascii_lowercase
 
 from ....broker.configuration.node_config import load
 from ....broker.server import Node
@@ -31,9 +32,10 @@ class Machine:
     def __init__(
         self,
         node_id: int,
-        node_ids: tuple[int, ...],
+        voter_ids: tuple[int, ...],
         settings: Mapping[str, str],
         *,
+        directory_count: int = 1,
         loop: SimulatedLoop,
         network: Network,
         wall_clock_ms: Callable[[], int],
@@ -41,7 +43,13 @@ class Machine:
         trace: Callable[[str], None],
         on_failure: Callable[[Machine, str], None],
     ) -> None:
+        """A node of `voter_ids` is a controller and a broker, any other a broker. With several log directories the
+        metadata has one more to itself."""
         self.node_id = node_id
+        self.is_voter = node_id in voter_ids
+        several = tuple(f"{DATA}/{letter}" for letter in ascii_lowercase[:directory_count])
+        self.log_directories = several if directory_count > 1 else (DATA,)
+        self.metadata_directory = f"{DATA}/metadata" if directory_count > 1 else DATA
         self.host = host_of(node_id)
         self.files = MemoryFiles(now_ms=wall_clock_ms, refuses_late_writes=True)
         self.process: Process | None = None
@@ -59,16 +67,20 @@ class Machine:
         self._random = random
         self._trace = trace
         self._on_failure = on_failure
+        listeners = f"PLAINTEXT://{self.host}:{BROKER_PORT}"
+        if self.is_voter:
+            listeners += f",CONTROLLER://{self.host}:{CONTROLLER_PORT}"
         self._config = load(
             {
                 "node.id": str(node_id),
-                "process.roles": "broker,controller",
-                "listeners": f"PLAINTEXT://{self.host}:{BROKER_PORT},CONTROLLER://{self.host}:{CONTROLLER_PORT}",
+                "process.roles": "broker,controller" if self.is_voter else "broker",
+                "listeners": listeners,
                 "controller.listener.names": "CONTROLLER",
-                "controller.quorum.voters": ",".join(f"{one}@{host_of(one)}:{CONTROLLER_PORT}" for one in node_ids),
+                "controller.quorum.voters": ",".join(f"{one}@{host_of(one)}:{CONTROLLER_PORT}" for one in voter_ids),
                 "cluster.id": CLUSTER_ID,
                 "cluster.secret": "simulated",
-                "log.dirs": DATA,
+                "log.dirs": ",".join(self.log_directories),
+                "metadata.log.dir": self.metadata_directory,
                 **settings,
             }
         )
@@ -186,6 +198,13 @@ class Machine:
         self.clock_offset_ms = offset_ms
         if self.process is not None:
             self.process.clock_offset_ms = offset_ms
+
+    def empty_directory(self, path: str) -> None:
+        """Give the machine, whose process is down, an empty disk for one of its log directories."""
+        assert self.process is None
+        if self.files.exists(path):
+            self.files.remove_tree(path)
+            self.files.sync_directory(path.rpartition("/")[0])
 
     def swap_disk(self) -> None:
         """Give the machine, whose process is down, an empty disk."""

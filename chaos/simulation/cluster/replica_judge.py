@@ -63,6 +63,8 @@ class _Truth:
     committed: list[Batch] = field(default_factory=list)
     replicas: dict[int, _Replica] = field(default_factory=dict)
     """By node, those whose process lives."""
+    highest_log_start: int = 0
+    """Of any replica, ever."""
 
 
 class ReplicaJudge:
@@ -77,7 +79,11 @@ class ReplicaJudge:
         self._deletable_end = deletable_end
         self._images: dict[int, MetadataImage] = {}
         self._image_offset = -1
+        self.image: MetadataImage | None = None
+        """The newest of any node."""
         self._partitions: dict[tuple[str, int], _Truth] = {}
+        # By node, of its process: what it hosts, by identity. In most turns nothing of that changes.
+        self._hosted: dict[int, tuple[Process | None, dict[int, tuple[_Truth, _Replica]]]] = {}
 
     def committed_end(self, topic: str, index: int) -> int:
         truth = self._partitions.get((topic, index))
@@ -88,6 +94,11 @@ class ReplicaJudge:
         truth = self._partitions.get((topic, index))
         replicas = truth.replicas.values() if truth is not None else ()
         return max((one.state.log_start_offset for one in replicas if _is_alive(one)), default=0)
+
+    def highest_log_start(self, topic: str, index: int) -> int:
+        """Where the log of any replica ever began at the latest."""
+        truth = self._partitions.get((topic, index))
+        return 0 if truth is None else truth.highest_log_start
 
     def is_awaited(self, topic: str, index: int, node_id: int) -> bool:
         """Whether any leader takes this node for one that may be in sync."""
@@ -120,9 +131,16 @@ class ReplicaJudge:
                 changed += self._on_image(image)
         for machine, node in awake:
             if node.has_parts:
-                for hosted in node.parts.partitions.hosted:
-                    self._on_hosted(machine, hosted)
-                self._look_at_those_gone(machine)
+                process, known = self._hosted.get(machine.node_id, (None, {}))
+                if process is not machine.process:
+                    known = {}
+                    self._hosted[machine.node_id] = machine.process, known
+                count = 0
+                for count, hosted in enumerate(node.parts.partitions.hosted, 1):  # noqa: B007 - how many there were
+                    truth, replica = known.get(id(hosted)) or self._begin(machine, hosted, known)
+                    self._on_hosted(machine, hosted, truth, replica)
+                if count < len(known):
+                    self._look_at_those_gone(machine)
         for place, truth in changed:
             self._check_isr(place, truth)
 
@@ -131,6 +149,8 @@ class ReplicaJudge:
     def _on_image(self, image: MetadataImage) -> list[tuple[str, _Truth]]:
         """Returns the partitions of which it tells something that nobody knew before."""
         is_newest = image.offset > self._image_offset
+        if is_newest:
+            self.image = image
         self._image_offset = max(image.offset, self._image_offset)
         changed = []
         for topic in image.topics.by_name.values():
@@ -162,23 +182,26 @@ class ReplicaJudge:
         for truth in self._partitions.values():
             replica = truth.replicas.get(machine.node_id)
             if replica is not None and replica.process is machine.process and not _is_alive(replica):
-                self._on_hosted(machine, replica.hosted)
+                self._on_hosted(machine, replica.hosted, truth, replica)
 
-    def _on_hosted(self, machine: Machine, hosted: HostedPartition) -> None:
-        partition = hosted.partition
+    def _begin(
+        self, machine: Machine, hosted: HostedPartition, known: dict[int, tuple[_Truth, _Replica]]
+    ) -> tuple[_Truth, _Replica]:
         truth = self._partitions.setdefault((hosted.topic, hosted.index), _Truth())
-        replica = truth.replicas.get(machine.node_id)
-        if replica is None or replica.hosted is not hosted:
-            replica = truth.replicas[machine.node_id] = _Replica(machine, machine.process, hosted)
-        log = hosted.log
-        state = _State(
+        replica = truth.replicas[machine.node_id] = _Replica(machine, machine.process, hosted)
+        known[id(hosted)] = truth, replica
+        return truth, replica
+
+    def _on_hosted(self, machine: Machine, hosted: HostedPartition, truth: _Truth, replica: _Replica) -> None:
+        partition, log, old = hosted.partition, hosted.log, replica.state
+        now = (
             log.log_start_offset, log.log_end_offset, partition.high_watermark, partition.leader_epoch,
             partition.is_leader,
         )  # fmt: skip
-        old = replica.state
-        if state == old:
+        if now == old:
             return
-        replica.state = state
+        state = replica.state = _State(*now)
+        truth.highest_log_start = max(truth.highest_log_start, state.log_start_offset)
         self.check_count += 1
         name = f"{hosted.topic}-{hosted.index} of node {machine.node_id}"
         if state.leader_epoch < old.leader_epoch:

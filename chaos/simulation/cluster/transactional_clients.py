@@ -28,6 +28,7 @@ from .consumer_members import Leadership
 from .loop import SimulatedLoop
 from .process import Process
 from .world import START_MS
+from .zombies import FormerProducer, Zombies
 
 GROUP = "transformers"
 _RETRY_S = 0.2
@@ -77,7 +78,7 @@ class TransactionalProducer:
 
     def __init__(
         self, name: str, host: str, transactional_id: str, bootstrap: Sequence[str], history: TransactionHistory, *,
-        bumping_share: float, leader: Callable[[Place], int | None],
+        bumping_share: float, leader: Callable[[Place], int | None], zombies: Zombies,
         loop: SimulatedLoop, random: Random, request_timeout_ms: int, trace: Callable[[str], None],
     ) -> None:  # fmt: skip
         """`bumping_share` of its lives are of the second version of the protocol; `leader` is for these."""
@@ -91,6 +92,8 @@ class TransactionalProducer:
         self._history = history
         self._bumping_share = bumping_share
         self._leader = leader
+        self._zombies = zombies
+        self._former: FormerProducer | None = None
         self._loop = loop
         self._random = random
         self._request_timeout_ms = request_timeout_ms
@@ -116,11 +119,18 @@ class TransactionalProducer:
         try:
             await asyncio.wait_for(producer.start(), _PATIENCE_S)
             self._trace(f"transactional client begins: {self._name} as {type(producer).__name__}")
+            await self._haunt()
             end_s = self._loop.time() + self._random.expovariate(1 / 6)
             await self._work(producer, end_s)
         finally:
+            self._former = _identity(producer, self._history.places)
             # Some go without a word, with a transaction open: what they had to say is said by their connections' end.
             await stop_client(producer)
+
+    async def _haunt(self) -> None:
+        """A record of the life before: the one that has begun has fenced it."""
+        if self._former is not None and self._zombies.is_due("zombie-produce"):
+            await self._zombies.produce(self.transactional_id, self._former, self._random.choice(self._history.places))
 
     def _new_producer(self) -> Any:
         random = self._random
@@ -263,6 +273,17 @@ class Transformer(TransactionalProducer):
         known = self._history.consumed_ends
         for place, position in positions.items():
             known[place] = max(position, known.get(place, 0))
+
+
+def _identity(producer: Any, places: Sequence[Place]) -> FormerProducer | None:
+    """As whom a producer wrote; None when it had no producer id yet."""
+    if isinstance(producer, BumpingProducer):
+        former = producer.former
+    else:
+        manager = producer._txn_manager
+        sequences = {place: manager.sequence_number(TopicPartition(*place)) for place in places}
+        former = FormerProducer(manager.producer_id, manager.producer_epoch, sequences)
+    return former if former.producer_id >= 0 else None
 
 
 async def committed_offset(

@@ -23,6 +23,7 @@ from .transactional_clients import (
     committed_offset,
 )
 from .transactional_readers import TransactionReader
+from .zombies import Zombies
 
 TRANSACTIONS_TOPIC: Final = "__transaction_state"
 LEDGER: Final = "ledger"
@@ -41,7 +42,7 @@ class TransactionalLoad:
     def __init__(
         self, seed: int, bootstrap: Sequence[str], *, loop: SimulatedLoop, request_timeout_ms: int,
         group_coordinator: Callable[[], Leadership | None], leader: Callable[[Place], int | None],
-        trace: Callable[[str], None],
+        zombies: Zombies, trace: Callable[[str], None],
     ) -> None:  # fmt: skip
         """All that it does follows from the seed. `leader` tells which node leads a partition now."""
         self._random = random = Random(f"transactional clients {seed}")
@@ -53,7 +54,7 @@ class TransactionalLoad:
         outputs = tuple(Place(OUTPUT, index) for index in range(random.choice((1, 2)) if has_transformers else 0))
         self.history = TransactionHistory(ledger, outputs)
         shared: dict[str, Any] = {"loop": loop, "trace": trace}
-        asking = {**shared, "request_timeout_ms": request_timeout_ms, "leader": leader}
+        asking = {**shared, "request_timeout_ms": request_timeout_ms, "leader": leader, "zombies": zombies}
         self._producers = [
             TransactionalProducer(
                 f"ledger{number}", f"10.0.7.{number}", transactional_id, bootstrap, self.history,

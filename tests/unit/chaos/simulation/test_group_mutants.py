@@ -9,6 +9,7 @@ from penstock.chaos.mutants.group_mutants import BUGS
 from penstock.chaos.simulation.cluster.command import child_command, child_environment
 
 SEED_COUNT = 200
+SHAPE = ("--nodes", "3", "--brokers", "0", "--log-dirs", "1", "--profile", "faults")
 
 # What the first run that finds it says (`group_ownership.py`, `committed_offsets.py`).
 BROKEN_RUNS = {
@@ -29,7 +30,7 @@ def test_every_mutant_is_tried() -> None:
 @pytest.mark.parametrize("name", BROKEN_RUNS)
 def test_random_runs_find_a_bug(name: str) -> None:
     options = ["--seeds", str(SEED_COUNT), "--faults-s", "8", "--members", "3"]
-    options += ["--no-transactions", "--until-failure"]
+    options += ["--no-transactions", "--until-failure", *SHAPE]
     child = subprocess.run(
         child_command(*options, "--mutant", name), env=child_environment(), capture_output=True, text=True
     )

@@ -13,6 +13,7 @@ from penstock.chaos.simulation.cluster.command import child_command, child_envir
 
 IS_SOAK = os.environ.get("PENSTOCK_TEST_PROFILE") == "soak"
 SEED_COUNT = 200
+SHAPE = ("--nodes", "3", "--brokers", "0", "--log-dirs", "1", "--profile", "faults")
 
 # The story that is about it, and what the judge says of that, or what is told otherwise than it should be.
 BROKEN_STORIES = {
@@ -76,7 +77,7 @@ def test_a_bug_breaks_the_story_that_is_about_it(name: str) -> None:
 @pytest.mark.parametrize("name", BROKEN_RUNS if IS_SOAK else FOUND_SOON)
 def test_random_runs_find_a_bug(name: str) -> None:
     options = ["--seeds", str(SEED_COUNT), "--members", "0", "--faults-s", "20" if IS_SOAK else "8"]
-    options += ["--no-transactions", "--until-failure"]
+    options += ["--no-transactions", "--until-failure", *SHAPE]
     command = child_command(*options, "--mutant", name)
     child = subprocess.run(command, env=child_environment(), capture_output=True, text=True)
     assert child.returncode == 1, child.stdout + child.stderr

@@ -11,6 +11,7 @@ from penstock.chaos.simulation.cluster.command import child_command, child_envir
 
 IS_SOAK = os.environ.get("PENSTOCK_TEST_PROFILE") == "soak"
 SEED_COUNT = 200
+SHAPE = ("--nodes", "3", "--brokers", "0", "--log-dirs", "1", "--profile", "faults")
 
 # What the first run that finds it says (`chaos/checkers/transactions.py`).
 BROKEN_RUNS = {
@@ -32,7 +33,17 @@ def test_every_mutant_is_tried() -> None:
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", BROKEN_RUNS if IS_SOAK else SAMPLE)
 def test_random_runs_find_a_bug(name: str) -> None:
-    options = ["--seeds", str(SEED_COUNT), "--faults-s", "8", "--members", "0", "--transactions", "--until-failure"]
+    options = [
+        "--seeds",
+        str(SEED_COUNT),
+        "--faults-s",
+        "8",
+        "--members",
+        "0",
+        "--transactions",
+        "--until-failure",
+        *SHAPE,
+    ]
     child = subprocess.run(
         child_command(*options, "--mutant", name), env=child_environment(), capture_output=True, text=True
     )

@@ -1,0 +1,187 @@
+"""An operator who changes a cluster while it is under load and faults: reassignments, elections, configurations.
+
+Reassignments go to other nodes and to other replication factors, are replaced while they go on, and are cancelled.
+What is asked need not come true: it is the cluster that has to stay right.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from random import Random
+from typing import Any, Final
+
+from kio.schema.alter_partition_reassignments.v1.request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from kio.schema.elect_leaders.v2.request import ElectLeadersRequest, TopicPartitions
+from kio.schema.incremental_alter_configs.v1.request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from kio.schema.types import BrokerId, TopicName
+from kio.static.primitive import i8, i32, i32Timedelta
+
+from ....client.connection import Connection, connect
+from ....protocol.errors import CorruptData, KafkaError
+from .loop import SimulatedLoop
+from .machine import BROKER_PORT, host_of
+from .process import Process
+from .profiles import Profile
+
+# Between two visits, and between two requests of one, on average.
+_PACE_S: Final = 1.0
+_NEXT_S: Final = 0.1
+_RETRY_S: Final = 0.3
+_TIMEOUT_MS: Final = 5_000
+_TIMEOUT: Final = i32Timedelta.parse(timedelta(milliseconds=_TIMEOUT_MS))
+_PREFERRED: Final = i8(0)
+_TOPIC: Final = i8(2)
+_SET: Final = i8(0)
+# Never one: a single replica that loses power loses what was acknowledged, and nothing else is promised.
+_FACTORS: Final = (2, 3, 3, 4)
+_MIN_ISRS: Final = ("1", "2", "2", "3")
+_SEGMENT_SIZES: Final = ("2000", "10000", "1000000")
+_RETENTIONS: Final = ("1000", "10000", "30000", "-1")
+# How often each is done, of 20 requests.
+_SHARES: Final = {
+    "reassignment": 8,
+    "cancelled-reassignment": 3,
+    "preferred-election": 4,
+    "min-isr": 2,
+    "segment-size": 2,
+    "retention": 1,
+}
+
+
+class Operator:
+    """`start` it, and `settle` once all is healed. `counts` tells how often each operation was answered."""
+
+    def __init__(
+        self,
+        node_ids: Sequence[int],
+        topics: Mapping[str, int],
+        *,
+        min_isr: str,
+        has_retention: Callable[[str], bool],
+        profile: Profile,
+        loop: SimulatedLoop,
+        random: Random,
+        trace: Callable[[str], None],
+    ) -> None:
+        """`topics` have so many partitions each; `min_isr` is what all have in the end."""
+        self.process = Process("the operator", "10.0.3.2")
+        self.is_stopping = False
+        self.counts: Counter[str] = Counter()
+        self._node_ids = tuple(node_ids)
+        self._topics = dict(topics)
+        self._min_isr = min_isr
+        self._has_retention = has_retention
+        self._loop = loop
+        self._random = random
+        self._trace = trace
+        self._weights = {kind: share * profile.weight(kind) for kind, share in _SHARES.items()}
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether it does anything at all."""
+        return any(self._weights.values())
+
+    def start(self) -> None:
+        if self.is_busy:
+            self.process.run(lambda: self._loop.create_task(self._run()))
+
+    async def _run(self) -> None:
+        kinds = [kind for kind, weight in self._weights.items() if weight]
+        weights = [self._weights[kind] for kind in kinds]
+        pace_s = _PACE_S * sum(_SHARES.values()) / sum(weights)
+        while not self.is_stopping:
+            await asyncio.sleep(self._random.expovariate(1 / pace_s))
+            try:
+                async with await self._connect() as connection:
+                    for _ in range(self._random.choice((1, 1, 2, 3))):
+                        await self._act(connection, self._random.choices(kinds, weights)[0])
+                        await asyncio.sleep(self._random.expovariate(1 / _NEXT_S))
+            except (KafkaError, ConnectionError, TimeoutError, CorruptData) as error:
+                self._trace(f"operator failed {type(error).__name__}")
+
+    async def _connect(self) -> Connection:
+        node_id = self._random.choice(self._node_ids)
+        return await connect(host_of(node_id), BROKER_PORT, client_id="operator", timeout_ms=_TIMEOUT_MS)
+
+    async def _act(self, connection: Connection, kind: str) -> None:
+        """Raises as `Connection.call`."""
+        topic = self._random.choice(sorted(self._topics))
+        index = self._random.randrange(self._topics[topic])
+        match kind:
+            case "reassignment":
+                code = await self._reassign(connection, topic, index, self._replicas())
+            case "cancelled-reassignment":
+                code = await self._reassign(connection, topic, index, None)
+            case "preferred-election":
+                code = await self._elect(connection, topic, index)
+            case "min-isr":
+                code = await self._configure(connection, topic, "min.insync.replicas", self._random.choice(_MIN_ISRS))
+            case "segment-size":
+                size = self._random.choice(_SEGMENT_SIZES)
+                code = await self._configure(connection, topic, "internal.segment.bytes", size)
+            case "retention":
+                if not self._has_retention(topic):
+                    return
+                code = await self._configure(connection, topic, "retention.bytes", self._random.choice(_RETENTIONS))
+            case _:
+                raise AssertionError(kind)
+        self.counts[kind if code == 0 else f"{kind} refused"] += 1
+
+    def _replicas(self) -> tuple[int, ...]:
+        count = min(self._random.choice(_FACTORS), len(self._node_ids))
+        return tuple(self._random.sample(self._node_ids, count))
+
+    async def _reassign(
+        self, connection: Connection, topic: str, index: int, replicas: tuple[int, ...] | None
+    ) -> int:  # fmt: skip
+        """To these nodes in this order, or, with None, back to what it was."""
+        self._trace(f"operator reassigns {topic}-{index} to {replicas}")
+        wanted = None if replicas is None else tuple(map(BrokerId, replicas))
+        partition = ReassignablePartition(partition_index=i32(index), replicas=wanted)
+        answer: Any = await connection.call(
+            AlterPartitionReassignmentsRequest(
+                timeout=_TIMEOUT, topics=(ReassignableTopic(name=TopicName(topic), partitions=(partition,)),)
+            )
+        )
+        return int(answer.error_code) or int(answer.responses[0].partitions[0].error_code)
+
+    async def _elect(self, connection: Connection, topic: str, index: int) -> int:
+        self._trace(f"operator elects the preferred leader of {topic}-{index}")
+        wanted = TopicPartitions(topic=TopicName(topic), partitions=(i32(index),))
+        answer: Any = await connection.call(
+            ElectLeadersRequest(election_type=_PREFERRED, topic_partitions=(wanted,), timeout=_TIMEOUT)
+        )
+        results = [one for some in answer.replica_election_results for one in some.partition_result]
+        return int(answer.error_code) or (int(results[0].error_code) if results else 0)
+
+    async def _configure(self, connection: Connection, topic: str, name: str, value: str) -> int:
+        self._trace(f"operator sets {topic} {name}={value}")
+        config = AlterableConfig(name=name, config_operation=_SET, value=value)
+        resource = AlterConfigsResource(resource_type=_TOPIC, resource_name=topic, configs=(config,))
+        answer: Any = await connection.call(
+            IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
+        )  # fmt: skip
+        return int(answer.responses[0].error_code)
+
+    async def settle(self) -> None:
+        """Every topic can be written with the replicas that any reassignment left it."""
+        for topic in sorted(self._topics):
+            while True:
+                try:
+                    async with await self._connect() as connection:
+                        if await self._configure(connection, topic, "min.insync.replicas", self._min_isr) == 0:
+                            break
+                except (KafkaError, ConnectionError, TimeoutError, CorruptData) as error:
+                    self._trace(f"operator failed {type(error).__name__}")
+                await asyncio.sleep(_RETRY_S)

@@ -1,0 +1,145 @@
+"""Judges a simulated cluster by its files alone: at the end, and whenever no process runs, as after a crash of all.
+
+What the nodes say is not asked. What must be there follows from what clients were told, from the metadata that was
+committed, and from how far replicas had committed (`replica_judge.py`); what is there is read by plain readers of
+their own (`chaos/checkers/log_files.py`, `journal_files.py`).
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode
+from collections.abc import Iterable, Iterator, Mapping
+
+from ....quorum.metadata.image import PartitionRegistration
+from ...checkers.journal_files import judge_journals, read_journal
+from ...checkers.log_files import PlainLog, read_log
+from ...checkers.replica_files import Acknowledged, judge_copies, transactions_of
+from ...checkers.transactions import Place, Transaction
+from .clients import History
+from .machine import Machine
+from .replica_judge import ReplicaJudge
+from .transactional_clients import TransactionHistory
+
+_METADATA = "__cluster_metadata-0"
+
+
+class FileJudge:
+    """`check_count` counts the replicas that were read."""
+
+    def __init__(self, machines: Iterable[Machine], replicas: ReplicaJudge, history: History) -> None:
+        self.check_count = 0
+        self.transactions: TransactionHistory | None = None
+        """What transactional clients did, in runs that have some."""
+        self._machines = {machine.node_id: machine for machine in machines}
+        self._replicas = replicas
+        self._history = history
+
+    def look(self, places: Iterable[tuple[str, int]], *, is_end: bool) -> list[str]:
+        """While no process runs. Returns sentences; `is_end`: nothing is under way any more."""
+        return [
+            *(f"{topic}-{index}, files: {one}" for topic, index in places for one in self._look_at(topic, index)),
+            *self._look_at_transactions(is_end=is_end),
+            *self._look_at_journals(),
+        ]
+
+    # Partitions.
+
+    def _look_at(self, topic: str, index: int) -> Iterator[str]:
+        registration = self._replicas.registration(topic, index)
+        if registration is None:
+            return
+        # Each of them may be elected, so each must have everything.
+        nodes = sorted({*registration.isr, *registration.elr})
+        logs = {node: self._log(node, topic, index, registration) for node in nodes}
+        self.check_count += len(logs)
+        yield from judge_copies(
+            logs,
+            start_offset=self._replicas.highest_log_start(topic, index),
+            end_offset=self._replicas.committed_end(topic, index),
+            acknowledged=self._acknowledged(Place(topic, index)),
+        )
+
+    def _log(self, node: int, topic: str, index: int, registration: PartitionRegistration) -> PlainLog:
+        """In the directory that the metadata name, where they name one."""
+        machine = self._machines[node]
+        found = [one for one in machine.log_directories if machine.files.exists(f"{one}/{topic}-{index}")]
+        named = registration.directory_of(node).bytes
+        wanted = [one for one in found if _directory_id(machine, one) == named]
+        logs = [read_log(_segments(machine, f"{one}/{topic}-{index}", ".log")) for one in wanted or found]
+        return max(logs, key=lambda log: log.end_offset, default=PlainLog((), "there is no folder"))
+
+    def _acknowledged(self, place: Place) -> Iterator[Acknowledged]:
+        if place.topic == self._history.topic:
+            for (_, partition), some in self._history.sent.items():
+                if partition == place.partition:
+                    yield from (Acknowledged(one.offset, one.value) for one in some if one.offset is not None)
+        elif self.transactions is not None:
+            for transaction in self.transactions.transactions:
+                for send in transaction.sends:
+                    if send.place == place and send.offset is not None and send.offset >= 0:
+                        yield Acknowledged(send.offset, send.value)
+
+    # Transactions.
+
+    def _look_at_transactions(self, *, is_end: bool) -> Iterator[str]:
+        history = self.transactions
+        if history is None:
+            return
+        of_value = {send.value: one for one in history.transactions for send in one.sends}
+        decided: dict[str, bool] = {}
+        for place in (*history.places, *history.outputs):
+            registration = self._replicas.registration(*place)
+            if registration is None:
+                continue
+            for node in registration.isr:
+                ended, still_open = transactions_of(self._log(node, *place, registration))
+                where = f"{place.topic}-{place.partition}, files of node {node}"
+                for one in ended:
+                    for value in one.values:
+                        yield from (f"{where}: {text}" for text in _judge_end(of_value, decided, value, one.is_commit))
+                if is_end and still_open:
+                    yield f"{where}: no marker ends the transaction of {still_open[0][:40]!r}"
+
+    # The metadata.
+
+    def _look_at_journals(self) -> Iterator[str]:
+        journals = {
+            machine.node_id: read_journal(
+                _segments(machine, f"{machine.metadata_directory}/{_METADATA}", ".journal")
+            )
+            for machine in self._machines.values()
+            if machine.is_voter
+        }  # fmt: skip
+        yield from judge_journals(journals, committed_end=0)
+
+
+def _judge_end(
+    of_value: Mapping[bytes, Transaction], decided: dict[str, bool], value: bytes, is_commit: bool
+) -> Iterator[str]:  # fmt: skip
+    transaction = of_value.get(value)
+    if transaction is None:
+        yield f"{value[:40]!r} is of no transaction"
+        return
+    if is_commit and transaction.commit_asked_s is None:
+        yield f"the marker commits {value[:40]!r}, and no client asked for that"
+    if not is_commit and transaction.is_commit_answered:
+        yield f"the marker aborts {value[:40]!r}, and its commit was answered"
+    if decided.setdefault(transaction.name, is_commit) != is_commit:
+        yield f"{transaction.name} is committed in one place and aborted in another"
+
+
+def _segments(machine: Machine, folder: str, suffix: str) -> dict[int, bytes]:
+    names = machine.files.look_into(folder)
+    return {
+        int(name.removesuffix(suffix)): bytes(machine.files.look(f"{folder}/{name}") or b"")
+        for name in names
+        if name.endswith(suffix) and name.removesuffix(suffix).isdigit()
+    }
+
+
+def _directory_id(machine: Machine, directory: str) -> bytes | None:
+    text = bytes(machine.files.look(f"{directory}/meta.properties") or b"").decode()
+    for line in text.splitlines():
+        if line.startswith("directory.id="):
+            return urlsafe_b64decode(line.removeprefix("directory.id=") + "==")
+    return None

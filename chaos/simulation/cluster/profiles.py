@@ -1,0 +1,96 @@
+"""Fault profiles: which kinds of faults and operations a run concentrates on (`penstock simulate --profile`).
+
+Every fault, every operation of the operator and every zombie has a kind, and every kind an ordinary chance, beside the
+code that does it. A profile multiplies that chance. A directed form of a run is a profile with the options that fix who
+takes part: a new one is a line of `PROFILES`. What mends (machines started, links healed, processes resumed) has no
+kind: it happens in every profile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+# Kinds, by what does them: `cluster_faults.py`, `disk_faults.py`, `ambushes.py`.
+FAULTS: Final = (
+    "kill", "power-loss", "crash-of-all", "stop", "stop-under-way", "cut", "partition", "isolated-leader", "slow-link",
+    "broken-connections", "pause", "pause-of-active-controller", "client-pause", "clock-step", "disk-error",
+    "failed-read", "no-descriptors", "emptied-disk", "emptied-directory", "ambush",
+)  # fmt: skip
+# `cluster_operator.py`, `deleter.py`.
+OPERATIONS: Final = (
+    "reassignment", "cancelled-reassignment", "preferred-election", "min-isr", "segment-size", "retention",
+    "delete-records", "delete-near-start",
+)  # fmt: skip
+# `zombies.py`, and the clients that become some.
+ZOMBIES: Final = ("client-freeze", "zombie-commit", "zombie-produce")
+KINDS: Final = frozenset((*FAULTS, *OPERATIONS, *ZOMBIES))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """`weights` by kind; kinds that are not named have `others`."""
+
+    about: str
+    weights: Mapping[str, float] = field(default_factory=dict)
+    others: float = 0.0
+
+    def __post_init__(self) -> None:
+        unknown = self.weights.keys() - KINDS
+        assert not unknown, f"no such kinds: {sorted(unknown)}"
+
+    def weight(self, kind: str) -> float:
+        """What the ordinary chance of this kind is multiplied by."""
+        assert kind in KINDS, kind
+        return self.weights.get(kind, self.others)
+
+
+def _of(kinds: tuple[str, ...], weight: float) -> dict[str, float]:
+    return dict.fromkeys(kinds, weight)
+
+
+PROFILES: Final[Mapping[str, Profile]] = {
+    "all": Profile(about="everything, at its ordinary chance", others=1),
+    "faults": Profile(
+        about="faults of machines, links and disks, without operator and zombies",
+        weights={**_of(FAULTS, 1), "delete-records": 1},
+    ),
+    "crashes": Profile(
+        about="processes killed, power lost, all crashed at once",
+        weights={"kill": 2.5, "power-loss": 2.5, "crash-of-all": 4},
+    ),
+    "crash-of-all": Profile(about="all crashed at once, and nothing else", weights={"crash-of-all": 12}),
+    "restarts": Profile(
+        about="nodes stopped in good order, above all in the middle of requests",
+        weights={"stop": 5, "stop-under-way": 5},
+    ),
+    "deletes": Profile(
+        about="records deleted, near the log start above all, and all crashed at once",
+        weights={"delete-records": 4, "delete-near-start": 6, "retention": 4, "segment-size": 2, "crash-of-all": 8,
+                 "kill": 1, "isolated-leader": 2, "cut": 1},
+    ),
+    "links": Profile(
+        about="links cut, slow and broken, requests held up",
+        weights={"cut": 3, "partition": 3, "isolated-leader": 3, "slow-link": 3, "broken-connections": 2, "ambush": 2},
+    ),
+    "disks": Profile(
+        about="disks that fail, fail once, have no descriptors or come back empty",
+        weights={"disk-error": 3, "failed-read": 4, "no-descriptors": 4, "emptied-disk": 2, "emptied-directory": 3,
+                 "kill": 1, "stop": 1, "isolated-leader": 1},
+    ),
+    "pauses": Profile(
+        about="nodes stopped by SIGSTOP, the active controller above all",
+        weights={"pause": 3, "pause-of-active-controller": 4},
+    ),
+    "operator": Profile(
+        about="reassignments, elections and changed configurations, with crashes",
+        weights={**_of(OPERATIONS, 2), "kill": 1, "power-loss": 1, "stop": 1, "cut": 1},
+    ),
+    "zombies": Profile(
+        about="clients that freeze, and go on when others have taken their places",
+        weights={**_of(ZOMBIES, 4), "client-pause": 4, "kill": 1, "stop": 1, "isolated-leader": 1},
+    ),
+    "ambushes": Profile(about="requests between nodes held up while the world changes", weights={"ambush": 3}),
+    "quiet": Profile(about="nothing goes wrong"),
+}  # fmt: skip
