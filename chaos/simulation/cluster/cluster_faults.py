@@ -34,6 +34,7 @@ class ClusterFaults:
         random: Random,
         trace: Callable[[str], None],
         is_whole: Callable[[], bool],
+        is_in_sync: Callable[[int], bool],
         is_flushed: bool,
         is_replicated: bool,
         counts: Callable[[int], bool],
@@ -44,9 +45,10 @@ class ClusterFaults:
         has_offline_directory: Callable[[Process], bool],
         on_crash_of_all: Callable[[], None],
     ) -> None:
-        """`is_whole` says whether every replica is in sync, `is_flushed` that only what is synced is acknowledged, and
-        `counts` whether a node is one of those that committed records have to be on, `may_count` whether it may be one
-        without any other node knowing it yet. `on_crash_of_all` is called while no process runs."""
+        """`is_whole` says whether every replica is in sync, `is_in_sync` whether all of one node are, `is_flushed` that
+        only what is synced is acknowledged, and `counts` whether a node is one of those that committed records have to
+        be on, `may_count` whether it may be one without any other node knowing it yet. `on_crash_of_all` is called
+        while no process runs."""
         self.counts: Counter[str] = Counter()
         self._machines = machines
         self._clients = tuple(clients)
@@ -55,6 +57,7 @@ class ClusterFaults:
         self._random = random
         self._trace = trace
         self._is_whole = is_whole
+        self._is_in_sync = is_in_sync
         self._is_flushed = is_flushed
         self._is_replicated = is_replicated
         self._counts = counts
@@ -62,6 +65,7 @@ class ClusterFaults:
         self._leaders = leaders
         self._due: list[Callable[[], None]] = []
         self._is_healed = False
+        self._to_restart: set[int] = set()
         self._profile = profile
         self._active_controller = active_controller
         self._has_offline_directory = has_offline_directory
@@ -137,19 +141,31 @@ class ClusterFaults:
                 machine.resume()
         self._frozen.clear()
         self._resume_clients()
-        for node_id, machine in self._machines.items():
-            # What a node could not read while its disk failed, it looks for again when it is started. A read that
-            # failed once is none of that, unless it took a log directory offline.
-            is_whole = machine.process is None or not self._has_offline_directory(machine.process)
-            if node_id not in self._losses.suspect and is_whole:
-                continue
-            if machine.is_ready and not machine.is_stopping:
-                machine.stop()
-            elif machine.is_up and not machine.is_stopping:
-                machine.kill(has_power=True)
+        # What a node could not read while its disk failed, it looks for again when it is started. A read that failed
+        # once is none of that, unless it took a log directory offline.
+        self._to_restart = {
+            node_id
+            for node_id, machine in self._machines.items()
+            if node_id in self._losses.suspect
+            or (machine.process is not None and self._has_offline_directory(machine.process))
+        }
         self.keep_up()
 
+    @property
+    def is_settled(self) -> bool:
+        """No node is to be restarted any more."""
+        return not self._to_restart
+
     def keep_up(self) -> None:
+        # Until those that lost data have it again, a node that stops leaves the ISR to them.
+        if self._to_restart and all(self._is_in_sync(node_id) for node_id in self._losses.lost - self._to_restart):
+            for node_id in sorted(self._to_restart):
+                machine = self._machines[node_id]
+                if machine.is_ready and not machine.is_stopping:
+                    machine.stop()
+                elif machine.is_up and not machine.is_stopping:
+                    machine.kill(has_power=True)
+            self._to_restart.clear()
         for machine in self._machines.values():
             if not machine.is_up:
                 machine.files.heal()
@@ -212,8 +228,9 @@ class ClusterFaults:
         return machine.node_id not in self._losses.suspect and (self._is_flushed or self._may_lose_data(machine))
 
     def _may_lose_data(self, machine: Machine) -> bool:
-        """While all the others have everything, or nobody counts on this one."""
-        return self._is_replicated and (self._is_whole() or not self._counts(machine.node_id))
+        """While all the others have everything, and are there to be told of it, or no partition counts on this one."""
+        is_calm = not self._network.cuts and not any(one.is_paused for one in self._machines.values())
+        return self._is_replicated and ((is_calm and self._is_whole()) or not self._counts(machine.node_id))
 
     def _lose_power(self) -> None:
         machine = self.one_to_end()

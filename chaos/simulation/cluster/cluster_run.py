@@ -210,7 +210,7 @@ class _Simulation:
         faults = ClusterFaults(
             self._machines, clients,
             loop=self._loop, network=self._network, random=Random(self._random.getrandbits(64)), trace=self._trace,
-            is_whole=self._is_whole, is_flushed=self._is_flushed,
+            is_whole=self._is_whole, is_in_sync=self._is_in_sync, is_flushed=self._is_flushed,
             is_replicated=self._shape.replication_factor > 1, counts=self._counts, may_count=self._may_count,
             leaders=self._leaders, profile=self._shape.profile,
             active_controller=lambda: self._log.active_controller, on_crash_of_all=self._on_crash_of_all,
@@ -248,6 +248,7 @@ class _Simulation:
         is_live = not self._all_violations() and self._wait(
             lambda: (
                 self._is_whole()
+                and faults.is_settled
                 and all(
                     producer.acknowledged_count > count + 3 for producer, count in zip(producers, before, strict=True)
                 )
@@ -444,6 +445,12 @@ class _Simulation:
         """Every node runs, and each partition's ISR has all of its replicas: topics differ in their factors."""
         return all(machine.is_ready and not machine.is_stopping for machine in self._machines.values()) and all(
             one is not None and one.leader >= 0 and set(one.isr) == set(one.replicas) for one in self._registrations()
+        )
+
+    def _is_in_sync(self, node_id: int) -> bool:
+        """Every replica of this node is in its partition's ISR."""
+        return all(
+            one is not None and (node_id not in one.replicas or node_id in one.isr) for one in self._registrations()
         )
 
     def _what_is_missing(self) -> str:
