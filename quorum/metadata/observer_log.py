@@ -4,6 +4,7 @@ What is lost here is fetched again, so nothing waits for a sync. Synchronous; sm
 `install_snapshot` and opening.
 """
 
+import logging
 from collections.abc import Iterator, Sequence
 
 from ...protocol.errors import CorruptData
@@ -14,6 +15,8 @@ from ...storage.log import Log
 from ..consensus import ConsensusFailed, Snapshot
 from ..disk.snapshots import Snapshots, SnapshotWriter
 from .metadata_log import METADATA_TOPIC, METADATA_TOPIC_ID, CommittedEntry, SnapshotId, decode_batches
+
+logger = logging.getLogger(__name__)
 
 _READ_BYTES = 1024 * 1024
 
@@ -137,9 +140,15 @@ class ObserverLog:
         self._begin_at(snapshot_id)
 
     def close(self) -> None:
-        if self._log is not None:
-            self._log.close()
-            self._log = None
+        """A disk that fails is logged: the next start looks at the log as after a crash, and fetches what is lost."""
+        log, self._log = self._log, None
+        if log is None:
+            return
+        try:
+            log.close()
+        except OSError as error:
+            logger.warning("metadata log not closed: path=%s error=%s", self._directory, error)
+            log.close_files()
 
     @property
     def _opened(self) -> Log:

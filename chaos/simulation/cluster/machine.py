@@ -119,9 +119,7 @@ class Machine:
         self._trace(f"started {process}")
         reason = await node.failure
         self._fail(process, reason)
-        await node.stop()
-        await self._end_work(process)
-        self._end(process)
+        await self._stop(process, node)
 
     def _fail(self, process: Process, reason: str) -> None:
         self._trace(f"failed {process} {reason}")
@@ -154,8 +152,12 @@ class Machine:
         process.run(lambda: self._loop.create_task(self._stop(process, node)))
 
     async def _stop(self, process: Process, node: Node) -> None:
-        await node.stop()
-        await self._end_work(process)
+        try:
+            await node.stop()
+            await self._end_work(process)
+        except Exception as error:
+            # The process ends all the same, as `broker/main.py` would.
+            self._loop.call_exception_handler({"message": f"{process} did not stop in good order", "exception": error})
         self._end(process)
 
     async def _end_work(self, process: Process) -> None:

@@ -8,6 +8,7 @@ from penstock.quorum.metadata.metadata_log import CommittedEntry, encode_batch
 from penstock.quorum.metadata.observer_log import ObserverLog
 from penstock.storage.config import LogConfig
 from penstock.storage.memory_files import MemoryFiles
+from penstock.storage.memory_nodes import Operation
 
 FOLDER = "/data/__cluster_metadata-0"
 
@@ -30,3 +31,20 @@ def test_entries_of_an_append_that_is_refused_half_way_are_those_that_are_in_the
     files.heal()
     assert list(log.append(b"".join(batches[len(kept) :]), now_ms=0)) == entries[len(kept) :]
     log.close()
+
+
+@pytest.mark.parametrize("operation", ["rename", "create", "write", "sync"])
+def test_a_disk_that_fails_at_close_leaves_what_was_appended(operation: Operation) -> None:
+    files = MemoryFiles()
+    log = ObserverLog(files, FOLDER, config=LogConfig(retention_ms=-1))
+    log.latest_snapshot()
+    assert list(log.recover(0)) == []
+    entry = CommittedEntry(0, 1, b"")
+    assert list(log.append(encode_batch(entry), now_ms=0)) == [entry]
+    files.fail(operation, count=None)
+    log.close()
+    files.heal()
+    files.kill()
+    log = ObserverLog(files, FOLDER, config=LogConfig(retention_ms=-1))
+    log.latest_snapshot()
+    assert list(log.recover(0)) == [entry]
