@@ -27,10 +27,11 @@ def one_line(message: str) -> str:
     )
 
 
-def log_to_standard_error() -> None:
-    """All of the process, from information level on."""
+def log_to_standard_error(level: int) -> None:
+    """All of the process, from `level` on; of libraries not what is below information level."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         LineFormatter("%(asctime)s.%(msecs)03d %(levelname)s %(message)s", datefmt="%Y-%m-%dT%H:%M:%S")
     )
-    logging.basicConfig(level=logging.INFO, handlers=[handler])
+    logging.basicConfig(level=max(level, logging.INFO), handlers=[handler])
+    logging.getLogger(__package__.partition(".")[0]).setLevel(level)

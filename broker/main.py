@@ -45,7 +45,7 @@ def wall_clock_ms() -> int:
 
 def run(config: NodeConfig, *, files: Files | None = None, wall_clock_ms: Callable[[], int] = wall_clock_ms) -> int:
     """Runs the node until it is told to stop; returns the exit status. The machine's disk is its, unless given one."""
-    log_to_standard_error()
+    log_to_standard_error(config.log_level)
     raise_open_files_limit()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     garbage.set_thresholds()

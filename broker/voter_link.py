@@ -15,6 +15,7 @@ from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest
 from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
 
 from ..protocol.errors import ConfigError
+from ..quorum.broker_outages import BrokerOutages
 from ..quorum.consensus import ConsensusFailed, NotLeader, TransferFailed
 from ..quorum.controller import Controller
 from ..quorum.decisions.bootstrap import bootstrap_records
@@ -127,6 +128,11 @@ class VoterLink:
             wall_clock_ms=self._wall_clock_ms,
             on_failure=self._on_failure,
         )
+        if not self._is_alone:
+            outages = BrokerOutages(
+                is_active=lambda: controller.is_active, now_ms=lambda: int(self._loop.time() * 1000)
+            )
+            self._publishers.add(outages)
         probes = self._probes = self._watch_brokers(controller)
         self._describer = QuorumDescriber(
             node_id=config.node_id,

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from asyncio import AbstractEventLoop
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from errno import EIO
 from random import Random
 from typing import Final
@@ -156,7 +156,7 @@ class LogManager:
             if directory.is_online:
                 try:
                     folders = await run_unbroken(loop, find_folders, self._files, directory)
-                    found[directory] = [one for one in folders.logs if not self._set_stray_aside(one, is_stray)]
+                    found[directory] = self._without_strays(directory, folders.logs, is_stray)
                 except OSError as error:
                     _check_supplies(directory, error)
                     self._fail(directory, error)
@@ -327,7 +327,8 @@ class LogManager:
             if directory.is_online and (topic, partition) in directory.unopened:
                 directory.unopened.remove((topic, partition))
                 folder = f"{directory.path}/{folder_name(topic, partition)}"
-                self._move_aside(folder, topic, partition, FolderKind.STRAY, None)
+                path = self._move_aside(folder, topic, partition, FolderKind.STRAY, None)
+                logger.warning("log moved aside: partition=%s path=%s", folder_name(topic, partition), path)
         if log is not None:
             path = self._move_aside(log.directory, topic, partition, FolderKind.DELETED, log)
             if path is not None:
@@ -399,11 +400,21 @@ class LogManager:
             first = self.directories[0]
             raise ConfigError(f"No log directory can be used; {first.path}: {first.error}.")
 
-    def _set_stray_aside(self, folder: LogFolder, is_stray: Callable[[str, int, UUID | None], bool]) -> bool:
-        if not folder.has_unidentified_records and not is_stray(folder.topic, folder.partition, folder.topic_id):
-            return False
-        self._move_aside(folder.path, folder.topic, folder.partition, FolderKind.STRAY, None)
-        return True
+    def _without_strays(
+        self, directory: LogDirectory, folders: Iterable[LogFolder], is_stray: Callable[[str, int, UUID | None], bool]
+    ) -> list[LogFolder]:
+        kept: list[LogFolder] = []
+        strays: Counter[str] = Counter()
+        for folder in folders:
+            if folder.has_unidentified_records or is_stray(folder.topic, folder.partition, folder.topic_id):
+                self._move_aside(folder.path, folder.topic, folder.partition, FolderKind.STRAY, None)
+                strays[folder.topic] += 1
+            else:
+                kept.append(folder)
+        for topic, count in strays.items():
+            # The metadata do not have them on this node: the topic was deleted or moved while the node was down.
+            logger.warning("stray logs moved aside: topic=%s partitions=%d path=%s", topic, count, directory.path)
+        return kept
 
     async def _load_directory(
         self,
@@ -501,8 +512,7 @@ class LogManager:
         except OSError as error:
             self.on_error(path, error)
             return None
-        level = logging.DEBUG if kind is FolderKind.DELETED else logging.WARNING
-        logger.log(level, "log moved aside: partition=%s path=%s", folder_name(topic, partition), target)
+        logger.debug("log moved aside: partition=%s path=%s", folder_name(topic, partition), target)
         return target
 
     def _complain(self, directory: LogDirectory, error: OSError) -> None:

@@ -25,6 +25,8 @@ from .own_keys import (
     CLUSTER_ID,
     CLUSTER_SECRET,
     LOG_DIR_RESERVE_BYTES,
+    LOG_LEVEL,
+    LOG_LEVELS,
 )
 from .property_values import PropertyValues
 from .quorum_times import QuorumTimes, load_quorum_times
@@ -84,6 +86,8 @@ class NodeConfig:
     metadata_log_dir: str
     # See `own_keys`; -1 leaves it to the size of the disk.
     log_dir_reserve_bytes: int
+    # Of the module `logging`.
+    log_level: int
     log_flush_scheduler_interval_ms: int
     log_flush_offset_checkpoint_interval_ms: int
     log_flush_start_offset_checkpoint_interval_ms: int
@@ -202,6 +206,7 @@ def load(properties: Mapping[str, str]) -> NodeConfig:
         log_dirs=log_dirs,
         metadata_log_dir=values.text_or_none("metadata.log.dir") or log_dirs[0],
         log_dir_reserve_bytes=_reserve_bytes(values),
+        log_level=_log_level(values),
         log_flush_scheduler_interval_ms=values.integer("log.flush.scheduler.interval.ms"),
         log_flush_offset_checkpoint_interval_ms=values.integer("log.flush.offset.checkpoint.interval.ms"),
         log_flush_start_offset_checkpoint_interval_ms=values.integer("log.flush.start.offset.checkpoint.interval.ms"),
@@ -371,6 +376,14 @@ def _reserve_bytes(values: PropertyValues) -> int:
     if reserve_bytes < -1:
         raise ConfigError(f"{LOG_DIR_RESERVE_BYTES} is {reserve_bytes}, but it is a number of bytes, or -1.")
     return reserve_bytes
+
+
+def _log_level(values: PropertyValues) -> int:
+    name = values.text_or_none(LOG_LEVEL) or ""
+    level = LOG_LEVELS.get(name.strip().upper())
+    if level is None:
+        raise ConfigError(f"{LOG_LEVEL} is {name!r}, but it is one of {', '.join(LOG_LEVELS)}.")
+    return level
 
 
 def _connection_overrides(values: PropertyValues) -> Mapping[str, int]:

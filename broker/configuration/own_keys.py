@@ -13,8 +13,10 @@ cluster.certificate.name  the name that the certificate of a node has, with `{id
 log.dir.reserve.bytes     of the disk of each log directory this much is kept free of records, so that what must go on
                           (the metadata journal, checkpoints) has room when producers filled the rest. -1: 64 MiB, or
                           a tenth of the disk where that is less. 0: records may fill the disk.
+log.level                 from which level on the node logs: FATAL, ERROR, WARN, INFO, DEBUG or TRACE, which is DEBUG.
 """
 
+import logging
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -29,6 +31,18 @@ class OwnKey(NamedTuple):
 
 BROKER_FAST_FENCING_ENABLE: Final = "broker.fast.fencing.enable"
 LOG_DIR_RESERVE_BYTES: Final = "log.dir.reserve.bytes"
+LOG_LEVEL: Final = "log.level"
+LOG_LEVELS: Final[Mapping[str, int]] = MappingProxyType(
+    {
+        "FATAL": logging.CRITICAL,
+        "ERROR": logging.ERROR,
+        "WARN": logging.WARNING,
+        "INFO": logging.INFO,
+        "DEBUG": logging.DEBUG,
+        "TRACE": logging.DEBUG,
+    }
+)
+"""Kafka's names, and the levels of the module `logging`."""
 CLUSTER_ID: Final = "cluster.id"
 CLUSTER_SECRET: Final = "cluster.secret"
 CLUSTER_CERTIFICATE_NAME: Final = "cluster.certificate.name"
@@ -39,5 +53,6 @@ OWN_KEYS: Final[Mapping[str, OwnKey]] = MappingProxyType(
         CLUSTER_SECRET: OwnKey("", ConfigType.PASSWORD),
         CLUSTER_CERTIFICATE_NAME: OwnKey("", ConfigType.STRING),
         LOG_DIR_RESERVE_BYTES: OwnKey("-1", ConfigType.LONG),
+        LOG_LEVEL: OwnKey("INFO", ConfigType.STRING),
     }
 )

@@ -107,7 +107,8 @@ class IsrProposals:
     def _take_in(self, hosted: HostedPartition, proposal: IsrProposal, answer: PartitionAnswer | None) -> bool:
         """Whether it has to be said again."""
         error = None if answer is None else ErrorCode(int(answer.error_code))
-        logger.info(
+        # Thousands at once when a node fails or returns, of which the active controller has a line (`BrokerOutages`).
+        logger.debug(
             "in-sync replicas: topic=%s partition=%d proposed=%s answer=%s",
             hosted.topic,
             hosted.index,

@@ -31,6 +31,7 @@ from .divergence import truncation_offset
 from .fetch_plan import DELAY_MS_MIN, FetchPlan, FollowedKey
 from .fetcher_config import FetcherConfig
 from .fetcher_link import FetcherLink
+from .held_up import HeldUpReplicas
 from .leader_offsets import LeaderOffsets, ask_leader_offsets
 from .replication_quota import ReplicationQuota
 
@@ -98,6 +99,7 @@ class ReplicaFetcher:
         self._wall_clock_ms = wall_clock_ms
         self._client_id = f"replica-{node_id}".encode()
         self._plan = FetchPlan(self._position_of, delay_ms_max=config.backoff_ms)
+        self._held_up = HeldUpReplicas()
         self._followed: dict[FollowedKey, HostedPartition] = {}
         self._link: FetcherLink | None = None
         # The numbers of requests that are not answered yet.
@@ -139,6 +141,7 @@ class ReplicaFetcher:
             return
         del self._followed[key]
         self._plan.remove(key)
+        self._held_up.forget(key)
         self._diverging.pop(hosted, None)
         self._lagging.discard(key)
         searching = self._searching.pop(key, None)
@@ -372,6 +375,7 @@ class ReplicaFetcher:
                 return
             self._count(key, hosted, fetched)
             self._plan.on_progress(key)
+            self._held_up.forget(key)
             if not hosted.is_synced:
                 self._unsynced[hosted] = key
                 hosted.on_synced = partial(self._on_synced, hosted)
@@ -438,7 +442,10 @@ class ReplicaFetcher:
                 self._plan.on_progress(key)
 
     def _fail(self, key: FollowedKey, hosted: HostedPartition, reason: str) -> None:
-        logger.info(
+        now_ms = self._now_ms()
+        is_news = self._held_up.note(key, f"{hosted.topic}-{hosted.index}", reason, now_ms)
+        logger.log(
+            logging.INFO if is_news else logging.DEBUG,
             "replica held up: topic=%s partition=%d leader=%d leader_epoch=%d offset=%d reason=%s",
             hosted.topic,
             hosted.index,
@@ -447,7 +454,10 @@ class ReplicaFetcher:
             hosted.log.log_end_offset,
             reason,
         )
-        self._plan.delay(key, self._now_ms())
+        summary = self._held_up.summary(now_ms)
+        if summary is not None:
+            logger.warning("replicas held up: leader=%d %s", self._leader_id, summary)
+        self._plan.delay(key, now_ms)
 
     # Finding where to begin.
 

@@ -100,6 +100,7 @@ class Scenario:
         self._level = logger.level
         logger.addHandler(self._log)
         logger.setLevel(logging.INFO)
+        logging.getLogger("penstock.broker.replication.isr_proposals").setLevel(logging.DEBUG)
         for machine in machines.values():
             machine.start()
         self.until(lambda: all(machine.is_ready for machine in machines.values()))

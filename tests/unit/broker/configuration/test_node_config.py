@@ -1,5 +1,6 @@
 """What a node is told at start, and what it refuses."""
 
+import logging
 from pathlib import Path
 
 import pytest
@@ -225,6 +226,13 @@ def test_several_listeners_have_names_and_addresses_of_their_own() -> None:
 def test_connection_limits_of_single_hosts_are_read() -> None:
     config = load({"max.connections.per.ip.overrides": "127.0.0.1:3, ::1:4", "max.connections.per.ip": "0"})
     assert config.max_connections_per_ip_overrides == {"127.0.0.1": 3, "::1": 4}
+
+
+def test_log_level_has_kafkas_names() -> None:
+    assert load({}).log_level == logging.INFO
+    assert load({"log.level": "warn"}).log_level == logging.WARNING
+    with pytest.raises(ConfigError, match=r"log\.level is 'LOUD', but it is one of FATAL, ERROR, WARN, INFO, DEBUG"):
+        load({"log.level": "LOUD"})
 
 
 def test_reserve_of_a_disk_is_a_number_of_bytes_or_left_to_its_size() -> None:

@@ -26,7 +26,8 @@ class Cluster:
             )
             for node_id in range(1, BROKER + 1)
         ]  # fmt: skip
-        self.network: Any = SimpleNamespace(cuts=[], slow={})
+        network: Any = SimpleNamespace(cuts=[], slow={})
+        self.network = network
         image: Any = SimpleNamespace(brokers={BROKER: self.broker})
         self.watch = FencingWatch(
             self.machines, network=self.network, session_ms=session_ms, image=lambda: image,
