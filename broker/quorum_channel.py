@@ -19,11 +19,13 @@ from ..protocol.messages import Request, Response
 from ..quorum.controller import Controller
 from ..quorum.controller_requests import BROKER_HEARTBEAT, ControllerRequest
 from ..quorum.links.peer_proof import PeerRefused
+from ..quorum.metadata.image import MetadataImage
 from ..quorum.metadata.metadata_log import METADATA_TOPIC
 from ..quorum.voters import Voter
 from .configuration.quorum_times import QuorumTimes
 from .metadata_view import MetadataView
 from .peers import PeerConnector
+from .repeated_change import answer_of, repetition_of
 from .voter_choice import SilentVoters, VoterChoice
 
 logger = logging.getLogger(__name__)
@@ -50,7 +52,7 @@ class QuorumChannel:
     voter after the other. After a timeout the next voter is asked, whatever `leader_id` says (`voter_choice.py`).
 
     A request whose answer was lost is sent again. What only nodes ask carries the epochs by which a controller tells
-    the second from the first.
+    the second from the first; what clients ask is not done twice either (`repeated_change.py`).
 
     One request at a time; who must not wait behind others' requests has a channel of its own.
     """
@@ -80,18 +82,21 @@ class QuorumChannel:
         self._voter_id: int | None = None
 
     async def submit(self, request: ControllerRequest[RequestT, ResponseT], message: RequestT) -> ResponseT:
-        controller = self._own_controller
+        controller, before = self._own_controller, self._metadata.image
+        was_asked = False
         if controller is not None and controller.is_active:
             try:
                 return await controller.submit(request.decision, message)
             except KafkaError as error:
                 if error.code is not ErrorCode.NOT_CONTROLLER:
                     raise
+                was_asked = True
         response = await self._call(
             cast(Any, message),
             is_taken_in=not request.is_for_brokers,
             timeout_ms=self._wait_ms(message),
             answer_timeout_ms=self._answer_timeout_ms(request),
+            attempts=_Attempts(before, was_asked=was_asked),
         )
         if request.is_for_brokers and response.error_code:
             raise KafkaError(ErrorCode(int(response.error_code)))
@@ -104,6 +109,7 @@ class QuorumChannel:
             is_taken_in=False,
             timeout_ms=self._timeout_ms,
             answer_timeout_ms=self._timeout_ms,
+            attempts=_Attempts(self._metadata.image),
             refusals=_NOT_LEADER,
         )
         assert isinstance(response, DescribeQuorumResponse)
@@ -129,48 +135,58 @@ class QuorumChannel:
         is_taken_in: bool,
         timeout_ms: int,
         answer_timeout_ms: int,
+        attempts: _Attempts,
         refusals: Container[int] = _NOT_CONTROLLER,
     ) -> Any:
         """As a client would, it asks again while there is no controller, until the time of a request is over."""
-        reasons = _Reasons()
         response: Response | None = None
         try:
             async with asyncio.timeout(timeout_ms / 1000), self._turn:
-                response = await self._ask_voters(message, answer_timeout_ms, refusals, reasons)
+                if not attempts.is_answer_lost:
+                    # It may have waited for its turn.
+                    attempts.before = self._metadata.image
+                response = await self._ask_voters(message, answer_timeout_ms, refusals, attempts)
                 if is_taken_in:
-                    await self._wait_taken_in(reasons)
+                    await self._wait_taken_in()
         except TimeoutError:
             if response is None:
-                raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"The controller did not answer: {reasons}.") from None
+                raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"The controller did not answer: {attempts}.") from None
             # It is committed: an error would have the client ask for it a second time.
-            logger.info("change not seen here yet: api=%s reason=%s", type(message).__name__, reasons)
+            logger.info("change not seen here yet: api=%s reason=%s", type(message).__name__, attempts)
+        if attempts.is_answer_lost:
+            return answer_of(message, response, attempts.before, self._metadata.image)
         return response
 
     async def _ask_voters(
-        self, message: Request, answer_timeout_ms: int, refusals: Container[int], reasons: _Reasons
+        self, message: Request, answer_timeout_ms: int, refusals: Container[int], attempts: _Attempts
     ) -> Response:
         """The answer of the active controller; ends by being cancelled otherwise."""
         choice, loop = self._choice, asyncio.get_running_loop()
         while True:
             leader_id = self._leader_id()
             voter_id = choice.choose(leader_id, int(loop.time() * 1000))
+            is_sent = False
             try:
                 connection = await self._connect(voter_id)
-                response = await self._answer(connection, message, answer_timeout_ms, leader_id)
+                is_sent = True
+                asked = repetition_of(message, attempts.before) if attempts.is_answer_lost else message
+                response = await self._answer(connection, asked, answer_timeout_ms, leader_id)
                 if not _says(response, refusals):
                     choice.on_useful(voter_id)
                     return response
-                reasons.last = f"node {voter_id} is not the active controller"
+                attempts.last = f"node {voter_id} is not the active controller"
                 choice.on_refused(voter_id)
             except PeerRefused as error:
-                reasons.refusal = str(error)
+                attempts.refusal = str(error)
                 choice.on_refused(voter_id)
             except TimeoutError as error:
-                reasons.last = str(error)
+                attempts.last = str(error)
                 choice.on_silent(voter_id, int(loop.time() * 1000))
             except (ConnectionError, CorruptData) as error:
-                reasons.last = str(error)
+                attempts.last = str(error)
                 choice.on_refused(voter_id)
+            # One that says that it does not lead may have lost the leadership over it.
+            attempts.is_answer_lost |= is_sent
             await self._leave()
             if self._leader_id() in (None, voter_id) or choice.is_round_over(int(loop.time() * 1000)):
                 await asyncio.sleep(RETRY_MS / 1000)
@@ -211,23 +227,28 @@ class QuorumChannel:
             connection, self._connection = self._connection, None
             await connection.close()
 
-    async def _wait_taken_in(self, reasons: _Reasons) -> None:
+    async def _wait_taken_in(self) -> None:
         """The answer was of a commit; what comes after it here must see it. Whoever leads by now has it too."""
         question = DescribeQuorumRequest(
             topics=(
                 TopicData(topic_name=TopicName(METADATA_TOPIC), partitions=(PartitionData(partition_index=i32(0)),)),
             )
         )
-        answer = await self._ask_voters(question, self._times.request_timeout_ms, _NOT_LEADER, reasons)
+        answer = await self._ask_voters(
+            question, self._times.request_timeout_ms, _NOT_LEADER, _Attempts(self._metadata.image)
+        )
         assert isinstance(answer, DescribeQuorumResponse)
         if not answer.error_code and not answer.topics[0].partitions[0].error_code:
             await self._metadata.wait_for(answer.topics[0].partitions[0].high_watermark - 1)
 
 
-class _Reasons:
-    """Why the voters that were asked were of no use."""
+class _Attempts:
+    """Of one request: why the voters that were asked were of no use, and whether one of them may have done it."""
 
-    def __init__(self) -> None:
+    def __init__(self, before: MetadataImage, *, was_asked: bool = False) -> None:
+        """`before` is the image when it was asked first; `was_asked` says that it was, and the outcome is not known."""
+        self.before = before
+        self.is_answer_lost = was_asked
         self.last = "no controller could be reached"
         self.refusal: str | None = None
 

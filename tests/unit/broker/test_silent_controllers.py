@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
+from functools import partial
 from typing import Final
 
 import pytest
+from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequest
+from kio.schema.create_topics.v7.response import CreateTopicsResponse
+from kio.schema.delete_topics.v6.request import DeleteTopicsRequest, DeleteTopicState
+from kio.schema.delete_topics.v6.response import DeleteTopicsResponse
 from kio.schema.incremental_alter_configs.v1.request import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
 from kio.schema.incremental_alter_configs.v1.response import IncrementalAlterConfigsResponse
-from kio.static.primitive import i8
+from kio.schema.types import TopicName
+from kio.static.primitive import i8, i16, i32, i32Timedelta
 from simulated_nodes import CONTROLLERS, NODES, SETTINGS, TOPIC, SimulatedNodes, simulated_nodes
 
 from penstock.broker.voter_link import VoterLink
@@ -32,9 +39,9 @@ WRITE_PAUSE_MS: Final = 400
 
 
 @contextmanager
-def cluster() -> Iterator[SimulatedNodes]:
+def cluster(seed: int = 1) -> Iterator[SimulatedNodes]:
     """Three controllers and three brokers beside them."""
-    with simulated_nodes(2, has_own_controllers=True, settings=DEFAULT_TIMES) as nodes:
+    with simulated_nodes(2, has_own_controllers=True, settings=DEFAULT_TIMES, seed=seed) as nodes:
         yield nodes
 
 
@@ -106,6 +113,28 @@ def change(nodes: SimulatedNodes, value: int) -> ErrorCode:
         return ErrorCode(int(answer.responses[0].error_code))
 
     return nodes.ask(alter)
+
+
+def creation(name: str) -> CreateTopicsRequest:
+    topic = CreatableTopic(
+        name=TopicName(name), num_partitions=i32(1), replication_factor=i16(3), assignments=(), configs=()
+    )
+    return CreateTopicsRequest(topics=(topic,))
+
+
+def deletion(name: str) -> DeleteTopicsRequest:
+    timeout = i32Timedelta.parse(timedelta(seconds=30))
+    return DeleteTopicsRequest(topics=(DeleteTopicState(name=TopicName(name), topic_id=None),), timeout=timeout)
+
+
+async def ask(nodes: SimulatedNodes, request: CreateTopicsRequest | DeleteTopicsRequest) -> ErrorCode:
+    """The outcome for the only topic, by broker 1."""
+    async with await nodes._connect(1) as connection:
+        answer = await connection.call(request, timeout_ms=30_000)
+    if isinstance(answer, DeleteTopicsResponse):
+        return ErrorCode(int(answer.responses[0].error_code))
+    assert isinstance(answer, CreateTopicsResponse)
+    return ErrorCode(int(answer.topics[0].error_code))
 
 
 def silence_active(
@@ -187,6 +216,31 @@ def test_no_broker_is_fenced_however_the_active_controller_is_lost(
 ) -> None:
     with cluster() as nodes:
         silence_active(nodes, phase_ms, silence=lambda one: silence(nodes, one), has_change=True)
+
+
+@pytest.mark.parametrize("seed", range(1, 5))
+def test_a_topic_asked_for_while_the_controller_falls_silent_is_created_once_and_answered_so(seed: int) -> None:
+    """At instants at which the request, its commit or the answer is under way, and then its deletion."""
+    with cluster(seed) as nodes:
+        for number in range(5):
+            before = wait_active(nodes)
+            follow(nodes, before)
+            name = f"asked-for-{number}"
+            for request in (creation(name), deletion(name)):
+                before = wait_active(nodes)
+                task = nodes.client.run(partial(nodes.loop.create_task, ask(nodes, request)))
+                nodes.pass_ms(1 + 3 * number + seed)
+                nodes.machines[before].pause()
+                nodes.wait(task.done, "answer")
+                assert task.result() is ErrorCode.NONE
+                images = [
+                    machine.node.metadata.image
+                    for machine in map(nodes.machines.get, NODES)
+                    if machine and machine.node
+                ]
+                assert (name in images[0].topics.by_name) is isinstance(request, CreateTopicsRequest)
+                nodes.machines[before].resume()
+                nodes.pass_ms(1_000)
 
 
 def test_the_nodes_that_vote_and_serve_are_not_fenced_with_one_that_stands_still() -> None:
