@@ -26,6 +26,8 @@ logger = logging.getLogger(__name__)
 CONNECT_TIMEOUT_MS: Final = 2_000
 REQUEST_TIMEOUT_MS: Final = 30_000
 """Kafka's default of request.timeout.ms."""
+FENCED_CHECK_S: Final = 0.25
+"""How soon a waiting request notices that its broker was fenced: others lead what that one led."""
 
 
 class PeerChannel:
@@ -67,11 +69,27 @@ class PeerChannel:
                 async with asyncio.timeout(timeout_ms / 1000):
                     return await self._ask_own(message)
             connection = await self._connect(broker_id)
-            return await connection.call(message, timeout_ms=timeout_ms)
+            return await self._answer(broker_id, connection, message, timeout_ms)
         except TimeoutError as error:
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, str(error)) from error
         except (ConnectionError, CorruptData, PeerRefused) as error:
             raise KafkaError(ErrorCode.NETWORK_EXCEPTION, str(error)) from error
+
+    async def _answer(self, broker_id: int, connection: Connection, message: Message, timeout_ms: int) -> Response:
+        """Given up for lost when the broker is fenced meanwhile: one that stands still keeps its connections."""
+        was_active = self._is_active(broker_id)
+        call = asyncio.ensure_future(connection.call(message, timeout_ms=timeout_ms))
+        try:
+            while not (await asyncio.wait({call}, timeout=FENCED_CHECK_S))[0]:
+                if was_active and not self._is_active(broker_id):
+                    raise ConnectionError(f"node {broker_id} was fenced before it answered")
+        finally:
+            call.cancel()
+        return await call
+
+    def _is_active(self, broker_id: int) -> bool:
+        broker = self._metadata.image.brokers.get(broker_id)
+        return broker is not None and not broker.is_fenced
 
     async def close(self) -> None:
         """The node stops."""

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from random import Random
+from typing import cast
+from uuid import UUID
 
 import pytest
 from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
@@ -15,10 +17,16 @@ from kio.schema.heartbeat.v4.response import HeartbeatResponse
 from kio.schema.produce.v13.request import ProduceRequest
 from kio.schema.types import GroupId
 from kio.static.primitive import i8, i16, i32, i32Timedelta
+from metadata_cluster import Cluster
 
 from penstock.broker.configuration.node_config import load
+from penstock.broker.metadata_view import MetadataView
+from penstock.broker.peer_channel import PeerChannel
+from penstock.broker.peers import PeerConnector
 from penstock.broker.server import Node
+from penstock.chaos.simulation.virtual_loop import VirtualLoop
 from penstock.protocol.errors import ErrorCode, KafkaError
+from penstock.quorum.links.peer_proof import NONCE_BYTES, PeerHello
 from penstock.storage.memory_files import MemoryFiles
 
 NO_TIME = i32Timedelta.parse(timedelta())
@@ -118,3 +126,46 @@ def test_what_is_served_by_bytes_alone_cannot_be_asked_of_oneself() -> None:
         await first.stop()
 
     run(scenario)
+
+
+class SilentPeer:
+    """Takes connections and requests, and answers nothing."""
+
+    is_open = True
+
+    async def connect(self, *_address: object, timeout_ms: int) -> tuple[SilentPeer, PeerHello]:
+        assert timeout_ms
+        hello = PeerHello(node_id=2, directory_id=UUID(int=2), cluster_id=None, nonce=bytes(NONCE_BYTES))
+        return self, hello
+
+    async def call(self, _message: object, *, timeout_ms: int) -> object:
+        await asyncio.sleep(timeout_ms / 1000)
+        raise TimeoutError("it did not answer")
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+def test_the_answer_of_a_broker_that_is_fenced_meanwhile_is_not_waited_for() -> None:
+    async def main() -> None:
+        cluster, view, peer = Cluster(), MetadataView(1), SilentPeer()
+        cluster.add_brokers(2)
+        view.image = cluster.image
+        channel = PeerChannel(
+            view,
+            lambda: cast(PeerConnector, peer),
+            node_id=1,
+            listener_name="PLAINTEXT",
+            loop=asyncio.get_running_loop(),
+        )
+        began_s = asyncio.get_running_loop().time()
+        asking = asyncio.ensure_future(error_of(channel.request(2, QUESTION)))
+        await asyncio.sleep(5)
+        assert not asking.done(), "it is in, and may be slow"
+        cluster.add_brokers(2, is_fenced=True)
+        view.image = cluster.image
+        assert await asking is ErrorCode.NETWORK_EXCEPTION
+        assert asyncio.get_running_loop().time() - began_s < 6
+
+    with VirtualLoop() as loop:
+        loop.run(main())
