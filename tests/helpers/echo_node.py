@@ -66,7 +66,7 @@ class Echo:
 
 
 @cache
-def _contexts() -> tuple[ssl.SSLContext, ssl.SSLContext]:
+def contexts() -> tuple[ssl.SSLContext, ssl.SSLContext]:
     """Of a server, and of a client that trusts it."""
     authority = trustme.CA()
     server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -85,7 +85,7 @@ Scenario = Callable[[Echo, asyncio.StreamReader, asyncio.StreamWriter], Awaitabl
 
 def run(new_loop: Callable[[], asyncio.AbstractEventLoop], scenario: Scenario, *, has_tls: bool = False) -> None:
     async def main() -> None:
-        server, client = _contexts() if has_tls else (None, None)
+        server, client = contexts() if has_tls else (None, None)
         echo = Echo(asyncio.get_running_loop(), server)
         ports = await echo.listeners.bind([LOOPBACK], backlog=50)
         await echo.listeners.start()

@@ -9,6 +9,7 @@ from contextlib import suppress
 
 import pytest
 import uvloop
+from echo_node import LOOPS, contexts
 from kio.schema.api_versions.v0 import response as api_versions_0
 from kio.schema.delete_topics.v6 import DeleteTopicsRequest
 from kio.schema.errors import ErrorCode as KioErrorCode
@@ -167,3 +168,32 @@ def test_a_broker_that_dies_at_any_moment_of_the_connecting_is_a_connection_erro
 
     with asyncio.Runner(loop_factory=new_loop) as runner:
         runner.run(scenario())
+
+
+@pytest.mark.parametrize("new_loop", LOOPS)
+def test_a_peer_that_stands_still_does_not_hold_up_the_end_of_a_connection(
+    new_loop: Callable[[], asyncio.AbstractEventLoop],
+) -> None:
+    """In TLS Python would wait half a minute for its goodbye."""
+    server_tls, client_tls = contexts()
+
+    async def main() -> None:
+        held: list[asyncio.StreamWriter] = []
+
+        def stand_still(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            held.append(writer)
+            writer.transport.pause_reading()  # type: ignore[attr-defined]
+
+        server = await asyncio.start_server(stand_still, "127.0.0.1", 0, ssl=server_tls)
+        port = server.sockets[0].getsockname()[1]
+        async with asyncio.timeout(15):
+            with pytest.raises(TimeoutError, match="did not answer"):
+                await connect("127.0.0.1", port, timeout_ms=100, tls=client_tls)
+            reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=client_tls)
+            await Connection(reader, writer, peer="it", client_id="", timeout_ms=100).close()
+        for one in held:
+            one.transport.abort()
+        server.close()
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(main())
