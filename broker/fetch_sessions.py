@@ -160,7 +160,10 @@ class FetchSessions:
         session = context.session
         if session is not None:
             return session.id, [pair for pair in answers if self._must_answer(session, *pair)]
-        if not context.wants_session or not self._has_room(len(answers), context.follower is not None, now_ms):
+        follower = context.follower
+        if context.wants_session and follower is not None:
+            self._end_those_before(follower)
+        if not context.wants_session or not self._has_room(len(answers), follower is not None, now_ms):
             return NO_SESSION, answers
         session_id = self._next_id()
         while session_id in self._sessions:
@@ -170,11 +173,9 @@ class FetchSessions:
             partition.sent_high_watermark = answer.high_watermark
             partition.sent_log_start_offset = answer.log_start_offset
             by_key[partition.key] = partition
-        follower = context.follower
         if follower is None:
             session = FetchSession(session_id, by_key, uses_ids=context.uses_ids, now_ms=now_ms)
         else:
-            self._end_those_before(follower)
             session = FollowerSession(session_id, by_key, follower=follower, uses_ids=context.uses_ids, now_ms=now_ms)
         self._sessions[session_id] = session
         return session_id, answers
@@ -185,10 +186,11 @@ class FetchSessions:
             session.on_end()
 
     def _end_those_before(self, follower: FollowerId) -> None:
-        """An earlier process of the same broker does not come back."""
+        """A follower has one session with a leader: that of an earlier process does not come back, and one of the same
+        process was lost with the answer, or the connection, that it was made on."""
         for session in list(self._sessions.values()):
             other = session.follower
-            if other is not None and other.replica_id == follower.replica_id and other < follower:
+            if other is not None and other.replica_id == follower.replica_id and other <= follower:
                 self._end(session.id)
 
     def _must_answer(self, session: FetchSession, partition: FetchablePartition, answer: Answer) -> bool:

@@ -270,6 +270,18 @@ def test_followers_session_evicts_a_young_consumers_and_never_the_other_way() ->
     assert open_session(cache, partition("c", 0), partition("c", 1), now_ms=MIN_EVICTION_MS + 1) == 0
 
 
+def test_a_session_whose_answer_was_lost_ends_with_the_next_one_of_the_follower() -> None:
+    """Else each lost connection would leave one behind that no consumer's may evict."""
+    cache = sessions(max_slots=3)
+    open_session(cache, partition(), follower=FollowerId(2, 7))
+    other = open_session(cache, partition(), follower=FollowerId(3, 7))
+    open_session(cache, partition(), follower=FollowerId(2, 6))
+    current = open_session(cache, partition(), follower=FollowerId(2, 7))
+    assert cache.statistics().session_count == 2
+    for session_id, follower in ((other, FollowerId(3, 7)), (current, FollowerId(2, 7))):
+        assert begin(cache, session_id=session_id, epoch=1, follower=follower).error_code is ErrorCode.NONE
+
+
 def test_no_slots_mean_no_sessions() -> None:
     assert open_session(sessions(max_slots=0), partition()) == 0
 
