@@ -164,7 +164,9 @@ class _Simulation:
             is_live=is_live,
             virtual_s=self._loop.time(),
             acknowledged_count=self._history.acknowledged_count,
-            deleted_count=sum(self._judge.log_start(TOPIC, index) for index in range(self._history.partition_count)),
+            deleted_count=sum(
+                self._judge.highest_log_start(TOPIC, index) for index in range(self._history.partition_count)
+            ),
             read_count=self._history.read_count,
             leader_epoch_count=self._judge.leader_epoch_count,
             check_count=self._judge.check_count,
@@ -448,9 +450,14 @@ class _Simulation:
         )
 
     def _is_in_sync(self, node_id: int) -> bool:
-        """Every replica of this node is in its partition's ISR."""
-        return all(
-            one is not None and (node_id not in one.replicas or node_id in one.isr) for one in self._registrations()
+        """The node has started, so that it is registered, and every replica of it is in its partition's ISR."""
+        machine = self._machines[node_id]
+        return (
+            machine.is_ready
+            and not machine.is_stopping
+            and all(
+                one is not None and (node_id not in one.replicas or node_id in one.isr) for one in self._registrations()
+            )
         )
 
     def _what_is_missing(self) -> str:

@@ -115,6 +115,11 @@ class Machine:
         except ConfigError as error:
             self._fail(process, str(error))
             return
+        except Exception as error:
+            # The process ends by a traceback.
+            self._loop.call_exception_handler({"message": f"{process} did not start", "exception": error})
+            self._end(process)
+            return
         self.is_ready = True
         self._trace(f"started {process}")
         reason = await node.failure
