@@ -111,7 +111,19 @@ class Node:
         return self._parts
 
     async def start(self) -> None:
-        """Raises ConfigError, one sentence, when the node cannot be what its configuration says."""
+        """Raises ConfigError, one sentence, when the node cannot be what its configuration says, or fails meanwhile."""
+        starting = self._loop.create_task(self._start())
+        try:
+            await asyncio.wait((starting, self.failure), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            if not starting.done():
+                starting.cancel()
+                await asyncio.wait((starting,))
+        if starting.cancelled():
+            raise ConfigError(f"Node {self._config.node_id} cannot start: {self.failure.result()}")
+        starting.result()
+
+    async def _start(self) -> None:
         started_s = self._loop.time()
         try:
             tls = TlsContexts(self._config.tls, self._files, self._loop)
