@@ -77,6 +77,8 @@ class LogManager:
         self.directory_choice = DirectoryChoice(self.directories, lambda path: self._log_counts[path])
         # What could not be opened, or was in a directory that failed.
         self._offline: dict[TopicPartition, OSError] = {}
+        # Where the last try to make a log failed.
+        self._half_made: dict[TopicPartition, LogDirectory] = {}
         # Those there was no room to open, what they were to be opened with.
         self._postponed: dict[TopicPartition, tuple[LogDirectory, LogFolder, OpenSettings]] = {}
         self._reserve_bytes = reserve_bytes
@@ -208,7 +210,11 @@ class LogManager:
         offline = [directory for directory in self.directories if not directory.is_online]
         if offline and not is_new:
             raise OSError(EIO, f"no log is made for {folder_name(*key)} while {offline[0].path} is offline")
-        directory = self.directory_choice.choose(key, directory_id)
+        # A try that failed may have left the folder: another one elsewhere would be a second log of the partition.
+        directory = self._half_made.get(key) or self.directory_choice.choose(key, directory_id)
+        if not directory.is_online:
+            raise OSError(EIO, f"the log of {folder_name(*key)} was begun in {directory.path}, which is offline")
+        self._half_made[key] = directory
         try:
             directory.forget_absent(key, lambda other: self.get(*other) is not None)
             log = Log.open(
@@ -227,6 +233,7 @@ class LogManager:
         except OSError as error:
             self.on_error(directory.path, error)
             raise
+        del self._half_made[key]
         self._add(log)
         return log
 
@@ -333,6 +340,16 @@ class LogManager:
             path = self._move_aside(log.directory, topic, partition, FolderKind.DELETED, log)
             if path is not None:
                 self.removed_folders.append(RemovedFolder(path=path, delay_ms=log.config.file_delete_delay_ms))
+        self._remove_half_made(topic, partition)
+
+    def _remove_half_made(self, topic: str, partition: int) -> None:
+        """No record was ever appended to what a failed try to make the log has left."""
+        directory = self._half_made.pop((topic, partition), None)
+        folder = "" if directory is None else f"{directory.path}/{folder_name(topic, partition)}"
+        if directory is not None and directory.is_online and self._files.exists(folder):
+            path = self._move_aside(folder, topic, partition, FolderKind.DELETED, None)
+            if path is not None:
+                self.removed_folders.append(RemovedFolder(path=path, delay_ms=0))
 
     # Failing
 

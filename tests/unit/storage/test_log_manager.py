@@ -155,6 +155,39 @@ def test_new_logs_go_to_the_directory_with_the_fewest_or_the_one_assigned() -> N
         assert log.directory == "/b/planes-0"
 
 
+@pytest.mark.parametrize("operation", ["create", "open", "make_directory", "write"])
+@pytest.mark.parametrize("skip", range(6))
+def test_a_log_that_could_not_be_made_is_made_where_it_was_begun(operation: Operation, skip: int) -> None:
+    with node_disk("/a", "/b") as node:
+        node.start()
+        node.files.fail(operation, error=EMFILE, skip=skip)
+        with suppress(OSError):
+            node.log("flights", 0)
+        node.files.heal()
+        assigned = node.manager.directories[1].id
+        log = node.manager.get_or_create("flights", 0, TOPIC_ID, node.config, directory_id=assigned)
+        append(log)
+        folders = [path for path in ("/a/flights-0", "/b/flights-0") if node.files.exists(path)]
+        assert folders == [log.directory]
+        node.stop()
+        node.start()
+        assert node.log("flights", 0).log_end_offset == 1
+
+
+def test_what_is_left_of_a_log_that_could_not_be_made_goes_with_its_partition() -> None:
+    with node_disk("/a", "/b") as node:
+        node.start()
+        node.files.fail("create", error=EMFILE, count=None)
+        with pytest.raises(OSError, match="EMFILE"):
+            node.log("flights", 0)
+        node.files.heal()
+        assert node.files.exists("/a/flights-0")
+        node.manager.delete("flights", 0)
+        assert not node.files.exists("/a/flights-0")
+        log = node.manager.get_or_create("flights", 0, OTHER_ID, node.config)
+        assert log.topic_id == OTHER_ID
+
+
 def test_new_log_goes_to_the_directory_that_an_operator_asked_for_unless_another_is_assigned() -> None:
     with node_disk("/a", "/b") as node:
         node.start()
