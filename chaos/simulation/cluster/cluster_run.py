@@ -270,6 +270,11 @@ class _Simulation:
         is_live = is_live and self._wait(lambda: all(producer.is_done for producer in producers), _HEALED_S)
         is_live = is_live and self._read_back(consumers) and self._read_by_groups()
         is_live = is_live and self._finish_transactions()
+        for machine in self._machines.values():
+            lost = [] if machine.process is None else machine.process.lost_exceptions()
+            for name, error in lost:
+                sentence = without_addresses(f"{machine.process}: {name} ended by {type(error).__name__}: {error}")
+                self._violations.append(f"an exception that nobody took: {sentence}")
         if is_live and not self._all_violations():
             self._is_over = True
             faults.crash_all()

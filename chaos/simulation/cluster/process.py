@@ -67,3 +67,11 @@ class Process:
         if len(self._tasks) > self._task_count_max:
             self._tasks = [one for one in self._tasks if not one.done()]
             self._task_count_max = 2 * len(self._tasks) + _TASKS_BEFORE_TIDYING
+
+    def lost_exceptions(self) -> list[tuple[str, BaseException]]:
+        """What ended a task and was taken by no other: with the name of the task's coroutine."""
+        return [
+            (task.get_coro().__qualname__, error)
+            for task in self._tasks
+            if task.done() and not task.cancelled() and task._log_traceback and (error := task.exception()) is not None
+        ]

@@ -28,7 +28,7 @@ class TraceLog(logging.Handler):
                 self.directory_losers.add(process.name)
             text = without_addresses(record.getMessage())
             self._write(f"log {process} {record.levelname} {text}")
-            if record.exc_info is not None and record.exc_info[1] is not None:
+            if record.exc_info and record.exc_info[1] is not None:
                 self._write(f"log {process} {type(record.exc_info[1]).__name__}: {record.exc_info[1]}")
 
     def _note_leader(self, record: logging.LogRecord) -> None:
