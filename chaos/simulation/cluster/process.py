@@ -71,7 +71,7 @@ class Process:
     def lost_exceptions(self) -> list[tuple[str, BaseException]]:
         """What ended a task and was taken by no other: with the name of the task's coroutine."""
         return [
-            (task.get_coro().__qualname__, error)
+            (getattr(task.get_coro(), "__qualname__", task.get_name()), error)
             for task in self._tasks
             if task.done() and not task.cancelled() and task._log_traceback and (error := task.exception()) is not None
         ]
