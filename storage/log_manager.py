@@ -77,6 +77,8 @@ class LogManager:
         self.directory_choice = DirectoryChoice(self.directories, lambda path: self._log_counts[path])
         # What could not be opened, or was in a directory that failed.
         self._offline: dict[TopicPartition, OSError] = {}
+        # Directories in which a log was moved aside: until they are synced, a loss of power may bring the folder back.
+        self._moved_in: set[str] = set()
         # Where the last try to make a log failed.
         self._half_made: dict[TopicPartition, LogDirectory] = {}
         # Those there was no room to open, what they were to be opened with.
@@ -216,6 +218,9 @@ class LogManager:
             raise OSError(EIO, f"the log of {folder_name(*key)} was begun in {directory.path}, which is offline")
         self._half_made[key] = directory
         try:
+            for path in sorted(self._moved_in):
+                self._files.sync_directory(path)
+                self._moved_in.remove(path)
             directory.forget_absent(key, lambda other: self.get(*other) is not None)
             log = Log.open(
                 self._files,
@@ -529,6 +534,7 @@ class LogManager:
         except OSError as error:
             self.on_error(path, error)
             return None
+        self._moved_in.add(path.rpartition("/")[0])
         logger.debug("log moved aside: partition=%s path=%s", folder_name(topic, partition), target)
         return target
 

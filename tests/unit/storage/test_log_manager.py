@@ -188,6 +188,22 @@ def test_what_is_left_of_a_log_that_could_not_be_made_goes_with_its_partition() 
         assert log.topic_id == OTHER_ID
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_a_loss_of_power_brings_no_log_back_whose_partition_has_another_one(seed: int) -> None:
+    with node_disk("/a", "/b") as node:
+        node.start()
+        first = node.log("flights", 0)
+        append(first)
+        node.manager.delete("flights", 0)
+        assigned = node.manager.directories[1].id
+        log = node.manager.get_or_create("flights", 0, TOPIC_ID, node.config, directory_id=assigned)
+        append(log)
+        log.flush()
+        node.files.crash(Random(seed))
+        node.start()
+        assert node.log("flights", 0).directory == "/b/flights-0"
+
+
 def test_new_log_goes_to_the_directory_that_an_operator_asked_for_unless_another_is_assigned() -> None:
     with node_disk("/a", "/b") as node:
         node.start()
