@@ -157,14 +157,13 @@ class Controller:
         """
         while self._decided_beside is not None:
             await asyncio.shield(self._decided_beside)
-        if weight(self._overlay, request) > LIGHT and self.is_active:
-            done = self._decided_beside = self._loop.create_future()
-            decided = self._loop.create_task(self._decide_beside(decision, request, done))
-            decided.add_done_callback(_retrieve)
-            result, last = await asyncio.shield(decided)
-        else:
-            change = self._prepare(decision, request)
-            result, last = change.result, self._propose_change(change)
+        try:
+            result, last = await self._decide(decision, request)
+        except KafkaError as error:
+            # A refusal waits for no commit. One that was paused may have been replaced, and refuse what holds since.
+            if self.is_active and not self._consensus.has_fresh_quorum:
+                raise self._not_controller() from error
+            raise
         if result.heard_broker is not None:
             self._sessions.touch(result.heard_broker, self._now_ms())
             if result.heard_offset is not None:
@@ -185,6 +184,17 @@ class Controller:
             except (NotLeader, OutcomeUnknown, ConsensusFailed) as error:
                 raise self._not_controller() from error
         return result.response
+
+    async def _decide(
+        self, decision: Decision[RequestT, ResponseT], request: RequestT
+    ) -> "tuple[ControllerResult[ResponseT], asyncio.Future[CommitPosition] | None]":
+        if weight(self._overlay, request) > LIGHT and self.is_active:
+            done = self._decided_beside = self._loop.create_future()
+            decided = self._loop.create_task(self._decide_beside(decision, request, done))
+            decided.add_done_callback(_retrieve)
+            return await asyncio.shield(decided)
+        change = self._prepare(decision, request)
+        return change.result, self._propose_change(change)
 
     def _prepare(self, decision: Decision[RequestT, ResponseT], request: RequestT) -> Change[ResponseT]:
         if not self.is_active:

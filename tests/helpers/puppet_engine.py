@@ -33,6 +33,7 @@ class Puppet:
         self.next_offset = 0
         self.bytes_since_snapshot = 0
         self.wall_ms = 1
+        self.has_fresh_quorum = True
         self.waiting: list[tuple[int, int, bytes, asyncio.Future[CommitPosition]]] = []
         self.listener: ConsensusListener | None = None
 
@@ -49,10 +50,6 @@ class Puppet:
         self.waiting.append((self.next_offset, epoch, command, future))
         self.next_offset += 1
         return future
-
-    @property
-    def has_fresh_quorum(self) -> bool:
-        return True
 
     async def read_barrier(self) -> CommitPosition:
         raise NotImplementedError

@@ -63,6 +63,23 @@ async def test_a_leader_answers_nothing_before_an_entry_of_its_epoch(puppet: Pup
 
 
 @on_a_loop
+async def test_a_leader_that_may_have_been_replaced_refuses_nothing(puppet: Puppet, controller: Controller) -> None:
+    """One that was paused knows of no registration since: STALE_BROKER_EPOCH would end a process that is right."""
+
+    def refuse(_image: MetadataImage, _request: None, _context: DecisionContext) -> ControllerResult[None]:
+        raise KafkaError(ErrorCode.STALE_BROKER_EPOCH)
+
+    puppet.elect(1)
+    activate(puppet)
+    codes = []
+    for puppet.has_fresh_quorum in (True, False):
+        with pytest.raises(KafkaError) as caught:
+            await controller.submit(refuse, None)
+        codes.append(caught.value.code)
+    assert codes == [ErrorCode.STALE_BROKER_EPOCH, ErrorCode.NOT_CONTROLLER]
+
+
+@on_a_loop
 async def test_entries_of_an_earlier_epoch_do_not_activate(puppet: Puppet, controller: Controller) -> None:
     puppet.elect(2)
     puppet.elect(1)
