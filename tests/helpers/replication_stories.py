@@ -161,7 +161,7 @@ def alter_partition_that_arrives_again_changes_nothing() -> Scenario:
     it.until(lambda: it.isr == {"A", "C"})
     it.hold_up("A", ApiKey.ALTER_PARTITION, 8.0)
     it.start("B")
-    it.until(lambda: it.isr == EVERYBODY)
+    it.until(lambda: it.isr == EVERYBODY and not it.has_pending_isr("A"))
     it.say("-- A waited for the answer, and asked again by another connection. The first request is still under way.")
     it.cut_between("A", "B")
     it.produce("A", 1, acks=LEADER_ONLY)
