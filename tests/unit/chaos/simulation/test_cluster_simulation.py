@@ -53,6 +53,22 @@ def test_no_fault_tears_a_transaction(first: int) -> None:
 
 
 @pytest.mark.simulation
+@pytest.mark.parametrize(
+    ("profile", "happens"),
+    [
+        ("operator", r"\d+ operations: .*\d+ reassignment"),
+        ("zombies", r"\d+ requests of zombies: .*\d+ zombie commit, (UNKNOWN_MEMBER_ID|ILLEGAL_GENERATION)"),
+    ],
+)
+def test_what_a_profile_is_about_happens(profile: str, happens: str) -> None:
+    options = ["--first", "1", "--faults-s", "8", "--members", "2", "--no-transactions", "--profile", profile]
+    options += ["--nodes", "3", "--brokers", "1", "--log-dirs", "2"]
+    child = subprocess.run(child_command(*options), env=child_environment(), capture_output=True, text=True)
+    assert child.returncode == 0, child.stdout + child.stderr
+    assert re.search(happens, child.stdout), child.stdout
+
+
+@pytest.mark.simulation
 def test_a_seed_gives_the_same_run_in_every_process() -> None:
     children = [
         subprocess.Popen(
