@@ -2,9 +2,9 @@
 
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
-from typing import Final
+from typing import Final, Self
 from uuid import UUID
 
 from ..protocol.errors import ConfigError, CorruptData
@@ -22,6 +22,9 @@ logger = logging.getLogger(__name__)
 
 # Folders in a log directory that are not partitions of topics.
 _NOT_LOGS: Final = frozenset({"__cluster_metadata-0", "remote-log-index-cache", "lost+found"})
+
+# Tries to open a log that fail at a read, before its replica counts as lost.
+_READS: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +58,26 @@ class OpenSettings:
     random: Random
     # Whether the logs were ended by `Log.close`.
     is_clean: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostponedLog:
+    """A log that could not be opened, and may be opened later."""
+
+    directory: LogDirectory
+    folder: LogFolder
+    settings: OpenSettings
+    # How many times in a row a read failed.
+    failed_reads: int = 0
+
+    def after(self, error: OSError) -> Self | None:
+        """The next try after this one failed, None when the log is to count as one that cannot be read.
+
+        A shortage is over sometime. A read may fail once, and succeed when it is tried again.
+        """
+        if not isinstance(error, ReadError):
+            return replace(self, failed_reads=0)
+        return None if self.failed_reads == _READS - 1 else replace(self, failed_reads=self.failed_reads + 1)
 
 
 def find_folders(files: Files, directory: LogDirectory) -> FoundFolders:
@@ -135,7 +158,7 @@ def open_logs(
 
 def _look_into(files: Files, path: str, topic: str, partition: int) -> LogFolder:
     try:
-        topic_id = read_topic_id(files, path)
+        topic_id = _read_topic_id(files, path)
     except (CorruptData, ReadError) as error:
         return LogFolder(path=path, topic=topic, partition=partition, error=error)
     has_records = topic_id is None and any(
@@ -144,3 +167,13 @@ def _look_into(files: Files, path: str, topic: str, partition: int) -> LogFolder
     return LogFolder(
         path=path, topic=topic, partition=partition, topic_id=topic_id, has_unidentified_records=has_records
     )
+
+
+def _read_topic_id(files: Files, path: str) -> UUID | None:
+    """`read_topic_id`, tried again at once where it fails: whose log it is has to be known before any is opened."""
+    for _ in range(_READS - 1):
+        try:
+            return read_topic_id(files, path)
+        except ReadError as error:
+            logger.warning("partition metadata not read, tried again: path=%s error=%s", path, error)
+    return read_topic_id(files, path)

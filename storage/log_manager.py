@@ -26,7 +26,7 @@ from .folder_names import FolderKind, RemovedFolder, folder_name, moved_folder_n
 from .log import DEFAULT_PRODUCER_ID_EXPIRATION_MS, Log
 from .log_directory import LogDirectory, directory_of, draw_id
 from .log_ending import close_logs, write_down_closed
-from .log_loading import LogFolder, OpenSettings, check_distinct, find_folders, open_logs
+from .log_loading import LogFolder, OpenSettings, PostponedLog, check_distinct, find_folders, open_logs
 from .meta_properties import uuid_text
 from .unbroken_call import run_unbroken
 
@@ -81,8 +81,8 @@ class LogManager:
         self._moved_in: set[str] = set()
         # Where the last try to make a log failed.
         self._half_made: dict[TopicPartition, LogDirectory] = {}
-        # Those there was no room to open, what they were to be opened with.
-        self._postponed: dict[TopicPartition, tuple[LogDirectory, LogFolder, OpenSettings]] = {}
+        # Those to be opened later: there was no room, a read failed, or they are being repaired.
+        self._postponed: dict[TopicPartition, PostponedLog] = {}
         self._reserve_bytes = reserve_bytes
         self._last_complaint_ms: dict[str, int] = {}
         self._is_loaded = False
@@ -324,7 +324,8 @@ class LogManager:
         self._offline[key] = ReadError(EIO, f"the log of {log.name} is being repaired")
         directory.unopened.add(key)
         folder = LogFolder(path=log.directory, topic=topic, partition=partition, topic_id=log.topic_id)
-        self._postponed[key] = directory, folder, self._open_settings({topic: log.config}, is_clean=False)
+        settings = self._open_settings({topic: log.config}, is_clean=False)
+        self._postponed[key] = PostponedLog(directory=directory, folder=folder, settings=settings)
         return True
 
     def delete(self, topic: str, partition: int) -> None:
@@ -452,7 +453,7 @@ class LogManager:
             settings = self._open_settings(configs, is_clean=directory.has_clean_shutdown)
             opened = await run_unbroken(loop, open_logs, self._files, directory, some, settings)
             for folder, log in zip(some, opened, strict=True):
-                self._register(directory, folder, log, settings)
+                self._register(PostponedLog(directory=directory, folder=folder, settings=settings), log)
         logger.info(
             "logs loaded: directory=%s logs=%d recovered=%s seconds=%.3f",
             directory.path,
@@ -471,35 +472,39 @@ class LogManager:
         )
 
     async def open_postponed(self, loop: AbstractEventLoop) -> None:
-        """Open what there was no room for at `load`, and what is being repaired: then `get_or_create` finds it."""
+        """Open what could not be opened at `load`, and what is being repaired: then `get_or_create` finds it."""
         for key, postponed in list(self._postponed.items()):
-            directory, folder, settings = postponed
-            (log,) = await run_unbroken(loop, open_logs, self._files, directory, [folder], settings)
+            folders = [postponed.folder]
+            (log,) = await run_unbroken(loop, open_logs, self._files, postponed.directory, folders, postponed.settings)
             if self._postponed.get(key) is postponed:
                 del self._postponed[key], self._offline[key]
-                directory.unopened.discard(key)
-                self._register(directory, folder, log, settings)
+                postponed.directory.unopened.discard(key)
+                self._register(postponed, log)
 
-    def _register(
-        self, directory: LogDirectory, folder: LogFolder, log: Log | CorruptData | OSError, settings: OpenSettings
-    ) -> None:
-        key = folder.topic, folder.partition
+    def _register(self, opening: PostponedLog, log: Log | CorruptData | OSError) -> None:
+        directory = opening.directory
+        key = opening.folder.topic, opening.folder.partition
         if isinstance(log, OSError):
             self.on_error(directory.path, log)
         if directory.error is not None:
             self._offline[key] = directory.error
-        elif isinstance(log, CorruptData | ReadError):
-            logger.error("log not opened: partition=%s reason=%s", folder_name(*key), log)
-            self._offline[key] = OSError(EIO, str(log))
-            directory.unopened.add(key)
-        elif isinstance(log, OSError):
-            self._offline[key] = log
-            directory.unopened.add(key)
-            self._postponed[key] = directory, folder, settings
-        else:
+        elif isinstance(log, Log):
             self._add(log)
             if log.damage is not None:
                 logger.error("log damaged: partition=%s damage=%s", log.name, log.damage)
+        elif (
+            # Whose a log is has to be known before it is opened.
+            isinstance(log, CorruptData) or opening.folder.error is not None or (later := opening.after(log)) is None
+        ):
+            logger.error("log not opened: partition=%s reason=%s", folder_name(*key), log)
+            self._offline[key] = OSError(EIO, str(log))
+            directory.unopened.add(key)
+        else:
+            if later.failed_reads:
+                logger.warning("log not opened, tried again: partition=%s reason=%s", folder_name(*key), log)
+            self._offline[key] = log
+            directory.unopened.add(key)
+            self._postponed[key] = later
 
     def _identify(self, log: Log, topic_id: UUID) -> None:
         try:

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from ...storage.disk_errors import is_passing
+from ...storage.disk_errors import ReadError, is_passing
 from ...storage.files import Files, Lock
 from ..consensus import ConsensusFailed, Snapshot
 from ..raft.log import RaftLog
@@ -44,7 +44,7 @@ class VoterDisk:
         self._directory = directory
         self._intake = SnapshotIntake(files, directory)
         self._lock: Lock | None = None
-        self._lacks_room = False
+        self._has_given_up = False
         self._is_closed = False
 
     def open(self) -> None:
@@ -98,7 +98,8 @@ class VoterDisk:
     ) -> WriteResult:
         """Do all of it, in this order, durably. Raises ConsensusFailed, and then nothing may be written any more.
 
-        A snapshot for which there is no room is given up, and may come again: the journal has a reserve, this has none.
+        A snapshot for which there is no room (the journal has a reserve, this has none), or that cannot be read back,
+        is given up, and may come again.
         """
         self._check_open()
         try:
@@ -115,15 +116,16 @@ class VoterDisk:
             for piece in work:
                 snapshot = self._intake.carry_out(piece)
         except OSError as error:
-            if not is_passing(error):
+            # Also where what was just written cannot be read back.
+            if not (is_passing(error) or isinstance(error, ReadError)):
                 raise
             self._intake.give_up()
-            if not self._lacks_room:
-                self._lacks_room = True
-                logger.error("metadata snapshot of the leader given up until there is room: error=%s", error)
+            if not self._has_given_up:
+                self._has_given_up = True
+                logger.error("metadata snapshot of the leader given up until it can be kept: error=%s", error)
             return None, True
         if snapshot is not None:
-            self._lacks_room = False
+            self._has_given_up = False
         return snapshot, False
 
     def begin_snapshot(self, *, end_offset: int, epoch: int) -> SnapshotWriter:

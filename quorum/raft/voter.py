@@ -31,6 +31,7 @@ from ..consensus import (
 from ..disk import disk_jobs
 from ..disk.disk_jobs import DiskJob, DiskJobs
 from ..disk.journal import RESERVE_BYTES
+from ..disk.snapshot_reader import SnapshotReader
 from ..disk.snapshot_saver import SnapshotSaver
 from ..disk.snapshot_transfer import FinishSnapshot, OutgoingSnapshot
 from ..disk.voter_disk import RecoveredState, VoterDisk, WriteResult
@@ -105,7 +106,12 @@ class RaftVoter:
         self._commit_end = 0
         self._founding = FoundingNotice(loop.time())
         self._arrived: Snapshot | None = None
-        self._is_loading_snapshot = False
+        self._snapshot_reader = SnapshotReader(
+            loop,
+            lambda: self._in_executor(self._disk.snapshots.latest),
+            on_read=self._offer_snapshot,
+            on_failure=self._fail,
+        )
         self._saver = SnapshotSaver(
             self._disk,
             in_journal_s_turn=self._on_disk,
@@ -407,8 +413,8 @@ class RaftVoter:
         if step.wants_entry and not self._proposals.has_own:
             # Behind those that wait, whose offsets may have been foretold.
             self._proposals.add(Proposal(b"", self.epoch, None))
-        if step.wants_snapshot and not self._is_loading_snapshot:
-            self._load_snapshot()
+        if step.wants_snapshot:
+            self._snapshot_reader.ask()
         self._tell_commits()
 
     def _become_idle(self) -> None:
@@ -448,21 +454,10 @@ class RaftVoter:
         self.bytes_since_snapshot = 0
         self._proposals.give_up_appended("The entry was replaced by a snapshot.")
 
-    def _load_snapshot(self) -> None:
-        """Read the newest snapshot for a peer."""
-
-        def loaded(future: "asyncio.Future[Snapshot | None]") -> None:
-            self._is_loading_snapshot = False
-            try:
-                snapshot = future.result()
-            except (Exception, asyncio.CancelledError) as error:
-                self._fail(as_failure(error))
-                return
-            if snapshot is not None and self._core is not None:
-                self._core.offer_snapshot(OutgoingSnapshot(snapshot.end_offset, snapshot.epoch, tuple(snapshot.chunks)))
-
-        self._is_loading_snapshot = True
-        self._in_executor(self._disk.snapshots.latest).add_done_callback(loaded)
+    def _offer_snapshot(self, snapshot: Snapshot) -> None:
+        """Give the newest snapshot to the peers that need it."""
+        if self._core is not None:
+            self._core.offer_snapshot(OutgoingSnapshot(snapshot.end_offset, snapshot.epoch, tuple(snapshot.chunks)))
 
     # Telling.
 

@@ -13,6 +13,7 @@ from kio.schema.fetch.v18.response import FetchResponse
 from kio.schema.types import TopicName
 from kio.static.primitive import i8, i32, i64
 from memory_node import MINUTE, World, create_topic, describe, end_offset, produce, run
+from other_tasks import end_other_tasks
 
 from penstock.broker import server
 from penstock.client.connection import Connection, connect
@@ -201,6 +202,26 @@ def test_failed_sync_acknowledges_nothing_and_ends_its_directory_whatever_it_say
         assert (await node.failure).startswith("No log directory is left; /data: ")
         await node.stop()
         assert world.files.operation_counts["sync"] > 0
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("file", ["00000000000000000000.log", "partition.metadata"])
+def test_a_log_of_which_one_read_fails_at_the_start_is_served_without_another_restart(file: str) -> None:
+    async def scenario() -> None:
+        world = World()
+        node = world.node()
+        await node.start()
+        async with await connect("127.0.0.1", node.bound_ports["PLAINTEXT"]) as connection:
+            assert await create_topic(connection, "t") == OK
+            assert await produce(connection, "t", b"kept") == OK
+        world.files.kill()
+        await end_other_tasks()
+        node.parts.listeners.close()
+        world.files.fail("read", under=f"/data/t-0/{file}")
+        async with world.running() as (_, connection):
+            await produce_until_stored(connection, "t")
+            assert await end_offset(connection, "t") == 2
 
     run(scenario)
 

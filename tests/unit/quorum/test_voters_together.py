@@ -41,8 +41,40 @@ def test_a_snapshot_for_which_there_is_no_room_waits_until_there_is(caplog: pyte
         behind.kill(has_power=False)
         behind.start()
         quorum.until(quorum.is_equal)
-    given_up = [record for record in caplog.records if "given up until there is room" in record.getMessage()]
+    given_up = [record for record in caplog.records if "given up until it can be kept" in record.getMessage()]
     assert len(given_up) == 1
+
+
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_reads_of_a_snapshot_for_a_peer_that_fail_are_tried_again(count: int) -> None:
+    with Quorum() as quorum:
+        behind = left_behind(quorum)
+        quorum.leader.files.fail("read", count=count)
+        quorum.heal()
+        quorum.until(quorum.is_equal)
+        assert behind.is_up
+        assert not any(voter.has_failed for voter in quorum.voters.values())
+
+
+def test_a_leader_whose_snapshot_cannot_be_read_gives_its_place_to_one_that_reads_its_own() -> None:
+    with Quorum() as quorum:
+        behind = left_behind(quorum)
+        leader = quorum.leader
+        leader.is_failure_expected = True
+        leader.files.fail("read", count=None)
+        quorum.heal()
+        quorum.until(lambda: behind.commands == leader.commands)
+        assert str(leader.failure).startswith("The newest metadata snapshot cannot be read: ")
+        leader.files.heal()
+
+
+def test_a_snapshot_that_arrived_and_cannot_be_read_back_comes_again() -> None:
+    with Quorum() as quorum:
+        behind = left_behind(quorum)
+        behind.files.fail("read", count=2)
+        quorum.heal()
+        quorum.until(quorum.is_equal)
+        assert not behind.has_failed
 
 
 def test_a_journal_device_that_fails_stops_the_voter_with_a_sentence() -> None:

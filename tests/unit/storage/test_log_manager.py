@@ -15,7 +15,7 @@ from penstock.protocol.errors import ConfigError, ErrorCode, KafkaError
 from penstock.protocol.records import Record, write_batch
 from penstock.storage.clean_shutdown import CLEAN_SHUTDOWN_FILE
 from penstock.storage.directory_choice import PREFERENCES_MAX
-from penstock.storage.disk_errors import ClosedError
+from penstock.storage.disk_errors import ClosedError, leaves_directory_usable
 from penstock.storage.log import Log
 from penstock.storage.memory_nodes import Operation
 
@@ -505,6 +505,40 @@ def test_shortage_at_the_start_stops_the_start_and_takes_no_directory_offline(nu
                 node.stop()
         assert node.failures == []
         assert outcomes == {"Log directory /a cannot"}
+
+
+@pytest.mark.parametrize("is_clean", [False, True])
+@pytest.mark.parametrize("skip", range(5))
+def test_a_log_of_which_a_read_fails_at_the_start_is_opened_a_little_later(skip: int, *, is_clean: bool) -> None:
+    with node_disk() as node:
+        node.start()
+        append(node.log("flights"), 3)
+        if is_clean:
+            node.stop()
+        node.files.kill()
+        node.files.fail("read", under="/data/flights-0/", skip=skip)
+        node.start()
+        node.loop.run(node.manager.open_postponed(node.loop))
+        assert node.log("flights").log_end_offset == 3
+
+
+def test_a_log_that_cannot_be_read_at_all_counts_as_lost_in_the_end() -> None:
+    with node_disk() as node:
+        node.start()
+        append(node.log("flights"))
+        node.files.kill()
+        node.files.fail("read", under="/data/flights-0/00000000000000000000.log", count=None)
+        node.start()
+        tries = 0
+        while True:
+            with pytest.raises(OSError) as refused:
+                node.log("flights")
+            if not leaves_directory_usable(refused.value):
+                break
+            tries += 1
+            node.loop.run(node.manager.open_postponed(node.loop))
+        assert tries == 4
+        assert node.manager.begin_repair("flights", 0, None)
 
 
 def test_shortage_at_the_stop_leaves_no_mark_and_takes_no_directory_offline() -> None:

@@ -112,6 +112,8 @@ def test_who_ends_the_command_early_is_told_of_the_runs_that_there_were(ending: 
     options = ["--seeds", "100000", "--faults-s", "1", "--members", "0", "--no-transactions", "--jobs", "2", "--trace"]
     options += ["--profile", "quiet", *SHAPE]
     command = [sys.executable, "-P", "-m", "penstock", "simulate", *options]
+    # A shell lets what it runs in the background ignore SIGINT, and the command would ignore what this process does.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     # It is the leader of a process group, which the runs are in too.
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as child:
         assert child.stdout is not None
