@@ -23,6 +23,10 @@ from .process import Process
 
 T = TypeVar("T")
 
+# After which a client begins anew. KeyError: aiokafka closes a connection whose request timed out, and has forgotten
+# it where it had been lost meanwhile.
+CLIENT_FAILURES = (KafkaError, OSError, KeyError)
+
 _RETRY_S = 0.2
 # Between two records of a producer, on average.
 _PACES_S = (0.02, 0.05, 0.2)
@@ -119,7 +123,7 @@ class Producer:
         )
         try:
             await producer.start()
-        except (KafkaError, OSError) as error:
+        except CLIENT_FAILURES as error:
             self._history.errors[type(error).__name__] += 1
             await asyncio.sleep(_RETRY_S)
             return
@@ -131,7 +135,7 @@ class Producer:
                 await asyncio.sleep(self._random.expovariate(1 / pace_s))
             if not self._is_broken:
                 await producer.flush()
-        except (KafkaError, OSError) as error:
+        except CLIENT_FAILURES as error:
             self._history.errors[type(error).__name__] += 1
         # A producer that failed may wait for ever for what it has given up.
         stopping = asyncio.ensure_future(producer.stop())
@@ -190,7 +194,7 @@ class Consumer:
         while not self.is_stopping:
             try:
                 await self._live()
-            except (KafkaError, OSError) as error:
+            except CLIENT_FAILURES as error:
                 self._history.errors[type(error).__name__] += 1
                 await asyncio.sleep(_RETRY_S)
         self.is_done = True

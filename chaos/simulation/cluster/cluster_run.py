@@ -275,6 +275,10 @@ class _Simulation:
             for name, error in lost:
                 sentence = without_addresses(f"{machine.process}: {name} ended by {type(error).__name__}: {error}")
                 self._violations.append(f"an exception that nobody took: {sentence}")
+        if not is_live:
+            for process in clients:
+                for name, error in process.lost_exceptions():
+                    self._trace(f"not live: {process}: {name} ended by {type(error).__name__}: {error}")
         if is_live and not self._all_violations():
             self._is_over = True
             faults.crash_all()
@@ -407,7 +411,8 @@ class _Simulation:
         is_live = is_live and self._wait(lambda: all(member.is_done for member in self._members), _HEALED_S)
         if not is_live:
             places = [(group.group, [one.last_told for one in group.offsets]) for group in groups]
-            self._trace(f"not live: groups have {places} of {ends}")
+            stuck = [str(member.process) for member in self._members if not member.is_done]
+            self._trace(f"not live: groups have {places} of {ends}, and {stuck} did not end")
         return is_live
 
     def _finish_transactions(self) -> bool:

@@ -15,12 +15,12 @@ from random import Random
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
-from aiokafka.errors import CommitFailedError, KafkaError
+from aiokafka.errors import CommitFailedError
 
 from ...checkers.committed_offsets import NOTHING, CommittedOffset
 from ...checkers.group_ownership import GroupOwnership
 from ...checkers.transactions import Place
-from .clients import patiently
+from .clients import CLIENT_FAILURES, patiently
 from .loop import SimulatedLoop
 from .process import Process
 from .zombies import Zombies
@@ -90,7 +90,7 @@ class GroupMember:
             life += 1
             try:
                 await self._live(f"{self._name}.{life}")
-            except (KafkaError, OSError) as error:
+            except CLIENT_FAILURES as error:
                 self._history.errors[type(error).__name__] += 1
                 await asyncio.sleep(_RETRY_S)
         self.is_done = True

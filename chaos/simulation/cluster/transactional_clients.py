@@ -18,12 +18,12 @@ from random import Random
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from aiokafka.errors import KafkaError
 
 from ....protocol.errors import CorruptData
 from ....protocol.errors import KafkaError as ProtocolError
 from ...checkers.transactions import Place, Poll, Send, Transaction
 from .bumping_producer import BumpingProducer
+from .clients import CLIENT_FAILURES
 from .consumer_members import Leadership
 from .loop import SimulatedLoop
 from .process import Process
@@ -48,7 +48,7 @@ class OverError(Exception):
 
 
 # A client whose sender has failed asserts that it has not.
-FAILURES = (KafkaError, ProtocolError, CorruptData, OSError, TimeoutError, AssertionError, OverError)
+FAILURES = (*CLIENT_FAILURES, ProtocolError, CorruptData, TimeoutError, AssertionError, OverError)
 
 
 @dataclass(slots=True)

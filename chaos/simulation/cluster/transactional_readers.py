@@ -11,6 +11,7 @@ from aiokafka.errors import KafkaError
 
 from ...checkers.records import Stored
 from ...checkers.transactions import Place, Poll
+from .clients import CLIENT_FAILURES
 from .loop import SimulatedLoop
 from .process import Process
 from .transactional_clients import TransactionHistory, stop_client
@@ -45,7 +46,7 @@ class TransactionReader:
             life += 1
             try:
                 await self._live(f"{self._name}.{life}")
-            except (KafkaError, OSError) as error:
+            except CLIENT_FAILURES as error:
                 self._history.errors[type(error).__name__] += 1
                 await asyncio.sleep(_RETRY_S)
         self.is_done = True
