@@ -390,8 +390,11 @@ class Connection(asyncio.BufferedProtocol):
             start = frame_end
         self._is_beginning = False
         if slots:
+            before = len(slots), outbox.unsent_bytes
             outbox.send()
-            self._after_send()
+            # Else nothing has changed for what is held back: the next answer is to look at it, not every turn until then.
+            if (len(slots), outbox.unsent_bytes) != before:
+                self._after_send()
         return start
 
     def _refusal(self, size: int, view: memoryview, start: int, end: int) -> str | None:

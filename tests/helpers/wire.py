@@ -44,6 +44,11 @@ class ManualLoop(asyncio.SelectorEventLoop):
         self.call_soon(self.stop)
         self.run_forever()
 
+    @property
+    def has_work(self) -> bool:
+        """Whether the next turn would do something."""
+        return bool(self._ready)  # type: ignore[attr-defined]
+
 
 class Wire(asyncio.Transport):
     """A transport whose peer reads only as much as the test lets it."""

@@ -87,6 +87,21 @@ def test_exclusive_request_begins_alone(loop: ManualLoop) -> None:
     assert node.host.memory.used_bytes == 0
 
 
+@pytest.mark.parametrize("waiting", [OVERLAPPING, EXCLUSIVE])
+def test_a_connection_that_waits_for_an_answer_keeps_no_turn_busy(loop: ManualLoop, waiting: int) -> None:
+    node = Node(loop)
+    connection, wire = node.connect()
+    feed(connection, wire, frame(0, api_key=waiting) + frame(1, api_key=EXCLUSIVE))
+    loop.turn()
+    assert node.begun_ids == [0]
+    assert not loop.has_work
+    connection.drain()
+    loop.turn()
+    assert not loop.has_work
+    node.begun[0].respond(answer(0))
+    assert wire.received == answer(0)
+
+
 def test_request_that_holds_back_is_followed_only_when_it_lets_go(loop: ManualLoop) -> None:
     node = Node(loop, begin=Node.hold_back)
     connection, wire = node.connect()
