@@ -392,7 +392,7 @@ class Connection(asyncio.BufferedProtocol):
         if slots:
             before = len(slots), outbox.unsent_bytes
             outbox.send()
-            # Else nothing has changed for what is held back: the next answer is to look at it, not every turn until then.
+            # Else nothing has changed for what is held back until the next answer.
             if (len(slots), outbox.unsent_bytes) != before:
                 self._after_send()
         return start

@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import fields
+from select import select
 from typing import Any, Final, NamedTuple
 
 from .world import World
@@ -85,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for seed, run in runs:
             total.add(seed, run, options)
             if sys.stderr.isatty():
-                sys.stderr.write(f"\r{seed - options.first + 1} of {options.seeds} runs ")
+                sys.stderr.write(f"\r{total.run_count} of {options.seeds} runs ")
             if options.until_failure and not total.is_clean:
                 break
     if sys.stderr.isatty():
@@ -106,8 +107,12 @@ def _runs(options: Any) -> Generator[tuple[int, ClusterRun | None], None, None]:
                 signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDINGS)
             if not jobs:
                 return
-            run = _end(jobs[0])
-            yield jobs.pop(0).seed, run
+            # Whichever ends first: a run may take ten times as long as another.
+            ended, _, _ = select([job.results for job in jobs], [], [])
+            job = next(job for job in jobs if job.results in ended)
+            run = _end(job)
+            jobs.remove(job)
+            yield job.seed, run
     finally:
         for job in jobs:
             os.kill(job.pid, signal.SIGKILL)
@@ -169,7 +174,7 @@ def _end(job: _Job) -> ClusterRun | None:
 class _Total:
     def __init__(self) -> None:
         self.is_clean = True
-        self._run_count = 0
+        self.run_count = 0
         self._virtual_s = 0.0
         self._counts: Counter[str] = Counter()
         self._faults: Counter[str] = Counter()
@@ -177,7 +182,7 @@ class _Total:
         self._zombies: Counter[str] = Counter()
 
     def add(self, seed: int, run: ClusterRun | None, options: Any) -> None:
-        self._run_count += 1
+        self.run_count += 1
         if run is not None:
             self._virtual_s += run.virtual_s
             self._faults += run.faults
@@ -207,7 +212,7 @@ class _Total:
     def summary(self, real_s: float) -> str:
         hours_per_minute = self._virtual_s / 3600 / (real_s / 60)
         lines = [
-            f"{self._run_count} runs in {real_s:.0f} s: {self._run_count / real_s:.2f} runs/s, "
+            f"{self.run_count} runs in {real_s:.0f} s: {self.run_count / real_s:.2f} runs/s, "
             f"{hours_per_minute:.2f} virtual hours per minute",
             ", ".join(f"{count:,} {what}" for what, count in self._counts.items()),
             *(

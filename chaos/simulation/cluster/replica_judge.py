@@ -140,7 +140,7 @@ class ReplicaJudge:
                     truth, replica = known.get(id(hosted)) or self._begin(machine, hosted, known)
                     self._on_hosted(machine, hosted, truth, replica)
                 if count < len(known):
-                    self._look_at_those_gone(machine)
+                    self._look_at_those_gone(machine, known)
         for place, truth in changed:
             self._check_isr(place, truth)
 
@@ -177,12 +177,12 @@ class ReplicaJudge:
 
     # Replicas.
 
-    def _look_at_those_gone(self, machine: Machine) -> None:
+    def _look_at_those_gone(self, machine: Machine, known: dict[int, tuple[_Truth, _Replica]]) -> None:
         """In the turn in which its disk failed, a replica may have advanced, and told clients so, just before."""
-        for truth in self._partitions.values():
-            replica = truth.replicas.get(machine.node_id)
-            if replica is not None and replica.process is machine.process and not _is_alive(replica):
+        for key, (truth, replica) in list(known.items()):
+            if not _is_alive(replica):
                 self._on_hosted(machine, replica.hosted, truth, replica)
+                del known[key]
 
     def _begin(
         self, machine: Machine, hosted: HostedPartition, known: dict[int, tuple[_Truth, _Replica]]
