@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import sys
 
+LINE_FORMAT = "%(asctime)s.%(msecs)03d %(levelname)s %(message)s (%(name)s)"
+"""As Apache Kafka's own ends with the logger: its name is what an administrator gives another level."""
 MESSAGE_CHARACTERS_MAX = 2000
 """A client id alone may have 32,767."""
 
@@ -30,8 +32,6 @@ def one_line(message: str) -> str:
 def log_to_standard_error(level: int) -> None:
     """All of the process, from `level` on; of libraries not what is below information level."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(
-        LineFormatter("%(asctime)s.%(msecs)03d %(levelname)s %(message)s", datefmt="%Y-%m-%dT%H:%M:%S")
-    )
+    handler.setFormatter(LineFormatter(LINE_FORMAT, datefmt="%Y-%m-%dT%H:%M:%S"))
     logging.basicConfig(level=max(level, logging.INFO), handlers=[handler])
     logging.getLogger(__package__.partition(".")[0]).setLevel(level)

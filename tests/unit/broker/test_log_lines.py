@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from penstock.broker.log_lines import MESSAGE_CHARACTERS_MAX, LineFormatter, one_line
+from penstock.broker.log_lines import LINE_FORMAT, MESSAGE_CHARACTERS_MAX, LineFormatter, one_line
 
 
 @pytest.mark.parametrize(
@@ -34,3 +34,9 @@ def test_the_formatter_keeps_tracebacks_and_escapes_the_event() -> None:
     record = logging.LogRecord("x", logging.ERROR, __file__, 1, "closed: client=%s", ("a\nb",), None)
     handler.emit(record)
     assert stream.getvalue() == "ERROR closed: client=a\\nb\n"
+
+
+def test_a_line_ends_with_its_logger_whatever_clients_write_before_it() -> None:
+    record = logging.LogRecord("penstock.a", logging.INFO, __file__, 1, "closed: %s", ("x (penstock.b)\n",), None)
+    line = LineFormatter(LINE_FORMAT, datefmt="%Y").format(record)
+    assert line.endswith(" INFO closed: x (penstock.b)\\n (penstock.a)")
