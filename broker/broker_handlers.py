@@ -57,6 +57,7 @@ from .coordination.state_topic import StateTopic
 from .fetch_sessions import FetchSessions
 from .groups.group_coordinator import OFFSETS_TOPIC, GroupCoordinator
 from .lifecycle import BrokerLifecycle
+from .loggers import PROCESS_LOGGERS
 from .metadata_view import MetadataView
 from .network.handlers import Handlers
 from .network.peer_log import PeerLog
@@ -140,8 +141,10 @@ def register_handlers(parts: HandlerParts) -> Handlers:
     unregister_broker.register(handlers, controller, settled=settled)
     topics.register(handlers, controller, settled=settled, is_deletion_enabled=config.delete_topic_enable)
 
-    describe_configs.register(handlers, parts.metadata, parts.configs)
-    alter_configs.register(handlers, parts.metadata, parts.configs, controller, check_tls=parts.tls.check)
+    describe_configs.register(handlers, parts.metadata, parts.configs, PROCESS_LOGGERS)
+    alter_configs.register(
+        handlers, parts.metadata, parts.configs, controller, PROCESS_LOGGERS, check_tls=parts.tls.check
+    )
 
     produce.register(
         handlers, produce.ProduceHandler(parts.partitions, parts.verifier, parts.memory, parts.wall_clock_ms)

@@ -36,7 +36,7 @@ ResponseT = TypeVar("ResponseT")
 
 
 def register(handlers: Handlers, controller: Controller, heartbeats: HeartbeatConnections) -> None:
-    """Every request that a controller decides. `heartbeats` hears by which connections brokers speak."""
+    """Every request that a controller alone decides. `heartbeats` hears by which connections brokers speak."""
 
     def add(
         request: ControllerRequest[RequestT, ResponseT], answer_error: Callable[[RequestT, KafkaError], ResponseT]
@@ -56,7 +56,6 @@ def register(handlers: Handlers, controller: Controller, heartbeats: HeartbeatCo
     add(requests.ELECT_LEADERS, elect_leaders.error_response)
     add(requests.ALTER_PARTITION_REASSIGNMENTS, alter_reassignments.error_response)
     add(requests.ALTER_CONFIGS, alter_configs.legacy_error)
-    add(requests.INCREMENTAL_ALTER_CONFIGS, alter_configs.incremental_error)
     add(requests.UPDATE_FEATURES, update_features.error_response)
     add(requests.UNREGISTER_BROKER, unregister_broker.error_response)
     add(requests.BROKER_REGISTRATION, _registration_error)

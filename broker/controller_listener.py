@@ -12,6 +12,7 @@ from ..quorum.links.peer_proof import PeerHello
 from . import controller_handlers
 from .apis import (
     acls,
+    alter_configs,
     api_versions,
     describe_cluster,
     describe_configs,
@@ -25,7 +26,9 @@ from .apis import (
 from .apis.describe_quorum import QuorumDescriber
 from .configuration.node_config import NodeConfig
 from .configuration.topic_configs import ConfigResolver
+from .controller_channel import LocalChannel
 from .heartbeat_connections import HeartbeatConnections
+from .loggers import PROCESS_LOGGERS
 from .metadata_view import MetadataView
 from .network.connection import NEVER_MS, ConnectionHost
 from .network.connection_limits import ConnectionLimits
@@ -74,7 +77,8 @@ class ControllerListener:
             handlers,
             metadata_fetch.MetadataFetchHandler(controller, snapshots, consensus=consensus, loop=loop),
         )
-        describe_configs.register(handlers, metadata, configs, is_controller=True)
+        describe_configs.register(handlers, metadata, configs, PROCESS_LOGGERS, is_controller=True)
+        alter_configs.register_for_controllers(handlers, configs, LocalChannel(controller), PROCESS_LOGGERS)
         acls.register(handlers)
         partition_reassignments.register(handlers, metadata)
         describe_cluster.register_for_controllers(handlers, metadata, lambda: consensus.leader_id)

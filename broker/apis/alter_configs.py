@@ -1,8 +1,8 @@
 """IncrementalAlterConfigs 0 to 1 and AlterConfigs 0 to 2.
 
 IncrementalAlterConfigs (KIP-339) changes single configs; AlterConfigs, which it replaces, sets what it does not name
-back to the default. Broker configs are checked here, because only the broker itself knows its properties; what is left
-is decided by the controller. Loggers cannot be changed: there are none by Kafka's names.
+back to the default. Broker configs are checked here, because only the broker itself knows its properties. Levels of
+loggers (KIP-412) are changed here, and only by IncrementalAlterConfigs; what is left is decided by the controller.
 """
 
 from __future__ import annotations
@@ -29,19 +29,20 @@ from ..configuration.dynamic_configs import increment, validate_dynamic_configs
 from ..configuration.tls_config import TlsConfig
 from ..configuration.topic_configs import ConfigResolver
 from ..controller_channel import ControllerChannel
+from ..loggers import Loggers
 from ..metadata_view import MetadataView
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
+from .alter_loggers import alter_loggers
 from .config_resources import check_node_id
 from .values import NO_THROTTLE
 
-_SET: Final = 0
 _DELETE: Final = 1
-_OPERATION_NAMES: Final = {_SET: "SET", _DELETE: "DELETE", 2: "APPEND", 3: "SUBTRACT"}
+_REPEATED: Final = "Each resource must appear at most once."
 
 Resource = TypeVar("Resource", IncrementalResource, LegacyResource)
-Refusals: TypeAlias = Mapping[int, KafkaError]
-"""Why resources of a request are refused, by their place in it."""
+Settled: TypeAlias = Mapping[int, KafkaError | None]
+"""Resources of a request that the controller need not see, by their place in it: why one is refused, or None: done."""
 
 
 def register(
@@ -49,37 +50,50 @@ def register(
     metadata: MetadataView,
     resolver: ConfigResolver,
     controller: ControllerChannel,
+    loggers: Loggers,
     *,
     check_tls: Callable[[Mapping[str, TlsConfig]], None],
 ) -> None:
     """`check_tls` raises ConfigError when what listeners are told of TLS cannot be had."""
-    apis = AlterConfigs(metadata, resolver, controller, check_tls)
+    apis = AlterConfigs(metadata, resolver, controller, loggers, check_tls)
     handlers.add_message(ApiKey.INCREMENTAL_ALTER_CONFIGS, apis.incremental_alter, answer_error=incremental_error)
     handlers.add_message(ApiKey.ALTER_CONFIGS, apis.legacy_alter, answer_error=legacy_error)
 
 
+def register_for_controllers(
+    handlers: Handlers, resolver: ConfigResolver, controller: ControllerChannel, loggers: Loggers
+) -> None:
+    """IncrementalAlterConfigs on the listener of a controller. AlterConfigs is the controller's alone."""
+    apis = IncrementalAlterOfController(resolver, controller, loggers)
+    handlers.add_message(ApiKey.INCREMENTAL_ALTER_CONFIGS, apis.alter, answer_error=incremental_error)
+
+
 class AlterConfigs:
-    """Refuses what this broker can tell to be wrong, and hands the rest to the controller."""
+    """Refuses what this broker can tell to be wrong, changes its loggers, and hands the rest to the controller."""
 
     def __init__(
         self,
         metadata: MetadataView,
         resolver: ConfigResolver,
         controller: ControllerChannel,
+        loggers: Loggers,
         check_tls: Callable[[Mapping[str, TlsConfig]], None],
     ) -> None:
         self._metadata = metadata
         self._resolver = resolver
         self._controller = controller
+        self._loggers = loggers
         self._check_tls = check_tls
 
     async def incremental_alter(
         self, request: IncrementalAlterConfigsRequest, _context: RequestContext
     ) -> IncrementalAlterConfigsResponse:
         resources = request.resources
-        refusals = self._refusals(resources, self._check_incremental)
-        results = {place: _incremental_refusal(resources[place], error) for place, error in refusals.items()}
-        rest = [place for place in range(len(resources)) if place not in refusals]
+        settled = self._settle(
+            resources, lambda resource: self._settle_incremental(resource, validate_only=request.validate_only)
+        )
+        results = {place: _incremental_result(resources[place], error) for place, error in settled.items()}
+        rest = [place for place in range(len(resources)) if place not in settled]
         if rest:
             decided = await self._controller.submit(
                 INCREMENTAL_ALTER_CONFIGS,
@@ -94,9 +108,9 @@ class AlterConfigs:
 
     async def legacy_alter(self, request: AlterConfigsRequest, _context: RequestContext) -> AlterConfigsResponse:
         resources = request.resources
-        refusals = self._refusals(resources, self._check_legacy)
-        results = {place: _legacy_refusal(resources[place], error) for place, error in refusals.items()}
-        rest = [place for place in range(len(resources)) if place not in refusals]
+        settled = self._settle(resources, self._settle_legacy)
+        results = {place: _legacy_result(resources[place], error) for place, error in settled.items()}
+        rest = [place for place in range(len(resources)) if place not in settled]
         if rest:
             decided = await self._controller.submit(
                 ALTER_CONFIGS,
@@ -109,23 +123,24 @@ class AlterConfigs:
             throttle_time=NO_THROTTLE, responses=tuple(results[place] for place in sorted(results))
         )
 
-    def _refusals(self, resources: Sequence[Resource], check: Callable[[Resource], None]) -> Refusals:
-        """What need not be asked of the controller, because this broker can tell that it cannot be."""
+    def _settle(self, resources: Sequence[Resource], settle: Callable[[Resource], bool]) -> Settled:
+        """What need not be asked of the controller. `settle` says whether it did all there is to do, or raises."""
         counts = Counter((resource.resource_type, resource.resource_name) for resource in resources)
-        refusals = {}
+        settled: dict[int, KafkaError | None] = {}
         for place, resource in enumerate(resources):
             try:
                 if counts[resource.resource_type, resource.resource_name] > 1:
-                    raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+                    raise KafkaError(ErrorCode.INVALID_REQUEST, _REPEATED)
                 names = [config.name for config in resource.configs]
                 if len(set(names)) != len(names):
                     raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
-                check(resource)
+                if settle(resource):
+                    settled[place] = None
             except KafkaError as error:
-                refusals[place] = error
-        return refusals
+                settled[place] = error
+        return settled
 
-    def _check_incremental(self, resource: IncrementalResource) -> None:
+    def _settle_incremental(self, resource: IncrementalResource, *, validate_only: bool) -> bool:
         nulls = [
             config.name for config in resource.configs if config.config_operation != _DELETE and config.value is None
         ]
@@ -139,17 +154,13 @@ class AlterConfigs:
                 )
                 self._check_broker_configs(resource.resource_name, increment(current, operations))
             case ConfigResourceType.BROKER_LOGGER:
-                check_node_id(self._resolver, resource.resource_name, "Node id", "Unexpected node id. Expected {}, but")
-                for config in resource.configs:
-                    if config.config_operation not in (_SET, _DELETE):
-                        operation = _OPERATION_NAMES.get(int(config.config_operation), str(config.config_operation))
-                        message = f"{operation} operation is not allowed for the BROKER_LOGGER resource"
-                        raise KafkaError(ErrorCode.INVALID_REQUEST, message)
-                    raise KafkaError(ErrorCode.INVALID_CONFIG, f"Logger {config.name} does not exist!")
+                alter_loggers(self._loggers, self._resolver, resource, validate_only=validate_only)
+                return True
             case kind:
                 _refuse_unknown(kind)
+        return False
 
-    def _check_legacy(self, resource: LegacyResource) -> None:
+    def _settle_legacy(self, resource: LegacyResource) -> bool:
         _refuse_nulls([config.name for config in resource.configs if config.value is None])
         match resource.resource_type:
             case ConfigResourceType.BROKER:
@@ -158,6 +169,7 @@ class AlterConfigs:
                 self._check_broker_configs(resource.resource_name, values)
             case kind:
                 _refuse_unknown(kind)
+        return False
 
     def _check_broker_name(self, name: str) -> None:
         if name:
@@ -173,6 +185,54 @@ class AlterConfigs:
             raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
 
 
+class IncrementalAlterOfController:
+    """Changes the loggers of this node, active controller or not (KIP-919), and decides the rest."""
+
+    def __init__(self, resolver: ConfigResolver, controller: ControllerChannel, loggers: Loggers) -> None:
+        self._resolver = resolver
+        self._controller = controller
+        self._loggers = loggers
+
+    async def alter(
+        self, request: IncrementalAlterConfigsRequest, _context: RequestContext
+    ) -> IncrementalAlterConfigsResponse:
+        """As Kafka's `ControllerApis`: loggers first, whatever becomes of the rest; their results last.
+
+        A resource that is named twice is refused, as where the controller decides. Raises KafkaError NOT_CONTROLLER
+        where there is a rest, and this controller is not the active one.
+        """
+        resources = request.resources
+        rest = tuple(one for one in resources if not _is_loggers(one))
+        counts = Counter(one.resource_name for one in resources if _is_loggers(one))
+        results = tuple(
+            self._alter_loggers(one, is_repeated=counts[one.resource_name] > 1, validate_only=request.validate_only)
+            for one in resources
+            if _is_loggers(one)
+        )
+        if rest:
+            decided = await self._controller.submit(
+                INCREMENTAL_ALTER_CONFIGS,
+                IncrementalAlterConfigsRequest(resources=rest, validate_only=request.validate_only),
+            )
+            results = (*decided.responses, *results)
+        return IncrementalAlterConfigsResponse(throttle_time=NO_THROTTLE, responses=results)
+
+    def _alter_loggers(
+        self, resource: IncrementalResource, *, is_repeated: bool, validate_only: bool
+    ) -> IncrementalResult:
+        try:
+            if is_repeated:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, _REPEATED)
+            alter_loggers(self._loggers, self._resolver, resource, validate_only=validate_only)
+        except KafkaError as error:
+            return _incremental_result(resource, error)
+        return _incremental_result(resource, None)
+
+
+def _is_loggers(resource: IncrementalResource) -> bool:
+    return int(resource.resource_type) == ConfigResourceType.BROKER_LOGGER
+
+
 def _refuse_nulls(names: Sequence[str]) -> None:
     if names:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(names)}")
@@ -183,19 +243,19 @@ def _refuse_unknown(kind: int) -> None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {kind}")
 
 
-def _incremental_refusal(resource: IncrementalResource, error: KafkaError) -> IncrementalResult:
+def _incremental_result(resource: IncrementalResource, error: KafkaError | None) -> IncrementalResult:
     return IncrementalResult(
-        error_code=kio_error(error.code),
-        error_message=error.message,
+        error_code=kio_error(ErrorCode.NONE if error is None else error.code),
+        error_message=None if error is None else error.message,
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
     )
 
 
-def _legacy_refusal(resource: LegacyResource, error: KafkaError) -> LegacyResult:
+def _legacy_result(resource: LegacyResource, error: KafkaError | None) -> LegacyResult:
     return LegacyResult(
-        error_code=kio_error(error.code),
-        error_message=error.message,
+        error_code=kio_error(ErrorCode.NONE if error is None else error.code),
+        error_message=None if error is None else error.message,
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
     )
@@ -204,12 +264,12 @@ def _legacy_refusal(resource: LegacyResource, error: KafkaError) -> LegacyResult
 def incremental_error(request: IncrementalAlterConfigsRequest, error: KafkaError) -> IncrementalAlterConfigsResponse:
     return IncrementalAlterConfigsResponse(
         throttle_time=NO_THROTTLE,
-        responses=tuple(_incremental_refusal(resource, error) for resource in request.resources),
+        responses=tuple(_incremental_result(resource, error) for resource in request.resources),
     )
 
 
 def legacy_error(request: AlterConfigsRequest, error: KafkaError) -> AlterConfigsResponse:
     return AlterConfigsResponse(
         throttle_time=NO_THROTTLE,
-        responses=tuple(_legacy_refusal(resource, error) for resource in request.resources),
+        responses=tuple(_legacy_result(resource, error) for resource in request.resources),
     )

@@ -1,9 +1,9 @@
 """DescribeConfigs 1 to 4 and ListConfigResources 0 to 1.
 
 Configs of topics, of this broker, of all brokers (the broker with the empty name), of groups (KIP-848) and of client
-metrics subscriptions (KIP-714). DescribeConfigs: 1 brought synonyms (KIP-226), 3 types and documentation (KIP-569).
-ListConfigResources 0 knew client metrics only, 1 knows all kinds (KIP-1142). A broker has no loggers by Kafka's names,
-so it describes none.
+metrics subscriptions (KIP-714); the levels of this node's loggers (KIP-412). DescribeConfigs: 1 brought synonyms
+(KIP-226), 3 types and documentation (KIP-569). ListConfigResources 0 knew client metrics only, 1 knows all kinds
+(KIP-1142).
 """
 
 from __future__ import annotations
@@ -36,9 +36,11 @@ from ..configuration.config_descriptions import (
     describe_broker_defaults,
     describe_client_metrics,
     describe_group,
+    describe_loggers,
     describe_topic,
 )
 from ..configuration.topic_configs import ConfigResolver
+from ..loggers import Loggers
 from ..metadata_view import MetadataView
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
@@ -59,10 +61,15 @@ _EVERYTHING: Final = _Everything()
 
 
 def register(
-    handlers: Handlers, metadata: MetadataView, resolver: ConfigResolver, *, is_controller: bool = False
+    handlers: Handlers,
+    metadata: MetadataView,
+    resolver: ConfigResolver,
+    loggers: Loggers,
+    *,
+    is_controller: bool = False,
 ) -> None:
     """`is_controller`: for the listener of controllers, which lists no resources."""
-    apis = DescribeConfigs(metadata, resolver)
+    apis = DescribeConfigs(metadata, resolver, loggers)
     handlers.add_message(ApiKey.DESCRIBE_CONFIGS, apis.describe, answer_error=describe_error)
     if not is_controller:
         handlers.add_message(ApiKey.LIST_CONFIG_RESOURCES, apis.list_resources, answer_error=list_error)
@@ -71,9 +78,10 @@ def register(
 class DescribeConfigs:
     """Answers with the metadata of one moment and what is in effect on this broker."""
 
-    def __init__(self, metadata: MetadataView, resolver: ConfigResolver) -> None:
+    def __init__(self, metadata: MetadataView, resolver: ConfigResolver, loggers: Loggers) -> None:
         self._metadata = metadata
         self._resolver = resolver
+        self._loggers = loggers
 
     def describe(self, request: DescribeConfigsRequest, _context: RequestContext) -> DescribeConfigsResponse:
         """Raises KafkaError INVALID_REQUEST when there is a kind that does not exist, or one resource too often."""
@@ -95,13 +103,17 @@ class DescribeConfigs:
         except KafkaError as error:
             return _describe_refusal(resource, error)
         documentation = _documentation(resource.resource_type) if request.include_documentation else {}
+        # Kafka has none for loggers, and leaves the field as it is when a message is made.
+        undocumented = "" if int(resource.resource_type) == ConfigResourceType.BROKER_LOGGER else None
         return DescribeConfigsResult(
             error_code=kio_error(ErrorCode.NONE),
             error_message="",
             resource_type=resource.resource_type,
             resource_name=resource.resource_name,
             configs=tuple(
-                _describe_config(description, documentation.get(description.name), request.include_synonyms)
+                _describe_config(
+                    description, documentation.get(description.name, undocumented), request.include_synonyms
+                )
                 for description in descriptions
             ),
         )
@@ -131,7 +143,7 @@ class DescribeConfigs:
                 if not name:
                     raise KafkaError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
                 check_node_id(self._resolver, name, "Broker id", "Unexpected broker id, expected {} but")
-                return ()
+                return describe_loggers(self._loggers.levels(), wanted)
             case ConfigResourceType.CLIENT_METRICS:
                 if not name:
                     raise KafkaError(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")

@@ -94,6 +94,21 @@ def describe_broker_defaults(resolver: ConfigResolver, wanted: Container[str]) -
             yield _described_broker_key(configs, name, value, synonyms)
 
 
+def describe_loggers(levels: Mapping[str, str], wanted: Container[str]) -> Iterable[ConfigDescription]:
+    """The loggers in `wanted`, with their levels (KIP-412)."""
+    for name, level in levels.items():
+        if name in wanted:
+            yield ConfigDescription(
+                name=name,
+                value=level,
+                source=ConfigSource.DYNAMIC_BROKER_LOGGER_CONFIG,
+                type=ConfigType.UNKNOWN,
+                is_sensitive=False,
+                is_read_only=False,
+                synonyms=(),
+            )
+
+
 def _group_synonyms(configs: BrokerConfigs, definition: ConfigDefinition) -> tuple[ConfigSynonym, ...]:
     if definition.synonyms:
         return configs.synonyms(definition.synonyms[0].name)

@@ -13,7 +13,8 @@ cluster.certificate.name  the name that the certificate of a node has, with `{id
 log.dir.reserve.bytes     of the disk of each log directory this much is kept free of records, so that what must go on
                           (the metadata journal, checkpoints) has room when producers filled the rest. -1: 64 MiB, or
                           a tenth of the disk where that is less. 0: records may fill the disk.
-log.level                 from which level on the node logs: FATAL, ERROR, WARN, INFO, DEBUG or TRACE, which is DEBUG.
+log.level                 from which level on the node logs: FATAL, ERROR, WARN, INFO, DEBUG or TRACE (no line is
+                          below DEBUG). Administrators change single loggers later (`broker/loggers.py`).
 """
 
 import logging
@@ -39,10 +40,10 @@ LOG_LEVELS: Final[Mapping[str, int]] = MappingProxyType(
         "WARN": logging.WARNING,
         "INFO": logging.INFO,
         "DEBUG": logging.DEBUG,
-        "TRACE": logging.DEBUG,
+        "TRACE": 5,
     }
 )
-"""Kafka's names, and the levels of the module `logging`."""
+"""Kafka's names (`LogLevelConfig`), and the levels of the module `logging`, which has none below DEBUG."""
 CLUSTER_ID: Final = "cluster.id"
 CLUSTER_SECRET: Final = "cluster.secret"
 CLUSTER_CERTIFICATE_NAME: Final = "cluster.certificate.name"

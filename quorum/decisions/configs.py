@@ -117,6 +117,9 @@ def _repeated(resources: Iterable[ConfigResource]) -> set[ConfigResource]:
 def _check_resource(resource: ConfigResource, repeated: set[ConfigResource]) -> None:
     if resource in repeated:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+    if resource.type == ConfigResourceType.BROKER_LOGGER:
+        # Only a node itself can, and AlterConfigs never does.
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Unexpected resource type BROKER_LOGGER.")
     if resource.type not in _ALTERABLE:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource.type}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from errno import EMFILE, ENOMEM, ENOSPC
@@ -404,3 +405,32 @@ def test_a_controller_writes_no_config_that_no_broker_could_read() -> None:
         await first.stop()
 
     run(scenario)
+
+
+def test_the_levels_of_a_nodes_loggers_are_changed_on_either_of_its_listeners_and_through_no_other_node() -> None:
+    """KIP-412, and KIP-919 for controllers."""
+    name = "penstock.broker.loggers"
+
+    async def change(node: Node, listener: str, node_id: int, level: str) -> ErrorCode:
+        config = AlterableConfig(name=name, config_operation=i8(0), value=level)
+        resource = AlterConfigsResource(resource_type=i8(8), resource_name=str(node_id), configs=(config,))
+        async with asking(node, listener) as connection:
+            response = await connection.call(IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False))
+        assert isinstance(response, IncrementalAlterConfigsResponse)
+        return ErrorCode(int(response.responses[0].error_code))
+
+    async def scenario(world: World) -> None:
+        first, second = await world.start(1), await world.start(2)
+        for node, listener, node_id in ((first, "PLAINTEXT", 1), (first, "CONTROLLER", 1), (second, "PLAINTEXT", 2)):
+            for level, number in (("DEBUG", logging.DEBUG), ("WARN", logging.WARNING)):
+                assert await change(node, listener, node_id, level) == ErrorCode.NONE
+                assert logging.getLogger(name).level == number
+            assert await change(node, listener, 3 - node_id, "DEBUG") == ErrorCode.INVALID_REQUEST
+            assert logging.getLogger(name).level == logging.WARNING
+        await second.stop()
+        await first.stop()
+
+    try:
+        run(scenario)
+    finally:
+        logging.getLogger(name).setLevel(logging.NOTSET)

@@ -3,17 +3,20 @@
 `kafka_config_answers.jsonl` was captured from a broker with the properties below. Each line is one request with Kafka's
 answers; they build on each other. Configs are rows of name, value, source, type, flags (r read-only, s sensitive) and
 synonyms, and a hash of the documentation where that was asked for. `differs` says why an answer here is another one.
+`kafka_controller_logger_answers.jsonl` was captured in the same way from the listener of a controller.
 """
 
 import asyncio
 import hashlib
 import json
+import logging
 from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
 from uuid import UUID
 
 from kio.schema.alter_configs.v2 import request as legacy
+from kio.schema.alter_configs.v2.response import AlterConfigsResponse as LegacyResponse
 from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
 from kio.schema.incremental_alter_configs.v1 import request as incremental
 from kio.schema.list_config_resources.v1.request import ListConfigResourcesRequest
@@ -22,12 +25,13 @@ from kio.static.primitive import i8
 from penstock.broker.apis import alter_configs, describe_configs
 from penstock.broker.configuration.node_config import DEFAULTS, load
 from penstock.broker.configuration.topic_configs import ConfigResolver
+from penstock.broker.loggers import Loggers
 from penstock.broker.metadata_view import MetadataView
 from penstock.broker.network.handlers import Handlers
 from penstock.broker.network.request import RequestContext
 from penstock.protocol.apis import ApiKey
 from penstock.protocol.errors import KafkaError
-from penstock.quorum.controller_requests import ControllerRequest
+from penstock.quorum.controller_requests import ALTER_CONFIGS, ControllerRequest
 from penstock.quorum.decisions.bootstrap import bootstrap_records
 from penstock.quorum.decisions.context import ControllerConfig, DecisionContext
 from penstock.quorum.metadata.delta import MetadataDelta
@@ -53,7 +57,14 @@ PROPERTIES = {
     "log.retention.hours": "24",
     "log.segment.bytes": "104857600",
 }
-STEPS = [json.loads(line) for line in Path(__file__).with_name("kafka_config_answers.jsonl").read_text().splitlines()]
+
+
+def captured(name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in Path(__file__).with_name(name).read_text().splitlines()]
+
+
+STEPS = captured("kafka_config_answers.jsonl")
+CONTROLLER_STEPS = captured("kafka_controller_logger_answers.jsonl")
 RequestT = TypeVar("RequestT")
 ResponseT = TypeVar("ResponseT")
 CONTEXT = RequestContext(listener_name="PLAINTEXT", peer_host="127.0.0.1", client_id="test")
@@ -62,19 +73,24 @@ CONTEXT = RequestContext(listener_name="PLAINTEXT", peer_host="127.0.0.1", clien
 class OneNode:
     """The config APIs of a broker whose controller commits at once."""
 
+    root_level = logging.WARNING
+
     def __init__(self, properties: dict[str, str]) -> None:
         config = load(properties)
         self.resolver = ConfigResolver(config)
         self.metadata = MetadataView()
         self.config = ControllerConfig(node_id=config.node_id, properties=config.properties)
         self.handlers = Handlers()
-        describe_configs.register(self.handlers, self.metadata, self.resolver)
-        alter_configs.register(self.handlers, self.metadata, self.resolver, self, check_tls=lambda _tls: None)
+        self.register(Loggers(kafka_loggers(self.root_level)))
         self.commit(
             *bootstrap_records("AAAAAAAAAAAAAAAAAAAAAQ", min_insync_replicas=1),
             RegisterBrokerRecord(broker_id=1, incarnation_id=UUID(int=1), broker_epoch=1, is_fenced=False),
             TopicRecord(name="t1", topic_id=UUID(int=2)),
         )
+
+    def register(self, loggers: Loggers) -> None:
+        describe_configs.register(self.handlers, self.metadata, self.resolver, loggers)
+        alter_configs.register(self.handlers, self.metadata, self.resolver, self, loggers, check_tls=lambda _tls: None)
 
     def commit(self, *records: MetadataRecord) -> None:
         base = self.metadata.image
@@ -100,6 +116,28 @@ class OneNode:
         result = request.decision(self.metadata.image, message, self._context())
         self.commit(*result.records)
         return result.response
+
+
+class OneController(OneNode):
+    """The config APIs of the listener of a controller, which commits at once."""
+
+    root_level = logging.INFO
+
+    def register(self, loggers: Loggers) -> None:
+        describe_configs.register(self.handlers, self.metadata, self.resolver, loggers, is_controller=True)
+        alter_configs.register_for_controllers(self.handlers, self.resolver, self, loggers)
+
+        async def legacy_alter(message: legacy.AlterConfigsRequest, _context: RequestContext) -> LegacyResponse:
+            return await self.submit(ALTER_CONFIGS, message)
+
+        self.handlers.add_message(ApiKey.ALTER_CONFIGS, legacy_alter, answer_error=alter_configs.legacy_error)
+
+
+def kafka_loggers(root_level: int) -> logging.Manager:
+    """Two loggers that the broker had whose answers were captured."""
+    manager = logging.Manager(logging.RootLogger(root_level))
+    manager.getLogger("kafka.server.KafkaApis")
+    return manager
 
 
 def answers_of(node: OneNode, step: dict[str, Any]) -> object:
@@ -179,9 +217,16 @@ def config_row(config: Any, *, has_documentation: bool) -> list[object]:
 
 
 def test_answers_are_those_of_apache_kafka() -> None:
-    node = OneNode(PROPERTIES)
+    check_answers(OneNode(PROPERTIES), STEPS)
+
+
+def test_a_controller_answers_for_its_loggers_as_that_of_apache_kafka() -> None:
+    check_answers(OneController(PROPERTIES), CONTROLLER_STEPS)
+
+
+def check_answers(node: OneNode, steps: list[dict[str, Any]]) -> None:
     wrong = []
-    for number, step in enumerate(STEPS, 1):
+    for number, step in enumerate(steps, 1):
         difference = _difference(step["answers"], answers_of(node, step))
         if bool(difference) != ("differs" in step):
             wrong.append(f"line {number}: {step['call']} {step['resources']}{difference or ' does not differ'}")

@@ -174,7 +174,7 @@ def test_validate_only_writes_nothing(cluster: Cluster) -> None:
             ErrorCode.INVALID_CONFIG,
             "The configuration value cannot be added because it exceeds the maximum value size of 32767 bytes.",
         ),
-        (change(resource=(8, "1")), ErrorCode.INVALID_REQUEST, "Unknown resource type 8"),
+        (change(resource=(8, "1")), ErrorCode.INVALID_REQUEST, "Unexpected resource type BROKER_LOGGER."),
         (
             change(("log.cleaner.threads", SET, "1"), resource=(BROKER, "9")),
             ErrorCode.BROKER_ID_NOT_REGISTERED,
