@@ -142,6 +142,7 @@ class LogHousekeeping:
 
     async def apply_retention(self) -> None:
         now_ms = self._wall_clock_ms()
+        partition_count = segment_count = 0
         for log in list(self._manager.logs):
             if not self._is_present(log):
                 continue
@@ -154,11 +155,15 @@ class LogHousekeeping:
                 logger.error("segments not deleted: partition=%s reason=%s", log.name, error)
             else:
                 if count:
-                    logger.info(
+                    logger.debug(
                         "segments deleted: partition=%s count=%d start=%d", log.name, count, log.log_start_offset
                     )
+                    partition_count += 1
+                    segment_count += count
                     self._on_deleted(log)
             await asyncio.sleep(0)
+        if segment_count:
+            logger.info("segments deleted: partitions=%d segments=%d", partition_count, segment_count)
 
     async def remove_due_files(self) -> None:
         """Remove files of deleted segments and folders of deleted logs whose `file.delete.delay.ms` is over."""

@@ -31,6 +31,7 @@ from ...storage.config import LogConfig
 from ...storage.disk_errors import leaves_directory_usable
 from ...storage.log import Log
 from ..purgatory.purgatory import Purgatory
+from .change_lines import log_changes
 from .change_queue import ChangeQueue
 from .damage import may_repair
 from .effects import (
@@ -240,16 +241,15 @@ class PartitionManager:
         self._changes.add(self._changes_of(delta))
 
     def _changes_of(self, delta: MetadataDelta) -> list[Iterator[None]]:
+        log_changes(delta)
         changes: list[Iterator[None]] = []
         for topic in delta.topics.deleted.values():
-            logger.info("topic deleted: topic=%s partitions=%d", topic.name, len(topic.partitions))
             partitions = self._hosted.pop(topic.name, {})
             self._hosted_by_id.pop(topic.topic_id.bytes, None)
             for hosted in partitions.values():
                 self._take_offline(hosted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             changes.append(self._remove_all(topic, partitions))
         for change in delta.topics.changed.values():
-            logger.info("partitions changed: topic=%s partitions=%d", change.name, len(change.changed))
             changes.append(self._follow(change, is_first=delta.base.offset < 0))
         return changes
 

@@ -416,8 +416,12 @@ class ReplicaFetcher:
         diverging, self._diverging = self._diverging, {}
         if not diverging:
             return
+        if len(diverging) > 1:
+            cut = sum(hosted.log.log_end_offset - offset for hosted, offset in diverging.items())
+            logger.info("logs cut: leader=%d partitions=%d offsets=%d", self._leader_id, len(diverging), cut)
         for hosted, offset in diverging.items():
-            logger.info(
+            logger.log(
+                logging.INFO if len(diverging) == 1 else logging.DEBUG,
                 "log cut: topic=%s partition=%d leader=%d leader_epoch=%d from=%d to=%d high_watermark=%d",
                 hosted.topic,
                 hosted.index,

@@ -1,15 +1,18 @@
 """What is done to all logs as time passes."""
 
 import asyncio
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from errno import EMFILE
 from random import Random
 from uuid import UUID
 
+import pytest
 from node_disk import NOW_MS, NodeDisk, append, node_disk
 
 from penstock.protocol.records import Record, write_batch
+from penstock.storage import log_housekeeping
 from penstock.storage.config import LogConfig
 from penstock.storage.flusher import Flusher
 from penstock.storage.log_housekeeping import HousekeepingConfig, LogHousekeeping
@@ -168,6 +171,17 @@ def test_retention_deletes_segments_and_their_files_follow_after_the_delay() -> 
         assert any(name.endswith(".deleted") for name in node.names("/data/flights-0"))
         house.pass_ms(65_000)
         assert not any(name.endswith(".deleted") for name in node.names("/data/flights-0"))
+
+
+def test_segments_that_one_pass_deletes_are_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    with kept() as house, caplog.at_level(logging.DEBUG, log_housekeeping.__name__):
+        house.node.config = LogConfig(segment_bytes=100, retention_ms=60_000)
+        for index in range(20):
+            append(house.node.log("flights", index), 3)
+        house.pass_ms(400_000)
+        lines = [record.getMessage() for record in caplog.records if record.levelno == logging.INFO]
+        assert lines == ["segments deleted: partitions=20 segments=60"]
+        assert "segments deleted: partition=flights-7 count=3 start=3" in caplog.messages
 
 
 def test_folder_of_a_deleted_log_goes_after_the_delay() -> None:

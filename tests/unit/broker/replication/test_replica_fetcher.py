@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
@@ -45,7 +46,7 @@ class Partition:
         return SimpleNamespace(
             log_end_offset=self.log_end_offset,
             log_start_offset=0,
-            leader_epochs=SimpleNamespace(latest_epoch=3),
+            leader_epochs=SimpleNamespace(latest_epoch=3, end_offset_for=lambda epoch, end_offset: (epoch, end_offset)),
         )
 
     def append_as_follower(self, records: memoryview, _now_ms: int) -> bool:
@@ -131,6 +132,11 @@ def records(index: int, base_offset: int, count: int) -> FetchedPartition:
 
 def refused(index: int, error: ErrorCode) -> FetchedPartition:
     return FetchedPartition(index, error, -1, -1, memoryview(b""), None)
+
+
+def diverging(index: int, end_offset: int) -> FetchedPartition:
+    """The leader's epoch 2 ends there."""
+    return FetchedPartition(index, 0, -1, -1, memoryview(b""), (2, end_offset))
 
 
 @asynccontextmanager
@@ -271,6 +277,24 @@ def test_log_that_ends_where_the_leader_has_nothing_is_cut_there(
 
     asyncio.run(follow())
     assert followed.cuts == [(9, 6)]
+
+
+@pytest.mark.parametrize("count", [1, 50])
+def test_logs_that_one_answer_cuts_are_one_line(link: Link, caplog: pytest.LogCaptureFixture, count: int) -> None:
+    partitions, followed = [Partition(index, end_offset=9) for index in range(count)], Followed()
+
+    async def follow() -> None:
+        async with fetching(link, followed, *partitions):
+            await link.answer(0, *(diverging(index, 6) for index in range(count)))
+            await until(lambda: len(followed.cuts) == count)
+
+    with caplog.at_level(logging.DEBUG, replica_fetcher.__name__):
+        asyncio.run(follow())
+    one = "log cut: topic=flights partition=0 leader=1 leader_epoch=3 from=9 to=6 high_watermark=0"
+    said = [record.getMessage() for record in caplog.records if record.levelno == logging.INFO]
+    assert said == [one if count == 1 else "logs cut: leader=1 partitions=50 offsets=150"]
+    assert one in caplog.messages
+    assert sum(message.startswith("log cut: ") for message in caplog.messages) == count
 
 
 def test_few_questions_are_asked_at_a_time(link: Link, asked: list[asyncio.Future[LeaderOffsets]]) -> None:
