@@ -94,7 +94,7 @@ def find_folders(files: Files, directory: LogDirectory) -> FoundFolders:
         elif folder.kind is FolderKind.DELETED:
             found.removed.append(path)
         elif folder.kind is FolderKind.LOG:
-            found.logs.append(_look_into(files, path, folder.topic, folder.partition))
+            found.logs.append(look_into(files, path, folder.topic, folder.partition))
         else:
             logger.warning("folder kept aside: path=%s", path)
     return found
@@ -156,9 +156,10 @@ def open_logs(
     return opened
 
 
-def _look_into(files: Files, path: str, topic: str, partition: int) -> LogFolder:
+def look_into(files: Files, path: str, topic: str, partition: int) -> LogFolder:
+    """Whose log is in a folder. OSError when descriptors or memory are short."""
     try:
-        topic_id = _read_topic_id(files, path)
+        topic_id = read_topic_id(files, path)
     except (CorruptData, ReadError) as error:
         return LogFolder(path=path, topic=topic, partition=partition, error=error)
     has_records = topic_id is None and any(
@@ -167,13 +168,3 @@ def _look_into(files: Files, path: str, topic: str, partition: int) -> LogFolder
     return LogFolder(
         path=path, topic=topic, partition=partition, topic_id=topic_id, has_unidentified_records=has_records
     )
-
-
-def _read_topic_id(files: Files, path: str) -> UUID | None:
-    """`read_topic_id`, tried again at once where it fails: whose log it is has to be known before any is opened."""
-    for _ in range(_READS - 1):
-        try:
-            return read_topic_id(files, path)
-        except ReadError as error:
-            logger.warning("partition metadata not read, tried again: path=%s error=%s", path, error)
-    return read_topic_id(files, path)

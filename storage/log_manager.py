@@ -11,6 +11,7 @@ import logging
 from asyncio import AbstractEventLoop
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from errno import EIO
 from random import Random
 from typing import Final
@@ -26,7 +27,7 @@ from .folder_names import FolderKind, RemovedFolder, folder_name, moved_folder_n
 from .log import DEFAULT_PRODUCER_ID_EXPIRATION_MS, Log
 from .log_directory import LogDirectory, directory_of, draw_id
 from .log_ending import close_logs, write_down_closed
-from .log_loading import LogFolder, OpenSettings, PostponedLog, check_distinct, find_folders, open_logs
+from .log_loading import LogFolder, OpenSettings, PostponedLog, check_distinct, find_folders, look_into, open_logs
 from .meta_properties import uuid_text
 from .unbroken_call import run_unbroken
 
@@ -79,6 +80,8 @@ class LogManager:
         self._offline: dict[TopicPartition, OSError] = {}
         # Directories in which a log was moved aside: until they are synced, a loss of power may bring the folder back.
         self._moved_in: set[str] = set()
+        # Of `load`. A log that is postponed since then and deleted meanwhile is moved aside by `delete`.
+        self._is_stray: Callable[[str, int, UUID | None], bool] = lambda *_: False
         # Where the last try to make a log failed.
         self._half_made: dict[TopicPartition, LogDirectory] = {}
         # Those to be opened later: there was no room, a read failed, or they are being repaired.
@@ -155,6 +158,7 @@ class LogManager:
         are those with records that name no topic id: they may be of a deleted topic of the same name. ConfigError when
         two directories have a log of the same partition, or descriptors or memory are short.
         """
+        self._is_stray = is_stray
         found: dict[LogDirectory, list[LogFolder]] = {}
         for directory in self.directories:
             if directory.is_online:
@@ -474,12 +478,30 @@ class LogManager:
     async def open_postponed(self, loop: AbstractEventLoop) -> None:
         """Open what could not be opened at `load`, and what is being repaired: then `get_or_create` finds it."""
         for key, postponed in list(self._postponed.items()):
-            folders = [postponed.folder]
-            (log,) = await run_unbroken(loop, open_logs, self._files, postponed.directory, folders, postponed.settings)
+            opening, log = await self._open_again(loop, postponed)
             if self._postponed.get(key) is postponed:
                 del self._postponed[key], self._offline[key]
-                postponed.directory.unopened.discard(key)
-                self._register(postponed, log)
+                opening.directory.unopened.discard(key)
+                if log is not None:
+                    self._register(opening, log)
+
+    async def _open_again(
+        self, loop: AbstractEventLoop, opening: PostponedLog
+    ) -> tuple[PostponedLog, Log | CorruptData | OSError | None]:
+        """None: it was deleted meanwhile, or is a stray, which was not known before."""
+        directory, folder = opening.directory, opening.folder
+        if folder.error is not None:
+            try:
+                folder = await run_unbroken(loop, look_into, self._files, folder.path, folder.topic, folder.partition)
+            except OSError as error:
+                return opening, error
+            if self._postponed.get((folder.topic, folder.partition)) is not opening or (
+                folder.error is None and not self._without_strays(directory, [folder], self._is_stray)
+            ):
+                return opening, None
+            opening = replace(opening, folder=folder)
+        (log,) = await run_unbroken(loop, open_logs, self._files, directory, [folder], opening.settings)
+        return opening, log
 
     def _register(self, opening: PostponedLog, log: Log | CorruptData | OSError) -> None:
         directory = opening.directory
@@ -492,10 +514,7 @@ class LogManager:
             self._add(log)
             if log.damage is not None:
                 logger.error("log damaged: partition=%s damage=%s", log.name, log.damage)
-        elif (
-            # Whose a log is has to be known before it is opened.
-            isinstance(log, CorruptData) or opening.folder.error is not None or (later := opening.after(log)) is None
-        ):
+        elif isinstance(log, CorruptData) or (later := opening.after(log)) is None:
             logger.error("log not opened: partition=%s reason=%s", folder_name(*key), log)
             self._offline[key] = OSError(EIO, str(log))
             directory.unopened.add(key)

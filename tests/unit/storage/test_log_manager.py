@@ -522,6 +522,37 @@ def test_a_log_of_which_a_read_fails_at_the_start_is_opened_a_little_later(skip:
         assert node.log("flights").log_end_offset == 3
 
 
+@pytest.mark.parametrize(("topic_id", "is_kept"), [(TOPIC_ID, True), (OTHER_ID, False)])
+def test_a_folder_whose_owner_cannot_be_read_at_the_start_is_no_stray_unless_it_turns_out_to_be_one(
+    topic_id: UUID, *, is_kept: bool
+) -> None:
+    with node_disk() as node:
+        node.start()
+        append(node.log("flights", 0, topic_id))
+        node.files.kill()
+        node.files.fail("read", under="/data/flights-0/partition.metadata", count=3)
+        node.start(lambda _topic, _partition, found: found not in (None, TOPIC_ID))
+        for _ in range(3):
+            with pytest.raises(OSError, match=r"partition\.metadata cannot be read"):
+                node.log("flights")
+            node.loop.run(node.manager.open_postponed(node.loop))
+        assert node.log("flights").log_end_offset == (1 if is_kept else 0)
+        assert any("-stray" in name for name in node.names()) is not is_kept
+
+
+def test_a_topic_that_is_deleted_while_nobody_knows_whose_its_folder_is_comes_back_empty() -> None:
+    with node_disk() as node:
+        node.start()
+        append(node.log("flights"))
+        node.files.kill()
+        node.files.fail("read", under="/data/flights-0/partition.metadata")
+        node.start()
+        node.manager.delete("flights", 0)
+        node.loop.run(node.manager.open_postponed(node.loop))
+        assert node.log("flights", 0, OTHER_ID).log_end_offset == 0
+        assert node.failures == []
+
+
 def test_a_log_that_cannot_be_read_at_all_counts_as_lost_in_the_end() -> None:
     with node_disk() as node:
         node.start()
