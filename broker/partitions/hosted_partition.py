@@ -19,6 +19,7 @@ from ..cluster_view import INTERNAL_TOPICS
 from .damage import FoundDamage
 from .leadership import Brokers
 from .partition import Partition
+from .recent_refusal import RecentRefusal
 
 logger = logging.getLogger(__name__)
 
@@ -64,6 +65,7 @@ class HostedPartition:
         "_on_damage",
         "_on_disk_error",
         "_on_progress",
+        "_refused",
         "_steady_clock_ms",
         "appended_bytes",
         "damage",
@@ -127,6 +129,7 @@ class HostedPartition:
         self.damage: FoundDamage | None = None
         # The leader epoch in which this node cannot do what the leader must, though the log is whole.
         self._given_up_epoch: int | None = None
+        self._refused = RecentRefusal()
         # By what they know the partition by.
         self.watchers: dict[Hashable, Watcher] = {}
         # Called once, with whether the disk refused; the follower that waits sets it.
@@ -150,10 +153,10 @@ class HostedPartition:
         """
         partition = self.partition
         if not partition.is_leader:
-            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            raise self._in_passing(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
         log = self.log
         if acks == ALL and partition.is_under_min_isr:
-            raise self._too_few_in_sync()
+            raise self._in_passing(self._too_few_in_sync())
         try:
             info = log.append_as_leader(
                 records,
@@ -162,8 +165,10 @@ class HostedPartition:
                 appended_ms=self._steady_clock_ms(),
                 verification=verification,
             )
+        except KafkaError as error:
+            raise self._refused.judge(error, self._monotonic_ms()) from error
         except OSError as error:
-            raise self._refusal(error) from error
+            raise self._in_passing(self._refusal(error)) from error
         except CorruptData as error:
             # What is corrupt is not the producer's batch, but what lies in the log before it.
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
@@ -368,6 +373,9 @@ class HostedPartition:
             return use()
         except (OSError, CorruptData) as error:
             raise self._refusal(error) from error
+
+    def _in_passing(self, error: KafkaError) -> KafkaError:
+        return self._refused.note(error, self._monotonic_ms())
 
     def _too_few_in_sync(self) -> KafkaError:
         return KafkaError(

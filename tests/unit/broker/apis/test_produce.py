@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
+from errno import ENOSPC
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -14,6 +16,7 @@ from penstock.broker.apis.produce import check_batch
 from penstock.protocol.batches import read_header
 from penstock.protocol.errors import CorruptData, ErrorCode, KafkaError
 from penstock.protocol.records import Record, write_batch
+from penstock.storage.log import Log
 from penstock.storage.segment import Segment
 
 if TYPE_CHECKING:
@@ -185,6 +188,52 @@ def test_sequence_gap_is_refused_with_the_log_start_offset(node: DataNode) -> No
     node.produce(of_producer(0))
     answer = node.produce(of_producer(5))
     assert (answer.error_code, answer.log_start_offset) == (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 0)
+
+
+def follower_that_is_elected(node: DataNode, _patches: pytest.MonkeyPatch) -> Callable[[], None]:
+    node.elect("a", leader=2)
+    return lambda: node.elect("a", leader=1)
+
+
+def leader_that_lacks_replicas(node: DataNode, _patches: pytest.MonkeyPatch) -> Callable[[], None]:
+    node.configure("a", min_insync_replicas=2)
+    return lambda: node.configure("a", min_insync_replicas=1)
+
+
+def leader_whose_disk_is_full(_node: DataNode, patches: pytest.MonkeyPatch) -> Callable[[], None]:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(ENOSPC, "no room")
+
+    patches.setattr(Log, "append_as_leader", refuse)
+    return patches.undo
+
+
+@pytest.mark.parametrize(
+    ("prepare", "error"),
+    [
+        (follower_that_is_elected, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        (leader_that_lacks_replicas, ErrorCode.NOT_ENOUGH_REPLICAS),
+        (leader_whose_disk_is_full, ErrorCode.KAFKA_STORAGE_ERROR),
+    ],
+)
+def test_batch_behind_one_that_was_refused_in_passing_is_refused_so_too(
+    node: DataNode,
+    monkeypatch: pytest.MonkeyPatch,
+    prepare: Callable[[DataNode, pytest.MonkeyPatch], Callable[[], None]],
+    error: ErrorCode,
+) -> None:
+    node.create_topic(replicas=(1, 2))
+    node.publish_isr("a", 1)
+    node.produce(of_producer(0))
+    mend = prepare(node, monkeypatch)
+    assert node.produce(of_producer(1)).error_code == error
+    mend()
+    node.publish_isr("a", 1)
+    assert node.produce(of_producer(2)).error_code == error
+    for sequence in (1, 2):
+        assert node.produce(of_producer(sequence)).error_code == ErrorCode.NONE
+    node.now_ms += 5_001
+    assert node.produce(of_producer(4)).error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
 def test_transactional_batch_needs_a_transactional_id(node: DataNode) -> None:
