@@ -475,7 +475,8 @@ class _Simulation:
         return f"nodes down: {down}; " + "; ".join(
             f"{topic}-{index} has no metadata"
             if one is None
-            else f"{topic}-{index} has leader {one.leader}, replicas {one.replicas}, ISR {one.isr}"
+            else f"{topic}-{index} has leader {one.leader}, replicas {one.replicas}, ISR {one.isr}, ELR {one.elr}, "
+            f"last known ELR {one.last_known_elr}, directories {tuple(map(str, one.directories))}"
             for (topic, index), one in zip(self._places(), self._registrations(), strict=True)
         )
 
