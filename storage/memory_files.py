@@ -112,6 +112,14 @@ class MemoryFiles:
         node = self._find(path)
         return sorted(node.entries) if isinstance(node, Directory) else []
 
+    def is_safe(self, path: str, size: int) -> bool:
+        """Whether a loss of power would leave a file and its first `size` bytes as they are, likewise. What a failed
+        sync should have written counts as safe: nobody knows."""
+        node = self._find(path)
+        return (
+            isinstance(node, MemoryFile) and node.is_safe(size) and node.parent is not None and node.parent.keeps(node)
+        )
+
     # A disk.
 
     def open(self, path: str, *, create: bool = False) -> File:

@@ -160,6 +160,10 @@ class MemoryFile:
         if all(change.state is _State.SYNCED for change in self._changes):
             self._changes.clear()
 
+    def is_safe(self, size: int) -> bool:
+        """Whether no loss of power changes the first `size` bytes, but for those whose sync failed."""
+        return not any(change.state is _State.UNSYNCED and change.position < size for change in self._changes)
+
     def close(self) -> None:
         """There is no descriptor to give back."""
 
@@ -268,6 +272,13 @@ class Directory:
         self.unsynced.append(((node.name, node, None), (name, self.entries.get(name), node)))
         del self.entries[node.name]
         self._put(name, node)
+
+    def keeps(self, node: "Node") -> bool:
+        """Whether no loss of power takes the name of this entry, or of a folder that it lies in."""
+        is_synced = all(
+            found is not node for step in self.unsynced for _, before, after in step for found in (before, after)
+        )
+        return is_synced and (self.parent is None or self.parent.keeps(self))
 
     def used_bytes(self) -> int:
         return sum(

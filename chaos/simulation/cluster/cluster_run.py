@@ -80,7 +80,7 @@ class _Simulation:
             )
             for node_id in ids
         }  # fmt: skip
-        self._judge = ReplicaJudge(self._machines.values(), self._deletable_end)
+        self._judge = ReplicaJudge(self._machines.values(), self._deletable_end, is_flushed=self._is_flushed)
         self._bootstrap = [f"{host_of(node_id)}:{BROKER_PORT}" for node_id in ids]
         self._history = History(TOPIC, random.choice((1, 2, 3)), self._judge.committed_end)
         self._files = FileJudge(self._machines.values(), self._judge, self._history)

@@ -8,8 +8,11 @@
 | LogMatching | logs that have a batch of one offset and one epoch are equal up to there |
 | Committed | what is below any replica's high watermark is the same on all, and in the log of every later leader |
 | MaximalIsr | whom the metadata name in the ISR or the ELR counts for the leader of that epoch |
-| StrongIsr | everything below a presumed leader's high watermark is on every member of the true ISR |
+| StrongIsr | everything that any replica has committed is on every member of the true ISR |
+| Synced | where only what is synced counts, no loss of power takes that from any of them |
 | Deleted | a log begins nowhere behind what was asked to be deleted, or behind what is committed |
+| Remembered | a log that was opened or cut, or is a new leader's, has the leader epochs, producers and aborted
+transactions that its batches say (`memory_judge.py`) |
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from typing import NamedTuple
 from ....broker.partitions.hosted_partition import HostedPartition
 from ....quorum.metadata.image import MetadataImage, PartitionRegistration
 from .machine import Machine
+from .memory_judge import look_at_memory
 from .process import Process
 from .replica_logs import Batch, ReplicaLog
 
@@ -70,13 +74,16 @@ class _Truth:
 class ReplicaJudge:
     """Looks at the nodes after every turn of the loop; of those that did not change it takes no notice."""
 
-    def __init__(self, machines: Iterable[Machine], deletable_end: Callable[[str, int], int | None]) -> None:
+    def __init__(
+        self, machines: Iterable[Machine], deletable_end: Callable[[str, int], int | None], *, is_flushed: bool = False
+    ) -> None:
         """`deletable_end` tells up to where anybody asked to delete records of a topic's partition; None: the nodes
-        may delete whatever is committed."""
+        may delete whatever is committed. `is_flushed`: all topics have `flush.messages=1`."""
         self.violations: list[str] = []
         self.check_count = 0
         self._machines = tuple(machines)
         self._deletable_end = deletable_end
+        self._is_flushed = is_flushed
         self._images: dict[int, MetadataImage] = {}
         self._image_offset = -1
         self.image: MetadataImage | None = None
@@ -215,9 +222,14 @@ class ReplicaJudge:
                 self._violate(f"OneLeader: {name} leads epoch {state.leader_epoch} as node {other} does")
         self._follow_log(name, truth, replica)
         self._check_committed(name, truth, replica)
+        is_opened_or_cut = old is _NEW or state.log_end_offset < old.log_end_offset
+        begins_to_lead = state.is_leader and not (old.is_leader and old.leader_epoch == state.leader_epoch)
+        if is_opened_or_cut or begins_to_lead:
+            for sentence in look_at_memory(log, replica.machine.files, is_index_written=is_opened_or_cut):
+                self._violate(f"Remembered: {name}: {sentence}")
         if state.log_start_offset > old.log_start_offset:
             self._check_deleted(name, truth, replica)
-        if state.is_leader and not (old.is_leader and old.leader_epoch == state.leader_epoch):
+        if begins_to_lead:
             self._check_leader(name, truth, replica)
         self._check_isr(f"{hosted.topic}-{hosted.index}", truth)
 
@@ -289,9 +301,9 @@ class ReplicaJudge:
                 f"{sorted(partition.maximal_isr)}, but the metadata have the ISR {registration.isr} and the ELR "
                 f"{registration.elr}"
             )
-        last = leader.log.last_below(leader.state.high_watermark)
-        if last is None:
+        if not truth.committed:
             return
+        last = truth.committed[-1]
         for node_id in registration.isr:
             member = truth.replicas.get(node_id)
             if member is None or not _is_alive(member):
@@ -300,6 +312,11 @@ class ReplicaJudge:
                 self._violate(
                     f"StrongIsr: node {node_id} is in the ISR {registration.isr}, but lacks what is below "
                     f"{last.end_offset}, the high watermark of {place}: its log ends at {member.state.log_end_offset}"
+                )
+            elif self._is_flushed and not _is_safe(member, last):
+                self._violate(
+                    f"Synced: node {node_id} is in the ISR {registration.isr}, but has not synced what is below "
+                    f"{last.end_offset}, the high watermark of {place}"
                 )
 
     def _violate(self, sentence: str) -> None:
@@ -313,6 +330,15 @@ def _has(replica: _Replica, last: Batch) -> bool:
         return True
     own = replica.log.last_below(last.end_offset)
     return own is not None and own.fingerprint == last.fingerprint
+
+
+def _is_safe(replica: _Replica, last: Batch) -> bool:
+    """Whether a loss of power leaves this batch, which the replica has, and what is before it in its file."""
+    own = replica.log.last_below(last.end_offset)
+    log = replica.hosted.log
+    if own is None or own.segment < log.first_segment_base_offset:
+        return True
+    return replica.machine.files.is_safe(f"{log.directory}/{own.segment:020}.log", own.position + own.size)
 
 
 def _is_alive(replica: _Replica) -> bool:

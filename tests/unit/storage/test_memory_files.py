@@ -125,6 +125,30 @@ def test_file_whose_name_is_not_synced_can_vanish_though_it_is_synced() -> None:
     assert outcomes(make) == {None, b"synced"}
 
 
+def test_what_a_loss_of_power_leaves_is_known_before() -> None:
+    files = in_memory()
+    file = files.open("/data/a", create=True)
+    file.append((b"synced",))
+    file.sync()
+    assert not files.is_safe("/data/a", 6)
+    files.sync_directory("/data")
+    assert files.is_safe("/data/a", 6)
+    file.append((b"+more",))
+    assert files.is_safe("/data/a", 6)
+    assert not files.is_safe("/data/a", 7)
+    file.truncate(3)
+    assert not files.is_safe("/data/a", 4)
+    files.rename("/data/a", "/data/c")
+    assert not files.is_safe("/data/c", 1)
+    files.make_directory("/data/folder")
+    files.open("/data/folder/a", create=True)
+    files.sync_directory("/data/folder")
+    assert not files.is_safe("/data/folder/a", 0)
+    files.sync_directory("/data")
+    assert files.is_safe("/data/folder/a", 0)
+    assert not files.is_safe("/data/b", 0)
+
+
 def test_unsynced_sectors_survive_in_any_order() -> None:
     def make() -> MemoryFiles:
         files = in_memory()

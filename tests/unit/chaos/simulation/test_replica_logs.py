@@ -95,8 +95,11 @@ class Replica:
     def __init__(self, node_id: int) -> None:
         self.segment = bytearray()
         self.log = SimpleNamespace(directory="/data", log_start_offset=0, log_end_offset=0, first_segment_base_offset=0)
+        # What it remembers of its log is judged elsewhere: these batches are heads.
+        self.log.damage = "not looked at"
+        self.is_synced = True
         self.partition = SimpleNamespace(
-            high_watermark=0, leader_epoch=1, is_leader=node_id == 1, maximal_isr=frozenset({1})
+            high_watermark=0, leader_epoch=1, is_leader=node_id == 1, maximal_isr=frozenset({1, 2})
         )
         hosted = SimpleNamespace(topic="t", index=0, log=self.log, partition=self.partition)
         node = SimpleNamespace(
@@ -106,8 +109,9 @@ class Replica:
         )
         self.node = node
         self.machine: Any = SimpleNamespace(
-            node_id=node_id, node=node, process=SimpleNamespace(last_turn=0), files=SimpleNamespace(look=self._look)
-        )
+            node_id=node_id, node=node, process=SimpleNamespace(last_turn=0),
+            files=SimpleNamespace(look=self._look, is_safe=lambda *_: self.is_synced),
+        )  # fmt: skip
 
     def _look(self, path: str) -> bytearray | None:
         return self.segment if path.endswith(f"/{0:020}.log") else None
@@ -116,6 +120,11 @@ class Replica:
         self.segment[:] = b"".join(batches)
         self.log.log_start_offset, self.log.log_end_offset = start_offset, end_offset
         self.partition.high_watermark = high_watermark
+
+    def is_told(self, registration: object) -> None:
+        """The metadata have this of the only partition."""
+        topic = SimpleNamespace(name="t", partitions=[registration])
+        self.node.metadata.image = SimpleNamespace(offset=1, topics=SimpleNamespace(by_name={"t": topic}))
 
     def is_gone(self) -> None:
         self.node.parts.partitions = SimpleNamespace(hosted=[], find=lambda *_: None)
@@ -149,3 +158,40 @@ def test_what_a_replica_committed_counts_though_its_disk_failed_in_the_same_turn
     leader.is_gone()
     judge.look(0)
     assert judge.committed_end("t", 0) == 3
+
+
+def isr_of_both() -> Any:
+    return SimpleNamespace(leader=1, leader_epoch=1, partition_epoch=0, isr=(1, 2), elr=(), replicas=(1, 2))
+
+
+def test_member_of_the_isr_has_what_was_committed_though_the_leader_does_not_know_yet() -> None:
+    leader, follower, former = Replica(1), Replica(2), Replica(3)
+    judge = ReplicaJudge([leader.machine, follower.machine, former.machine], lambda *_: None)
+    for one in (leader, former):
+        one.has(batch(0, 3, epoch=0), batch(3, 4, epoch=0), start_offset=0, end_offset=4, high_watermark=0)
+    former.partition.high_watermark = 4
+    follower.has(batch(0, 3, epoch=0), start_offset=0, end_offset=3, high_watermark=0)
+    judge.look(0)
+    assert judge.violations == []
+    leader.is_told(isr_of_both())
+    judge.look(0)
+    (violation,) = judge.violations
+    assert violation.startswith("StrongIsr: node 2 ")
+
+
+def test_where_only_what_is_synced_counts_each_member_of_the_isr_has_synced_what_is_committed() -> None:
+    leader, follower = Replica(1), Replica(2)
+    judges = [
+        ReplicaJudge([leader.machine, follower.machine], lambda *_: None, is_flushed=is_flushed)
+        for is_flushed in (False, True)
+    ]
+    follower.is_synced = False
+    leader.is_told(isr_of_both())
+    for one in (leader, follower):
+        one.has(batch(0, 3, epoch=0), start_offset=0, end_offset=3, high_watermark=3)
+    for judge in judges:
+        judge.look(0)
+        judge.look(0)
+    assert judges[0].violations == []
+    (violation,) = judges[1].violations
+    assert violation.startswith("Synced: node 2 ")

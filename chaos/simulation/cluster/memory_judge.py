@@ -1,0 +1,59 @@
+"""Compares what a simulated node remembers of a log with the log's files (`chaos/checkers/log_memory.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ....storage.log import Log
+from ....storage.memory_files import MemoryFiles
+from ....storage.producer_entry import ProducedBatch
+from ...checkers.log_files import read_log
+from ...checkers.log_memory import (
+    LogMemory,
+    RememberedBatch,
+    RememberedProducer,
+    judge_memory,
+    read_transaction_index,
+)
+
+_LOG = ".log"
+_TRANSACTION_INDEX = ".txnindex"
+_NO_SEQUENCE = -1
+
+
+def look_at_memory(log: Log, files: MemoryFiles, *, is_index_written: bool) -> Iterator[str]:
+    """Yields sentences. `is_index_written`: no aborted transactions wait in memory to be written."""
+    if log.damage is not None:
+        return
+    producers = {
+        producer_id: RememberedProducer(
+            entry.epoch,
+            tuple(_batch(batch) for batch in entry.batches),
+            entry.transaction_first_offset,
+        )
+        for producer_id, entry in log.producers.entries.items()
+    }
+    indexes = _files_of(log, files, _TRANSACTION_INDEX)
+    aborted = read_transaction_index(indexes.values()) if is_index_written else None
+    yield from judge_memory(
+        read_log(_files_of(log, files, _LOG)),
+        LogMemory(log.leader_epochs.entries, producers, aborted),
+        start_offset=log.log_start_offset,
+        end_offset=log.log_end_offset,
+    )
+
+
+def _batch(batch: ProducedBatch) -> RememberedBatch:
+    # Of one without sequences a snapshot tells only that it has no last one.
+    sequence = batch.first_sequence if batch.last_sequence >= 0 else _NO_SEQUENCE
+    return RememberedBatch(sequence, batch.first_offset, batch.last_offset)
+
+
+def _files_of(log: Log, files: MemoryFiles, suffix: str) -> dict[int, bytes]:
+    """By base offset, without those of segments that are deleted."""
+    found = {}
+    for name in files.look_into(log.directory):
+        stem = name.removesuffix(suffix)
+        if stem != name and stem.isdigit() and int(stem) >= log.first_segment_base_offset:
+            found[int(stem)] = bytes(files.look(f"{log.directory}/{name}") or b"")
+    return found
