@@ -92,8 +92,8 @@ def judge_memory(log: PlainLog, remembered: LogMemory, *, start_offset: int, end
 
     What lay before the first batch is deleted: of that a replica may remember more than the files say.
     """
-    if log.stopped is not None and log.end_offset < end_offset:
-        yield f"its batches end at {log.end_offset}, before {end_offset}: {log.stopped}"
+    if log.batches and log.end_offset < end_offset:
+        yield f"its batches end at {log.end_offset}, before {end_offset}{f': {log.stopped}' if log.stopped else ''}"
         return
     told = memory_of(PlainLog(tuple(batch for batch in log.batches if batch.end_offset <= end_offset), None))
     first_offset = end_offset if log.start_offset is None else log.start_offset

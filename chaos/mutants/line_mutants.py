@@ -1,9 +1,12 @@
 """Bugs of one line each, all over the node; a unit test catches each, and directed runs of the simulation find it."""
 
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
+from ...broker import lifecycle
 from ...broker.groups import offset_protocol
 from ...broker.groups.classic_group import ClassicGroup
 from ...broker.groups.consumer import offset_access
@@ -16,6 +19,7 @@ from ...broker.transactions.marker_sender import MarkerSender
 from ...broker.transactions.transaction_shard import TransactionShard
 from ...quorum import controller_requests
 from ...quorum.controller import Controller
+from ...quorum.controller_requests import ControllerRequest
 from ...quorum.decisions import brokers
 from ...storage import producer_entry, producer_snapshots, recovery
 from ...storage.log import Log
@@ -34,6 +38,13 @@ _UNCLEAN_IS_CLEAN: Final = edited(
     "is_clean = existing is not None and request.previous_broker_epoch == existing.epoch",
     "is_clean = existing is not None",
 )
+
+
+@cache
+def _unclean_registration(request: ControllerRequest[Any, Any]) -> ControllerRequest[Any, Any]:
+    """It has the decision by itself; who asks and who answers must have the same one."""
+    return replace(request, decision=_UNCLEAN_IS_CLEAN(request.decision))
+
 
 MUTANTS: Final = (
     Mutant(
@@ -137,16 +148,23 @@ MUTANTS: Final = (
     Mutant(
         name="unclean-stop-taken-for-clean",
         bug="the controller takes a broker that lost power for one that stopped cleanly",
-        owner=controller_requests,
+        owner=brokers,
         attribute="register_broker",
         make=_UNCLEAN_IS_CLEAN,
     ),
     Mutant(
         name="unclean-stop-taken-for-clean",
         bug="",
-        owner=brokers,
-        attribute="register_broker",
-        make=_UNCLEAN_IS_CLEAN,
+        owner=controller_requests,
+        attribute="BROKER_REGISTRATION",
+        make=_unclean_registration,
+    ),
+    Mutant(
+        name="unclean-stop-taken-for-clean",
+        bug="",
+        owner=lifecycle,
+        attribute="BROKER_REGISTRATION",
+        make=_unclean_registration,
     ),
     Mutant(
         name="unsynced-follower-counts",

@@ -13,12 +13,12 @@ class ExecutorJob:
         self._args = args
         self._future = future
         self._result: Any = None
-        self._error: Exception | None = None
+        self._error: BaseException | None = None
 
     def run(self) -> None:
         try:
             self._result = self._function(*self._args)
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
             self._error = error
 
     def tell(self) -> None:

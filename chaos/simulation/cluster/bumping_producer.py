@@ -28,8 +28,9 @@ from ....protocol.records import Record, write_batch
 from ...checkers.transactions import Place
 from .zombies import FormerProducer
 
-_TRANSACTION: Final = 1
-"""Key type of FindCoordinator."""
+# Key types of FindCoordinator.
+GROUP_KEY: Final = 0
+_TRANSACTION_KEY: Final = 1
 _BACKOFF_S: Final = 0.1
 
 Address = tuple[str, int]
@@ -67,7 +68,7 @@ class BumpingProducer:
 
     async def start(self) -> None:
         request = InitProducerIdRequest(
-            transactional_id=self._id, transaction_timeout=_milliseconds(self._transaction_timeout_ms)
+            transactional_id=self._id, transaction_timeout=milliseconds(self._transaction_timeout_ms)
         )
         answer = await self._ask_coordinator(request)
         self._become(answer)
@@ -85,7 +86,7 @@ class BumpingProducer:
         )  # fmt: skip
         data = (PartitionProduceData(index=i32(partition), records=Records(batch)),)
         request = ProduceRequest(
-            transactional_id=self._id, acks=i16(-1), timeout=_milliseconds(self._timeout_ms),
+            transactional_id=self._id, acks=i16(-1), timeout=milliseconds(self._timeout_ms),
             topic_data=(TopicProduceData(name=TopicName(topic), partition_data=data),),
         )  # fmt: skip
         delivered: asyncio.Future[Delivered] = asyncio.get_running_loop().create_future()
@@ -116,14 +117,16 @@ class BumpingProducer:
 
     # Asking again.
 
-    async def _ask_coordinator(self, request: Request) -> Any:
+    async def _ask_coordinator(
+        self, request: Request, code_of: Callable[[Any], int] = lambda answer: int(answer.error_code)
+    ) -> Any:
         """The answer that has no error. Raises KafkaError for what asking again does not mend."""
         while True:
             try:
                 if self._coordinator is None:
-                    self._coordinator = await self._find_coordinator()
+                    self._coordinator = await self._find_coordinator(_TRANSACTION_KEY, self._id)
                 answer = await self._ask(self._coordinator, request)
-                _check(answer.error_code)
+                check(code_of(answer))
             except KafkaError as error:
                 if not error_info(error.code).is_retriable:
                     raise
@@ -135,11 +138,11 @@ class BumpingProducer:
                 return answer
             await asyncio.sleep(_BACKOFF_S)
 
-    async def _find_coordinator(self) -> Address:
-        wanted = FindCoordinatorRequest(key_type=i8(_TRANSACTION), coordinator_keys=(self._id,))
+    async def _find_coordinator(self, key_type: int, key: str) -> Address:
+        wanted = FindCoordinatorRequest(key_type=i8(key_type), coordinator_keys=(key,))
         answer = await self._ask(self._random.choice(self._addresses), wanted)
         (found,) = answer.coordinators
-        _check(found.error_code)
+        check(found.error_code)
         return found.host, int(found.port)
 
     async def _produce(self, place: Place, request: Request) -> int:
@@ -153,7 +156,7 @@ class BumpingProducer:
                     self._leaders[place] = self._addresses[node_id - 1]
                 answer = await self._ask(self._leaders[place], request)
                 told = answer.responses[0].partition_responses[0]
-                _check(told.error_code)
+                check(told.error_code)
             except KafkaError as error:
                 if error.code is ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
                     return -1
@@ -183,11 +186,11 @@ class BumpingProducer:
             await connection.close()
 
 
-def _milliseconds(count: int) -> i32Timedelta:
+def milliseconds(count: int) -> i32Timedelta:
     return i32Timedelta.parse(timedelta(milliseconds=count))
 
 
-def _check(code: int) -> None:
+def check(code: int) -> None:
     """Raises KafkaError."""
     if int(code):
         raise KafkaError(ErrorCode(int(code)))

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
-from .disk_faults import DiskFaults, DiskLosses
+from .disk_faults import DISK_FAULTS, DiskFaults, DiskLosses
 from .loop import SimulatedLoop
 from .machine import Machine
 from .network import Network
@@ -106,6 +106,11 @@ class ClusterFaults:
     @property
     def profile(self) -> Profile:
         return self._profile
+
+    @property
+    def has_disk_faults(self) -> bool:
+        """Whether any disk has failed, or came back empty."""
+        return any(self.counts[what] for what in DISK_FAULTS)
 
     def step(self) -> None:
         if self._losses.lost and self._is_whole():

@@ -28,7 +28,8 @@ from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i32, i32Timedelta
 
 from ....client.connection import Connection, connect
-from ....protocol.errors import CorruptData, KafkaError
+from ....protocol.errors import CorruptData, ErrorCode, KafkaError
+from ....quorum.metadata.image import PartitionRegistration
 from .loop import SimulatedLoop
 from .machine import BROKER_PORT, host_of
 from .process import Process
@@ -47,14 +48,18 @@ _SET: Final = i8(0)
 _FACTORS: Final = (2, 3, 3, 4)
 _MIN_ISRS: Final = ("1", "2", "2", "3")
 _SEGMENT_SIZES: Final = ("2000", "10000", "1000000")
+# With the least a log has many segments that are not synced yet, however little is written.
+_SEGMENT_AGES_MS: Final = ("200", "1000", "604800000")
 _RETENTIONS: Final = ("1000", "10000", "30000", "-1")
-# How often each is done, of 20 requests.
+# How often each is done, of 24 requests.
 _SHARES: Final = {
     "reassignment": 8,
     "cancelled-reassignment": 3,
     "preferred-election": 4,
+    "moved-leader": 2,
     "min-isr": 2,
     "segment-size": 2,
+    "segment-age": 2,
     "retention": 1,
 }
 
@@ -69,12 +74,14 @@ class Operator:
         *,
         min_isr: str,
         has_retention: Callable[[str], bool],
+        registration: Callable[[str, int], PartitionRegistration | None],
         profile: Profile,
         loop: SimulatedLoop,
         random: Random,
         trace: Callable[[str], None],
     ) -> None:
-        """`topics` have so many partitions each; `min_isr` is what all have in the end."""
+        """`topics` have so many partitions each; `min_isr` is what all have in the end; `registration` tells what the
+        metadata have of a partition."""
         self.process = Process("the operator", "10.0.3.2")
         self.is_stopping = False
         self.counts: Counter[str] = Counter()
@@ -82,6 +89,7 @@ class Operator:
         self._topics = dict(topics)
         self._min_isr = min_isr
         self._has_retention = has_retention
+        self._registration = registration
         self._loop = loop
         self._random = random
         self._trace = trace
@@ -125,11 +133,16 @@ class Operator:
                 code = await self._reassign(connection, topic, index, None)
             case "preferred-election":
                 code = await self._elect(connection, topic, index)
+            case "moved-leader":
+                code = await self._move_leader(connection, topic, index)
             case "min-isr":
                 code = await self._configure(connection, topic, "min.insync.replicas", self._random.choice(_MIN_ISRS))
             case "segment-size":
                 size = self._random.choice(_SEGMENT_SIZES)
                 code = await self._configure(connection, topic, "internal.segment.bytes", size)
+            case "segment-age":
+                age_ms = self._random.choice(_SEGMENT_AGES_MS)
+                code = await self._configure(connection, topic, "segment.ms", age_ms)
             case "retention":
                 if not self._has_retention(topic):
                     return
@@ -164,6 +177,17 @@ class Operator:
         )
         results = [one for some in answer.replica_election_results for one in some.partition_result]
         return int(answer.error_code) or (int(results[0].error_code) if results else 0)
+
+    async def _move_leader(self, connection: Connection, topic: str, index: int) -> int:
+        """To another of its replicas, which is made the preferred one."""
+        known = self._registration(topic, index)
+        others = () if known is None else [replica for replica in known.replicas if replica != known.leader]
+        if known is None or not others:
+            return int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        first = self._random.choice(others)
+        rest = tuple(replica for replica in known.replicas if replica != first)
+        code = await self._reassign(connection, topic, index, (first, *rest))
+        return code or await self._elect(connection, topic, index)
 
     async def _configure(self, connection: Connection, topic: str, name: str, value: str) -> int:
         self._trace(f"operator sets {topic} {name}={value}")

@@ -17,6 +17,7 @@ from .cluster_faults import ClusterFaults
 from .cluster_operator import Operator
 from .cluster_result import ClusterRun
 from .consumer_members import ConsumerMember, Leadership
+from .delays import Delays
 from .deleter import Deleter
 from .fencing_watch import FencingWatch
 from .file_judge import FileJudge
@@ -101,6 +102,7 @@ class _Simulation:
                 trace=self._trace,
             )  # fmt: skip
         self._operator: Operator | None = None
+        self._faults: ClusterFaults | None = None
         if self._load is not None:
             self._files.transactions = self._load.history
         self._is_over = False
@@ -183,8 +185,14 @@ class _Simulation:
         )
 
     def _operation_counts(self) -> Counter[str]:
-        of_deleter = Counter() if self._deleter is None else self._deleter.counts
-        return of_deleter if self._operator is None else of_deleter + self._operator.counts
+        return sum(
+            (
+                *(() if self._deleter is None else (self._deleter.counts,)),
+                *(() if self._operator is None else (self._operator.counts,)),
+                *(() if self._load is None else (self._load.history.operations,)),
+            ),
+            Counter[str](),
+        )
 
     def _play(self) -> tuple[bool, Counter[str]]:
         for machine in self._machines.values():
@@ -209,7 +217,7 @@ class _Simulation:
         clients = [one.process for one in (*producers, *consumers, *self._members, self._deleter) if one is not None]
         clients += [] if self._load is None else self._load.processes
         clients += [operator.process] if operator.is_busy else []
-        faults = ClusterFaults(
+        faults = self._faults = ClusterFaults(
             self._machines, clients,
             loop=self._loop, network=self._network, random=Random(self._random.getrandbits(64)), trace=self._trace,
             is_whole=self._is_whole, is_in_sync=self._is_in_sync, is_flushed=self._is_flushed,
@@ -222,6 +230,7 @@ class _Simulation:
             faults, self._machines,
             loop=self._loop, network=self._network, random=Random(self._random.getrandbits(64)),
         )  # fmt: skip
+        delays = Delays(faults, self._machines, network=self._network, random=Random(f"delays {self._seed}"))
 
         def after_turn(turn: int) -> None:
             self._judge.look(turn)
@@ -233,13 +242,16 @@ class _Simulation:
         )  # fmt: skip
         self._loop.after_turn = after_turn
         ambushes.begin()
+        delays.begin()
         end_s = self._loop.time() + self._shape.faults_s
         while self._loop.time() < end_s and not self._all_violations():
             self._loop.run_for(self._random.uniform(0, 2 * _STEP_S))
             watch.look()
             if not ambushes.is_alone:
                 faults.step()
+                delays.step()
         ambushes.end()
+        delays.end()
         faults.heal_all()
         operator.is_stopping = self._zombies.is_over = True
         settling = operator.process.run(lambda: self._loop.create_task(operator.settle()))
@@ -360,7 +372,8 @@ class _Simulation:
         operator = Operator(
             self._shape.node_ids, topics,
             min_isr=configs["min.insync.replicas"],
-            has_retention=lambda topic: topic == TOPIC and self._has_retention, profile=self._shape.profile,
+            has_retention=lambda topic: topic == TOPIC and self._has_retention,
+            registration=self._judge.registration, profile=self._shape.profile,
             loop=self._loop, random=Random(f"operator {self._seed}"), trace=self._trace,
         )  # fmt: skip
         operator.start()
@@ -449,7 +462,7 @@ class _Simulation:
         if self._load is not None:
             places += [(topic, index) for topic, count in self._load.topics.items() for index in range(count)]
             places.append((TRANSACTIONS_TOPIC, 0))
-        if self._shape.has_groups or (self._load is not None and self._load.history.outputs):
+        if self._shape.has_groups or (self._load is not None and self._load.commits_offsets):
             places.append((OFFSETS_TOPIC, 0))
         return places
 
@@ -513,8 +526,14 @@ class _Simulation:
         of_groups = [violation for group in self._groups for violation in group.violations]
         return [
             *self._judge.violations, *self._history.violations, *of_groups, *self._zombies.violations,
-            *(() if self._watch is None else self._watch.violations), *self._violations,
+            *(() if self._watch is None else self._watch.violations),
+            *(() if self._load is None else self._load.violations), *self._uncut(), *self._violations,
         ]  # fmt: skip
+
+    def _uncut(self) -> list[str]:
+        """Replicas that did not cut their logs where they part from the leader's, though no disk kept them from it."""
+        has_disk_faults = self._faults is not None and self._faults.has_disk_faults
+        return [] if has_disk_faults else [f"Uncut: {line}" for line in self._log.uncut]
 
     def _on_failure(self, machine: Machine, reason: str) -> None:
         if not machine.is_failure_expected:

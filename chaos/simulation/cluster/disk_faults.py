@@ -17,6 +17,8 @@ from .process import Process
 if TYPE_CHECKING:
     from .cluster_faults import ClusterFaults
 
+DISK_FAULTS: Final = ("disk error", "failed read", "no descriptors", "emptied disk", "emptied directory")
+"""As they are counted."""
 _OPERATIONS: Final[tuple[Operation, ...]] = ("write", "sync", "rename", "create", "read")
 # What takes a descriptor.
 _OPENING: Final[tuple[Operation, ...]] = ("open", "create", "read", "list")

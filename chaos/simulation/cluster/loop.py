@@ -173,6 +173,8 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         if process is not None:
             process.jobs.append(job)
         delay_s = self._random.choices(_JOB_DURATIONS_S, _JOB_WEIGHTS)[0]
+        if process is not None and process.job_delay_max_s:
+            delay_s += self._random.uniform(0, process.job_delay_max_s)
         self.call_later(delay_s, self._end_job, process, job, context=KERNEL)
         return future
 

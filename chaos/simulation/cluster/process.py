@@ -49,6 +49,8 @@ class Process:
         """What became due while it was paused, in order."""
         self.jobs: list[ExecutorJob] = []
         """What the disk does for it."""
+        self.job_delay_max_s = 0.0
+        """By how much that takes longer at most."""
         # A task that nobody refers to would end at an instant that depends on the rest of the memory.
         self._tasks: list[asyncio.Task[Any]] = []
         self._task_count_max = _TASKS_BEFORE_TIDYING
@@ -67,6 +69,10 @@ class Process:
         if len(self._tasks) > self._task_count_max:
             self._tasks = [one for one in self._tasks if not one.done()]
             self._task_count_max = 2 * len(self._tasks) + _TASKS_BEFORE_TIDYING
+
+    def end_delays(self) -> None:
+        """Its disk is as fast as ever."""
+        self.job_delay_max_s = 0.0
 
     def lost_exceptions(self) -> list[tuple[str, BaseException]]:
         """What ended a task and was taken by no other: with the name of the task's coroutine."""

@@ -20,12 +20,16 @@ FAULTS: Final = (
 )  # fmt: skip
 # `cluster_operator.py`, `deleter.py`.
 OPERATIONS: Final = (
-    "reassignment", "cancelled-reassignment", "preferred-election", "min-isr", "segment-size", "retention",
-    "delete-records", "delete-near-start",
+    "reassignment", "cancelled-reassignment", "preferred-election", "moved-leader", "min-isr", "segment-size",
+    "segment-age", "retention", "delete-records", "delete-near-start",
 )  # fmt: skip
 # `zombies.py`, and the clients that become some.
 ZOMBIES: Final = ("client-freeze", "zombie-commit", "zombie-produce")
-KINDS: Final = frozenset((*FAULTS, *OPERATIONS, *ZOMBIES))
+# `transactional_load.py`: clients that do not wait for answers, or commit offsets in two ways.
+CLIENTS: Final = ("impatient-life", "mixed-commits")
+# `delays.py`: nothing fails, it only takes longer.
+DELAYS: Final = ("late-answer", "slow-disk")
+KINDS: Final = frozenset((*FAULTS, *OPERATIONS, *ZOMBIES, *CLIENTS, *DELAYS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +64,10 @@ PROFILES: Final[Mapping[str, Profile]] = {
         about="processes killed, power lost, all crashed at once",
         weights={"kill": 2.5, "power-loss": 2.5, "crash-of-all": 4},
     ),
+    "power": Profile(
+        about="power lost while disks are slow, segments many and min.insync.replicas changes",
+        weights={"power-loss": 8, "slow-disk": 2, "min-isr": 5, "segment-age": 5, "kill": 1, "crash-of-all": 1},
+    ),
     "crash-of-all": Profile(about="all crashed at once, and nothing else", weights={"crash-of-all": 12}),
     "restarts": Profile(
         about="nodes stopped in good order, above all in the middle of requests",
@@ -92,5 +100,15 @@ PROFILES: Final[Mapping[str, Profile]] = {
         weights={**_of(ZOMBIES, 4), "client-pause": 4, "kill": 1, "stop": 1, "isolated-leader": 1},
     ),
     "ambushes": Profile(about="requests between nodes held up while the world changes", weights={"ambush": 3}),
+    "races": Profile(
+        about="answers that come late, clients that do not wait for them, leaders that change meanwhile",
+        weights={"late-answer": 3, "impatient-life": 4, "mixed-commits": 4, "moved-leader": 6,
+                 "slow-link": 1, "stop": 1, "kill": 1, "isolated-leader": 1, "ambush": 1},
+    ),
+    "elections": Profile(
+        about="leaders that change again before others know, with links and disks that are slow",
+        weights={"moved-leader": 20, "slow-disk": 3, "slow-link": 2, "late-answer": 1, "cut": 1, "isolated-leader": 0.5,
+                 "stop": 1, "kill": 1, "pause": 1, "ambush": 1, "impatient-life": 3},
+    ),
     "quiet": Profile(about="nothing goes wrong"),
 }  # fmt: skip

@@ -8,7 +8,8 @@
 | LogMatching | logs that have a batch of one offset and one epoch are equal up to there |
 | Committed | what is below any replica's high watermark is the same on all, and in the log of every later leader |
 | MaximalIsr | whom the metadata name in the ISR or the ELR counts for the leader of that epoch |
-| StrongIsr | everything that any replica has committed is on every member of the true ISR |
+| StrongIsr | everything that any replica has committed is on every member of the true ISR and ELR |
+| Joining | so it is on whom a leader proposes for the ISR |
 | Synced | where only what is synced counts, no loss of power takes that from any of them |
 | Deleted | a log begins nowhere behind what was asked to be deleted, or behind what is committed |
 | Remembered | a log that was opened or cut, or is a new leader's, has the leader epochs, producers and aborted
@@ -37,9 +38,10 @@ class _State(NamedTuple):
     high_watermark: int
     leader_epoch: int
     is_leader: bool
+    maximal_isr: frozenset[int]
 
 
-_NEW = _State(0, 0, 0, -1, False)
+_NEW = _State(0, 0, 0, -1, False, frozenset())
 
 
 @dataclass(slots=True, eq=False)
@@ -203,7 +205,7 @@ class ReplicaJudge:
         partition, log, old = hosted.partition, hosted.log, replica.state
         now = (
             log.log_start_offset, log.log_end_offset, partition.high_watermark, partition.leader_epoch,
-            partition.is_leader,
+            partition.is_leader, partition.maximal_isr,
         )  # fmt: skip
         if now == old:
             return
@@ -231,6 +233,8 @@ class ReplicaJudge:
             self._check_deleted(name, truth, replica)
         if begins_to_lead:
             self._check_leader(name, truth, replica)
+        if state.is_leader and not begins_to_lead:
+            self._check_joining(name, truth, replica, state.maximal_isr - old.maximal_isr)
         self._check_isr(f"{hosted.topic}-{hosted.index}", truth)
 
     def _follow_log(self, name: str, truth: _Truth, replica: _Replica) -> None:
@@ -286,6 +290,20 @@ class ReplicaJudge:
                 f"{last.end_offset}: its log ends at {replica.state.log_end_offset}"
             )
 
+    def _check_joining(self, name: str, truth: _Truth, leader: _Replica, added: frozenset[int]) -> None:
+        """Those who begin to count for a leader without the metadata's word are those whom it proposes."""
+        registration = truth.registration
+        if registration is None or registration.leader_epoch != leader.state.leader_epoch or not truth.committed:
+            return
+        last = truth.committed[-1]
+        for node_id in added - {*registration.isr, *registration.elr}:
+            joining = truth.replicas.get(node_id)
+            if joining is not None and _is_alive(joining) and not _has(joining, last):
+                self._violate(
+                    f"Joining: {name} proposes node {node_id} for the ISR, which lacks what is committed below "
+                    f"{last.end_offset}: its log ends at {joining.state.log_end_offset}"
+                )
+
     def _check_isr(self, place: str, truth: _Truth) -> None:
         registration = truth.registration
         leader = None if registration is None else truth.replicas.get(registration.leader)
@@ -304,19 +322,20 @@ class ReplicaJudge:
         if not truth.committed:
             return
         last = truth.committed[-1]
-        for node_id in registration.isr:
+        for node_id in (*registration.isr, *registration.elr):
             member = truth.replicas.get(node_id)
             if member is None or not _is_alive(member):
                 continue
             if not _has(member, last):
+                which = f"ISR {registration.isr}" if node_id in registration.isr else f"ELR {registration.elr}"
                 self._violate(
-                    f"StrongIsr: node {node_id} is in the ISR {registration.isr}, but lacks what is below "
-                    f"{last.end_offset}, the high watermark of {place}: its log ends at {member.state.log_end_offset}"
+                    f"StrongIsr: node {node_id} is in the {which}, but lacks what is below {last.end_offset}, the high "
+                    f"watermark of {place}: its log ends at {member.state.log_end_offset}"
                 )
             elif self._is_flushed and not _is_safe(member, last):
                 self._violate(
-                    f"Synced: node {node_id} is in the ISR {registration.isr}, but has not synced what is below "
-                    f"{last.end_offset}, the high watermark of {place}"
+                    f"Synced: node {node_id} has not synced what is below {last.end_offset}, the high watermark of "
+                    f"{place}: no loss of power may take that"
                 )
 
     def _violate(self, sentence: str) -> None:

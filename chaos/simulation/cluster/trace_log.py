@@ -17,6 +17,8 @@ class TraceLog(logging.Handler):
         self.active_controller: int | None = None
         self.directory_losers: set[str] = set()
         """Names of processes that logged that a log directory is offline."""
+        self.uncut: list[str] = []
+        """What processes logged of replicas whose log parts from the leader's, and which did not cut it."""
         self._epoch = -1
         self._write = trace
 
@@ -27,6 +29,8 @@ class TraceLog(logging.Handler):
             if process is not None and record.msg.startswith("log directory offline: "):
                 self.directory_losers.add(process.name)
             text = without_addresses(record.getMessage())
+            if record.msg.startswith("replica held up: ") and "cannot be cut" in text:
+                self.uncut.append(f"{process}: {text}")
             self._write(f"log {process} {record.levelname} {text}")
             if record.exc_info and record.exc_info[1] is not None:
                 self._write(f"log {process} {type(record.exc_info[1]).__name__}: {record.exc_info[1]}")

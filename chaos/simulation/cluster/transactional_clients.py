@@ -25,6 +25,7 @@ from ...checkers.transactions import Place, Poll, Send, Transaction
 from .bumping_producer import BumpingProducer
 from .clients import CLIENT_FAILURES
 from .consumer_members import Leadership
+from .first_version_producer import FirstVersionProducer, GaveUpError
 from .loop import SimulatedLoop
 from .process import Process
 from .world import START_MS
@@ -39,8 +40,11 @@ _STOP_S = 5.0
 _BACKOFF_MS = 100
 _SEND_COUNTS = (1, 2, 2, 3, 6)
 _INPUTS_MAX = 5
+_TRANSACTION_TIMEOUTS_MS = (2_000, 5_000, 10_000)
 _PADDING_BYTES = (0, 0, 0, 0, 10, 1_000)
 _ABORT_SHARE = 0.3
+# For how long one that is not patient waits for a batch: about as long as a question between nodes takes, or longer.
+_PATIENCES_S = (0.01, 0.05, 0.2)
 
 
 class OverError(Exception):
@@ -63,6 +67,8 @@ class TransactionHistory:
     consumed_ends: dict[Place, int] = field(default_factory=dict)
     """Up to where the group has consumed, as far as anybody knows."""
     errors: Counter[str] = field(default_factory=Counter)
+    operations: Counter[str] = field(default_factory=Counter)
+    """What not every client does, by what it is."""
 
     @property
     def commit_count(self) -> int:
@@ -134,13 +140,14 @@ class TransactionalProducer:
 
     def _new_producer(self) -> Any:
         random = self._random
-        transaction_timeout_ms = random.choice((2_000, 5_000, 10_000))
+        transaction_timeout_ms = random.choice(_TRANSACTION_TIMEOUTS_MS)
+        # One that consumes knows of no offsets but its own client's.
+        if self._bumping_share and self._zombies.is_due("impatient-life"):
+            return self._new_first_version_producer(patience_s=random.choice(_PATIENCES_S))
         if random.random() < self._bumping_share:
             return BumpingProducer(
-                self._bootstrap, self.transactional_id, client_id=self._name,
-                request_timeout_ms=self._request_timeout_ms, transaction_timeout_ms=transaction_timeout_ms,
-                leader=self._leader, now_ms=lambda: START_MS + int(self._loop.time() * 1000), random=random,
-            )  # fmt: skip
+                self._bootstrap, self.transactional_id, transaction_timeout_ms=transaction_timeout_ms, **self._shared()
+            )
         return AIOKafkaProducer(
             bootstrap_servers=self._bootstrap,
             client_id=self._name,
@@ -152,6 +159,22 @@ class TransactionalProducer:
             metadata_max_age_ms=5_000,
         )
 
+    def _new_first_version_producer(self, *, patience_s: float) -> FirstVersionProducer:
+        timeout_ms = self._random.choice(_TRANSACTION_TIMEOUTS_MS)
+        return FirstVersionProducer(
+            self._bootstrap, self.transactional_id, transaction_timeout_ms=timeout_ms, patience_s=patience_s,
+            **self._shared(),
+        )  # fmt: skip
+
+    def _shared(self) -> dict[str, Any]:
+        return {
+            "client_id": self._name,
+            "request_timeout_ms": self._request_timeout_ms,
+            "leader": self._leader,
+            "now_ms": lambda: START_MS + int(self._loop.time() * 1000),
+            "random": self._random,
+        }
+
     def _is_over(self, end_s: float) -> bool:
         return self.is_stopping or self._loop.time() >= end_s
 
@@ -160,7 +183,12 @@ class TransactionalProducer:
             transaction = await self._begin(producer)
             for _ in range(self._random.choice(_SEND_COUNTS)):
                 place = self._random.choice(self._history.places)
-                await self._send(producer, transaction, [(place, b"")])
+                try:
+                    await self._send(producer, transaction, [(place, b"")])
+                except GaveUpError as error:
+                    self._history.operations["batch given up"] += 1
+                    await self._end(producer, transaction, is_commit=False)
+                    raise OverError("it does not know where its batches end") from error
                 if self._random.random() < 0.2:
                     await asyncio.sleep(self._random.expovariate(1 / 0.3))
             if self._random.random() < 0.05:
@@ -200,7 +228,10 @@ class TransactionalProducer:
         else:
             await asyncio.wait_for(producer.abort_transaction(), _PATIENCE_S)
         self._trace(f"{'committed' if is_commit else 'aborted'} {transaction.name}")
-        if isinstance(producer, AIOKafkaProducer) and self._loop.time() - begun_s >= _BACKOFF_MS / 1000:
+        if (
+            isinstance(producer, (AIOKafkaProducer, FirstVersionProducer))
+            and self._loop.time() - begun_s >= _BACKOFF_MS / 1000
+        ):
             raise OverError("it may have asked twice")
 
 

@@ -13,6 +13,7 @@ from ...checkers.transactions import Place, PlaceEnd, judge_transactions, senten
 from .clients import read_all
 from .consumer_members import Leadership
 from .loop import SimulatedLoop
+from .offset_mixer import OffsetMixer
 from .process import Process
 from .transactional_clients import (
     FAILURES,
@@ -81,6 +82,23 @@ class TransactionalLoad:
             )
         ]  # fmt: skip
 
+        self._mixers = [
+            OffsetMixer(
+                "mixer1", "10.0.10.1", "mixer", bootstrap, self.history,
+                random=Random(f"mixer {seed}"), group_coordinator=group_coordinator, **asking,
+            )
+            for _ in range(zombies.is_due("mixed-commits"))
+        ]  # fmt: skip
+
+    @property
+    def commits_offsets(self) -> bool:
+        return bool(self._transformers or self._mixers)
+
+    @property
+    def violations(self) -> list[str]:
+        """What is known before the end."""
+        return [violation for mixer in self._mixers for violation in mixer.violations]
+
     def _new_random(self) -> Random:
         return Random(self._random.getrandbits(64))
 
@@ -94,7 +112,7 @@ class TransactionalLoad:
 
     @property
     def clients(self) -> list[TransactionalProducer | TransactionReader]:
-        return [*self._producers, *self._transformers, *self._readers]
+        return [*self._producers, *self._transformers, *self._mixers, *self._readers]
 
     @property
     def processes(self) -> list[Process]:
@@ -120,7 +138,7 @@ class TransactionalLoad:
 
     async def finish(self) -> list[str]:
         """End what goes on, and judge. Returns sentences."""
-        await self._stop(self._producers)
+        await self._stop([*self._producers, *self._mixers])
         if self._transformers:
             await self._wait_consumed()
             await self._stop(self._transformers)

@@ -34,7 +34,7 @@ from .profiles import Profile
 
 _TIMEOUT_MS: Final = 3_000
 _TIMEOUT: Final = i32Timedelta.parse(timedelta(milliseconds=_TIMEOUT_MS))
-_CHANCES: Final = {"zombie-commit": 0.05, "zombie-produce": 0.5}
+_CHANCES: Final = {"zombie-commit": 0.05, "zombie-produce": 0.5, "impatient-life": 0.2, "mixed-commits": 0.3}
 _GROUP: Final = 0
 # Before the second version of the protocol, whose Produce adds the partition to the transaction, and with it.
 _PRODUCE_VERSIONS: Final = (produce_v11, produce_v12)

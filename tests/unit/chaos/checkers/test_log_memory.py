@@ -108,6 +108,12 @@ def test_log_with_a_gap_is_none() -> None:
     assert "segment 2 follows offset 1" in sentence
 
 
+def test_log_ends_where_its_batches_end() -> None:
+    (sentence,) = judged(MEMORY, end_offset=4)
+    assert sentence == "its batches end at 3, before 4"
+    assert judged(LogMemory((), {}, ()), read_log({4: b""}), start_offset=4, end_offset=4) == []
+
+
 def test_transaction_index_is_read_entry_by_entry() -> None:
     data = pack(">hqqqq", 0, PRODUCER, 0, 1, 2)
     assert read_transaction_index([data, b"", data]) == 2 * [AbortedRange(PRODUCER, 0, 1)]

@@ -4,6 +4,8 @@ from struct import pack
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from penstock.chaos.simulation.cluster.replica_judge import ReplicaJudge
 from penstock.chaos.simulation.cluster.replica_logs import Batch, ReplicaLog
 
@@ -160,11 +162,14 @@ def test_what_a_replica_committed_counts_though_its_disk_failed_in_the_same_turn
     assert judge.committed_end("t", 0) == 3
 
 
-def isr_of_both() -> Any:
-    return SimpleNamespace(leader=1, leader_epoch=1, partition_epoch=0, isr=(1, 2), elr=(), replicas=(1, 2))
+def registered(*, isr: tuple[int, ...] = (1, 2), elr: tuple[int, ...] = ()) -> Any:
+    return SimpleNamespace(leader=1, leader_epoch=1, partition_epoch=0, isr=isr, elr=elr, replicas=(1, 2))
 
 
-def test_member_of_the_isr_has_what_was_committed_though_the_leader_does_not_know_yet() -> None:
+@pytest.mark.parametrize("members", [{"isr": (1, 2)}, {"isr": (1,), "elr": (2,)}])
+def test_who_may_be_elected_has_what_was_committed_though_the_leader_does_not_know_yet(
+    members: dict[str, tuple[int, ...]],
+) -> None:
     leader, follower, former = Replica(1), Replica(2), Replica(3)
     judge = ReplicaJudge([leader.machine, follower.machine, former.machine], lambda *_: None)
     for one in (leader, former):
@@ -173,10 +178,27 @@ def test_member_of_the_isr_has_what_was_committed_though_the_leader_does_not_kno
     follower.has(batch(0, 3, epoch=0), start_offset=0, end_offset=3, high_watermark=0)
     judge.look(0)
     assert judge.violations == []
-    leader.is_told(isr_of_both())
+    leader.is_told(registered(**members))
     judge.look(0)
     (violation,) = judge.violations
     assert violation.startswith("StrongIsr: node 2 ")
+
+
+def test_leader_proposes_nobody_who_lacks_what_was_committed() -> None:
+    leader, follower, former = Replica(1), Replica(2), Replica(3)
+    judge = ReplicaJudge([leader.machine, follower.machine, former.machine], lambda *_: None)
+    leader.is_told(registered(isr=(1,)))
+    leader.partition.maximal_isr = frozenset({1})
+    for one in (leader, former):
+        one.has(batch(0, 3, epoch=0), batch(3, 4, epoch=0), start_offset=0, end_offset=4, high_watermark=0)
+    former.partition.high_watermark = 4
+    follower.has(batch(0, 3, epoch=0), start_offset=0, end_offset=3, high_watermark=0)
+    judge.look(0)
+    assert judge.violations == []
+    leader.partition.maximal_isr = frozenset({1, 2})
+    judge.look(0)
+    (violation,) = judge.violations
+    assert violation.startswith("Joining: t-0 of node 1 proposes node 2 ")
 
 
 def test_where_only_what_is_synced_counts_each_member_of_the_isr_has_synced_what_is_committed() -> None:
@@ -186,7 +208,7 @@ def test_where_only_what_is_synced_counts_each_member_of_the_isr_has_synced_what
         for is_flushed in (False, True)
     ]
     follower.is_synced = False
-    leader.is_told(isr_of_both())
+    leader.is_told(registered())
     for one in (leader, follower):
         one.has(batch(0, 3, epoch=0), start_offset=0, end_offset=3, high_watermark=3)
     for judge in judges:
