@@ -90,6 +90,11 @@ class MemoryFiles:
         """No more failures."""
         self._faults.clear()
 
+    @property
+    def is_to_fail(self) -> bool:
+        """Whether calls are still to fail."""
+        return any(fault.count != 0 for fault in self._faults)
+
     def kill(self) -> None:
         """The process is gone, not the power: everything written is there, files and locks of the process are dead."""
         self._renew(None)

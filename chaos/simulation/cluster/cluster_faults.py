@@ -113,7 +113,7 @@ class ClusterFaults:
         return any(self.counts[what] for what in DISK_FAULTS)
 
     def step(self) -> None:
-        if self._losses.lost and self._is_whole():
+        if (self._losses.lost or self._losses.unreadable) and self._is_whole():
             self._losses.clear()
         for kind, chance, action in self._actions:
             if self._random.random() < chance * (1.0 if kind is None else self._profile.weight(kind)):

@@ -34,11 +34,14 @@ class DiskLosses:
     """Lost data since all was whole. Until it is again the others must not crash: the cluster cannot tell a crash that
     kept everything from one that did not."""
     emptied: set[int] = field(default_factory=set)
+    unreadable: set[int] = field(default_factory=set)
+    """Reads failed since all was whole: a replica that is damaged hands over to others, which must not be gone."""
 
     def clear(self) -> None:
         """All replicas are in sync again."""
         self.lost.clear()
         self.emptied.clear()
+        self.unreadable.clear()
 
 
 class DiskFaults:
@@ -80,12 +83,13 @@ class DiskFaults:
     def fail_read(self) -> None:
         """A few reads fail, once: the node goes on, and nothing may be given up for ever because of it."""
         machine = self._faults.one_to_end()
-        if machine is not None:
+        if machine is not None and not self._losses.emptied - {machine.node_id}:
             under = self._random.choice(machine.log_directories)
             count = self._random.choice((1, 1, 2, 5))
             self._faults.note("failed read", machine.node_id, under, count)
             # A node that starts, or a voter that reads its journal, may say that it cannot.
             machine.is_failure_expected = True
+            self._losses.unreadable.add(machine.node_id)
             machine.files.fail("read", under=f"{under}/", skip=self._random.choice((0, 0, 1, 3, 10)), count=count)
 
     def run_out_of_descriptors(self) -> None:
@@ -118,7 +122,7 @@ class DiskFaults:
         if len(up) < len(self._machines) or self._losses.lost:
             return
         machine = self._random.choice(up)
-        if not self._may_lose_data(machine):
+        if not self._may_lose_data(machine) or self._is_another_unreadable(machine):
             return
         self._mark(machine)
         others = [other for other in up if other is not machine]
@@ -130,6 +134,12 @@ class DiskFaults:
         else:
             self._replace(machine, machine.process, empty, what)
 
+    def _is_another_unreadable(self, machine: Machine) -> bool:
+        return any(
+            other is not machine and (other.node_id in self._losses.unreadable or other.files.is_to_fail)
+            for other in self._machines.values()
+        )
+
     def _mark(self, machine: Machine) -> None:
         self._losses.lost.add(machine.node_id)
         self._losses.emptied.add(machine.node_id)
@@ -137,7 +147,7 @@ class DiskFaults:
     def _replace(
         self, machine: Machine, process: Process | None, empty: Callable[[Machine], None], what: str
     ) -> None:  # fmt: skip
-        if machine.process is process and self._may_lose_data(machine):
+        if machine.process is process and self._may_lose_data(machine) and not self._is_another_unreadable(machine):
             self._mark(machine)
             self._faults.note(what, machine.node_id)
             machine.kill(has_power=self._random.random() < 0.7)
