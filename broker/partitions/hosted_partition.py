@@ -19,7 +19,7 @@ from ..cluster_view import INTERNAL_TOPICS
 from .damage import FoundDamage
 from .leadership import Brokers
 from .partition import Partition
-from .recent_refusal import RecentRefusal
+from .refused_batches import RefusedBatches
 
 logger = logging.getLogger(__name__)
 
@@ -129,7 +129,7 @@ class HostedPartition:
         self.damage: FoundDamage | None = None
         # The leader epoch in which this node cannot do what the leader must, though the log is whole.
         self._given_up_epoch: int | None = None
-        self._refused = RecentRefusal()
+        self._refused = RefusedBatches()
         # By what they know the partition by.
         self.watchers: dict[Hashable, Watcher] = {}
         # Called once, with whether the disk refused; the follower that waits sets it.
@@ -153,10 +153,12 @@ class HostedPartition:
         """
         partition = self.partition
         if not partition.is_leader:
-            raise self._in_passing(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+            raise self._in_passing(records, KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
         log = self.log
         if acks == ALL and partition.is_under_min_isr:
-            raise self._in_passing(self._too_few_in_sync())
+            raise self._in_passing(records, self._too_few_in_sync())
+        if self._refused:
+            self._refused.check(records, self._monotonic_ms())
         try:
             info = log.append_as_leader(
                 records,
@@ -165,10 +167,8 @@ class HostedPartition:
                 appended_ms=self._steady_clock_ms(),
                 verification=verification,
             )
-        except KafkaError as error:
-            raise self._refused.judge(error, self._monotonic_ms()) from error
         except OSError as error:
-            raise self._in_passing(self._refusal(error)) from error
+            raise self._in_passing(records, self._refusal(error)) from error
         except CorruptData as error:
             # What is corrupt is not the producer's batch, but what lies in the log before it.
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
@@ -374,8 +374,8 @@ class HostedPartition:
         except (OSError, CorruptData) as error:
             raise self._refusal(error) from error
 
-    def _in_passing(self, error: KafkaError) -> KafkaError:
-        return self._refused.note(error, self._monotonic_ms())
+    def _in_passing(self, batch: Buffer, error: KafkaError) -> KafkaError:
+        return self._refused.note(batch, error, self._monotonic_ms())
 
     def _too_few_in_sync(self) -> KafkaError:
         return KafkaError(

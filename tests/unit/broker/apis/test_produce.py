@@ -208,6 +208,7 @@ def leader_whose_disk_is_full(_node: DataNode, patches: pytest.MonkeyPatch) -> C
     return patches.undo
 
 
+@pytest.mark.parametrize("first", [0, 1, 7])
 @pytest.mark.parametrize(
     ("prepare", "error"),
     [
@@ -221,19 +222,40 @@ def test_batch_behind_one_that_was_refused_in_passing_is_refused_so_too(
     monkeypatch: pytest.MonkeyPatch,
     prepare: Callable[[DataNode, pytest.MonkeyPatch], Callable[[], None]],
     error: ErrorCode,
+    first: int,
 ) -> None:
     node.create_topic(replicas=(1, 2))
     node.publish_isr("a", 1)
-    node.produce(of_producer(0))
+    for sequence in range(first):
+        node.produce(of_producer(sequence))
     mend = prepare(node, monkeypatch)
-    assert node.produce(of_producer(1)).error_code == error
+    for sequence in (first, first + 1):
+        assert node.produce(of_producer(sequence)).error_code == error
     mend()
     node.publish_isr("a", 1)
-    assert node.produce(of_producer(2)).error_code == error
-    for sequence in (1, 2):
+    for sequence in (first + 1, first + 2):
+        assert node.produce(of_producer(sequence)).error_code == error
+    for sequence in (first, first + 1, first + 2):
         assert node.produce(of_producer(sequence)).error_code == ErrorCode.NONE
+    assert node.produce(of_producer(first + 4)).error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_batch_behind_one_that_was_refused_in_passing_and_never_comes_again_is_out_of_order(
+    node: DataNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node.create_topic()
+    node.produce(of_producer(0))
+    make_room = leader_whose_disk_is_full(node, monkeypatch)
+    assert node.produce(of_producer(1)).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    make_room()
+    assert node.produce(of_producer(2)).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    # A new epoch begins anew.
+    assert node.produce(of_producer(0, epoch=1)).error_code == ErrorCode.NONE
+    leader_whose_disk_is_full(node, monkeypatch)
+    assert node.produce(of_producer(1, epoch=1)).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    monkeypatch.undo()
     node.now_ms += 5_001
-    assert node.produce(of_producer(4)).error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert node.produce(of_producer(2, epoch=1)).error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
 def test_transactional_batch_needs_a_transactional_id(node: DataNode) -> None:
