@@ -29,7 +29,7 @@ DIRECTED = {
 SEEDS = {
     "truncate-always": 4,
     "send-before-sync": 26,
-    "vote-not-on-disk": 14,
+    "vote-not-on-disk": 80,
     "local-reads": 44,
     "snapshot-without-log-match": 3,
     "new-disk-votes": 0,

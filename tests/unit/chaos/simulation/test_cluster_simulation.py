@@ -70,7 +70,7 @@ def test_what_a_profile_is_about_happens(profile: str, happens: str) -> None:
 
 @pytest.mark.simulation
 def test_answers_come_late_and_clients_do_not_wait_for_them() -> None:
-    options = ["--first", "2", "--faults-s", "8", "--members", "0", "--transactions", "--profile", "races"]
+    options = ["--first", "3", "--faults-s", "8", "--members", "0", "--transactions", "--profile", "races"]
     options += ["--nodes", "3", "--brokers", "0", "--log-dirs", "1"]
     child = subprocess.run(child_command(*options), env=child_environment(), capture_output=True, text=True)
     assert child.returncode == 0, child.stdout + child.stderr
