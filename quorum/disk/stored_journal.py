@@ -98,6 +98,9 @@ class RecoveredLog:
                     self._replay(item, path)
                     if isinstance(item, Entry):
                         entries_end = max(entries_end, item.offset + 1)
+        if not self._has_begun:
+            # Its frames hold nothing at all.
+            raise CorruptData(f"{path} does not begin with the head of a segment")
         return entries_end
 
     def _begin_segment(self, head: SegmentHead, path: str) -> None:

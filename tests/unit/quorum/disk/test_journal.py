@@ -158,6 +158,13 @@ def test_a_short_segment_before_another_is_refused() -> None:
         opened(files)
 
 
+@pytest.mark.parametrize("items", [[], [Entry(0, 1, b"x")]])
+def test_a_journal_without_a_head_is_refused(items: list[JournalItem]) -> None:
+    files = with_bytes(encode_frame(0, encode_items(items)))
+    with pytest.raises(ConsensusFailed, match="does not begin with the head of a segment"):
+        opened(files)
+
+
 def test_an_unknown_item_is_refused() -> None:
     files, journal = fresh()
     append(journal)
