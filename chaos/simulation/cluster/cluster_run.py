@@ -25,6 +25,7 @@ from .group_members import GroupHistory, GroupMember
 from .loop import new_loop
 from .machine import BROKER_PORT, Machine, host_of
 from .network import Network
+from .pipelining_producer import PipeliningProducer
 from .process import Process, current_process
 from .replica_judge import ReplicaJudge
 from .shapes import Choices, Shape, shape_of
@@ -41,6 +42,8 @@ OFFSETS_TOPIC = "__consumer_offsets"
 _START_S = 60.0
 _HEALED_S = 90.0
 _STEP_S = 0.1
+# Of all runs, those with a producer that has several batches in flight.
+_PIPELINING_SHARE = 0.5
 
 
 def run_cluster(
@@ -312,8 +315,8 @@ class _Simulation:
             configs["flush.messages"] = "1"
         return configs
 
-    def _start_clients(self) -> tuple[list[Producer], list[Consumer]]:
-        producers = [
+    def _start_clients(self) -> tuple[list[Producer | PipeliningProducer], list[Consumer]]:
+        producers: list[Producer | PipeliningProducer] = [
             Producer(
                 name, self._bootstrap, self._history, is_idempotent=is_idempotent, loop=self._loop,
                 random=Random(self._random.getrandbits(64)), request_timeout_ms=self._request_timeout_ms,
@@ -321,6 +324,15 @@ class _Simulation:
             )
             for name, is_idempotent in (("idempotent1", True), ("plain2", False))
         ]  # fmt: skip
+        pipelining = Random(f"pipelining {self._seed}")
+        if pipelining.random() < _PIPELINING_SHARE:
+            producers.append(
+                PipeliningProducer(
+                    "pipelined3", self._bootstrap, self._history, loop=self._loop, random=pipelining,
+                    request_timeout_ms=self._request_timeout_ms, leader=self._leader_of,
+                    now_ms=lambda: START_MS + int(self._loop.time() * 1000), trace=self._trace,
+                )
+            )  # fmt: skip
         consumers = [
             Consumer(
                 f"consumer{number}", self._bootstrap, self._history,
