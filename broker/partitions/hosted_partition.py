@@ -158,7 +158,7 @@ class HostedPartition:
         if acks == ALL and partition.is_under_min_isr:
             raise self._in_passing(records, self._too_few_in_sync())
         if self._refused:
-            self._refused.check(records, self._monotonic_ms())
+            self._refused.check(records, log.producers.entries, self._monotonic_ms())
         try:
             info = log.append_as_leader(
                 records,

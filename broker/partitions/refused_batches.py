@@ -13,10 +13,12 @@ Apache Kafka answers so, and has the same holes.
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from ...protocol.batches import Buffer, read_header
 from ...protocol.errors import ErrorCode, KafkaError
+from ...storage.producer_entry import ProducerEntry
 
 logger = logging.getLogger(__name__)
 
@@ -28,8 +30,10 @@ _SEQUENCES: Final = 2**31
 
 class _Refused(NamedTuple):
     epoch: int
-    sequence: int
+    first_sequence: int
     """Of the first record of the first batch."""
+    last_sequence: int
+    """Of the first record of the last batch."""
     code: ErrorCode
     at_ms: int
 
@@ -50,39 +54,48 @@ class RefusedBatches:
         header = read_header(batch, 0)
         if header.has_producer_id:
             before = self._by_producer.pop(header.producer_id, None)
-            sequence = header.base_sequence
-            if (
-                before is not None
-                and before.epoch == header.producer_epoch
-                and not _is_behind(before.sequence, sequence)
-            ):
-                sequence = before.sequence
+            first = last = header.base_sequence
+            if before is not None and before.epoch == header.producer_epoch:
+                first = before.first_sequence if _is_behind(first, before.first_sequence) else first
+                last = before.last_sequence if _is_behind(before.last_sequence, last) else last
             if len(self._by_producer) >= _PRODUCERS_MAX:
                 del self._by_producer[next(iter(self._by_producer))]
-            self._by_producer[header.producer_id] = _Refused(header.producer_epoch, sequence, error.code, now_ms)
+            self._by_producer[header.producer_id] = _Refused(header.producer_epoch, first, last, error.code, now_ms)
         return error
 
-    def check(self, batch: Buffer, now_ms: int) -> None:
-        """KafkaError, the code of the one before, when a batch before this one is still to come again."""
+    def check(self, batch: Buffer, entries: Mapping[int, ProducerEntry], now_ms: int) -> None:
+        """KafkaError, the code of the one before, when a batch before this one is still to come again.
+
+        `entries`, by producer id, tell what the log holds of producers.
+        """
         header = read_header(batch, 0)
         refused = self._by_producer.get(header.producer_id)
-        if refused is None:
+        if refused is None or header.producer_epoch < refused.epoch:
             return
-        if (
-            header.producer_epoch == refused.epoch
-            and _is_behind(header.base_sequence, refused.sequence)
-            and now_ms - refused.at_ms <= _MEMORY_MS
-        ):
+        entry = entries.get(header.producer_id)
+        if header.producer_epoch > refused.epoch or now_ms - refused.at_ms > _MEMORY_MS or _is_over(refused, entry):
+            del self._by_producer[header.producer_id]
+            return
+        awaited = refused.first_sequence
+        if entry is not None and entry.batches and entry.epoch == refused.epoch:
+            awaited = entry.next_sequence
+        if _is_behind(header.base_sequence, awaited):
             logger.debug(
-                "batch refused behind another: producer_id=%d producer_epoch=%d base_sequence=%d refused=%d code=%s",
+                "batch refused behind another: producer_id=%d producer_epoch=%d base_sequence=%d awaited=%d code=%s",
                 header.producer_id,
                 header.producer_epoch,
                 header.base_sequence,
-                refused.sequence,
+                awaited,
                 refused.code.name,
             )
             raise KafkaError(refused.code, "A batch of the producer before this one was refused, and is to come again.")
-        del self._by_producer[header.producer_id]
+
+
+def _is_over(refused: _Refused, entry: ProducerEntry | None) -> bool:
+    """Whether the log holds all that was refused, which may have come again to a leader between, or a later epoch."""
+    if entry is None or not entry.batches or entry.epoch < refused.epoch:
+        return False
+    return entry.epoch > refused.epoch or not _is_behind(refused.last_sequence, entry.last_sequence)
 
 
 def _is_behind(sequence: int, other: int) -> bool:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.broker.apis.produce import check_batch
-from penstock.protocol.batches import read_header
+from penstock.protocol.batches import ASSIGNED_SIZE, read_header, with_offset_and_epoch
 from penstock.protocol.errors import CorruptData, ErrorCode, KafkaError
 from penstock.protocol.records import Record, write_batch
 from penstock.storage.log import Log
@@ -256,6 +256,44 @@ def test_batch_behind_one_that_was_refused_in_passing_and_never_comes_again_is_o
     monkeypatch.undo()
     node.now_ms += 5_001
     assert node.produce(of_producer(2, epoch=1)).error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_batch_behind_a_refused_one_is_refused_so_too_though_one_that_is_stored_was_refused_with_it(
+    node: DataNode,
+) -> None:
+    """Sent again because its answer was lost, it comes with those that were never stored."""
+    node.create_topic(replicas=(1, 2))
+    node.publish_isr("a", 1)
+    for sequence in (0, 1):
+        node.produce(of_producer(sequence))
+    allow = leader_that_lacks_replicas(node, pytest.MonkeyPatch())
+    for sequence in (0, 1, 2):
+        assert node.produce(of_producer(sequence)).error_code == ErrorCode.NOT_ENOUGH_REPLICAS
+    allow()
+    node.publish_isr("a", 1)
+    assert node.produce(of_producer(3)).error_code == ErrorCode.NOT_ENOUGH_REPLICAS
+    for sequence in (0, 1, 2, 3):
+        assert node.produce(of_producer(sequence)).error_code == ErrorCode.NONE
+    assert node.hosted().log.log_end_offset == 4
+    assert node.produce(of_producer(5)).error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_batch_in_order_is_taken_after_the_refused_one_came_again_to_another_leader(node: DataNode) -> None:
+    node.create_topic(replicas=(1, 2))
+    node.publish_isr("a", 1)
+    node.produce(of_producer(0))
+    node.elect("a", leader=2)
+    for sequence in (1, 2):
+        assert node.produce(of_producer(sequence)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    for offset in (1, 2):
+        sent = of_producer(offset)
+        size = read_header(sent, 0).batch_length
+        stored = with_offset_and_epoch(offset, size, leader_epoch=1) + sent[ASSIGNED_SIZE:]
+        node.hosted().append_as_follower(memoryview(stored), 0)
+    node.elect("a", leader=1)
+    assert node.produce(of_producer(4)).error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    for sequence in (3, 4):
+        assert node.produce(of_producer(sequence)).error_code == ErrorCode.NONE
 
 
 def test_transactional_batch_needs_a_transactional_id(node: DataNode) -> None:
