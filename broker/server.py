@@ -139,7 +139,7 @@ class Node:
                 await self._start_broker(quorum, self._cluster_id, tls)
         except BaseException as error:
             await self._abandon()
-            if isinstance(error, ConsensusFailed | KafkaError):
+            if isinstance(error, ConsensusFailed | KafkaError | OSError):
                 raise ConfigError(f"Node {self._config.node_id} cannot start: {error}") from error
             raise
         logger.info(

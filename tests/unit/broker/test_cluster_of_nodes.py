@@ -234,6 +234,24 @@ def test_a_broker_of_another_cluster_or_secret_stays_outside() -> None:
     run(scenario)
 
 
+@pytest.mark.parametrize("operation", ["list", "open"])
+@pytest.mark.parametrize("node_id", [1, 2])
+def test_a_node_that_cannot_open_its_metadata_says_so_and_starts_when_it_can(
+    node_id: int, operation: Operation
+) -> None:
+    async def scenario(world: World) -> None:
+        nodes = {1: await world.start(1), 2: await world.start(2)}
+        await nodes[node_id].stop()
+        world.disks[node_id].fail(operation, under="/data/__cluster_metadata-0", error=EMFILE, count=1)
+        with pytest.raises(ConfigError, match=f"Node {node_id} cannot start: .*/data/__cluster_metadata-0"):
+            await world.node(node_id).start()
+        nodes[node_id] = await world.start(node_id)
+        await nodes[2].stop()
+        await nodes[1].stop()
+
+    run(scenario)
+
+
 def test_a_broker_whose_metadata_goes_another_way_stops() -> None:
     async def scenario(world: World) -> None:
         cluster_id = "kVg0FJXuTjOXMxXGnN9MPA"
