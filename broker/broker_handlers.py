@@ -30,6 +30,7 @@ from .apis import (
     elect_leaders,
     end_transaction,
     fetch,
+    fetch_producers,
     find_coordinator,
     group_administration,
     group_offsets,
@@ -165,6 +166,7 @@ def register_handlers(parts: HandlerParts) -> Handlers:
             call_soon=parts.loop.call_soon,
         ),
     )
+    fetch_producers.register(handlers, parts.partitions)
     list_offsets.register(handlers, parts.partitions)
     offset_for_leader_epoch.register(handlers, parts.partitions)
     delete_records.register(handlers, parts.partitions)

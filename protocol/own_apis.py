@@ -23,6 +23,8 @@ class OwnApiKey(IntEnum):
 
     OPERATE_QUORUM = 10_000
     """`quorum/operations.py`"""
+    FETCH_PRODUCERS = 10_001
+    """`broker/replication/leader_producers.py`"""
 
 
 def api_name(api_key: int) -> str:

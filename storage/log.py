@@ -7,7 +7,7 @@ Errors: KafkaError is for whoever asked; CorruptData and OSError are the disk's,
 decides what they mean for it (`disk_errors.py`). An append that ends in an error has changed nothing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from random import Random
 from typing import Final
 from uuid import UUID
@@ -35,6 +35,7 @@ from .files import Files
 from .leader_epochs import LeaderEpochs, read_leader_epochs
 from .leftover_files import tidy
 from .partition_metadata import agree_on_topic_id, read_topic_id
+from .producer_entry import ProducerEntry
 from .producer_snapshots import ProducerSnapshots
 from .producer_state import ProducerState
 from .record_validation import CODECS, recompress
@@ -492,9 +493,14 @@ class Log:
         self._reload_producers(offset)
         self._sync_cut()
 
-    def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Drop everything; the log goes on at `offset`. OSError or CorruptData leave it damaged and without a record:
-        it takes nothing in until this, or `truncate_to`, is done again."""
+    def truncate_fully_and_start_at(
+        self, offset: int, producers: Iterable[ProducerEntry] = (), now_ms: int = 0
+    ) -> None:
+        """Drop everything; the log goes on at `offset`, and knows `producers`, who may have written below it.
+
+        `now_ms` is by the clock of `producers.expire`. OSError or CorruptData leave the log damaged and without a
+        record: it takes nothing in until this, or `truncate_to`, is done again.
+        """
         self._check_open()
         end_offset = self.log_end_offset
         try:
@@ -505,6 +511,9 @@ class Log:
             self._begin_at(offset)
             self._segments.create(offset, self._config, now_ms=0)
             self._snapshots.remove_all()
+            self.producers.load(producers, {}, offset, now_ms)
+            if self.producers.entries:
+                self._snapshots.take(self.producers, is_synced=True)
             self._sync_cut()
         except (OSError, CorruptData) as error:
             offset = min(offset, end_offset)

@@ -29,6 +29,7 @@ from .log_directory import LogDirectory, directory_of, draw_id
 from .log_ending import close_logs, write_down_closed
 from .log_loading import LogFolder, OpenSettings, PostponedLog, check_distinct, find_folders, look_into, open_logs
 from .meta_properties import uuid_text
+from .producer_entry import ProducerEntry
 from .unbroken_call import run_unbroken
 
 logger = logging.getLogger(__name__)
@@ -289,7 +290,7 @@ class LogManager:
         if failure is not None:
             raise failure
 
-    def restart(self, log: Log, offset: int) -> None:
+    def restart(self, log: Log, offset: int, producers: Iterable[ProducerEntry], now_ms: int) -> None:
         """`Log.truncate_fully_and_start_at`, such that a crash in the middle is not taken for damage. OSError."""
         self._check_open()
         directory = directory_of(self.directories, log.directory)
@@ -297,7 +298,7 @@ class LogManager:
             # There is a moment without any segment.
             directory.limit_recovery_points({(log.topic, log.partition): 0})
             directory.limit_start_offsets({(log.topic, log.partition): offset})
-        log.truncate_fully_and_start_at(offset)
+        log.truncate_fully_and_start_at(offset, producers, now_ms)
 
     def begin_repair(self, topic: str, partition: int, damage_offset: int | None) -> bool:
         """Give up what a damaged log has from its damage on; one that could not be opened is set aside as a whole.

@@ -160,8 +160,11 @@ class ProducerSnapshots:
         self.directory = directory
         self.offsets = offsets
 
-    def take(self, state: ProducerState) -> None:
-        """Write `state`, unless there is a snapshot at its end offset, or nothing that one could save reading."""
+    def take(self, state: ProducerState, *, is_synced: bool = False) -> None:
+        """Write `state`, unless there is a snapshot at its end offset, or nothing that one could save reading.
+
+        `is_synced` for what no log has: the folder is still to be synced.
+        """
         offset = state.end_offset
         if offset == 0 or offset in self.offsets:
             return
@@ -170,6 +173,8 @@ class ProducerSnapshots:
             self._files.remove(path)
         file = self._files.open(path, create=True)
         file.append((encode_snapshot(state.entries.values(), state.completed),))
+        if is_synced:
+            file.sync()
         file.close()
         insort(self.offsets, offset)
 

@@ -318,6 +318,27 @@ class ProducerState:
                 if entry.transaction_first_offset is not None:
                     self._ongoing[entry.transaction_first_offset] = entry.producer_id
 
+    def below(self, offset: int) -> list[ProducerEntry]:
+        """What the records at and above `offset` do not tell: for a log that begins there, and takes those in.
+
+        An epoch that began behind `offset` is told of too, without a batch: those records end with it.
+        """
+        known = []
+        for entry in self.entries.values():
+            first = entry.transaction_first_offset
+            known.append(
+                ProducerEntry(
+                    entry.producer_id,
+                    epoch=entry.epoch,
+                    coordinator_epoch=entry.coordinator_epoch,
+                    last_timestamp=entry.last_timestamp,
+                    appended_ms=entry.appended_ms,
+                    transaction_first_offset=first if first is not None and first < offset else None,
+                    batches=[batch for batch in entry.batches if batch.last_offset < offset],
+                )
+            )
+        return known
+
     def clear(self, end_offset: int) -> None:
         self.entries.clear()
         self._ongoing.clear()

@@ -30,6 +30,7 @@ from ...quorum.metadata.topics_delta import TopicDelta
 from ...storage.config import LogConfig
 from ...storage.disk_errors import leaves_directory_usable
 from ...storage.log import Log
+from ...storage.producer_entry import ProducerEntry
 from ..purgatory.purgatory import Purgatory
 from .change_lines import log_changes
 from .change_queue import ChangeQueue
@@ -82,8 +83,8 @@ class Logs(Protocol):
     def truncate(self, offsets: Mapping[Log, int]) -> None:
         """Cuts logs of one log directory. OSError."""
 
-    def restart(self, log: Log, offset: int) -> None:
-        """Drops all of a log, which goes on at `offset`. OSError."""
+    def restart(self, log: Log, offset: int, producers: Iterable[ProducerEntry], now_ms: int) -> None:
+        """Drops all of a log, which goes on at `offset` and knows these producers. OSError."""
 
 
 class Replication(Protocol):
@@ -494,10 +495,13 @@ class PartitionManager:
                 for hosted in some:
                     self._on_cut(hosted)
 
-    def restart(self, hosted: HostedPartition, offset: int) -> None:
-        """Drops all of a follower's log, which goes on at `offset`. KafkaError when the disk fails."""
+    def restart(self, hosted: HostedPartition, offset: int, producers: Iterable[ProducerEntry]) -> None:
+        """Drops all of a follower's log, which goes on at `offset`, where the leader's begins.
+
+        `producers` is what the leader knows of those who wrote below. KafkaError when the disk fails.
+        """
         try:
-            hosted.attempt(partial(self._logs.restart, hosted.log, offset))
+            hosted.attempt(partial(self._logs.restart, hosted.log, offset, producers, self._steady_clock_ms()))
         finally:
             self._on_cut(hosted)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from kio.schema.list_offsets.v11.request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -11,8 +12,10 @@ from kio.static.primitive import i8, i32, i64
 
 from ...client.connection import Connection
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
+from ...storage.producer_entry import ProducerEntry
 from ..apis.values import NO_THROTTLE
 from ..peers import PeerConnector
+from .leader_producers import ProducersQuestion, ask_leader_producers
 
 LATEST = -1
 EARLIEST = -2
@@ -21,6 +24,8 @@ EARLIEST = -2
 class LeaderOffsets(NamedTuple):
     log_start_offset: int
     log_end_offset: int
+    producers: Sequence[ProducerEntry]
+    """What the leader knows of those who wrote below its start."""
 
 
 async def ask_leader_offsets(
@@ -33,13 +38,18 @@ async def ask_leader_offsets(
     leader_epoch: int,
     timeout_ms: int,
 ) -> LeaderOffsets:
-    """Raises what `PeerConnector.connect` does, and KafkaError with the leader's refusal."""
+    """Raises what `PeerConnector.connect` does, and KafkaError with the leader's refusal.
+
+    The answers are of one moment after the other: what is asked later knows no less of what is below the start.
+    """
     connection, _ = await peers.connect(*address, timeout_ms=timeout_ms)
     async with connection:
         # The end first: then the start is not behind it.
         end_offset = await _ask(connection, topic, index, LATEST, node_id, leader_epoch, timeout_ms)
         start_offset = await _ask(connection, topic, index, EARLIEST, node_id, leader_epoch, timeout_ms)
-    return LeaderOffsets(start_offset, end_offset)
+        question = ProducersQuestion(topic, index, leader_epoch, start_offset)
+        producers = await ask_leader_producers(connection, question, timeout_ms=timeout_ms)
+    return LeaderOffsets(start_offset, end_offset, producers)
 
 
 async def _ask(

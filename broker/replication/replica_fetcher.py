@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Final, Protocol
 
@@ -25,6 +25,7 @@ from ...protocol.replica_fetch import (
     encode_replica_fetch,
 )
 from ...quorum.links.peer_proof import PeerRefused
+from ...storage.producer_entry import ProducerEntry
 from ..partitions.hosted_partition import HostedPartition
 from ..peers import PeerConnector
 from .divergence import truncation_offset
@@ -60,7 +61,7 @@ class Followed(Protocol):
 
     def truncate(self, offsets: Mapping[HostedPartition, int]) -> None: ...
 
-    def restart(self, hosted: HostedPartition, offset: int) -> None: ...
+    def restart(self, hosted: HostedPartition, offset: int, producers: Iterable[ProducerEntry]) -> None: ...
 
     def complete_waiting(self, hosted: HostedPartition) -> None: ...
 
@@ -396,7 +397,7 @@ class ReplicaFetcher:
                 # Where records were deleted, the leader's log may begin within a batch, and comes with all of that.
                 base_offset = int.from_bytes(fetched.records[:8], "big")
                 if base_offset < log.log_end_offset:
-                    self._partitions.restart(hosted, base_offset)
+                    self._partitions.restart(hosted, base_offset, log.producers.below(base_offset))
             is_more_readable = hosted.append_as_follower(fetched.records, self._wall_clock_ms())
         if hosted.on_leader_offsets(high_watermark=fetched.high_watermark, log_start_offset=fetched.log_start_offset):
             is_more_readable = True
@@ -514,7 +515,7 @@ class ReplicaFetcher:
             self._partitions.truncate({hosted: leader.log_end_offset})
         elif leader.log_start_offset >= log_end_offset:
             # Where the leader's log begins too: it does not vouch for what this one has below.
-            self._partitions.restart(hosted, leader.log_start_offset)
+            self._partitions.restart(hosted, leader.log_start_offset, leader.producers)
 
     def _now_ms(self) -> int:
         return int(self._loop.time() * 1000)

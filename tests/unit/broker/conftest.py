@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from itertools import count
@@ -58,6 +58,7 @@ from penstock.storage.config import LogConfig
 from penstock.storage.disk_errors import leaves_directory_usable
 from penstock.storage.files import DiskFiles
 from penstock.storage.log import Log
+from penstock.storage.producer_entry import ProducerEntry
 
 NODE_ID = 1
 NOW_MS = 1_700_000_000_000
@@ -112,8 +113,8 @@ class Logs:
         for log, offset in offsets.items():
             log.truncate_to(offset)
 
-    def restart(self, log: Log, offset: int) -> None:
-        log.truncate_fully_and_start_at(offset)
+    def restart(self, log: Log, offset: int, producers: Iterable[ProducerEntry], now_ms: int) -> None:
+        log.truncate_fully_and_start_at(offset, producers, now_ms)
 
     def begin_repair(self, topic: str, partition: int, damage_offset: int | None) -> bool:
         self.repairs.append((topic, partition, damage_offset))

@@ -12,8 +12,9 @@ from memory_node import MINUTE, end_offset
 from produce_requests import produce_request
 from replicating_nodes import TOPIC, World, create, leads, produce_some, run, wait_for
 
+from penstock.broker.replication.leader_producers import ProducersQuestion, ask_leader_producers
 from penstock.client.connection import Connection
-from penstock.protocol.errors import ErrorCode
+from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.protocol.records import Record, write_batch
 from penstock.storage.config import LogConfig
 from penstock.storage.log import Log
@@ -158,6 +159,44 @@ def test_an_in_sync_follower_keeps_its_producers_when_everything_is_deleted_and_
         followed = world.hosted(2)
         assert followed is not None
         assert set(followed.log.producers.entries) == {7}
+
+    run(scenario)
+
+
+def test_a_follower_that_begins_at_the_leaders_log_start_recognises_retries_of_what_is_deleted() -> None:
+    """Its producer still waits for an answer when the follower, which never had the record, leads."""
+
+    async def scenario(world: World) -> None:
+        batch = write_batch([Record(0, 0, None, b"once")], producer_id=7, producer_epoch=0, base_sequence=0)
+        async with world.asking(2) as leader:
+            await create(leader, 2, 3)
+            await produce_some(leader, 5)
+            await world.stop(3)
+            led = world.hosted(2)
+            assert led is not None
+            request = produce_request(led.topic_id, 0, batch, timeout_ms=60_000)
+            assert isinstance(await leader.call(request), ProduceResponse)
+            await produce_some(leader, 2)
+            assert await delete_before(leader, 7) == 7
+            await world.start(3)
+            await world.wait_in_sync(2, 3)
+        await world.stop(2)
+        await wait_for(lambda: leads(world, 3), "new leader")
+        async with world.asking(3) as leader:
+            answer = await leader.call(request)
+            assert isinstance(answer, ProduceResponse)
+            assert answer.responses[0].partition_responses[0].base_offset == 5
+            assert await end_offset(leader, TOPIC) == 8
+
+    run(scenario)
+
+
+def test_only_nodes_of_the_cluster_are_told_of_producers() -> None:
+    async def scenario(world: World) -> None:
+        async with world.asking(2) as stranger:
+            await create(stranger, 2, 3)
+            with pytest.raises(KafkaError, match="CLUSTER_AUTHORIZATION_FAILED"):
+                await ask_leader_producers(stranger, ProducersQuestion(TOPIC, 0, 0, 5), timeout_ms=10_000)
 
     run(scenario)
 

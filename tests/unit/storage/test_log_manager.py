@@ -265,7 +265,7 @@ def test_closed_logs_and_their_manager_refuse_whatever_would_change_them() -> No
             lambda: log.truncate_fully_and_start_at(7),
             lambda: node.log("new"),
             lambda: node.manager.truncate({log: 1}),
-            lambda: node.manager.restart(log, 7),
+            lambda: node.manager.restart(log, 7, (), 0),
             lambda: node.manager.begin_repair("flights", 0, 1),
             lambda: node.manager.delete("flights", 0),
         ]
@@ -642,7 +642,7 @@ def test_log_that_was_cut_below_its_start_keeps_what_comes_then(is_begun_anew: b
         node.stop()
         node.start()
         if is_begun_anew:
-            node.manager.restart(node.log("flights"), 2)
+            node.manager.restart(node.log("flights"), 2, (), 0)
         else:
             node.manager.truncate({node.log("flights"): 2})
         append(node.log("flights"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from uuid import UUID
 
 import pytest
@@ -37,6 +38,12 @@ class Restarting:
             self.log.close_files()
         self.recovery_point = self.log.recovery_point
         self.log = self._open(is_clean=is_clean)
+
+    def lose_power(self) -> None:
+        self.log.close_files()
+        self.files.crash(Random(7))
+        self.recovery_point = self.log.recovery_point
+        self.log = self._open(is_clean=False)
 
     def append(
         self, sequence: int, *, timestamp: int = NOW, producer_id: int = 7, is_transactional: bool = False
@@ -92,6 +99,39 @@ def test_retry_of_any_of_the_last_five_batches_is_recognised_after_a_restart(
     for sequence in range(2, 7):
         assert restarting.append(sequence, timestamp=NOW - age_ms)
     assert restarting.log.log_end_offset == 7
+
+
+@pytest.mark.parametrize("end", ["clean", "unclean", "power lost"])
+def test_a_log_begun_where_the_leaders_begins_knows_of_producers_what_the_leader_knows(end: str) -> None:
+    leader, follower = Restarting(), Restarting()
+    for sequence in range(7):
+        leader.append(sequence)
+    for sequence in range(2):
+        leader.append(sequence, producer_id=8, is_transactional=True)
+    leader.end(8, is_commit=True)
+    for producer_id in (9, 10):
+        leader.append(0, producer_id=producer_id, is_transactional=True)
+    leader.append(7)
+    start, end_offset = 11, leader.log.log_end_offset
+    follower.log.truncate_fully_and_start_at(start, leader.log.producers.below(start), NOW)
+    follower.log_start_offset = start
+    if end == "power lost":
+        follower.lose_power()
+    else:
+        follower.restart(is_clean=end == "clean")
+    data = leader.log.read(start, max_bytes=1_000_000, end_offset=end_offset, min_one_batch=True)
+    stored = b"".join(piece.read(0, piece.size) for piece in data.slices)
+    follower.log.append_as_follower(memoryview(stored), now_ms=NOW)
+    assert follower.log.log_end_offset == end_offset
+    for producer_id, known in leader.log.producers.entries.items():
+        entry = follower.log.producers.entries[producer_id]
+        assert (entry.epoch, entry.batches, entry.coordinator_epoch) == (
+            known.epoch, known.batches, known.coordinator_epoch
+        )  # fmt: skip
+        assert entry.transaction_first_offset == known.transaction_first_offset
+    assert follower.log.last_stable_offset(end_offset) == max(leader.log.last_stable_offset(end_offset), start)
+    for sequence in range(3, 8):
+        assert follower.append(sequence)
 
 
 @pytest.mark.parametrize("is_clean", [True, False], ids=["clean", "unclean"])

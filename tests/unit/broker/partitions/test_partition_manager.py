@@ -132,12 +132,12 @@ def test_a_log_that_finds_no_room_to_begin_anew_is_empty_until_there_is(
     with monkeypatch.context() as patches:
         patches.setattr(Segments, "create", fail)
         with pytest.raises(KafkaError, match="no room"):
-            node.partitions.restart(hosted, 8)
+            node.partitions.restart(hosted, 8, ())
         assert hosted.damage is not None
         assert (hosted.partition.log_end_offset, hosted.log.log_start_offset, hosted.log.log_end_offset) == (1, 1, 1)
         assert hosted.recheck()
     assert not hosted.recheck()
-    node.partitions.restart(hosted, 8)
+    node.partitions.restart(hosted, 8, ())
     assert (hosted.partition.log_end_offset, hosted.partition.high_watermark) == (8, 8)
 
 

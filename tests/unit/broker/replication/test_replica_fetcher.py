@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -19,10 +19,12 @@ from penstock.broker.replication.replica_fetcher import ReplicaFetcher
 from penstock.broker.replication.replication_quota import ReplicationQuota
 from penstock.protocol.errors import ErrorCode
 from penstock.protocol.replica_fetch import FetchedPartition, FollowedPartition, ReplicaFetchResponse
+from penstock.storage.producer_entry import ProducerEntry
 
 LEADER, FOLLOWER = 1, 2
 SESSION = 8
 DEADLINE_S = 10.0
+PRODUCERS = [ProducerEntry(7)]
 
 
 class Partition:
@@ -118,7 +120,8 @@ class Followed:
             self.cuts.append((partition.log_end_offset, offset))
             partition.log_end_offset = offset
 
-    def restart(self, hosted: Any, offset: int) -> None:
+    def restart(self, hosted: Any, offset: int, producers: Iterable[ProducerEntry]) -> None:
+        assert producers == PRODUCERS
         self.restarts.append((hosted.log_end_offset, offset))
         hosted.log_end_offset = offset
 
@@ -255,7 +258,7 @@ def test_log_that_begins_where_the_leaders_does_and_is_not_vouched_for_begins_an
         async with fetching(link, followed, partition):
             await link.answer(0, refused(0, ErrorCode.OFFSET_OUT_OF_RANGE))
             await until(lambda: asked)
-            asked[0].set_result(LeaderOffsets(log_start_offset=6, log_end_offset=9))
+            asked[0].set_result(LeaderOffsets(log_start_offset=6, log_end_offset=9, producers=PRODUCERS))
             await until(lambda: followed.restarts)
 
     asyncio.run(follow())
@@ -271,7 +274,7 @@ def test_log_that_ends_where_the_leader_has_nothing_is_cut_there(
         async with fetching(link, followed, partition):
             await link.answer(0, refused(0, ErrorCode.OFFSET_OUT_OF_RANGE))
             await until(lambda: asked)
-            asked[0].set_result(LeaderOffsets(log_start_offset=0, log_end_offset=6))
+            asked[0].set_result(LeaderOffsets(log_start_offset=0, log_end_offset=6, producers=PRODUCERS))
             await until(lambda: followed.cuts)
             assert await link.told(1) == [(0, 6)]
 
@@ -304,7 +307,7 @@ def test_few_questions_are_asked_at_a_time(link: Link, asked: list[asyncio.Futur
     async def tell(number: int) -> None:
         await until(lambda: len(asked) > number)
         assert sum(not question.done() for question in asked) <= replica_fetcher.SEARCHES_MAX
-        asked[number].set_result(LeaderOffsets(log_start_offset=7, log_end_offset=9))
+        asked[number].set_result(LeaderOffsets(log_start_offset=7, log_end_offset=9, producers=PRODUCERS))
 
     async def follow() -> None:
         async with fetching(link, Followed(), *partitions):
@@ -330,7 +333,7 @@ def test_what_the_leader_had_before_the_follower_went_on_cuts_nothing(
             await until(lambda: asked)
             await link.answer(1, records(0, 6, 4))
             assert await link.told(2) == [(0, 10)]
-            asked[0].set_result(LeaderOffsets(log_start_offset=0, log_end_offset=6))
+            asked[0].set_result(LeaderOffsets(log_start_offset=0, log_end_offset=6, producers=PRODUCERS))
             await link.answer(2, records(0, 10, 1))
             assert await link.told(3) == [(0, 11)]
 
