@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 _NOT_LOGS: Final = frozenset({"__cluster_metadata-0", "remote-log-index-cache", "lost+found"})
 
 # Tries to open a log that fail at a read, before its replica counts as lost.
-_READS: Final = 5
+_READS: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -568,7 +568,7 @@ def test_a_log_that_cannot_be_read_at_all_counts_as_lost_in_the_end() -> None:
                 break
             tries += 1
             node.loop.run(node.manager.open_postponed(node.loop))
-        assert tries == 4
+        assert tries == 7
         assert node.manager.begin_repair("flights", 0, None)
 
 
