@@ -19,6 +19,8 @@ RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
 # Where a log begins, when that is not where its first segment does.
 LOG_START_OFFSETS: Final = "log-start-offset-checkpoint"
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
+# Below it, compaction has taken batches out.
+CLEANER_OFFSETS: Final = "cleaner-offset-checkpoint"
 
 _VERSION: Final = "0"
 

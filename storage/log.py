@@ -119,6 +119,7 @@ class Log:
         config: LogConfig,
         log_start_offset: int = 0,
         recovery_point: int = 0,
+        cleaned_end: int = 0,
         is_clean: bool,
         now_ms: int,
         producer_id_expiration_ms: int = DEFAULT_PRODUCER_ID_EXPIRATION_MS,
@@ -129,9 +130,9 @@ class Log:
         """Open the log in `directory`, or make an empty one there that begins at `log_start_offset`.
 
         `is_clean` tells that the log was ended by `close`; else it is recovered from `recovery_point` on. What is lost
-        below that point is told by `damage`. `random` is for `segment.jitter.ms`. KafkaError INCONSISTENT_TOPIC_ID when
-        the folder is another topic's; `is_identified` tells that it is known to be of `topic_id`. `room` is asked
-        before each append.
+        below that point is told by `damage`. Below `cleaned_end` compaction may have left gaps. `random` is for
+        `segment.jitter.ms`. KafkaError INCONSISTENT_TOPIC_ID when the folder is another topic's; `is_identified` tells
+        that it is known to be of `topic_id`. `room` is asked before each append.
 
         Nothing of a new log is synced: that a partition exists is what the metadata says, its folder may be lost until
         something that was acknowledged is to last in it. The first sync of the log covers the folder and its name too.
@@ -159,6 +160,7 @@ class Log:
             is_new=is_new,
             log_start_offset=log_start_offset,
             recovery_point=log_start_offset if is_new else recovery_point,
+            cleaned_end=cleaned_end,
         )
         load(loaded, is_clean=is_clean)
         if not is_identified and found is None:

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from ..protocol.errors import ConfigError, CorruptData
 from .checkpoints import (
+    CLEANER_OFFSETS,
     HIGH_WATERMARKS,
     LOG_START_OFFSETS,
     RECOVERY_POINTS,
@@ -126,7 +127,7 @@ class LogDirectory:
         self.has_clean_shutdown = self._files.exists(f"{self.path}/{CLEAN_SHUTDOWN_FILE}")
         count = f"{self.path}/{START_COUNT_FILE}"
         self.start_count = decode_start_count(self._files.read(count)) if self._files.exists(count) else 0
-        for name in (RECOVERY_POINTS, LOG_START_OFFSETS, HIGH_WATERMARKS):
+        for name in (RECOVERY_POINTS, LOG_START_OFFSETS, HIGH_WATERMARKS, CLEANER_OFFSETS):
             self.checkpointed[name] = self._read_offsets(name)
 
     def unlock(self) -> None:

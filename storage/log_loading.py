@@ -8,7 +8,7 @@ from typing import Final, Self
 from uuid import UUID
 
 from ..protocol.errors import ConfigError, CorruptData
-from .checkpoints import LOG_START_OFFSETS, RECOVERY_POINTS, TopicPartition
+from .checkpoints import CLEANER_OFFSETS, LOG_START_OFFSETS, RECOVERY_POINTS, TopicPartition
 from .config import LogConfig
 from .disk_errors import ReadError
 from .file_names import LOG
@@ -125,6 +125,7 @@ def open_logs(
     opened: list[Log | CorruptData | OSError] = []
     recovery_points = directory.checkpointed[RECOVERY_POINTS]
     start_offsets = directory.checkpointed[LOG_START_OFFSETS]
+    cleaned_ends = directory.checkpointed[CLEANER_OFFSETS]
     for folder in folders:
         key = folder.topic, folder.partition
         if folder.error is not None:
@@ -140,6 +141,7 @@ def open_logs(
                 config=settings.configs[folder.topic],
                 log_start_offset=start_offsets.get(key, 0),
                 recovery_point=recovery_points.get(key, 0),
+                cleaned_end=cleaned_ends.get(key, 0),
                 is_clean=settings.is_clean,
                 now_ms=settings.now_ms,
                 producer_id_expiration_ms=settings.producer_id_expiration_ms,

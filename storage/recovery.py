@@ -63,6 +63,7 @@ class LoadedLog:
     # As checkpointed; then as it is.
     log_start_offset: int
     recovery_point: int
+    cleaned_end: int
 
     segments: Segments
     next_offset: int = 0
@@ -212,9 +213,10 @@ def _recover_segments(log: LoadedLog, flushed: list[Segment], unflushed: list[Se
 
 def _lost_between(log: LoadedLog, segment: Segment) -> str | None:
     """Why batches are missing before `segment`. Unsynced files reach the disk in any order: an older one may be short
-    though a newer one is there. Compaction leaves such gaps too, below the recovery point or where it is configured.
+    though a newer one is there. Compaction leaves such gaps too, in what is synced and below its checkpoint: that a
+    topic is compacted does not tell, or a replica that lacks what is committed would join the ISR with it.
     """
-    if segment.base_offset <= max(log.next_offset, log.recovery_point) or log.config.is_compacted:
+    if segment.base_offset <= max(log.next_offset, log.recovery_point, log.cleaned_end):
         return None
     return f"the log ends at offset {log.next_offset}, but a segment begins at {segment.base_offset}"
 

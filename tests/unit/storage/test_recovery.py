@@ -23,6 +23,7 @@ def open_log(
     *,
     is_clean: bool = False,
     recovery_point: int = 0,
+    cleaned_end: int = 0,
     log_start_offset: int = 0,
     topic_id: UUID | None = None,
     config: LogConfig = DENSE,
@@ -36,6 +37,7 @@ def open_log(
         config=config,
         log_start_offset=log_start_offset,
         recovery_point=recovery_point,
+        cleaned_end=cleaned_end,
         is_clean=is_clean,
         now_ms=NOW,
     )
@@ -156,6 +158,33 @@ def test_everything_after_a_corrupt_batch_above_the_recovery_point_is_cut(folder
     assert producer.last_sequence == at - 1
     append(log, at, epoch=2)
     assert offsets(log)[-1] == at
+
+
+@pytest.mark.parametrize("policy", ["delete", "compact"])
+def test_batches_lost_at_the_end_of_an_unsynced_segment_end_the_log_there(folder: Path, policy: str) -> None:
+    """Unsynced files reach the disk in any order: the newer segment is there, and the older one is short."""
+    config = replace(DENSE, cleanup_policy=frozenset({policy}))
+    base, following = bases(folder)[-3:-1]
+    short = log_file(folder, -3)
+    data = short.read_bytes()
+    *_, (position, last) = iterate_headers(data)
+    short.write_bytes(data[:position])
+    log = open_log(folder, recovery_point=base, config=config)
+    assert log.damage is None
+    assert log.log_end_offset == last.base_offset < following
+
+
+@pytest.mark.parametrize("is_synced", [True, False], ids=["synced", "not synced"])
+def test_gaps_that_compaction_left_are_none(folder: Path, is_synced: bool) -> None:
+    short = log_file(folder, -3)
+    data = short.read_bytes()
+    *_, (position, _) = iterate_headers(data)
+    short.write_bytes(data[:position])
+    base, following = bases(folder)[-3:-1]
+    config = replace(DENSE, cleanup_policy=frozenset({"compact"}))
+    log = open_log(folder, recovery_point=following if is_synced else base, cleaned_end=following, config=config)
+    assert log.damage is None
+    assert log.log_end_offset == 120
 
 
 def test_corrupt_batch_below_the_recovery_point_is_damage_and_nothing_is_cut(folder: Path) -> None:
