@@ -11,8 +11,10 @@ from ...broker.groups import offset_protocol
 from ...broker.groups.classic_group import ClassicGroup
 from ...broker.groups.consumer import offset_access
 from ...broker.groups.offset_store import OffsetStore
+from ...broker.partitions.hosted_partition import HostedPartition
 from ...broker.partitions.in_sync_replicas import InSyncReplicas
 from ...broker.partitions.leadership import Leadership
+from ...broker.partitions.partition_manager import PartitionManager
 from ...broker.replication import divergence, replica_fetcher
 from ...broker.replication.replica_fetcher import ReplicaFetcher
 from ...broker.transactions.marker_sender import MarkerSender
@@ -223,6 +225,27 @@ MUTANTS: Final = (
         owner=Leadership,
         attribute="proposal_to_join",
         make=edited("        or follower.log_end_offset < self.epoch_start_offset\n", ""),
+    ),
+    Mutant(
+        name="refused-not-remembered",
+        bug="a batch behind one that was refused in passing is out of order",
+        owner=HostedPartition,
+        attribute="append",
+        make=edited("if self._refused:", "if False:"),
+    ),
+    Mutant(
+        name="deleted-producers-unknown",
+        bug="a follower begins at its leader's log start without the producers of what is deleted",
+        owner=PartitionManager,
+        attribute="restart",
+        make=edited("hosted.log, offset, producers, self", "hosted.log, offset, (), self"),
+    ),
+    Mutant(
+        name="gap-in-a-compacted-topic",
+        bug="recovery takes batches that are missing between two segments of a compacted topic for compacted",
+        owner=recovery,
+        attribute="_lost_between",
+        make=edited("log.cleaned_end):", "log.cleaned_end) or log.config.is_compacted:"),
     ),
 )
 

@@ -50,6 +50,12 @@ CAUGHT_BY = {
     "test_an_older_epoch_is_good_for_what_the_member_has_had_since_then",
     "join-behind-the-epoch-start": "broker/partitions/test_rules_of_replication.py::"
     "test_rule_3_joining_needs_the_start_of_the_epoch",
+    "refused-not-remembered": "broker/apis/test_produce.py::"
+    "test_batch_behind_one_that_was_refused_in_passing_is_refused_so_too",
+    "deleted-producers-unknown": "broker/test_replication_of_nodes.py::"
+    "test_a_follower_that_begins_at_the_leaders_log_start_recognises_retries_of_what_is_deleted",
+    "gap-in-a-compacted-topic": "storage/test_recovery.py::"
+    "test_batches_lost_at_the_end_of_an_unsynced_segment_end_the_log_there",
 }
 
 

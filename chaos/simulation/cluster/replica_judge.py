@@ -14,6 +14,7 @@
 | Deleted | a log begins nowhere behind what was asked to be deleted, or behind what is committed |
 | Remembered | a log that was opened or cut, or is a new leader's, has the leader epochs, producers and aborted
 transactions that its batches say (`memory_judge.py`) |
+| Producers | a new leader remembers the last batch of every producer in what is committed, though it may be deleted |
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ....broker.partitions.hosted_partition import HostedPartition
+from ....protocol.batches import CONTROL_FLAG, read_header
 from ....quorum.metadata.image import MetadataImage, PartitionRegistration
 from .machine import Machine
 from .memory_judge import look_at_memory
@@ -67,6 +69,8 @@ class _Truth:
     known: dict[tuple[int, int], Batch] = field(default_factory=dict)
     """By base offset and leader epoch, as the first replica had it."""
     committed: list[Batch] = field(default_factory=list)
+    producers: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """Epoch and last sequence of the last committed batch of each."""
     replicas: dict[int, _Replica] = field(default_factory=dict)
     """By node, those whose process lives."""
     highest_log_start: int = 0
@@ -261,7 +265,9 @@ class ReplicaJudge:
         committed = truth.committed
         if not committed or last.end_offset > committed[-1].end_offset:
             start = committed[-1].end_offset if committed else 0
-            committed += replica.log.between(start, last.end_offset)
+            new = replica.log.between(start, last.end_offset)
+            committed += new
+            truth.producers |= _last_batches(replica, new)
         known = _ending_at(committed, last.end_offset)
         if last.end_offset > replica.state.log_start_offset and (
             known is None or known.fingerprint != last.fingerprint
@@ -283,6 +289,14 @@ class ReplicaJudge:
     def _check_leader(self, name: str, truth: _Truth, replica: _Replica) -> None:
         if not truth.committed or replica.state.leader_epoch < max(truth.leaders):
             return
+        for producer_id, written in truth.producers.items():
+            entry = replica.hosted.log.producers.entries.get(producer_id)
+            known = None if entry is None else (entry.epoch, entry.last_sequence)
+            if known is None or known < written:
+                self._violate(
+                    f"Producers: {name} leads epoch {replica.state.leader_epoch}, and knows {known} of producer "
+                    f"{producer_id}, of which epoch and sequence {written} are committed"
+                )
         last = truth.committed[-1]
         if not _has(replica, last):
             self._violate(
@@ -367,6 +381,17 @@ def _is_alive(replica: _Replica) -> bool:
         and node.has_parts
         and node.parts.partitions.find(replica.hosted.topic, replica.hosted.index) is replica.hosted
     )
+
+
+def _last_batches(replica: _Replica, batches: Iterable[Batch]) -> dict[int, tuple[int, int]]:
+    """Epoch and last sequence of the last of them by producer id, as the files have them."""
+    last = {}
+    for batch in batches:
+        path = f"{replica.hosted.log.directory}/{batch.segment:020}.log"
+        header = read_header(replica.machine.files.look(path) or b"", batch.position)
+        if header.has_producer_id and not header.attributes & CONTROL_FLAG:
+            last[header.producer_id] = header.producer_epoch, header.last_sequence
+    return last
 
 
 def _ending_at(batches: list[Batch], end_offset: int) -> Batch | None:
