@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from struct import Struct
 from typing import Final
 
@@ -249,7 +250,11 @@ class ProduceHandler:
                     if refusal is not None:
                         raise KafkaError(refusal)
                     if hosted is None:
-                        raise KafkaError(self._absence(name, index))
+                        error = KafkaError(self._absence(name, index))
+                        with suppress(KafkaError):
+                            batch = check_batch(request.api_version, records)
+                            self._partitions.note_refused(topic.topic_id or topic.name, index, batch, error)
+                        raise error
                     batch = admit(request, acks, hosted, records, is_in_transaction=is_in_transaction)
                     if hosted not in outcomes and batch[TRANSACTIONAL_BYTE] & TRANSACTIONAL_FLAG:
                         # It came here while the coordinator was asked about the others.

@@ -92,6 +92,7 @@ class HostedPartition:
         index: int,
         log: Log,
         high_watermark: int,
+        refused: RefusedBatches,
         flusher: Flusher,
         monotonic_ms: Callable[[], int],
         steady_clock_ms: Callable[[], int],
@@ -99,7 +100,8 @@ class HostedPartition:
         on_disk_error: Callable[[HostedPartition, OSError], None],
         on_damage: Callable[[HostedPartition], None],
     ) -> None:
-        """`high_watermark` is what was known before a restart; it is clipped to the log.
+        """`high_watermark` is what was known before a restart; it is clipped to the log. `refused` are batches
+        that came before the partition.
 
         `monotonic_ms` is the clock of decisions, `steady_clock_ms` that by which producer ids expire. `on_progress` is
         called when a sync let records count. `on_disk_error` takes the log directory offline where the error says so
@@ -129,7 +131,7 @@ class HostedPartition:
         self.damage: FoundDamage | None = None
         # The leader epoch in which this node cannot do what the leader must, though the log is whole.
         self._given_up_epoch: int | None = None
-        self._refused = RefusedBatches()
+        self._refused = refused
         # By what they know the partition by.
         self.watchers: dict[Hashable, Watcher] = {}
         # Called once, with whether the disk refused; the follower that waits sets it.

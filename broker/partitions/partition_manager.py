@@ -16,6 +16,7 @@ from functools import partial
 from typing import NamedTuple, Protocol, assert_never
 from uuid import UUID
 
+from ...protocol.batches import Buffer
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
 from ...protocol.produce import NodeEndpoint
 from ...quorum.metadata.delta import MetadataDelta
@@ -49,6 +50,7 @@ from .hosted_partition import Flusher, HostedPartition
 from .in_sync_replicas import IsrProposal
 from .known_brokers import KnownBrokers
 from .partition import NO_EPOCH, NO_LEADER
+from .refused_batches import RefusedByAbsence
 
 logger = logging.getLogger(__name__)
 
@@ -164,6 +166,7 @@ class PartitionManager:
         self._postponed: dict[tuple[str, int], bool] = {}
         # Hears of partitions whose log is damaged, and of which the controller is to hear.
         self.on_damage: Callable[[HostedPartition], None] | None = None
+        self._refused = RefusedByAbsence()
         # Whose sync was refused before it could begin.
         self._unsynced: dict[HostedPartition, None] = {}
 
@@ -197,6 +200,11 @@ class PartitionManager:
         if self._image.topics.partition(topic, index) is not None:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    def note_refused(self, topic: str | UUID | None, index: int, batch: Buffer, error: KafkaError) -> None:
+        """A batch was refused because the partition is not here. It may be here when the next one comes."""
+        if topic is not None:
+            self._refused.note((topic, index), batch, error, self._monotonic_ms())
 
     def is_postponed(self, topic: str, index: int) -> bool:
         """Whether there was no room to open it, which is tried again."""
@@ -393,6 +401,7 @@ class PartitionManager:
             index=index,
             log=log,
             high_watermark=self._checkpointed.pop((topic, index), log.log_start_offset),
+            refused=self._refused.take(topic, topic_id, index),
             flusher=self._flusher,
             monotonic_ms=self._monotonic_ms,
             steady_clock_ms=self._steady_clock_ms,

@@ -1,7 +1,8 @@
 """A batch behind one that was refused in passing is refused in passing too, until that one has come again.
 
-An idempotent producer has several batches in flight. The first may find a replica that does not lead yet, or that has
-too few others in sync, and the next one, a moment later, a leader that takes it: then its sequence is not the next.
+An idempotent producer has several batches in flight. The first may find a node that does not know of its new topic
+yet, a replica that does not lead yet, or one that has too few others in sync, and the next one, a moment later, a
+leader that takes it: then its sequence is not the next.
 OUT_OF_ORDER_SEQUENCE_NUMBER would end the producer's epoch, though the first comes again and all is well. Worse,
 librdkafka begins a new epoch with all that has no answer yet, on all partitions: what a leader before this one has
 stored, and could not answer for any more, is stored a second time. And of a producer that the partition does not know
@@ -14,7 +15,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
+from uuid import UUID
 
 from ...protocol.batches import Buffer, read_header
 from ...protocol.errors import ErrorCode, KafkaError
@@ -25,6 +27,7 @@ logger = logging.getLogger(__name__)
 _MEMORY_MS: Final = 5_000
 """Far more than clients wait before they send again. A batch that has not come by then was given up."""
 _PRODUCERS_MAX: Final = 1_000
+_PARTITIONS_MAX: Final = 1_000
 _SEQUENCES: Final = 2**31
 
 
@@ -63,6 +66,10 @@ class RefusedBatches:
             self._by_producer[header.producer_id] = _Refused(header.producer_epoch, first, last, error.code, now_ms)
         return error
 
+    def adopt(self, other: RefusedBatches) -> None:
+        """What was refused before the partition was here."""
+        self._by_producer |= other._by_producer
+
     def check(self, batch: Buffer, entries: Mapping[int, ProducerEntry], now_ms: int) -> None:
         """KafkaError, the code of the one before, when a batch before this one is still to come again.
 
@@ -89,6 +96,37 @@ class RefusedBatches:
                 refused.code.name,
             )
             raise KafkaError(refused.code, "A batch of the producer before this one was refused, and is to come again.")
+
+
+AbsentPartition: TypeAlias = tuple[str | UUID, int]
+"""By the name or the id of its topic, as the client knows it."""
+
+
+class RefusedByAbsence:
+    """The same of partitions that are not here, for when they come: a client may be ahead of this node's metadata."""
+
+    __slots__ = ("_by_partition",)
+
+    def __init__(self) -> None:
+        self._by_partition: dict[AbsentPartition, RefusedBatches] = {}
+
+    def note(self, partition: AbsentPartition, batch: Buffer, error: KafkaError, now_ms: int) -> None:
+        refused = self._by_partition.pop(partition, None) or RefusedBatches()
+        refused.note(batch, error, now_ms)
+        if refused:
+            if len(self._by_partition) >= _PARTITIONS_MAX:
+                del self._by_partition[next(iter(self._by_partition))]
+            self._by_partition[partition] = refused
+
+    def take(self, topic: str, topic_id: UUID, index: int) -> RefusedBatches:
+        """The partition is here now."""
+        taken = RefusedBatches()
+        if self._by_partition:
+            for partition in ((topic, index), (topic_id, index)):
+                refused = self._by_partition.pop(partition, None)
+                if refused is not None:
+                    taken.adopt(refused)
+        return taken
 
 
 def _is_over(refused: _Refused, entry: ProducerEntry | None) -> bool:

@@ -258,6 +258,19 @@ def test_batch_behind_one_that_was_refused_in_passing_and_never_comes_again_is_o
     assert node.produce(of_producer(2, epoch=1)).error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
+@pytest.mark.parametrize("version", [12, 13])
+def test_batch_behind_one_that_came_before_its_topic_is_refused_so_too(node: DataNode, version: int) -> None:
+    """A new topic is known to one node before another; the partition would take the second batch for the first."""
+    topic: str | UUID = "a" if version < 13 else UUID(int=100 + node.image.offset)
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if version < 13 else ErrorCode.UNKNOWN_TOPIC_ID
+    for batch in (of_producer(0), of_producer(1), b"no batch"):
+        assert node.produce(batch, topic=topic, version=version).error_code == unknown
+    node.create_topic("a")
+    assert node.produce(of_producer(2), topic=topic, version=version).error_code == unknown
+    for sequence in (0, 1, 2):
+        assert node.produce(of_producer(sequence), topic=topic, version=version).error_code == ErrorCode.NONE
+
+
 def test_batch_behind_a_refused_one_is_refused_so_too_though_one_that_is_stored_was_refused_with_it(
     node: DataNode,
 ) -> None:
