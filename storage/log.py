@@ -100,6 +100,7 @@ class Log:
         self._recovery_point = RecoveryPoint(
             loaded.files,
             loaded.segments,
+            loaded.snapshots,
             loaded.leader_epochs,
             loaded.recovery_point,
             written_epochs=loaded.written_epochs or (),
@@ -515,7 +516,8 @@ class Log:
             self._snapshots.remove_all()
             self.producers.load(producers, {}, offset, now_ms)
             if self.producers.entries:
-                self._snapshots.take(self.producers, is_synced=True)
+                self._snapshots.take(self.producers)
+                self._snapshots.sync(offset)
             self._sync_cut()
         except (OSError, CorruptData) as error:
             offset = min(offset, end_offset)
@@ -568,7 +570,10 @@ class Log:
             return 0
         if count == len(self._segments):
             self._roll(self.log_end_offset, now_ms)
-        self.increment_log_start_offset(self._segments[count].base_offset)
+        base_offset = self._segments[count].base_offset
+        if self.producers.entries:
+            self._snapshots.sync(base_offset)
+        self.increment_log_start_offset(base_offset)
         for segment in self._segments.delete(0, count, due_ms=now_ms + self._config.file_delete_delay_ms):
             self._snapshots.remove(segment.base_offset)
         return count

@@ -18,8 +18,9 @@ Without the tail a clean restart would forget the four older of the five batches
 judge idle producers by the timestamps of records, and would let the last stable offset pass a marker that is not
 committed (KAFKA-14497).
 
-A snapshot is taken whenever the log rolls and when it closes. It is not synced: the CRC tells a torn one, and the one
-before it with more of the log says the same.
+A snapshot is taken whenever the log rolls and when it closes. The CRC tells a torn one, and the one before it with more
+of the log says the same. It is synced with the segment that it ends, and at the latest before that one is deleted: then
+nothing else tells of the producers in it.
 """
 
 from bisect import bisect_left, insort
@@ -152,19 +153,20 @@ def _read_tail(data: bytes, place: int, entries: Iterable[ProducerEntry], path: 
 class ProducerSnapshots:
     """The snapshot files in a partition's folder."""
 
-    __slots__ = ("_files", "directory", "offsets")
+    __slots__ = ("_files", "_synced", "_taken", "directory", "offsets")
 
     def __init__(self, files: Files, directory: str, offsets: list[int]) -> None:
         """`offsets` are those of the files that exist, ascending."""
         self._files = files
         self.directory = directory
         self.offsets = offsets
+        # Written by this process and not synced yet, ascending.
+        self._taken: list[int] = []
+        # Known to be synced.
+        self._synced: set[int] = set()
 
-    def take(self, state: ProducerState, *, is_synced: bool = False) -> None:
-        """Write `state`, unless there is a snapshot at its end offset, or nothing that one could save reading.
-
-        `is_synced` for what no log has: the folder is still to be synced.
-        """
+    def take(self, state: ProducerState) -> None:
+        """Write `state`, unless there is a snapshot at its end offset, or nothing that one could save reading."""
         offset = state.end_offset
         if offset == 0 or offset in self.offsets:
             return
@@ -173,10 +175,33 @@ class ProducerSnapshots:
             self._files.remove(path)
         file = self._files.open(path, create=True)
         file.append((encode_snapshot(state.entries.values(), state.completed),))
-        if is_synced:
-            file.sync()
         file.close()
         insort(self.offsets, offset)
+        if state.entries:
+            insort(self._taken, offset)
+
+    @property
+    def taken(self) -> Sequence[int]:
+        """The offsets of those that this process has written and not synced."""
+        return self._taken
+
+    def mark_synced(self, offsets: Iterable[int]) -> None:
+        """They are synced, and so is the folder."""
+        for offset in offsets:
+            if offset in self._taken:
+                self._taken.remove(offset)
+                self._synced.add(offset)
+
+    def sync(self, offset: int) -> None:
+        """Sync the one at `offset`, if there is one, and the folder, waiting. OSError."""
+        if offset in self.offsets and offset not in self._synced:
+            file = self._files.open(self.path(offset))
+            file.sync()
+            file.close()
+            self._files.sync_directory(self.directory)
+            self._synced.add(offset)
+            if offset in self._taken:
+                self._taken.remove(offset)
 
     def take_if_room(self, state: ProducerState) -> None:
         """For recovery: without it the next one reads more, and no more than that."""
@@ -231,6 +256,9 @@ class ProducerSnapshots:
         slot = bisect_left(self.offsets, offset)
         if slot < len(self.offsets) and self.offsets[slot] == offset:
             del self.offsets[slot]
+            self._synced.discard(offset)
+            if offset in self._taken:
+                self._taken.remove(offset)
             self._files.remove(self.path(offset))
 
     def remove_above(self, end_offset: int) -> None:

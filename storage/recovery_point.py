@@ -5,17 +5,19 @@
     recovery_point.mark_flushed(end_offset)                 on the loop
 
 Synced are the log files; the indexes of segments that became inactive (those of the active one are made anew by
-recovery); the leader epochs, which recovery finds only in batches above the recovery point; and the folder, for the
-names in it. The first sync also covers what says whose log it is, and the name of the folder: until then nothing in it
-was promised to last, so that making a log waits for no disk.
+recovery); the producer snapshots at which they end; the leader epochs, which recovery finds only in batches above the
+recovery point; and the folder, for the names in it. The first sync also covers what says whose log it is, and the name
+of the folder: until then nothing in it was promised to last, so that making a log waits for no disk.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple, Protocol
 
 from .file_names import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA
 from .files import Files
 from .leader_epochs import LeaderEpochs, encode_leader_epochs
+from .producer_snapshots import ProducerSnapshots
 from .segment import Segment
 from .segments import Segments
 
@@ -31,6 +33,7 @@ class _Sync(NamedTuple):
 
     end_offset: int
     retired: tuple[Segment, ...]
+    snapshots: tuple[int, ...]
     epochs: tuple[tuple[int, int], ...]
     directory_change_count: int
 
@@ -42,6 +45,7 @@ class RecoveryPoint:
         "_leader_epochs",
         "_names_synced",
         "_segments",
+        "_snapshots",
         "_sync",
         "is_folder_synced",
         "offset",
@@ -51,6 +55,7 @@ class RecoveryPoint:
         self,
         files: Files,
         segments: Segments,
+        snapshots: ProducerSnapshots,
         leader_epochs: LeaderEpochs,
         offset: int,
         *,
@@ -59,6 +64,7 @@ class RecoveryPoint:
     ) -> None:
         self._files = files
         self._segments = segments
+        self._snapshots = snapshots
         self._leader_epochs = leader_epochs
         # Everything below is synced.
         self.offset = offset
@@ -76,6 +82,8 @@ class RecoveryPoint:
         to_sync: list[Syncable] = [*segments.log_files(self.offset, end_offset)]
         for segment in segments.retired:
             to_sync += segment.index_files()
+        taken = tuple(self._snapshots.taken)
+        to_sync += (_Snapshot(self._files, self._snapshots.path(offset)) for offset in taken)
         epochs = self.unwritten_epochs(max(end_offset, self.offset))
         if epochs is not None:
             to_sync.append(epochs)
@@ -86,6 +94,7 @@ class RecoveryPoint:
         self._sync = _Sync(
             end_offset,
             tuple(segments.retired),
+            taken,
             self._epochs_written if epochs is None else epochs.entries,
             segments.directory_change_count,
         )
@@ -100,6 +109,7 @@ class RecoveryPoint:
         self._epochs_written = sync.epochs
         self.is_folder_synced = True
         self._names_synced = sync.directory_change_count
+        self._snapshots.mark_synced(sync.snapshots)
         segments = self._segments
         retired = segments.retired = [segment for segment in segments.retired if segment not in sync.retired]
         reached = min(end_offset, sync.end_offset)
@@ -174,6 +184,22 @@ class _PartitionMetadata:
             file = self._files.open(self.path)
             file.sync()
             file.close()
+
+
+class _Snapshot:
+    __slots__ = ("_files", "path")
+
+    def __init__(self, files: Files, path: str) -> None:
+        self._files = files
+        self.path = path
+
+    def sync(self) -> None:
+        # It goes with its segment, or when the log is cut.
+        if self._files.exists(self.path):
+            with suppress(FileNotFoundError):
+                file = self._files.open(self.path)
+                file.sync()
+                file.close()
 
 
 class _LeaderEpochCheckpoint:

@@ -101,6 +101,17 @@ def test_retry_of_any_of_the_last_five_batches_is_recognised_after_a_restart(
     assert restarting.log.log_end_offset == 7
 
 
+def test_retry_is_recognised_after_a_loss_of_power_though_its_segment_is_deleted(restarting: Restarting) -> None:
+    for sequence in range(3):
+        restarting.append(sequence)
+    restarting.log.flush()
+    restarting.delete_records(3, is_rolled=True)
+    restarting.append(0, producer_id=8)
+    restarting.lose_power()
+    assert restarting.append(2)
+    assert not restarting.append(3)
+
+
 @pytest.mark.parametrize("end", ["clean", "unclean", "power lost"])
 def test_a_log_begun_where_the_leaders_begins_knows_of_producers_what_the_leader_knows(end: str) -> None:
     leader, follower = Restarting(), Restarting()
