@@ -13,6 +13,7 @@ It begins earlier where an index is missing, or a transaction index is none.
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from ..protocol.batches import LENGTH_OVERHEAD
 from ..protocol.errors import CorruptData, ErrorCode, KafkaError
@@ -91,6 +92,7 @@ def load(log: LoadedLog, *, is_clean: bool) -> None:
     for base_offset in offsets_with(log.names, LOG):
         size = log.files.size(segment_file(log.directory, base_offset, LOG))
         log.segments.add(base_offset, log.config, log.now_ms, size)
+    _drop_hiding(log)
     log.snapshots.offsets[:] = offsets_with(log.names, ".snapshot")
     log.snapshots.remove_strays(segment.base_offset for segment in log.segments)
     unindexed = _without_indexes(log)
@@ -119,6 +121,20 @@ def load(log: LoadedLog, *, is_clean: bool) -> None:
     log.recovery_point = log.next_offset if is_clean else min(log.recovery_point, log.next_offset)
     # Nobody syncs a log that never had a batch; of any other, what is below the recovery point was synced.
     log.is_folder_synced = not log.is_new and log.next_offset > 0 and log.recovery_point == log.next_offset
+
+
+def _drop_hiding(log: LoadedLog) -> None:
+    """A segment that was made and could not be used, so that the one before it took in what follows."""
+    segments = log.segments.from_slot(0)
+    for before, segment in reversed(list(pairwise(segments))):
+        if segment.size_bytes == 0 and before.size_bytes:
+            try:
+                end_offset = before.read_next_offset()
+            except CorruptData:
+                continue
+            if end_offset > segment.base_offset:
+                slot = segments.index(segment)
+                log.segments.delete(slot, slot + 1, due_ms=log.now_ms)
 
 
 def _begins_late(log: LoadedLog) -> bool:

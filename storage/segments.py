@@ -2,9 +2,11 @@
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from random import Random
 
 from .config import LogConfig
+from .file_names import LOG, segment_file
 from .file_slice import NOTHING, FetchData, FileSlice
 from .files import File, Files
 from .segment import Segment
@@ -182,6 +184,11 @@ class Segments:
             self._list.pop()
             if active is not None:
                 self.active = active
+            # Behind what the active segment takes in from now on, an empty one would hide it from the next start.
+            path = segment_file(self.directory, base_offset, LOG)
+            with suppress(OSError):
+                if self._files.exists(path):
+                    self._files.remove(path)
             raise
         self.directory_change_count += 1
 

@@ -160,6 +160,17 @@ def test_everything_after_a_corrupt_batch_above_the_recovery_point_is_cut(folder
     assert offsets(log)[-1] == at
 
 
+@pytest.mark.parametrize("is_clean", [True, False])
+@pytest.mark.parametrize("is_last", [True, False])
+def test_empty_segment_that_was_made_and_not_used_hides_nothing(folder: Path, is_last: bool, is_clean: bool) -> None:
+    segment = log_file(folder, -1 if is_last else -3)
+    (*_, (_, last)) = iterate_headers(segment.read_bytes())
+    (folder / f"{last.base_offset:020}.log").touch()
+    log = open_log(folder, recovery_point=120, is_clean=is_clean)
+    assert log.damage is None
+    assert offsets(log) == list(range(0, 120, 2))
+
+
 @pytest.mark.parametrize("policy", ["delete", "compact"])
 def test_batches_lost_at_the_end_of_an_unsynced_segment_end_the_log_there(folder: Path, policy: str) -> None:
     """Unsynced files reach the disk in any order: the newer segment is there, and the older one is short."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from errno import ENOSPC
+from errno import EMFILE, ENOSPC
 
 import pytest
 
@@ -10,12 +10,13 @@ from penstock.protocol.records import Record, write_batch
 from penstock.storage.config import LogConfig
 from penstock.storage.log import Log
 from penstock.storage.memory_files import MemoryFiles
+from penstock.storage.memory_nodes import Operation
 
 CONFIG = LogConfig(segment_bytes=40_000, index_interval_bytes=100)
 BATCHES = 400
 
 
-def opened(files: MemoryFiles) -> Log:
+def opened(files: MemoryFiles, *, is_clean: bool = False) -> Log:
     return Log.open(
         files,
         "/data/orders-0",
@@ -23,7 +24,7 @@ def opened(files: MemoryFiles) -> Log:
         partition=0,
         topic_id=None,
         config=CONFIG,
-        is_clean=False,
+        is_clean=is_clean,
         now_ms=0,
     )
 
@@ -66,3 +67,21 @@ def test_log_is_read_on_a_full_disk_and_goes_on_with_room() -> None:
     log = opened(files)
     assert log.log_end_offset == BATCHES + 1
     append(log, BATCHES + 1)
+
+
+@pytest.mark.parametrize("operation", ["create", "open"])
+def test_segment_that_could_not_be_begun_leaves_nothing_that_hides_what_the_log_takes_in(operation: Operation) -> None:
+    files = MemoryFiles()
+    files.make_directories("/data")
+    log = opened(files)
+    append(log, 0)
+    log.config = LogConfig(segment_bytes=log.size_bytes + 10)
+    files.fail(operation, error=EMFILE, count=1)
+    with pytest.raises(OSError, match="EMFILE"):
+        append(log, 1)
+    log.config = CONFIG
+    append(log, 1)
+    log.flush()
+    log.close()
+    log = opened(files, is_clean=True)
+    assert (log.log_end_offset, log.damage) == (2, None)
