@@ -39,6 +39,9 @@ BROKEN_RUNS = {
     "pending-offset-wins": r"OFFSET: ",
     "older-member-epoch-commits": r"a zombie was not refused: commit of ",
     "join-behind-the-epoch-start": r"Joining: |StrongIsr: ",
+    "refused-not-remembered": r"was told OUT_OF_ORDER_SEQUENCE_NUMBER of sequence ",
+    "deleted-producers-unknown": r"Producers: .* knows None of producer |SEQUENCES: ",
+    "gap-in-a-compacted-topic": r"Remembered: .* its batches end at |Joining: |StrongIsr: ",
 }
 # Those that are found by the first run.
 SAMPLE = ("old-generation-commits", "one-batch-remembered")
