@@ -2,11 +2,11 @@
 
 An idempotent producer has several batches in flight. The first may find a node that does not know of its new topic
 yet, a replica that does not lead yet, or one that has too few others in sync, and the next one, a moment later, a
-leader that takes it: then its sequence is not the next.
-OUT_OF_ORDER_SEQUENCE_NUMBER would end the producer's epoch, though the first comes again and all is well. Worse,
-librdkafka begins a new epoch with all that has no answer yet, on all partitions: what a leader before this one has
-stored, and could not answer for any more, is stored a second time. And of a producer that the partition does not know
-yet the next batch would be taken as the first one, and the first one never.
+leader that takes it: then its sequence is not the next. OUT_OF_ORDER_SEQUENCE_NUMBER would end the producer's epoch,
+though the first comes again and all is well. Worse, librdkafka begins a new epoch with all that has no answer yet, on
+all partitions: what a leader before this one has stored, and could not answer for any more, is stored a second time.
+And of a producer that the partition does not know yet the next batch would be taken as the first one, and the first one
+never.
 
 Apache Kafka answers so, and has the same holes.
 """
@@ -28,6 +28,8 @@ _MEMORY_MS: Final = 5_000
 """Far more than clients wait before they send again. A batch that has not come by then was given up."""
 _PRODUCERS_MAX: Final = 1_000
 _PARTITIONS_MAX: Final = 1_000
+# Of a partition that is not here, which anyone may write to.
+_PRODUCERS_BEFORE_MAX: Final = 10
 _SEQUENCES: Final = 2**31
 
 
@@ -44,10 +46,11 @@ class _Refused(NamedTuple):
 class RefusedBatches:
     """Those of one partition, by producer. Falsy while there is none: that is looked at with each batch."""
 
-    __slots__ = ("_by_producer",)
+    __slots__ = ("_by_producer", "_producers_max")
 
-    def __init__(self) -> None:
+    def __init__(self, producers_max: int = _PRODUCERS_MAX) -> None:
         self._by_producer: dict[int, _Refused] = {}
+        self._producers_max = producers_max
 
     def __bool__(self) -> bool:
         return bool(self._by_producer)
@@ -61,7 +64,7 @@ class RefusedBatches:
             if before is not None and before.epoch == header.producer_epoch:
                 first = before.first_sequence if _is_behind(first, before.first_sequence) else first
                 last = before.last_sequence if _is_behind(before.last_sequence, last) else last
-            if len(self._by_producer) >= _PRODUCERS_MAX:
+            if len(self._by_producer) >= self._producers_max:
                 del self._by_producer[next(iter(self._by_producer))]
             self._by_producer[header.producer_id] = _Refused(header.producer_epoch, first, last, error.code, now_ms)
         return error
@@ -111,7 +114,7 @@ class RefusedByAbsence:
         self._by_partition: dict[AbsentPartition, RefusedBatches] = {}
 
     def note(self, partition: AbsentPartition, batch: Buffer, error: KafkaError, now_ms: int) -> None:
-        refused = self._by_partition.pop(partition, None) or RefusedBatches()
+        refused = self._by_partition.pop(partition, None) or RefusedBatches(_PRODUCERS_BEFORE_MAX)
         refused.note(batch, error, now_ms)
         if refused:
             if len(self._by_partition) >= _PARTITIONS_MAX:
