@@ -10,9 +10,13 @@ from penstock.chaos.simulation.cluster.replica_judge import ReplicaJudge
 from penstock.chaos.simulation.cluster.replica_logs import Batch, ReplicaLog
 
 
-def batch(base_offset: int, end_offset: int, *, epoch: int, crc: int = 0) -> bytes:
+def batch(
+    base_offset: int, end_offset: int, *, epoch: int, crc: int = 0, producer_id: int = -1, sequence: int = -1
+) -> bytes:
     """The head of a record batch, which is all that the judge reads, and a byte of records."""
-    return pack(">qiibIhi", base_offset, 16, epoch, 2, crc, 0, end_offset - base_offset - 1) + b"r"
+    count = end_offset - base_offset
+    head = pack(">qiibIhi", base_offset, 50, epoch, 2, crc, 0, count - 1)
+    return head + pack(">qqqhii", 0, 0, producer_id, 0, sequence, count) + b"r"
 
 
 class Disk:
@@ -99,6 +103,7 @@ class Replica:
         self.log = SimpleNamespace(directory="/data", log_start_offset=0, log_end_offset=0, first_segment_base_offset=0)
         # What it remembers of its log is judged elsewhere: these batches are heads.
         self.log.damage = "not looked at"
+        self.log.producers = SimpleNamespace(entries={})
         self.is_synced = True
         self.partition = SimpleNamespace(
             high_watermark=0, leader_epoch=1, is_leader=node_id == 1, maximal_isr=frozenset({1, 2})
@@ -111,7 +116,7 @@ class Replica:
         )
         self.node = node
         self.machine: Any = SimpleNamespace(
-            node_id=node_id, node=node, process=SimpleNamespace(last_turn=0),
+            node_id=node_id, node=node, process=SimpleNamespace(last_turn=0), is_failure_expected=False,
             files=SimpleNamespace(look=self._look, is_safe=lambda *_: self.is_synced),
         )  # fmt: skip
 
@@ -160,6 +165,28 @@ def test_what_a_replica_committed_counts_though_its_disk_failed_in_the_same_turn
     leader.is_gone()
     judge.look(0)
     assert judge.committed_end("t", 0) == 3
+
+
+@pytest.mark.parametrize(
+    ("known", "count"), [({}, 1), ({7: (0, 2)}, 1), ({7: (0, 5)}, 0), ({7: (1, -1)}, 0)],
+    ids=["unknown", "known by an older batch", "known", "in a later epoch"],
+)  # fmt: skip
+def test_a_new_leader_that_forgot_a_producer_of_what_is_deleted_is_found(
+    known: dict[int, tuple[int, int]], count: int
+) -> None:
+    leader, follower = Replica(1), Replica(2)
+    judge = ReplicaJudge([leader.machine, follower.machine], lambda *_: 6)
+    batches = (batch(0, 3, epoch=0, producer_id=7, sequence=0), batch(3, 6, epoch=0, producer_id=7, sequence=3))
+    leader.log.producers.entries = {7: SimpleNamespace(epoch=0, last_sequence=5)}
+    leader.has(*batches, start_offset=0, end_offset=6, high_watermark=6)
+    judge.look(0)
+    follower.log.producers.entries = {
+        producer_id: SimpleNamespace(epoch=epoch, last_sequence=last) for producer_id, (epoch, last) in known.items()
+    }
+    follower.has(start_offset=6, end_offset=6, high_watermark=6)
+    follower.partition.leader_epoch, follower.partition.is_leader = 2, True
+    judge.look(0)
+    assert sum(one.startswith("Producers: ") for one in judge.violations) == count
 
 
 def registered(*, isr: tuple[int, ...] = (1, 2), elr: tuple[int, ...] = ()) -> Any:
