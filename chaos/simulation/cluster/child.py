@@ -46,6 +46,8 @@ _LOADED_BY_NODES: Final = (
 )
 # Of real time: hundreds of times what a run takes.
 _RUN_MAX_S: Final = 900.0
+# A file has the count of runs every so many: a machine that ends takes no more of a long sweep with it.
+_RUNS_PER_LINE: Final = 100
 _ENDINGS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -85,8 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with suppress(KeyboardInterrupt), closing(_runs(options)) as runs:
         for seed, run in runs:
             total.add(seed, run, options)
-            if sys.stderr.isatty():
-                sys.stderr.write(f"\r{total.run_count} of {options.seeds} runs ")
+            total.tell_progress(options.seeds)
             if options.until_failure and not total.is_clean:
                 break
     if sys.stderr.isatty():
@@ -173,13 +174,17 @@ def _end(job: _Job) -> ClusterRun | None:
 
 class _Total:
     def __init__(self) -> None:
-        self.is_clean = True
         self.run_count = 0
+        self._unclean_count = 0
         self._virtual_s = 0.0
         self._counts: Counter[str] = Counter()
         self._faults: Counter[str] = Counter()
         self._operations: Counter[str] = Counter()
         self._zombies: Counter[str] = Counter()
+
+    @property
+    def is_clean(self) -> bool:
+        return not self._unclean_count
 
     def add(self, seed: int, run: ClusterRun | None, options: Any) -> None:
         self.run_count += 1
@@ -202,12 +207,20 @@ class _Total:
                 }
             )
         if run is None or not run.is_clean:
-            self.is_clean = False
+            self._unclean_count += 1
             reasons = ["it broke off, see above"] if run is None else run.violations or ["not live after healing"]
             sys.stdout.write(f"seed {seed}: {'; '.join(reasons)}\n  replay: {_replay(seed, options)}\n")
             sys.stdout.flush()
         elif options.trace:
             sys.stdout.write(f"seed {seed}: clean, trace {run.trace_hash}\n")
+
+    def tell_progress(self, seeds: int) -> None:
+        line = f"{self.run_count} of {seeds} runs, {self._unclean_count} not clean"
+        if sys.stderr.isatty():
+            sys.stderr.write(f"\r{line} ")
+        elif self.run_count % _RUNS_PER_LINE == 0:
+            sys.stderr.write(line + "\n")
+            sys.stderr.flush()
 
     def summary(self, real_s: float) -> str:
         hours_per_minute = self._virtual_s / 3600 / (real_s / 60)
