@@ -19,12 +19,12 @@ def recovery_point_to_checkpoint(directory: LogDirectory, log: Log) -> int:
 def start_offset_to_checkpoint(log: Log) -> int | None:
     """What `log-start-offset-checkpoint` is to say of `log`: nothing when it begins with its first segment.
 
-    Nothing either before its folder is synced (housekeeping soon does): a loss of power could take the log, and a new
-    one would not begin there.
+    Nothing above what is synced (housekeeping soon does): a loss of power could end the log below, and it would begin
+    anew there, without the producers of what is between. Nothing either before its folder is synced: a new log would
+    not begin there.
     """
-    return (
-        log.log_start_offset if log.log_start_offset > log.first_segment_base_offset and log.is_folder_synced else None
-    )
+    offset = min(log.log_start_offset, log.recovery_point)
+    return offset if offset > log.first_segment_base_offset and log.is_folder_synced else None
 
 
 def close_logs(logs: list[Log]) -> None:

@@ -98,8 +98,8 @@ class LogHousekeeping:
     # Syncing
 
     async def flush_due_logs(self) -> int:
-        """Sync logs whose `flush.ms` is over, segments that were rolled, and logs that were never synced but must keep
-        their start; milliseconds until the next look.
+        """Sync logs whose `flush.ms` is over, segments that were rolled, and logs whose start is not synced and must be
+        kept; milliseconds until the next look.
         """
         now = self._loop.time()
         shortest_ms = _FLUSH_CHECK_MS_MAX
@@ -119,7 +119,7 @@ class LogHousekeeping:
                     continue
             if log.recovery_point < log.active_segment_base_offset:
                 self._flush(log, log.active_segment_base_offset)
-            elif log.log_start_offset > 0 and not log.is_folder_synced:
+            elif log.log_start_offset > (log.recovery_point if log.is_folder_synced else 0):
                 self._flush(log, log.log_end_offset)
         self._dirty_since = dirty_since
         return min(shortest_ms, self._config.log_flush_scheduler_interval_ms)

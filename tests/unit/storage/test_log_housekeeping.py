@@ -15,6 +15,7 @@ from penstock.protocol.records import Record, write_batch
 from penstock.storage import log_housekeeping
 from penstock.storage.config import LogConfig
 from penstock.storage.flusher import Flusher
+from penstock.storage.log_ending import start_offset_to_checkpoint
 from penstock.storage.log_housekeeping import HousekeepingConfig, LogHousekeeping
 from penstock.storage.memory_nodes import Operation
 
@@ -115,6 +116,19 @@ def test_checkpoints_are_written_at_their_intervals_and_only_when_they_change() 
         house.pass_ms(6_000)
         assert house.read(HIGH_WATERMARKS) == b"0\n1\nflights 0 4\n"
         assert house.read(RECOVERY) == b"0\n1\nflights 0 3\n"
+
+
+def test_a_log_start_is_synced_before_it_is_checkpointed() -> None:
+    with kept(HousekeepingConfig()) as house:
+        log = house.node.log("flights")
+        append(log, 3)
+        log.flush()
+        append(log, 2)
+        log.increment_log_start_offset(5)
+        assert start_offset_to_checkpoint(log) == 3
+        house.pass_ms(3_000)
+        assert log.recovery_point == 5
+        assert start_offset_to_checkpoint(log) == 5
 
 
 def test_checkpoints_keep_what_they_say_of_a_partition_that_could_not_be_opened() -> None:

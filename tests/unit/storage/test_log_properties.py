@@ -23,6 +23,7 @@ from penstock.protocol.errors import ConfigError, ErrorCode, KafkaError
 from penstock.protocol.records import Record, write_batch
 from penstock.storage.config import LogConfig
 from penstock.storage.log import Log
+from penstock.storage.log_ending import start_offset_to_checkpoint
 from penstock.storage.log_manager import LogManager
 from penstock.storage.memory_files import MemoryFiles
 
@@ -359,9 +360,10 @@ class LogLife(RuleBasedStateMachine):
     def checkpoint(self) -> None:
         directory = self.manager.directories[0]
         directory.write_offsets("recovery-point-offset-checkpoint", {("events", 0): self.log.recovery_point})
-        if self.log.is_folder_synced:
-            directory.write_offsets("log-start-offset-checkpoint", {("events", 0): self.log.log_start_offset})
-            self.checkpointed_start = self.log_start_offset
+        start_offset = start_offset_to_checkpoint(self.log)
+        if start_offset is not None:
+            directory.write_offsets("log-start-offset-checkpoint", {("events", 0): start_offset})
+            self.checkpointed_start = start_offset
 
     # Rules: ending
 

@@ -11,6 +11,7 @@ from penstock.protocol.records import Record, write_batch
 from penstock.storage.config import LogConfig
 from penstock.storage.control_records import write_end_transaction_marker
 from penstock.storage.log import Log
+from penstock.storage.log_ending import start_offset_to_checkpoint
 from penstock.storage.memory_files import MemoryFiles
 from penstock.storage.transaction_verification import UNVERIFIED
 
@@ -65,7 +66,7 @@ class Restarting:
         self.log.increment_log_start_offset(offset)
         if is_rolled:
             assert self.log.delete_old_segments(offset, self.now_ms + 8 * DAY) == 1, "by retention.ms"
-        self.log_start_offset = offset
+        self.log_start_offset = start_offset_to_checkpoint(self.log) or self.log_start_offset
 
     def _open(self, *, is_clean: bool) -> Log:
         return Log.open(
@@ -110,6 +111,17 @@ def test_retry_is_recognised_after_a_loss_of_power_though_its_segment_is_deleted
     restarting.lose_power()
     assert restarting.append(2)
     assert not restarting.append(3)
+
+
+def test_retry_is_recognised_after_a_loss_of_power_below_the_log_start(restarting: Restarting) -> None:
+    """The log ends where it was synced, below records that were deleted. Begun anew behind these it knew nobody."""
+    restarting.append(0)
+    restarting.log.flush()
+    restarting.append(0, producer_id=8)
+    restarting.delete_records(2, is_rolled=False)
+    restarting.lose_power()
+    assert restarting.log.log_end_offset == 1
+    assert restarting.append(0)
 
 
 @pytest.mark.parametrize("end", ["clean", "unclean", "power lost"])
