@@ -512,12 +512,13 @@ class Log:
                 self._beyond_damage = []
             self._segments.delete(0, len(self._segments), due_ms=0)
             self._begin_at(offset)
-            self._segments.create(offset, self._config, now_ms=0)
             self._snapshots.remove_all()
             self.producers.load(producers, {}, offset, now_ms)
             if self.producers.entries:
+                # Before there is a log that begins at `offset`: nobody is asked for them again then.
                 self._snapshots.take(self.producers)
                 self._snapshots.sync(offset)
+            self._segments.create(offset, self._config, now_ms=0)
             self._sync_cut()
         except (OSError, CorruptData) as error:
             offset = min(offset, end_offset)

@@ -295,9 +295,9 @@ class LogManager:
         self._check_open()
         directory = directory_of(self.directories, log.directory)
         if directory is not None:
-            # There is a moment without any segment.
+            # There is a moment without any segment. The log of a process that ends then begins at 0.
             directory.limit_recovery_points({(log.topic, log.partition): 0})
-            directory.limit_start_offsets({(log.topic, log.partition): offset})
+            directory.limit_start_offsets({(log.topic, log.partition): 0})
         log.truncate_fully_and_start_at(offset, producers, now_ms)
 
     def begin_repair(self, topic: str, partition: int, damage_offset: int | None) -> bool:

@@ -654,6 +654,49 @@ def test_log_that_was_cut_below_its_start_keeps_what_comes_then(is_begun_anew: b
         assert log.log_end_offset == 3
 
 
+@pytest.mark.parametrize("seed", [None, 1, 2, 3], ids=["killed", "power lost 1", "power lost 2", "power lost 3"])
+@pytest.mark.parametrize("old_start", [0, 7, 8], ids=["behind", "where it begins then", "further"])
+def test_log_that_is_begun_anew_at_an_offset_is_never_there_without_the_producers_below(
+    old_start: int, seed: int | None
+) -> None:
+    """Elsewhere, its leader is asked for them again."""
+    with node_disk() as other:
+        other.start()
+        batch = write_batch([Record(0, NOW_MS, b"key", b"value")], producer_id=7, producer_epoch=0, base_sequence=0)
+        other.log("flights").append_as_leader(batch, leader_epoch=0, now_ms=NOW_MS)
+        producers = other.log("flights").producers.below(7)
+    skip = 0
+    while True:
+        with node_disk() as node:
+            node.start()
+            append(node.log("flights"), 9)
+            node.log("flights").increment_log_start_offset(old_start)
+            node.stop()
+            node.start()
+            node.files.end_process(skip=skip)
+            try:
+                node.manager.restart(node.log("flights"), 7, producers, NOW_MS)
+            except OSError:
+                is_done = False
+            else:
+                is_done = True
+            node.files.heal()
+            if seed is None:
+                node.files.kill()
+            else:
+                node.files.crash(Random(seed))
+            node.start()
+            log = node.log("flights")
+            assert log.damage is None
+            if log.log_end_offset == 7:
+                assert 7 in log.producers.entries, f"after {skip} calls"
+        if is_done:
+            assert skip > 5
+            assert log.log_end_offset == 7
+            return
+        skip += 1
+
+
 def test_config_of_a_topic_reaches_all_its_logs() -> None:
     with node_disk() as node:
         node.start()
