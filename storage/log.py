@@ -501,11 +501,10 @@ class Log:
     ) -> None:
         """Drop everything; the log goes on at `offset`, and knows `producers`, who may have written below it.
 
-        `now_ms` is by the clock of `producers.expire`. OSError or CorruptData leave the log damaged and without a
+        `now_ms` is by the clock of `producers.expire`. OSError or CorruptData leave the log damaged at 0, without a
         record: it takes nothing in until this, or `truncate_to`, is done again.
         """
         self._check_open()
-        end_offset = self.log_end_offset
         try:
             if self.damage is not None:
                 self._segments.adopt(self._beyond_damage)
@@ -521,12 +520,12 @@ class Log:
             self._segments.create(offset, self._config, now_ms=0)
             self._sync_cut()
         except (OSError, CorruptData) as error:
-            offset = min(offset, end_offset)
-            self._begin_at(offset)
-            self.damage = Damage(offset=offset, reason=f"it could not be begun anew: {error}")
+            # Where the leader has nothing, unless it never deleted a record: else it is asked for its producers again.
+            self._begin_at(0)
+            self.damage = Damage(offset=0, reason=f"it could not be begun anew: {error}")
             if len(self._segments) == 0:
                 # Its file is not made before it is used.
-                self._segments.add(offset, self._config, now_ms=0)
+                self._segments.add(0, self._config, now_ms=0)
             raise
         self.damage = None
 

@@ -134,7 +134,7 @@ def test_a_log_that_finds_no_room_to_begin_anew_is_empty_until_there_is(
         with pytest.raises(KafkaError, match="no room"):
             node.partitions.restart(hosted, 8, ())
         assert hosted.damage is not None
-        assert (hosted.partition.log_end_offset, hosted.log.log_start_offset, hosted.log.log_end_offset) == (1, 1, 1)
+        assert (hosted.partition.log_end_offset, hosted.log.log_start_offset, hosted.log.log_end_offset) == (0, 0, 0)
         assert hosted.recheck()
     assert not hosted.recheck()
     node.partitions.restart(hosted, 8, ())
