@@ -70,10 +70,15 @@ def settle(assignment: Assignment, isr: Sequence[int]) -> tuple[Assignment, tupl
 
 
 def revert(partition: PartitionRegistration) -> Reverted:
-    """Return the partition without the replicas that came, and with those that should have gone."""
+    """Return the partition without the replicas that came, and with those that should have gone.
+
+    While the ISR is empty, those that may lead without loss are in its place: without the last of them the partition
+    would never have a leader again, or one that lacks what is committed.
+    """
     replicas = _without(partition.replicas, partition.adding_replicas)
     isr = _without(partition.isr, partition.adding_replicas)
-    is_unclean = bool(partition.isr) and not isr
+    eligible = partition.isr or partition.elr or partition.last_known_elr
+    is_unclean = bool(eligible) and not _without(eligible, partition.adding_replicas)
     return Reverted(Assignment(replicas=replicas), replicas[:1] if is_unclean else isr, is_unclean)
 
 

@@ -102,14 +102,7 @@ def test_a_move_that_is_changed_on_its_way_is_cancelled_to_where_it_began(cluste
     assert set(cluster.partition("t").replicas) == {1, 2, 3}
 
 
-def test_a_revert_that_would_lose_records_needs_leave_for_unclean_elections(cluster: Cluster) -> None:
-    move(cluster, (4, 5))
-    catch_up(cluster, 4)
-    [(code, message)] = move(cluster, None)
-    assert code is ErrorCode.INVALID_REPLICA_ASSIGNMENT
-    assert message == (
-        "Unable to revert partition assignment for t:0 because it would require an unclean leader election."
-    )
+def allow_unclean_elections(cluster: Cluster) -> None:
     cluster.replay(
         [
             ConfigRecord(
@@ -120,25 +113,54 @@ def test_a_revert_that_would_lose_records_needs_leave_for_unclean_elections(clus
             )
         ]
     )
+
+
+def test_a_revert_that_would_lose_records_needs_leave_for_unclean_elections(cluster: Cluster) -> None:
+    move(cluster, (4, 5))
+    catch_up(cluster, 4)
+    [(code, message)] = move(cluster, None)
+    assert code is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    assert message == (
+        "Unable to revert partition assignment for t:0 because it would require an unclean leader election."
+    )
+    allow_unclean_elections(cluster)
     assert move(cluster, None) == [DONE]
     partition = cluster.partition("t")
     assert (partition.replicas, partition.isr, partition.leader) == ((1, 2, 3), (1,), 1)
 
 
-def test_a_last_leader_that_a_cancelled_move_takes_away_is_never_elected(cluster: Cluster) -> None:
+@pytest.mark.parametrize("is_alive", [False, True])
+@pytest.mark.parametrize("eligible", [{"elr": (4,)}, {"last_known_elr": (4,)}])
+def test_a_revert_that_would_take_the_last_eligible_leader_away_is_refused(
+    cluster: Cluster, eligible: dict[str, tuple[int, ...]], is_alive: bool
+) -> None:
+    move(cluster, (4, 1, 2))
+    topic_id = cluster.image.topics.by_name["t"].topic_id
+    cluster.replay([PartitionChangeRecord(topic_id=topic_id, partition_id=0, isr=(), leader=-1, **eligible)])
+    fence(cluster, 4, is_fenced=not is_alive)
+    before = cluster.partition("t")
+    assert [code for code, _ in move(cluster, None)] == [ErrorCode.INVALID_REPLICA_ASSIGNMENT]
+    assert cluster.partition("t") == before
+
+
+def test_a_revert_leaves_those_that_are_eligible_and_were_there_before(cluster: Cluster) -> None:
+    move(cluster, (4, 1, 2))
+    topic_id = cluster.image.topics.by_name["t"].topic_id
+    cluster.replay([PartitionChangeRecord(topic_id=topic_id, partition_id=0, isr=(), leader=-1, elr=(4, 1))])
+    fence(cluster, 1)
+    assert move(cluster, None) == [DONE]
+    partition = cluster.partition("t")
+    assert (partition.replicas, partition.isr, partition.elr, partition.leader) == ((1, 2, 3), (), (1,), -1)
+
+
+def test_an_unclean_revert_does_not_elect_the_last_leader_that_it_takes_away(cluster: Cluster) -> None:
     move(cluster, (4, 1, 2))
     topic_id = cluster.image.topics.by_name["t"].topic_id
     cluster.replay([PartitionChangeRecord(topic_id=topic_id, partition_id=0, isr=(), leader=-1, last_known_elr=(4,))])
-    fence(cluster, 4)
+    allow_unclean_elections(cluster)
     assert move(cluster, None) == [DONE]
     partition = cluster.partition("t")
-    assert (partition.replicas, partition.last_known_elr) == ((1, 2, 3), ())
-    # Alive, it is not elected by the cancellation either.
-    move(cluster, (4, 1, 2))
-    cluster.replay([PartitionChangeRecord(topic_id=topic_id, partition_id=0, last_known_elr=(4,))])
-    fence(cluster, 4, is_fenced=False)
-    assert move(cluster, None) == [DONE]
-    assert (cluster.partition("t").leader, cluster.partition("t").last_known_elr) == (-1, ())
+    assert (partition.replicas, partition.isr, partition.leader, partition.last_known_elr) == ((1, 2, 3), (1,), 1, ())
 
 
 def test_a_partition_named_twice_moves_on_from_its_first_mention(cluster: Cluster) -> None:
