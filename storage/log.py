@@ -17,6 +17,7 @@ from ..protocol.batches import (
     HEADER_SIZE,
     LENGTH_OVERHEAD,
     NO_TIMESTAMP,
+    BatchHeader,
     Buffer,
     read_header,
     rewrite_header,
@@ -34,6 +35,7 @@ from .file_slice import NOTHING, FetchData
 from .files import Files
 from .leader_epochs import LeaderEpochs, read_leader_epochs
 from .leftover_files import tidy
+from .offset_index import MAX_RELATIVE_OFFSET
 from .partition_metadata import agree_on_topic_id, read_topic_id
 from .producer_entry import ProducerEntry
 from .producer_snapshots import ProducerSnapshots
@@ -381,7 +383,7 @@ class Log:
             if segment.should_roll(config, size, header.last_offset, header.max_timestamp, now_ms):
                 if count:
                     break
-                segment = self._roll(header.base_offset, now_ms)
+                segment = self._roll(self._base_offset_for(header), now_ms)
             run_bytes = size
             count += 1
             if run_bytes >= _RUN_BYTES:
@@ -396,6 +398,14 @@ class Log:
                 self.leader_epochs.assign(header.partition_leader_epoch, header.base_offset)
             replay_batch(batch, self.producers, now_ms if appended_ms is None else appended_ms, segment)
         return batches[count:]
+
+    def _base_offset_for(self, header: BatchHeader) -> int:
+        """Of a segment that begins with this batch: the log end offset, though a compacted log may have a gap there.
+
+        Between two segments recovery would take it for batches that a loss of power took.
+        """
+        is_far = header.last_offset - self.log_end_offset > MAX_RELATIVE_OFFSET
+        return header.base_offset if is_far else self.log_end_offset
 
     def assign_leader_epoch(self, leader_epoch: int) -> None:
         """This replica leads from `leader_epoch` on: it starts at the log end offset. Before the first append in it."""

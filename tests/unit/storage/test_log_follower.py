@@ -5,6 +5,7 @@ from struct import pack
 
 import pytest
 
+from penstock.protocol.batches import iterate_headers
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.protocol.records import Record, write_batch
 from penstock.storage.config import LogConfig
@@ -171,3 +172,22 @@ def test_duplicate_is_answered_with_the_original(tmp_path: Path) -> None:
     log.close()
     again = open_log(tmp_path, log.config).append_as_leader(batch, leader_epoch=1, now_ms=NOW + 5)
     assert again == first._replace(is_duplicate=True)
+
+
+def test_gaps_of_a_compacted_log_lie_in_segments_so_that_recovery_keeps_what_follows(tmp_path: Path) -> None:
+    config = LogConfig(segment_bytes=2 * len(batch(0)), cleanup_policy=frozenset({"compact"}))
+    log = open_log(tmp_path, config)
+    leader_has = [0, 3, 90, 91, 200]
+    log.append_as_follower(b"".join(batch(offset) for offset in leader_has[:2]), now_ms=NOW)
+    log.append_as_follower(b"".join(batch(offset) for offset in leader_has[2:]), now_ms=NOW)
+    assert log.segment_count == 3
+    log.close_files()
+    log = open_log(tmp_path, config, is_clean=False)
+    assert (log.damage, log.log_end_offset) == (None, 201)
+    data = b"".join(
+        b"".join(piece.read(0, piece.size) for piece in found.slices)
+        for found in (
+            log.read(offset, max_bytes=10**6, end_offset=201, min_one_batch=True) for offset in (0, 4, 50, 92)
+        )
+    )
+    assert [header.base_offset for _, header in iterate_headers(data)] == [0, 3, 90, 91, 90, 91, 200]
