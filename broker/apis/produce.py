@@ -258,7 +258,7 @@ class ProduceHandler:
                     batch = admit(request, acks, hosted, records, is_in_transaction=is_in_transaction)
                     if hosted not in outcomes and batch[TRANSACTIONAL_BYTE] & TRANSACTIONAL_FLAG:
                         # It came here while the coordinator was asked about the others.
-                        raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+                        raise hosted.in_passing(batch, KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
                     verification = outcomes.get(hosted)
                     if isinstance(verification, KafkaError):
                         raise unverified(verification.code, request.api_version)

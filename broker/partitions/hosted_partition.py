@@ -155,10 +155,10 @@ class HostedPartition:
         """
         partition = self.partition
         if not partition.is_leader:
-            raise self._in_passing(records, KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+            raise self.in_passing(records, KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
         log = self.log
         if acks == ALL and partition.is_under_min_isr:
-            raise self._in_passing(records, self._too_few_in_sync())
+            raise self.in_passing(records, self._too_few_in_sync())
         if self._refused:
             self._refused.check(records, log.producers.entries, self._monotonic_ms())
         try:
@@ -170,10 +170,14 @@ class HostedPartition:
                 verification=verification,
             )
         except OSError as error:
-            raise self._in_passing(records, self._refusal(error)) from error
+            raise self.in_passing(records, self._refusal(error)) from error
         except CorruptData as error:
             # What is corrupt is not the producer's batch, but what lies in the log before it.
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+            raise self.in_passing(records, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))) from error
+        except KafkaError as error:
+            if error.code is ErrorCode.KAFKA_STORAGE_ERROR:
+                self.in_passing(records, error)
+            raise
         if not info.is_duplicate:
             self.appended_bytes += len(records)
             end_offset = info.last_offset + 1
@@ -376,7 +380,8 @@ class HostedPartition:
         except (OSError, CorruptData) as error:
             raise self._refusal(error) from error
 
-    def _in_passing(self, batch: Buffer, error: KafkaError) -> KafkaError:
+    def in_passing(self, batch: Buffer, error: KafkaError) -> KafkaError:
+        """Returns the error, which is about to be raised, and says nothing of the batch: see `refused_batches.py`."""
         return self._refused.note(batch, error, self._monotonic_ms())
 
     def _too_few_in_sync(self) -> KafkaError:

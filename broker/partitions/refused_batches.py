@@ -20,6 +20,7 @@ from uuid import UUID
 
 from ...protocol.batches import Buffer, read_header
 from ...protocol.errors import ErrorCode, KafkaError
+from ...quorum.decisions.topic_names import invalid_topic_name
 from ...storage.producer_entry import ProducerEntry
 
 logger = logging.getLogger(__name__)
@@ -27,9 +28,8 @@ logger = logging.getLogger(__name__)
 _MEMORY_MS: Final = 5_000
 """Far more than clients wait before they send again. A batch that has not come by then was given up."""
 _PRODUCERS_MAX: Final = 1_000
-_PARTITIONS_MAX: Final = 1_000
-# Of a partition that is not here, which anyone may write to.
-_PRODUCERS_BEFORE_MAX: Final = 10
+# Of all partitions that are not here, which anyone may write to.
+_ABSENT_PRODUCERS_MAX: Final = 10_000
 _SEQUENCES: Final = 2**31
 
 
@@ -46,14 +46,18 @@ class _Refused(NamedTuple):
 class RefusedBatches:
     """Those of one partition, by producer. Falsy while there is none: that is looked at with each batch."""
 
-    __slots__ = ("_by_producer", "_producers_max")
+    __slots__ = ("_by_producer",)
 
-    def __init__(self, producers_max: int = _PRODUCERS_MAX) -> None:
+    def __init__(self) -> None:
+        # The one that was noted last is the last.
         self._by_producer: dict[int, _Refused] = {}
-        self._producers_max = producers_max
 
-    def __bool__(self) -> bool:
-        return bool(self._by_producer)
+    def __len__(self) -> int:
+        return len(self._by_producer)
+
+    def is_past(self, now_ms: int) -> bool:
+        """Whether all of them were given up."""
+        return all(now_ms - refused.at_ms > _MEMORY_MS for refused in reversed(self._by_producer.values()))
 
     def note(self, batch: Buffer, error: KafkaError, now_ms: int) -> KafkaError:
         """Returns the error, which is about to be raised and says nothing of the batch."""
@@ -64,7 +68,7 @@ class RefusedBatches:
             if before is not None and before.epoch == header.producer_epoch:
                 first = before.first_sequence if _is_behind(first, before.first_sequence) else first
                 last = before.last_sequence if _is_behind(before.last_sequence, last) else last
-            if len(self._by_producer) >= self._producers_max:
+            if len(self._by_producer) >= _PRODUCERS_MAX:
                 del self._by_producer[next(iter(self._by_producer))]
             self._by_producer[header.producer_id] = _Refused(header.producer_epoch, first, last, error.code, now_ms)
         return error
@@ -108,28 +112,50 @@ AbsentPartition: TypeAlias = tuple[str | UUID, int]
 class RefusedByAbsence:
     """The same of partitions that are not here, for when they come: a client may be ahead of this node's metadata."""
 
-    __slots__ = ("_by_partition",)
+    __slots__ = ("_by_partition", "_count")
 
     def __init__(self) -> None:
+        # The one that was noted last is the last.
         self._by_partition: dict[AbsentPartition, RefusedBatches] = {}
+        # Of producers in all of them.
+        self._count = 0
 
     def note(self, partition: AbsentPartition, batch: Buffer, error: KafkaError, now_ms: int) -> None:
-        refused = self._by_partition.pop(partition, None) or RefusedBatches(_PRODUCERS_BEFORE_MAX)
+        """Strangers may send anything: what cannot become a topic is not kept, and the rest not for long."""
+        self._forget_past(now_ms)
+        topic, _ = partition
+        if isinstance(topic, str) and invalid_topic_name(topic) is not None:
+            return
+        refused = self._pop(partition) or RefusedBatches()
         refused.note(batch, error, now_ms)
         if refused:
-            if len(self._by_partition) >= _PARTITIONS_MAX:
-                del self._by_partition[next(iter(self._by_partition))]
             self._by_partition[partition] = refused
+            self._count += len(refused)
+        while self._count > _ABSENT_PRODUCERS_MAX:
+            self._pop(next(iter(self._by_partition)))
 
     def take(self, topic: str, topic_id: UUID, index: int) -> RefusedBatches:
         """The partition is here now."""
         taken = RefusedBatches()
         if self._by_partition:
             for partition in ((topic, index), (topic_id, index)):
-                refused = self._by_partition.pop(partition, None)
+                refused = self._pop(partition)
                 if refused is not None:
                     taken.adopt(refused)
         return taken
+
+    def _pop(self, partition: AbsentPartition) -> RefusedBatches | None:
+        refused = self._by_partition.pop(partition, None)
+        if refused is not None:
+            self._count -= len(refused)
+        return refused
+
+    def _forget_past(self, now_ms: int) -> None:
+        while self._by_partition:
+            partition, refused = next(iter(self._by_partition.items()))
+            if not refused.is_past(now_ms):
+                return
+            self._pop(partition)
 
 
 def _is_over(refused: _Refused, entry: ProducerEntry | None) -> bool:

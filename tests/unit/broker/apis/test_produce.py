@@ -208,6 +208,22 @@ def leader_whose_disk_is_full(_node: DataNode, patches: pytest.MonkeyPatch) -> C
     return patches.undo
 
 
+def leader_whose_room_is_reserved(_node: DataNode, patches: pytest.MonkeyPatch) -> Callable[[], None]:
+    def refuse(*_: object, **__: object) -> None:
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "The disk has no room for more records.")
+
+    patches.setattr(Log, "append_as_leader", refuse)
+    return patches.undo
+
+
+def leader_whose_log_is_corrupt(_node: DataNode, patches: pytest.MonkeyPatch) -> Callable[[], None]:
+    def refuse(*_: object) -> None:
+        raise CorruptData("no batch where one should begin")
+
+    patches.setattr(Segment, "should_roll", refuse)
+    return patches.undo
+
+
 @pytest.mark.parametrize("first", [0, 1, 7])
 @pytest.mark.parametrize(
     ("prepare", "error"),
@@ -215,6 +231,8 @@ def leader_whose_disk_is_full(_node: DataNode, patches: pytest.MonkeyPatch) -> C
         (follower_that_is_elected, ErrorCode.NOT_LEADER_OR_FOLLOWER),
         (leader_that_lacks_replicas, ErrorCode.NOT_ENOUGH_REPLICAS),
         (leader_whose_disk_is_full, ErrorCode.KAFKA_STORAGE_ERROR),
+        (leader_whose_room_is_reserved, ErrorCode.KAFKA_STORAGE_ERROR),
+        (leader_whose_log_is_corrupt, ErrorCode.KAFKA_STORAGE_ERROR),
     ],
 )
 def test_batch_behind_one_that_was_refused_in_passing_is_refused_so_too(

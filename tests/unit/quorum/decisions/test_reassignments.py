@@ -130,13 +130,16 @@ def test_a_revert_that_would_lose_records_needs_leave_for_unclean_elections(clus
 
 
 @pytest.mark.parametrize("is_alive", [False, True])
-@pytest.mark.parametrize("eligible", [{"elr": (4,)}, {"last_known_elr": (4,)}])
+@pytest.mark.parametrize(("elr", "last_known"), [((4,), ()), ((), (4,)), ((4,), (1,))])
 def test_a_revert_that_would_take_the_last_eligible_leader_away_is_refused(
-    cluster: Cluster, eligible: dict[str, tuple[int, ...]], is_alive: bool
+    cluster: Cluster, elr: tuple[int, ...], last_known: tuple[int, ...], is_alive: bool
 ) -> None:
     move(cluster, (4, 1, 2))
     topic_id = cluster.image.topics.by_name["t"].topic_id
-    cluster.replay([PartitionChangeRecord(topic_id=topic_id, partition_id=0, isr=(), leader=-1, **eligible)])
+    is_without_leader = PartitionChangeRecord(
+        topic_id=topic_id, partition_id=0, isr=(), leader=-1, elr=elr, last_known_elr=last_known
+    )
+    cluster.replay([is_without_leader])
     fence(cluster, 4, is_fenced=not is_alive)
     before = cluster.partition("t")
     assert [code for code, _ in move(cluster, None)] == [ErrorCode.INVALID_REPLICA_ASSIGNMENT]
