@@ -334,7 +334,7 @@ class ProducerState:
                     last_timestamp=entry.last_timestamp,
                     appended_ms=entry.appended_ms,
                     transaction_first_offset=first if first is not None and first < offset else None,
-                    batches=[batch for batch in entry.batches if batch.last_offset < offset],
+                    batches=_batches_below(entry, offset),
                 )
             )
         return known
@@ -358,6 +358,16 @@ class ProducerState:
         if first_offset is None:
             return None
         return CompletedTransaction(entry.producer_id, first_offset, marker_offset, marker.is_abort)
+
+
+def _batches_below(entry: ProducerEntry, offset: int) -> list[ProducedBatch]:
+    """Those that are retained. When none is, though the epoch has some, the last one's sequence at least, as of one
+    record somewhere below: without it the sequence that comes next would be out of order, for ever."""
+    batches = [batch for batch in entry.batches if batch.last_offset < offset]
+    if batches or not entry.batches or entry.batches[0].first_sequence == 0:
+        return batches
+    last_sequence = entry.batches[0].first_sequence - 1
+    return [ProducedBatch(last_sequence, last_sequence, 0, 0, entry.batches[0].timestamp)]
 
 
 def _older_epoch(producer_id: int, epoch: int, entry: ProducerEntry) -> KafkaError:

@@ -157,6 +157,26 @@ def test_a_log_begun_where_the_leaders_begins_knows_of_producers_what_the_leader
         assert follower.append(sequence)
 
 
+@pytest.mark.parametrize("is_amid_a_batch", [True, False])
+@pytest.mark.parametrize("in_flight", [1, 3, 5])
+def test_a_log_begun_below_the_batches_in_flight_takes_them_in_when_it_leads(
+    in_flight: int, is_amid_a_batch: bool
+) -> None:
+    """None of them is committed: their producer sends all of them again, and the leader remembered only them."""
+    leader, follower = Restarting(), Restarting()
+    for sequence in range(45):
+        leader.append(sequence)
+    leader.append(0, producer_id=8)
+    for sequence in range(45, 45 + in_flight):
+        leader.append(sequence)
+    follower.log.truncate_fully_and_start_at(46, leader.log.producers.below(46), NOW)
+    if is_amid_a_batch:
+        # Whose batch it was that began below does not matter: it comes as a whole then.
+        follower.log.truncate_fully_and_start_at(45, follower.log.producers.below(45), NOW)
+        follower.append(0, producer_id=8)
+    assert [follower.append(sequence) for sequence in range(45, 45 + in_flight)] == [False] * in_flight
+
+
 @pytest.mark.parametrize("is_clean", [True, False], ids=["clean", "unclean"])
 @pytest.mark.parametrize("is_rolled", [True, False], ids=["in a new segment", "in the same segment"])
 def test_retry_is_recognised_after_a_restart_though_its_records_are_deleted(
