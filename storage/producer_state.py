@@ -318,13 +318,14 @@ class ProducerState:
                 if entry.transaction_first_offset is not None:
                     self._ongoing[entry.transaction_first_offset] = entry.producer_id
 
-    def below(self, offset: int) -> list[ProducerEntry]:
+    def below(self, offset: int, producer_ids: Iterable[int] | None = None) -> list[ProducerEntry]:
         """What the records at and above `offset` do not tell: for a log that begins there, and takes those in.
 
-        An epoch that began behind `offset` is told of too, without a batch: those records end with it.
+        An epoch that began behind `offset` is told of too, without a batch: those records end with it. With
+        `producer_ids`, who are known, it is what they do not tell of these.
         """
         known = []
-        for entry in self.entries.values():
+        for entry in self.entries.values() if producer_ids is None else map(self.entries.__getitem__, producer_ids):
             first = entry.transaction_first_offset
             known.append(
                 ProducerEntry(

@@ -1,8 +1,10 @@
 """What a leader knows of the producers below an offset (`OwnApiKey.FETCH_PRODUCERS`), as CBOR arrays.
 
-    [topic, partition, leader epoch, offset]    [0, producers, as in a producer snapshot]
+    question    topic, partition, leader epoch, offset, producer id
+    answer      number of Kafka's error code, the producers as in a producer snapshot, whether there are more
 
-A refusal is `[number of Kafka's error code, empty]`.
+The answer has the first `PAGE` of those whose id is above the one in the question: of hundreds of thousands at once it
+would be tens of megabytes.
 
 A follower that begins its log where its leader's begins learns from the records only of those who have written since.
 Of the others it would take a retry for a new batch, and store it again, once it leads. Apache Kafka's followers do.
@@ -16,12 +18,16 @@ from typing import Final, NamedTuple
 import cbor2
 
 from ...client.connection import Connection
+from ...protocol.batches import NO_PRODUCER_ID
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
 from ...protocol.own_apis import OwnApiKey
 from ...quorum.cbor_errors import CBOR_ERRORS
 from ...storage.producer_entry import ProducerEntry
 from ...storage.producer_snapshots import decode_snapshot, encode_snapshot
+from ...storage.producer_state import ProducerState
 
+PAGE: Final = 5_000
+"""Producers in one answer: some 50 ms of the leader's time, and of the follower's."""
 _NOTHING: Final = b""
 
 
@@ -32,17 +38,40 @@ class ProducersQuestion(NamedTuple):
     partition: int
     leader_epoch: int
     offset: int
+    above_id: int = NO_PRODUCER_ID
+
+
+class ProducersAnswer(NamedTuple):
+    producers: Sequence[ProducerEntry]
+    has_more: bool
 
 
 async def ask_leader_producers(
     connection: Connection, question: ProducersQuestion, *, timeout_ms: int
 ) -> Sequence[ProducerEntry]:
-    """Raises what `Connection.call_own` does, CorruptData, and KafkaError with the leader's refusal."""
+    """Ask until all are told, each time for `timeout_ms` at most.
+
+    Who wrote below the offset is known to the leader from the beginning on, so that the answers fit to each other.
+
+    Raises what `Connection.call_own` does, CorruptData, and KafkaError with the leader's refusal.
+    """
+    producers: list[ProducerEntry] = []
+    while True:
+        answer = await _ask(connection, question, timeout_ms)
+        producers += answer.producers
+        if not answer.has_more:
+            return producers
+        question = question._replace(above_id=producers[-1].producer_id)
+
+
+async def _ask(connection: Connection, question: ProducersQuestion, timeout_ms: int) -> ProducersAnswer:
     answer = await connection.call_own(OwnApiKey.FETCH_PRODUCERS, cbor2.dumps(list(question)), timeout_ms=timeout_ms)
     match _loads(answer):
-        case [0, bytes() as snapshot]:
-            return decode_snapshot(snapshot, f"the answer of {connection.peer}").entries
-        case [int() as code, bytes()]:
+        case [0, bytes() as snapshot, bool() as has_more]:
+            entries = decode_snapshot(snapshot, f"the answer of {connection.peer}").entries
+            if not has_more or (entries and entries[-1].producer_id > question.above_id):
+                return ProducersAnswer(entries, has_more)
+        case [int() as code, bytes(), False] if code != ErrorCode.NONE:
             raise KafkaError(ErrorCode(code))
     raise CorruptData(f"{connection.peer} tells nothing of producers: {answer[:40].hex()}")
 
@@ -50,17 +79,19 @@ async def ask_leader_producers(
 def decode_question(data: bytes) -> ProducersQuestion:
     """Raises CorruptData."""
     match _loads(data):
-        case [str() as topic, int() as partition, int() as leader_epoch, int() as offset]:
-            return ProducersQuestion(topic, partition, leader_epoch, offset)
+        case [str() as topic, int() as partition, int() as leader_epoch, int() as offset, int() as above_id]:
+            return ProducersQuestion(topic, partition, leader_epoch, offset, above_id)
     raise CorruptData(f"expected the question of a follower, found {data[:40].hex()}")
 
 
-def encode_producers(producers: Sequence[ProducerEntry]) -> bytes:
-    return cbor2.dumps([int(ErrorCode.NONE), encode_snapshot(producers, {})])
+def answer_question(known: ProducerState, question: ProducersQuestion) -> bytes:
+    ids = sorted(producer_id for producer_id in known.entries if producer_id > question.above_id)
+    page = known.below(question.offset, ids[:PAGE])
+    return cbor2.dumps([int(ErrorCode.NONE), encode_snapshot(page, {}), len(ids) > PAGE])
 
 
 def encode_refusal(code: ErrorCode) -> bytes:
-    return cbor2.dumps([int(code), _NOTHING])
+    return cbor2.dumps([int(code), _NOTHING, False])
 
 
 def _loads(data: bytes) -> object:
