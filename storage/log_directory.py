@@ -217,6 +217,10 @@ class LogDirectory:
         """Before logs are cut below their start: it is not to be found behind their end. OSError."""
         self._limit(LOG_START_OFFSETS, limits)
 
+    def limit_cleaned_ends(self, limits: Mapping[TopicPartition, int]) -> None:
+        """Compaction has left no gaps in what logs take in from where they end, or are about to. OSError."""
+        self._limit(CLEANER_OFFSETS, limits)
+
     def _limit(self, name: str, limits: Mapping[TopicPartition, int]) -> None:
         offsets = self.checkpointed[name]
         write = self._pending.get(name)

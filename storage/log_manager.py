@@ -273,6 +273,9 @@ class LogManager:
                 if directory_of(self.directories, log.directory) is directory
             }
             directory.limit_recovery_points({(log.topic, log.partition): limit for log, limit in limits.items()})
+            directory.limit_cleaned_ends(
+                {(log.topic, log.partition): min(offsets[log], log.log_end_offset) for log in limits}
+            )
             # Of those that are cut below it.
             directory.limit_start_offsets(
                 {
@@ -298,6 +301,7 @@ class LogManager:
             # There is a moment without any segment. The log of a process that ends then begins at 0.
             directory.limit_recovery_points({(log.topic, log.partition): 0})
             directory.limit_start_offsets({(log.topic, log.partition): 0})
+            directory.limit_cleaned_ends({(log.topic, log.partition): 0})
         log.truncate_fully_and_start_at(offset, producers, now_ms)
 
     def begin_repair(self, topic: str, partition: int, damage_offset: int | None) -> bool:
@@ -324,6 +328,7 @@ class LogManager:
         if damage_offset is None:
             return False
         directory.limit_recovery_points({key: log.segment_base_offset_of(damage_offset)})
+        directory.limit_cleaned_ends({key: damage_offset})
         self._forget(topic, partition)
         log.close_files()
         self._offline[key] = ReadError(EIO, f"the log of {log.name} is being repaired")
@@ -459,6 +464,7 @@ class LogManager:
             opened = await run_unbroken(loop, open_logs, self._files, directory, some, settings)
             for folder, log in zip(some, opened, strict=True):
                 self._register(PostponedLog(directory=directory, folder=folder, settings=settings), log)
+            self._limit_cleaned_ends(directory, opened)
         logger.info(
             "logs loaded: directory=%s logs=%d recovered=%s seconds=%.3f",
             directory.path,
@@ -485,6 +491,7 @@ class LogManager:
                 opening.directory.unopened.discard(key)
                 if log is not None:
                     self._register(opening, log)
+                    self._limit_cleaned_ends(opening.directory, [log])
 
     async def _open_again(
         self, loop: AbstractEventLoop, opening: PostponedLog
@@ -525,6 +532,15 @@ class LogManager:
             self._offline[key] = log
             directory.unopened.add(key)
             self._postponed[key] = later
+
+    def _limit_cleaned_ends(self, directory: LogDirectory, opened: Iterable[Log | CorruptData | OSError]) -> None:
+        """Recovery may have cut logs."""
+        intact = [log for log in opened if isinstance(log, Log) and log.damage is None]
+        if directory.is_online:
+            try:
+                directory.limit_cleaned_ends({(log.topic, log.partition): log.log_end_offset for log in intact})
+            except OSError as error:
+                self.on_error(directory.path, error)
 
     def _identify(self, log: Log, topic_id: UUID) -> None:
         try:

@@ -9,11 +9,13 @@ from random import Random
 from uuid import UUID
 
 import pytest
-from node_disk import NOW_MS, TOPIC_ID, append, node_disk, open_directories
+from node_disk import NOW_MS, TOPIC_ID, NodeDisk, append, node_disk, open_directories
 
 from penstock.protocol.errors import ConfigError, ErrorCode, KafkaError
 from penstock.protocol.records import Record, write_batch
+from penstock.storage.checkpoints import CLEANER_OFFSETS, encode_offsets
 from penstock.storage.clean_shutdown import CLEAN_SHUTDOWN_FILE
+from penstock.storage.config import LogConfig
 from penstock.storage.directory_choice import PREFERENCES_MAX
 from penstock.storage.disk_errors import ClosedError, leaves_directory_usable
 from penstock.storage.log import Log
@@ -652,6 +654,58 @@ def test_log_that_was_cut_below_its_start_keeps_what_comes_then(is_begun_anew: b
         log = node.log("flights")
         assert log.log_start_offset <= 2
         assert log.log_end_offset == 3
+
+
+def _cut(node: NodeDisk) -> None:
+    node.manager.truncate({node.log("flights"): 10})
+
+
+def _begin_anew(node: NodeDisk) -> None:
+    node.manager.restart(node.log("flights"), 10, (), 0)
+
+
+def _repair(node: NodeDisk) -> None:
+    node.manager.begin_repair("flights", 0, 10)
+    node.loop.run_until_complete(node.manager.open_postponed(node.loop))
+
+
+def _lose_the_end(node: NodeDisk) -> None:
+    node.stop()
+    node.files.remove("/data/.kafka_cleanshutdown")
+    node.files.remove(f"/data/{RECOVERY}")
+    for name in node.names("/data/flights-0"):
+        if name.endswith(".log") and int(name[:20]) >= 10:
+            node.files.remove(f"/data/flights-0/{name}")
+    node.start()
+
+
+@pytest.mark.parametrize("lose", [_cut, _begin_anew, _repair, _lose_the_end])
+def test_where_compaction_may_have_left_gaps_says_nothing_of_what_a_log_takes_in_later(
+    lose: Callable[[NodeDisk], None],
+) -> None:
+    """As in a folder that Apache Kafka has compacted."""
+    with node_disk() as node:
+        node.config = LogConfig(segment_bytes=200, cleanup_policy=frozenset({"compact"}))
+        node.start()
+        append(node.log("flights"), 60)
+        node.stop()
+        node.files.write(f"/data/{CLEANER_OFFSETS}", encode_offsets([(("flights", 0), 50)]))
+        if lose is _repair:
+            node.files.flip_bit(f"/data/flights-0/{10:020d}.log", 10, 1)
+            node.files.remove("/data/.kafka_cleanshutdown")
+        node.start()
+        lose(node)
+        log = node.log("flights")
+        end_offset = log.log_end_offset
+        assert end_offset <= 10
+        append(log, 30)
+        short = log.segment_base_offset_of(log.log_end_offset - 8)
+        assert end_offset < short < log.active_segment_base_offset < 50
+        node.files.kill()
+        node.files.open(f"/data/flights-0/{short:020d}.log").truncate(0)
+        node.start()
+        assert node.log("flights").damage is None
+        assert node.log("flights").log_end_offset == short
 
 
 @pytest.mark.parametrize("seed", [None, 1, 2, 3], ids=["killed", "power lost 1", "power lost 2", "power lost 3"])
