@@ -12,8 +12,8 @@ It begins earlier where an index is missing, or a transaction index is none.
 """
 
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 from ..protocol.batches import LENGTH_OVERHEAD
 from ..protocol.errors import CorruptData, ErrorCode, KafkaError
@@ -124,17 +124,30 @@ def load(log: LoadedLog, *, is_clean: bool) -> None:
 
 
 def _drop_hiding(log: LoadedLog) -> None:
-    """A segment that was made and could not be used, so that the one before it took in what follows."""
-    segments = log.segments.from_slot(0)
-    for before, segment in reversed(list(pairwise(segments))):
-        if segment.size_bytes == 0 and before.size_bytes:
-            try:
-                end_offset = before.read_next_offset()
-            except CorruptData:
-                continue
+    """Segments that were made and could not be used, so that the one before them took in what follows."""
+    used: Segment | None = None
+    end_offset = 0
+    for segment in log.segments.from_slot(0):
+        if segment.size_bytes:
+            used, end_offset = segment, -1
+        elif used is not None:
+            if end_offset < 0:
+                end_offset = _end_of(used)
             if end_offset > segment.base_offset:
-                slot = segments.index(segment)
+                slot = log.segments.from_slot(0).index(segment)
                 log.segments.delete(slot, slot + 1, due_ms=log.now_ms)
+
+
+def _end_of(segment: Segment) -> int:
+    """The offset after the last batch, or after those before the first that is none."""
+    try:
+        return segment.read_next_offset()
+    except CorruptData:
+        next_offset = segment.base_offset
+        with suppress(CorruptData):
+            for batch in scan(segment.file, 0, segment.size_bytes):
+                next_offset = batch.header.next_offset
+        return next_offset
 
 
 def _begins_late(log: LoadedLog) -> bool:

@@ -164,11 +164,25 @@ def test_everything_after_a_corrupt_batch_above_the_recovery_point_is_cut(folder
 @pytest.mark.parametrize("is_last", [True, False])
 def test_empty_segment_that_was_made_and_not_used_hides_nothing(folder: Path, is_last: bool, is_clean: bool) -> None:
     segment = log_file(folder, -1 if is_last else -3)
-    (*_, (_, last)) = iterate_headers(segment.read_bytes())
+    (*_, (_, before), (_, last)) = iterate_headers(segment.read_bytes())
+    (folder / f"{before.base_offset:020}.log").touch()
     (folder / f"{last.base_offset:020}.log").touch()
     log = open_log(folder, recovery_point=120, is_clean=is_clean)
     assert log.damage is None
     assert offsets(log) == list(range(0, 120, 2))
+
+
+@pytest.mark.parametrize("garbage", [b"torn", bytes(100), b"\xff" * 100], ids=["torn", "zeros", "ones"])
+def test_empty_segment_that_was_made_and_not_used_hides_nothing_behind_a_torn_end(folder: Path, garbage: bytes) -> None:
+    segment = log_file(folder, -1)
+    (*_, (_, last)) = iterate_headers(segment.read_bytes())
+    (folder / f"{last.base_offset:020}.log").touch()
+    with segment.open("ab") as file:
+        file.write(garbage)
+    log = open_log(folder, recovery_point=120)
+    assert log.damage is None
+    append(log, 120, epoch=2)
+    assert offsets(log) == list(range(0, 122, 2))
 
 
 @pytest.mark.parametrize("policy", ["delete", "compact"])
