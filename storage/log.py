@@ -580,10 +580,13 @@ class Log:
             return 0
         if count == len(self._segments):
             self._roll(self.log_end_offset, now_ms)
-        base_offset = self._segments[count].base_offset
         if self.producers.entries:
-            self._snapshots.sync(base_offset)
-        self.increment_log_start_offset(base_offset)
+            # Nothing else tells of the producers in what goes.
+            while count and not self._snapshots.sync(self._segments[count].base_offset):
+                count -= 1
+            if count == 0:
+                return 0
+        self.increment_log_start_offset(self._segments[count].base_offset)
         for segment in self._segments.delete(0, count, due_ms=now_ms + self._config.file_delete_delay_ms):
             self._snapshots.remove(segment.base_offset)
         return count

@@ -192,16 +192,28 @@ class ProducerSnapshots:
                 self._taken.remove(offset)
                 self._synced.add(offset)
 
-    def sync(self, offset: int) -> None:
-        """Sync the one at `offset`, if there is one, and the folder, waiting. OSError."""
-        if offset in self.offsets and offset not in self._synced:
-            file = self._files.open(self.path(offset))
-            file.sync()
-            file.close()
-            self._files.sync_directory(self.directory)
-            self._synced.add(offset)
-            if offset in self._taken:
-                self._taken.remove(offset)
+    def sync(self, offset: int) -> bool:
+        """Sync the one at `offset`, and the folder, waiting. False when there is none that is intact. OSError."""
+        if offset in self._synced:
+            return True
+        if offset not in self.offsets:
+            return False
+        path = self.path(offset)
+        if offset not in self._taken:
+            # Of an earlier process, which may have lost power before it could sync it.
+            try:
+                decode_snapshot(self._files.read(path), path)
+            except CorruptData:
+                self.remove(offset)
+                return False
+        file = self._files.open(path)
+        file.sync()
+        file.close()
+        self._files.sync_directory(self.directory)
+        self._synced.add(offset)
+        if offset in self._taken:
+            self._taken.remove(offset)
+        return True
 
     def take_if_room(self, state: ProducerState) -> None:
         """For recovery: without it the next one reads more, and no more than that."""

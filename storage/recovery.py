@@ -232,6 +232,7 @@ def _recover_segments(log: LoadedLog, flushed: list[Segment], unflushed: list[Se
                 return
             log.next_offset = max(log.next_offset, segment.base_offset)
             log.producers.end_offset = log.next_offset
+        if number or flushed:
             log.snapshots.take_if_room(log.producers)
         try:
             _recover_segment(log, segment)

@@ -23,13 +23,14 @@ TOPIC_ID = UUID(int=7)
 class Restarting:
     """A log on one disk; `now_ms` is the wall clock."""
 
-    def __init__(self) -> None:
+    def __init__(self, config: LogConfig = LogConfig()) -> None:  # noqa: B008 - it is immutable
         self.now_ms = NOW
+        self._config = config
         self.files = MemoryFiles(now_ms=lambda: self.now_ms)
         self.files.make_directories("/d")
         # As checkpointed.
         self.log_start_offset = self.recovery_point = 0
-        self.log = self._open(is_clean=True)
+        self.open(is_clean=True)
 
     def restart(self, *, is_clean: bool = True) -> None:
         if is_clean:
@@ -38,13 +39,13 @@ class Restarting:
         else:
             self.log.close_files()
         self.recovery_point = self.log.recovery_point
-        self.log = self._open(is_clean=is_clean)
+        self.open(is_clean=is_clean)
 
     def lose_power(self) -> None:
         self.log.close_files()
         self.files.crash(Random(7))
         self.recovery_point = self.log.recovery_point
-        self.log = self._open(is_clean=False)
+        self.open(is_clean=False)
 
     def append(
         self, sequence: int, *, timestamp: int = NOW, producer_id: int = 7, is_transactional: bool = False
@@ -68,9 +69,9 @@ class Restarting:
             assert self.log.delete_old_segments(offset, self.now_ms + 8 * DAY) == 1, "by retention.ms"
         self.log_start_offset = start_offset_to_checkpoint(self.log) or self.log_start_offset
 
-    def _open(self, *, is_clean: bool) -> Log:
-        return Log.open(
-            self.files, "/d/t-0", topic="t", partition=0, topic_id=TOPIC_ID, config=LogConfig(), is_clean=is_clean,
+    def open(self, *, is_clean: bool) -> None:
+        self.log = Log.open(
+            self.files, "/d/t-0", topic="t", partition=0, topic_id=TOPIC_ID, config=self._config, is_clean=is_clean,
             now_ms=self.now_ms, log_start_offset=self.log_start_offset, recovery_point=self.recovery_point,
         )  # fmt: skip
 
@@ -111,6 +112,39 @@ def test_retry_is_recognised_after_a_loss_of_power_though_its_segment_is_deleted
     restarting.lose_power()
     assert restarting.append(2)
     assert not restarting.append(3)
+
+
+@pytest.mark.parametrize("recovery_point", [5, 6])
+def test_what_a_segment_tells_of_producers_is_not_deleted_before_a_snapshot_does(recovery_point: int) -> None:
+    """That at the base of the next one may be torn, by a loss of power that came before it was synced."""
+    restarting = Restarting(LogConfig(segment_bytes=100, retention_bytes=0))
+    for producer_id in range(1, 7):
+        restarting.append(0, producer_id=producer_id)
+    snapshots = [name for name in restarting.files.list_directory("/d/t-0") if name.endswith(".snapshot")]
+    assert len(snapshots) == 5
+    restarting.log.flush()
+    restarting.log.close_files()
+    restarting.files.open(f"/d/t-0/{5:020d}.snapshot").truncate(20)
+    restarting.recovery_point = recovery_point
+    restarting.open(is_clean=False)
+    restarting.log.delete_old_segments(5, NOW)
+    restarting.log.close_files()
+    restarting.open(is_clean=False)
+    assert [restarting.append(0, producer_id=producer_id) for producer_id in range(1, 7)] == [True] * 6
+
+
+def test_retention_deletes_what_an_intact_snapshot_tells_of_and_no_more() -> None:
+    restarting = Restarting(LogConfig(segment_bytes=100, retention_bytes=0))
+    for producer_id in range(1, 7):
+        restarting.append(0, producer_id=producer_id)
+    restarting.restart()
+    restarting.files.open(f"/d/t-0/{5:020d}.snapshot").truncate(20)
+    assert restarting.log.delete_old_segments(5, NOW) == 4
+    assert restarting.log.log_start_offset == 4
+    restarting.append(0, producer_id=7)
+    assert restarting.log.delete_old_segments(7, NOW) == 3, "with the next one that is taken"
+    restarting.restart(is_clean=False)
+    assert [restarting.append(0, producer_id=producer_id) for producer_id in range(1, 8)] == [True] * 7
 
 
 def test_retry_is_recognised_after_a_loss_of_power_below_the_log_start(restarting: Restarting) -> None:
