@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from itertools import count
 from threading import Event
 from typing import Final
@@ -15,9 +16,9 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from penstock.chaos.cluster import LocalCluster
 from penstock.client import clock
 from penstock.client.client_log import SILENT_LOGGER
-from penstock.quorum.inspection.stored_metadata import StoredMetadata, open_folder
+from penstock.quorum.inspection.stored_metadata import MetadataUnreadable, StoredMetadata, open_folder
 from penstock.quorum.metadata.image import ConfigResource as Resource
-from penstock.quorum.metadata.image import ConfigResourceType
+from penstock.quorum.metadata.image import ConfigResourceType, MetadataImage
 from penstock.quorum.metadata.record_codec import encode_record
 from penstock.quorum.metadata.snapshot_records import image_records
 from penstock.storage.files import DiskFiles
@@ -61,17 +62,47 @@ class MetadataLoad:
         if self._done.done():
             self._done.result()
 
-    def check(self, images: Sequence[StoredMetadata]) -> int:
-        """After a stop: all disks have the same image, with all that was acknowledged. Returns its size in bytes."""
-        offset = min(one.last_offset for one in images)
+    def check(self, cluster: LocalCluster, *, timeout_s: float) -> int:
+        """All disks come to the same image, with all that was acknowledged, and have it after a stop, which this is.
+
+        Returns the image's size in bytes.
+        """
+        images: list[MetadataImage] = []
+
+        def are_as_far() -> bool:
+            # Nodes write meanwhile: what cannot be read is replaced just now.
+            with suppress(MetadataUnreadable):
+                stored = stored_metadata(cluster)
+                if len({one.last_offset for one in stored}) == 1:
+                    images[:] = [one.image_at().image for one in stored]
+                    return True
+            return False
+
+        assert clock.wait_until(are_as_far, timeout_s=timeout_s, interval_s=0.2), [
+            one.last_offset for one in stored_metadata(cluster)
+        ]
+        size = self._check_same(images)
+        cluster.stop()
+        # Those that stop first miss what the others write of it, and a snapshot may be all that one of these has left.
+        after_stop: dict[int, list[MetadataImage]] = {}
+        stored = stored_metadata(cluster)
+        for offset in {one.last_offset for one in stored}:
+            for one in stored:
+                with suppress(MetadataUnreadable):
+                    after_stop.setdefault(offset, []).append(one.image_at(offset).image)
+        for same in after_stop.values():
+            self._check_same(same)
+        return size
+
+    def _check_same(self, images: Sequence[MetadataImage]) -> int:
+        """They are equal and have all that was acknowledged. Returns their size in bytes."""
         # What is in an image has an order of its own on each node.
-        first, *others = [set(map(encode_record, image_records(one.image_at(offset).image))) for one in images]
+        first, *others = [set(map(encode_record, image_records(image))) for image in images]
         for other in others:
             assert [cbor2.loads(record) for record in sorted(first ^ other)] == []
-        for one in images:
-            configs = one.image_at(offset).image.configs
-            for topic, number in self.acknowledged.items():
-                assert int(configs.of(Resource(ConfigResourceType.TOPIC, topic))[COUNTED]) >= number
+        for topic, number in self.acknowledged.items():
+            configs = images[0].configs.of(Resource(ConfigResourceType.TOPIC, topic))
+            assert int(configs[COUNTED]) >= number
         return sum(map(len, first))
 
     def _run(self) -> None:

@@ -14,7 +14,7 @@ from typing import Final
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
-from metadata_load import MetadataLoad, alter_topic, stored_metadata
+from metadata_load import MetadataLoad, alter_topic
 
 from penstock.chaos.cluster import LocalCluster
 from penstock.client import clock
@@ -66,7 +66,6 @@ def test_killed_nodes_have_the_same_image_with_everything_that_was_answered(clus
                     node.start()
             load.wait_more(generator.randrange(5, 40), timeout_s=DEADLINE_S)
     cluster.wait_ready()
-    cluster.stop()
-    size = load.check(stored_metadata(cluster))
+    size = load.check(cluster, timeout_s=DEADLINE_S)
     assert size > len(large) * len(TOPICS)
     sys.stdout.write(f"{dict(faults)}, {load.count} answered, image of {size} bytes\n")

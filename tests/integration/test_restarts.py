@@ -14,7 +14,7 @@ from random import Random
 from typing import Final
 
 import pytest
-from metadata_load import MetadataLoad, stored_metadata
+from metadata_load import MetadataLoad
 from replicated_cluster import DEADLINE_S, TOPIC, ReplicatedCluster, draw_generator, is_soak, say, until
 
 from penstock.bench.quorum_state import quorum_state
@@ -95,7 +95,7 @@ def test_restarts_kills_and_pauses_lose_nothing_and_every_node_starts_again(tmp_
             writer.wait_acknowledged(100, timeout_s=DEADLINE_S)
         cluster.wait_ready()
         world.check(writer)
-    size = load.check(stored_metadata(cluster))
+        size = load.check(cluster, timeout_s=DEADLINE_S)
     for partition, replicas in enumerate(assignment):
         world.check_equal(f"{TOPIC}-{partition}", replicas)
     say(
