@@ -159,10 +159,10 @@ class Controller:
             await asyncio.shield(self._decided_beside)
         try:
             result, last = await self._decide(decision, request)
-        except KafkaError as error:
-            # A refusal waits for no commit. One that was paused may have been replaced, and refuse what holds since.
-            if self.is_active and not self._consensus.has_fresh_quorum:
-                raise self._not_controller() from error
+        except KafkaError:
+            # It has no commit to wait for. One that was paused may have been replaced, and refuse what holds since.
+            if self.is_active:
+                await self._confirm()
             raise
         if result.heard_broker is not None:
             self._sessions.touch(result.heard_broker, self._now_ms())
@@ -184,6 +184,18 @@ class Controller:
             except (NotLeader, OutcomeUnknown, ConsensusFailed) as error:
                 raise self._not_controller() from error
         return result.response
+
+    async def _confirm(self) -> None:
+        """Wait until what was proposed is committed, and the voters say that this node led when it was asked.
+
+        Raises KafkaError(NOT_CONTROLLER).
+        """
+        try:
+            if self._last_proposal is not None:
+                await asyncio.shield(self._last_proposal)
+            await self._consensus.read_barrier()
+        except (NotLeader, OutcomeUnknown, ConsensusFailed) as error:
+            raise self._not_controller() from error
 
     async def _decide(
         self, decision: Decision[RequestT, ResponseT], request: RequestT

@@ -34,6 +34,7 @@ class Puppet:
         self.bytes_since_snapshot = 0
         self.wall_ms = 1
         self.has_fresh_quorum = True
+        self.is_replaced = False
         self.waiting: list[tuple[int, int, bytes, asyncio.Future[CommitPosition]]] = []
         self.listener: ConsensusListener | None = None
 
@@ -52,7 +53,9 @@ class Puppet:
         return future
 
     async def read_barrier(self) -> CommitPosition:
-        raise NotImplementedError
+        if self.leader_id != self.node_id or self.is_replaced:
+            raise NotLeader(None, self.epoch)
+        return CommitPosition(self.next_offset, self.epoch)
 
     async def transfer_leadership(self, node_id: int | None) -> int:
         raise NotImplementedError

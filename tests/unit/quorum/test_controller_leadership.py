@@ -63,8 +63,11 @@ async def test_a_leader_answers_nothing_before_an_entry_of_its_epoch(puppet: Pup
 
 
 @on_a_loop
-async def test_a_leader_that_may_have_been_replaced_refuses_nothing(puppet: Puppet, controller: Controller) -> None:
-    """One that was paused knows of no registration since: STALE_BROKER_EPOCH would end a process that is right."""
+async def test_a_leader_that_has_been_replaced_refuses_nothing(puppet: Puppet, controller: Controller) -> None:
+    """One that was paused knows of no registration since: STALE_BROKER_EPOCH would end a process that is right.
+
+    What voters said before the pause reaches it behind it, and looks fresh.
+    """
 
     def refuse(_image: MetadataImage, _request: None, _context: DecisionContext) -> ControllerResult[None]:
         raise KafkaError(ErrorCode.STALE_BROKER_EPOCH)
@@ -72,7 +75,7 @@ async def test_a_leader_that_may_have_been_replaced_refuses_nothing(puppet: Pupp
     puppet.elect(1)
     activate(puppet)
     codes = []
-    for puppet.has_fresh_quorum in (True, False):
+    for puppet.is_replaced in (False, True):
         with pytest.raises(KafkaError) as caught:
             await controller.submit(refuse, None)
         codes.append(caught.value.code)
