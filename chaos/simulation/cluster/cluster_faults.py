@@ -113,7 +113,7 @@ class ClusterFaults:
         return any(self.counts[what] for what in DISK_FAULTS)
 
     def step(self) -> None:
-        if (self._losses.lost or self._losses.unreadable) and self._is_whole():
+        if (self._losses.lost or self._losses.unreadable or self._losses.folders) and self._is_whole():
             self._losses.clear()
         for kind, chance, action in self._actions:
             if self._random.random() < chance * (1.0 if kind is None else self._profile.weight(kind)):
@@ -244,6 +244,7 @@ class ClusterFaults:
 
     def _take_power(self, machine: Machine) -> None:
         self.note("power loss", machine.node_id)
+        self._losses.folders = True
         if not self._is_flushed and self._may_count(machine.node_id):
             self._losses.lost.add(machine.node_id)
         machine.kill(has_power=False)
@@ -276,6 +277,7 @@ class ClusterFaults:
         """All at once; without power where none of them may forget what it acknowledged."""
         has_power = not self._is_flushed or bool(self._losses.suspect)
         self.note("kill of all" if has_power else "power loss of all")
+        self._losses.folders |= not has_power
         for machine in self.up():
             machine.kill(has_power=has_power)
         self._on_crash_of_all()

@@ -36,12 +36,16 @@ class DiskLosses:
     emptied: set[int] = field(default_factory=set)
     unreadable: set[int] = field(default_factory=set)
     """Reads failed since all was whole: a replica that is damaged hands over to others, which must not be gone."""
+    folders: bool = False
+    """Power was lost since all was whole, and with it folders of logs that nobody had synced. A node of which one log
+    directory fails then cannot tell whether they are there."""
 
     def clear(self) -> None:
         """All replicas are in sync again."""
         self.lost.clear()
         self.emptied.clear()
         self.unreadable.clear()
+        self.folders = False
 
 
 class DiskFaults:
@@ -69,7 +73,7 @@ class DiskFaults:
     def fail(self) -> None:
         """Of all disks of a machine, or of one log directory, which goes offline alone."""
         machine = self._faults.one_to_end()
-        if machine is not None:
+        if machine is not None and not (self._losses.folders and len(machine.log_directories) > 1):
             operation = self._random.choice(_OPERATIONS)
             under = self._random.choice(("", *machine.log_directories)) if len(machine.log_directories) > 1 else ""
             self._faults.note("disk error", machine.node_id, operation, under)
