@@ -585,11 +585,23 @@ class Log:
             while count and not self._snapshots.sync(self._segments[count].base_offset):
                 count -= 1
             if count == 0:
-                return 0
+                if not self._make_snapshot(now_ms):
+                    return 0
+                count = 1
         self.increment_log_start_offset(self._segments[count].base_offset)
         for segment in self._segments.delete(0, count, due_ms=now_ms + self._config.file_delete_delay_ms):
             self._snapshots.remove(segment.base_offset)
         return count
+
+    def _make_snapshot(self, now_ms: int) -> bool:
+        """Of the producers up to the second segment, where recovery had no room for it; of one segment in a call, as
+        that is read."""
+        first, base_offset = self._segments[0], self._segments[1].base_offset
+        producers = ProducerState(self.name, self.producers.expiration_ms)
+        self._snapshots.load_earlier(producers, start_offset=first.base_offset, end_offset=base_offset, now_ms=now_ms)
+        replay_segments([first], producers, base_offset, now_ms)
+        self._snapshots.take(producers)
+        return self._snapshots.sync(base_offset)
 
     def take_removable_files(self, now_ms: int) -> list[str]:
         """Files of deleted segments whose `file.delete.delay.ms` is over: the caller removes them; it may take long."""

@@ -44,6 +44,7 @@ _NEXT: Final = ".next"
 
 class LogDirectory:
     __slots__ = (
+        "_cleaned_limits",
         "_files",
         "_lock",
         "_pending",
@@ -79,6 +80,8 @@ class LogDirectory:
         self.unopened: set[TopicPartition] = set()
         # Checkpoints being written.
         self._pending: dict[str, CheckpointWrite] = {}
+        # Not written yet.
+        self._cleaned_limits: dict[TopicPartition, int] = {}
 
     @property
     def is_online(self) -> bool:
@@ -218,11 +221,18 @@ class LogDirectory:
         self._limit(LOG_START_OFFSETS, limits)
 
     def limit_cleaned_ends(self, limits: Mapping[TopicPartition, int]) -> None:
-        """Compaction has left no gaps in what logs take in from where they end, or are about to. OSError."""
-        self._limit(CLEANER_OFFSETS, limits)
+        """Compaction has left no gaps in what logs take in from where they end, or are about to.
+
+        OSError: the next call does it too.
+        """
+        for key, limit in limits.items():
+            self._cleaned_limits[key] = min(limit, self._cleaned_limits.get(key, limit))
+        self._limit(CLEANER_OFFSETS, self._cleaned_limits)
+        self._cleaned_limits.clear()
 
     def _limit(self, name: str, limits: Mapping[TopicPartition, int]) -> None:
-        offsets = self.checkpointed[name]
+        # Nothing where the directory was offline from the start.
+        offsets = self.checkpointed.get(name, {})
         write = self._pending.get(name)
         limited = {key: limit for key, limit in limits.items() if offsets.get(key, 0) > limit}
         if limited or (write is not None and any(write.offsets.get(key, 0) > limits[key] for key in limits)):

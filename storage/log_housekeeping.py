@@ -127,6 +127,8 @@ class LogHousekeeping:
     # Checkpoints
 
     async def checkpoint_recovery_points(self) -> None:
+        # What a full disk left undone.
+        self._manager.limit_cleaned_ends()
         for directory in self._online_directories():
             await self._checkpoint(directory, RECOVERY_POINTS, partial(recovery_point_to_checkpoint, directory))
 
@@ -146,21 +148,25 @@ class LogHousekeeping:
         for log in list(self._manager.logs):
             if not self._is_present(log):
                 continue
+            count = 0
             try:
-                count = log.delete_old_segments(self._high_watermark_of(log), now_ms)
+                # Where a producer snapshot is missing, one call makes it and deletes one segment.
+                while self._is_present(log):
+                    deleted = log.delete_old_segments(self._high_watermark_of(log), now_ms)
+                    if deleted == 0:
+                        break
+                    count += deleted
+                    await asyncio.sleep(0)
             except OSError as error:
                 self._manager.on_error(log.directory, error)
             except CorruptData as error:
                 # What cannot be judged stays; the other logs have their turn.
                 logger.error("segments not deleted: partition=%s reason=%s", log.name, error)
-            else:
-                if count:
-                    logger.debug(
-                        "segments deleted: partition=%s count=%d start=%d", log.name, count, log.log_start_offset
-                    )
-                    partition_count += 1
-                    segment_count += count
-                    self._on_deleted(log)
+            if count:
+                logger.debug("segments deleted: partition=%s count=%d start=%d", log.name, count, log.log_start_offset)
+                partition_count += 1
+                segment_count += count
+                self._on_deleted(log)
             await asyncio.sleep(0)
         if segment_count:
             logger.info("segments deleted: partitions=%d segments=%d", partition_count, segment_count)

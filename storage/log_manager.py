@@ -290,8 +290,24 @@ class LogManager:
                 log.truncate_to(offset)
             except (OSError, CorruptData) as error:
                 failure = failure or error
+        # A cut in a gap, or within a batch, ends a log below.
+        self.limit_cleaned_ends(offsets)
         if failure is not None:
             raise failure
+
+    def limit_cleaned_ends(self, logs: Iterable[Log] = ()) -> None:
+        """Of these to where they end, and of others for which it could not be done; a failure is seen to."""
+        for directory in self.directories:
+            if directory.is_online:
+                ends = {
+                    (log.topic, log.partition): log.log_end_offset
+                    for log in logs
+                    if directory_of(self.directories, log.directory) is directory
+                }
+                try:
+                    directory.limit_cleaned_ends(ends)
+                except OSError as error:
+                    self.on_error(directory.path, error)
 
     def restart(self, log: Log, offset: int, producers: Iterable[ProducerEntry], now_ms: int) -> None:
         """`Log.truncate_fully_and_start_at`, such that a crash in the middle is not taken for damage. OSError."""
@@ -464,7 +480,8 @@ class LogManager:
             opened = await run_unbroken(loop, open_logs, self._files, directory, some, settings)
             for folder, log in zip(some, opened, strict=True):
                 self._register(PostponedLog(directory=directory, folder=folder, settings=settings), log)
-            self._limit_cleaned_ends(directory, opened)
+            # Recovery may have cut them.
+            self.limit_cleaned_ends([log for log in opened if isinstance(log, Log) and log.damage is None])
         logger.info(
             "logs loaded: directory=%s logs=%d recovered=%s seconds=%.3f",
             directory.path,
@@ -491,7 +508,8 @@ class LogManager:
                 opening.directory.unopened.discard(key)
                 if log is not None:
                     self._register(opening, log)
-                    self._limit_cleaned_ends(opening.directory, [log])
+                    if isinstance(log, Log) and log.damage is None:
+                        self.limit_cleaned_ends([log])
 
     async def _open_again(
         self, loop: AbstractEventLoop, opening: PostponedLog
@@ -532,15 +550,6 @@ class LogManager:
             self._offline[key] = log
             directory.unopened.add(key)
             self._postponed[key] = later
-
-    def _limit_cleaned_ends(self, directory: LogDirectory, opened: Iterable[Log | CorruptData | OSError]) -> None:
-        """Recovery may have cut logs."""
-        intact = [log for log in opened if isinstance(log, Log) and log.damage is None]
-        if directory.is_online:
-            try:
-                directory.limit_cleaned_ends({(log.topic, log.partition): log.log_end_offset for log in intact})
-            except OSError as error:
-                self.on_error(directory.path, error)
 
     def _identify(self, log: Log, topic_id: UUID) -> None:
         try:

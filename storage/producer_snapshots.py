@@ -33,7 +33,7 @@ from crc32c import crc32c
 
 from ..protocol.batches import NO_SEQUENCE
 from ..protocol.errors import CorruptData
-from .disk_errors import is_passing
+from .disk_errors import ReadError, is_passing
 from .file_names import PRODUCER_SNAPSHOT, segment_file
 from .files import Files
 from .producer_entry import RETAINED_BATCHES, ProducedBatch, ProducerEntry, first_sequence_of
@@ -202,9 +202,10 @@ class ProducerSnapshots:
         if offset not in self._taken:
             # Of an earlier process, which may have lost power before it could sync it.
             try:
-                decode_snapshot(self._files.read(path), path)
-            except CorruptData:
-                self.remove(offset)
+                if self._read(offset) is None:
+                    self.remove(offset)
+                    return False
+            except ReadError:
                 return False
         file = self._files.open(path)
         file.sync()
@@ -243,18 +244,32 @@ class ProducerSnapshots:
             self.remove(offset)
         while self.offsets:
             offset = self.offsets[-1]
-            path = self.path(offset)
-            try:
-                snapshot = decode_snapshot(self._files.read(path), path)
-            except CorruptData:
-                self.remove(offset)
-                continue
-            if not snapshot.has_tail and tail_needed_above is not None and offset > tail_needed_above:
+            snapshot = self._read(offset)
+            if snapshot is None or (
+                not snapshot.has_tail and tail_needed_above is not None and offset > tail_needed_above
+            ):
                 self.remove(offset)
                 continue
             state.load(snapshot.entries, snapshot.completed, offset, now_ms)
             return
         state.clear(start_offset)
+
+    def load_earlier(self, state: ProducerState, *, start_offset: int, end_offset: int, now_ms: int) -> None:
+        """`load_latest` for a look at what was: all files stay. OSError."""
+        for offset in reversed(self.offsets):
+            snapshot = self._read(offset) if start_offset <= offset <= end_offset else None
+            if snapshot is not None:
+                state.load(snapshot.entries, snapshot.completed, offset, now_ms)
+                return
+        state.clear(start_offset)
+
+    def _read(self, offset: int) -> ProducerSnapshot | None:
+        """None when it is corrupt. OSError."""
+        path = self.path(offset)
+        try:
+            return decode_snapshot(self._files.read(path), path)
+        except CorruptData:
+            return None
 
     def remove_strays(self, base_offsets: Iterable[int]) -> None:
         """Remove the snapshots that belong to no segment, but for one after the last segment's base: that of a stop."""

@@ -362,13 +362,13 @@ class ProducerState:
 
 
 def _batches_below(entry: ProducerEntry, offset: int) -> list[ProducedBatch]:
-    """Those that are retained. When none is, though the epoch has some, the last one's sequence at least, as of one
-    record somewhere below: without it the sequence that comes next would be out of order, for ever."""
+    """Those that are retained. When none is, though the epoch has some, the last one's sequence at least, as of a batch
+    without records: without it the sequence that comes next would be out of order, for ever. No retry equals it."""
     batches = [batch for batch in entry.batches if batch.last_offset < offset]
     if batches or not entry.batches or entry.batches[0].first_sequence == 0:
         return batches
-    last_sequence = entry.batches[0].first_sequence - 1
-    return [ProducedBatch(last_sequence, last_sequence, 0, 0, entry.batches[0].timestamp)]
+    next_sequence = entry.batches[0].first_sequence
+    return [ProducedBatch(next_sequence, next_sequence - 1, 1, 0, entry.batches[0].timestamp)]
 
 
 def _older_epoch(producer_id: int, epoch: int, entry: ProducerEntry) -> KafkaError:

@@ -20,6 +20,7 @@ class Segments:
         "_files",
         "_list",
         "_random",
+        "_unusable",
         "active",
         "directory",
         "directory_change_count",
@@ -35,6 +36,8 @@ class Segments:
         self.active: Segment
         # Paths of `….deleted` files and when they may be removed.
         self._deleted_files: list[tuple[str, int]] = []
+        # Base offsets of files that were made, could not be used, and could not be removed.
+        self._unusable: set[int] = set()
         # Segments that became inactive, so that their indexes are complete, but not synced.
         self.retired: list[Segment] = []
         # That many times a name was made in the folder, or taken out, which a power loss could undo.
@@ -185,18 +188,27 @@ class Segments:
             if active is not None:
                 self.active = active
             # Behind what the active segment takes in from now on, an empty one would hide it from the next start.
-            path = segment_file(self.directory, base_offset, LOG)
+            self._unusable.add(base_offset)
             with suppress(OSError):
-                if self._files.exists(path):
-                    self._files.remove(path)
+                self._remove_unusable()
             raise
+        self._unusable.discard(base_offset)
         self.directory_change_count += 1
+
+    def _remove_unusable(self) -> None:
+        for base_offset in sorted(self._unusable):
+            path = segment_file(self.directory, base_offset, LOG)
+            if self._files.exists(path):
+                self._files.remove(path)
+            self._unusable.remove(base_offset)
 
     def delete(self, first: int, end: int, *, due_ms: int) -> list[Segment]:
         """Take the segments in slots [first, end) out and return them; their files may be removed at `due_ms`.
 
         OSError leaves those that still have all of their names, and the one of which some may be gone.
         """
+        # Without a segment before it, the next start would take such a one for where the log begins, and ends.
+        self._remove_unusable()
         deleted: list[Segment] = []
         try:
             for segment in self._list[first:end]:

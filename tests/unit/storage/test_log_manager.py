@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from errno import EMFILE, ENFILE, ENOMEM
+from errno import EMFILE, ENFILE, ENOMEM, ENOSPC
 from itertools import product
 from random import Random
 from uuid import UUID
@@ -660,6 +660,16 @@ def _cut(node: NodeDisk) -> None:
     node.manager.truncate({node.log("flights"): 10})
 
 
+def _cut_in_a_gap(node: NodeDisk) -> None:
+    node.stop()
+    for name in node.names("/data/flights-0"):
+        if name.endswith(".log") and 10 <= int(name[:20]) < 40:
+            node.files.remove(f"/data/flights-0/{name}")
+    node.start()
+    assert node.log("flights").log_end_offset == 60
+    node.manager.truncate({node.log("flights"): 39})
+
+
 def _begin_anew(node: NodeDisk) -> None:
     node.manager.restart(node.log("flights"), 10, (), 0)
 
@@ -679,7 +689,16 @@ def _lose_the_end(node: NodeDisk) -> None:
     node.start()
 
 
-@pytest.mark.parametrize("lose", [_cut, _begin_anew, _repair, _lose_the_end])
+def _lose_the_end_on_a_full_disk(node: NodeDisk) -> None:
+    node.files.fail("create", under=f"/data/{CLEANER_OFFSETS}", error=ENOSPC, count=None)
+    _lose_the_end(node)
+    node.files.heal()
+    node.manager.limit_cleaned_ends()
+
+
+@pytest.mark.parametrize(
+    "lose", [_cut, _cut_in_a_gap, _begin_anew, _repair, _lose_the_end, _lose_the_end_on_a_full_disk]
+)
 def test_where_compaction_may_have_left_gaps_says_nothing_of_what_a_log_takes_in_later(
     lose: Callable[[NodeDisk], None],
 ) -> None:
@@ -706,6 +725,20 @@ def test_where_compaction_may_have_left_gaps_says_nothing_of_what_a_log_takes_in
         node.start()
         assert node.log("flights").damage is None
         assert node.log("flights").log_end_offset == short
+
+
+@pytest.mark.parametrize("operation", ["lock", "read"])
+def test_logs_are_cut_though_another_directory_was_offline_from_the_start(operation: Operation) -> None:
+    with node_disk("/a", "/b") as node:
+        node.start()
+        directory = node.manager.directories[0].id
+        log = node.manager.get_or_create("flights", 0, TOPIC_ID, node.config, directory_id=directory)
+        append(log, 10)
+        node.stop()
+        node.files.fail(operation, under="/b", count=None)
+        node.start()
+        node.manager.truncate({node.log("flights"): 5})
+        assert node.log("flights").log_end_offset == 5
 
 
 @pytest.mark.parametrize("seed", [None, 1, 2, 3], ids=["killed", "power lost 1", "power lost 2", "power lost 3"])

@@ -1,6 +1,7 @@
 """Opening a log after a clean and after any other stop."""
 
 from dataclasses import replace
+from errno import EMFILE
 from pathlib import Path
 from uuid import UUID
 
@@ -12,6 +13,7 @@ from penstock.protocol.records import Record, write_batch
 from penstock.storage.config import LogConfig
 from penstock.storage.files import DiskFiles
 from penstock.storage.log import Log
+from penstock.storage.memory_files import MemoryFiles
 
 NOW = 1_700_000_000_000
 DENSE = LogConfig(segment_bytes=1000, index_interval_bytes=100)
@@ -183,6 +185,40 @@ def test_empty_segment_that_was_made_and_not_used_hides_nothing_behind_a_torn_en
     assert log.damage is None
     append(log, 120, epoch=2)
     assert offsets(log) == list(range(0, 122, 2))
+
+
+def test_file_that_could_be_neither_used_nor_removed_is_gone_before_the_segment_that_hides_it() -> None:
+    """The log would begin, and end, with it at the next start."""
+    files = MemoryFiles()
+    files.make_directories("/d")
+    config = LogConfig(segment_bytes=300, retention_bytes=0)
+
+    def start() -> Log:
+        return Log.open(
+            files, "/d/t-0", topic="t", partition=0, topic_id=TOPIC_ID, config=config, is_clean=False, now_ms=NOW
+        )
+
+    def add(size: int = 50) -> None:
+        log.append_as_leader(write_batch([Record(0, NOW, b"k", bytes(size))]), leader_epoch=0, now_ms=NOW)
+
+    log = start()
+    add()
+    files.fail("open", under=f"/d/t-0/{1:020d}.log", error=EMFILE)
+    files.fail("remove", under=f"/d/t-0/{1:020d}.log")
+    with pytest.raises(OSError, match="EMFILE"):
+        add(200)
+    files.heal()
+    for _ in range(5):
+        add()
+    files.fail("remove", under=f"/d/t-0/{1:020d}.log")
+    with pytest.raises(OSError, match="EIO"):
+        log.delete_old_segments(6, NOW)
+    files.heal()
+    assert log.delete_old_segments(6, NOW) > 0
+    start_offset = log.log_start_offset
+    files.kill()
+    log = start()
+    assert (log.log_start_offset, log.log_end_offset, log.damage) == (start_offset, 6, None)
 
 
 @pytest.mark.parametrize("policy", ["delete", "compact"])

@@ -7,12 +7,14 @@ from uuid import UUID
 
 import pytest
 
+from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.protocol.records import Record, write_batch
 from penstock.storage.config import LogConfig
 from penstock.storage.control_records import write_end_transaction_marker
 from penstock.storage.log import Log
 from penstock.storage.log_ending import start_offset_to_checkpoint
 from penstock.storage.memory_files import MemoryFiles
+from penstock.storage.producer_entry import RETAINED_BATCHES
 from penstock.storage.transaction_verification import UNVERIFIED
 
 NOW = 1_700_000_000_000
@@ -133,6 +135,36 @@ def test_what_a_segment_tells_of_producers_is_not_deleted_before_a_snapshot_does
     assert [restarting.append(0, producer_id=producer_id) for producer_id in range(1, 7)] == [True] * 6
 
 
+@pytest.mark.parametrize("first_kept", [0, 2, 9])
+def test_snapshots_that_are_missing_are_made_for_retention(first_kept: int) -> None:
+    """As after a loss of power, on a disk that had no room for those of the recovery."""
+    restarting = Restarting(LogConfig(segment_bytes=100, retention_bytes=0))
+    for producer_id in range(1, 7):
+        restarting.append(0, producer_id=producer_id)
+    restarting.restart()
+    for offset in range(1, 6):
+        if offset < first_kept:
+            restarting.files.remove(f"/d/t-0/{offset:020d}.snapshot")
+    restarting.restart()
+    deleted: list[int] = []
+    while not deleted or deleted[-1]:
+        deleted.append(restarting.log.delete_old_segments(5, NOW))
+    assert deleted == ([5, 0] if first_kept < 9 else [1, 1, 1, 1, 1, 0])
+    restarting.restart(is_clean=False)
+    assert [restarting.append(0, producer_id=producer_id) for producer_id in range(1, 7)] == [True] * 6
+
+
+def test_a_snapshot_that_cannot_be_read_keeps_what_lies_before_the_next_lower_one() -> None:
+    restarting = Restarting(LogConfig(segment_bytes=100, retention_bytes=0))
+    for producer_id in range(1, 7):
+        restarting.append(0, producer_id=producer_id)
+    restarting.restart()
+    restarting.files.fail("read", under=f"/d/t-0/{5:020d}.snapshot", count=None)
+    assert restarting.log.delete_old_segments(5, NOW) == 4
+    restarting.files.heal()
+    assert restarting.log.delete_old_segments(5, NOW) == 1
+
+
 def test_retention_deletes_what_an_intact_snapshot_tells_of_and_no_more() -> None:
     restarting = Restarting(LogConfig(segment_bytes=100, retention_bytes=0))
     for producer_id in range(1, 7):
@@ -208,6 +240,11 @@ def test_a_log_begun_below_the_batches_in_flight_takes_them_in_when_it_leads(
         # Whose batch it was that began below does not matter: it comes as a whole then.
         follower.log.truncate_fully_and_start_at(45, follower.log.producers.below(45), NOW)
         follower.append(0, producer_id=8)
+    if in_flight == RETAINED_BATCHES:
+        with pytest.raises(KafkaError) as caught:
+            follower.append(44)
+        assert caught.value.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, "that it is there was never told"
+    follower.restart()
     assert [follower.append(sequence) for sequence in range(45, 45 + in_flight)] == [False] * in_flight
 
 
