@@ -581,15 +581,19 @@ class Log:
         if count == len(self._segments):
             self._roll(self.log_end_offset, now_ms)
         if self.producers.entries:
-            # Nothing else tells of the producers in what goes.
-            while count and not self._snapshots.sync(self._segments[count].base_offset):
-                count -= 1
-            if count == 0:
-                if not self._make_snapshot(now_ms):
-                    return 0
-                count = 1
+            # Nothing else tells of the producers in what goes, or in some if a loss of power brings the rest back.
+            known = 0
+            while known < count and self._snapshots.sync(self._segments[known + 1].base_offset):
+                known += 1
+            if known == 0 and not self._make_snapshot(now_ms):
+                return 0
+            count = max(known, 1)
         self.increment_log_start_offset(self._segments[count].base_offset)
-        for segment in self._segments.delete(0, count, due_ms=now_ms + self._config.file_delete_delay_ms):
+        deleted = self._segments.delete(0, count, due_ms=now_ms + self._config.file_delete_delay_ms)
+        if self.producers.entries:
+            # A loss of power may take a renaming back, and not the removal of a snapshot.
+            self._files.sync_directory(self.directory)
+        for segment in deleted:
             self._snapshots.remove(segment.base_offset)
         return count
 
@@ -598,8 +602,12 @@ class Log:
         that is read."""
         first, base_offset = self._segments[0], self._segments[1].base_offset
         producers = ProducerState(self.name, self.producers.expiration_ms)
-        self._snapshots.load_earlier(producers, start_offset=first.base_offset, end_offset=base_offset, now_ms=now_ms)
+        self._snapshots.load_earlier(
+            producers, start_offset=first.base_offset, end_offset=base_offset - 1, now_ms=now_ms
+        )
         replay_segments([first], producers, base_offset, now_ms)
+        # It may be there, and not be readable.
+        self._snapshots.remove(base_offset)
         self._snapshots.take(producers)
         return self._snapshots.sync(base_offset)
 
