@@ -28,6 +28,8 @@ T = TypeVar("T")
 CLIENT_FAILURES = (KafkaError, OSError, KeyError)
 
 _RETRY_S = 0.2
+# One that has found a node that knew of no broker that is not fenced, and then loses the connection, waits for ever.
+_PATIENCE_S = 30.0
 # Between two records of a producer, on average.
 _PACES_S = (0.02, 0.05, 0.2)
 _PADDING_BYTES = (*7 * (0,), 10, 100, 1_000)
@@ -122,7 +124,12 @@ class Producer:
             metadata_max_age_ms=5_000,
         )
         try:
-            await producer.start()
+            async with asyncio.timeout(_PATIENCE_S):
+                await producer.start()
+        except TimeoutError as error:
+            self._history.errors[type(error).__name__] += 1
+            await self._stop(producer)
+            return
         except CLIENT_FAILURES as error:
             self._history.errors[type(error).__name__] += 1
             await asyncio.sleep(_RETRY_S)
@@ -137,7 +144,10 @@ class Producer:
                 await producer.flush()
         except CLIENT_FAILURES as error:
             self._history.errors[type(error).__name__] += 1
-        # A producer that failed may wait for ever for what it has given up.
+        await self._stop(producer)
+
+    async def _stop(self, producer: Any) -> None:
+        """One that failed may wait for ever for what it has given up."""
         stopping = asyncio.ensure_future(producer.stop())
         await asyncio.wait([stopping], timeout=self._request_timeout_ms / 1000)
         if stopping.done() and not stopping.cancelled():
