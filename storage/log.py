@@ -65,6 +65,7 @@ class Log:
         "_config",
         "_files",
         "_is_closed",
+        "_known_at_cut",
         "_recovery_point",
         "_room",
         "_segments",
@@ -94,6 +95,8 @@ class Log:
         self._segments = loaded.segments
         self._beyond_damage = loaded.beyond_damage
         self.producers = loaded.producers
+        # Since when producers were idle before a cut that failed: until one succeeds nothing tells it.
+        self._known_at_cut: dict[int, int] | None = None
         self._snapshots = loaded.snapshots
         self.leader_epochs = loaded.leader_epochs
         self.log_start_offset = loaded.log_start_offset
@@ -745,12 +748,15 @@ class Log:
             self.damage = None
 
     def _reload_producers(self, end_offset: int) -> None:
-        known = {producer_id: entry.appended_ms for producer_id, entry in self.producers.entries.items()}
-        if not known and not self.producers.completed:
-            # Dropping batches cannot bring a producer in.
-            self._snapshots.remove_above(end_offset)
-            self.producers.clear(end_offset)
-            return
+        known = self._known_at_cut
+        if known is None:
+            known = {producer_id: entry.appended_ms for producer_id, entry in self.producers.entries.items()}
+            if not known and not self.producers.completed:
+                # Dropping batches cannot bring a producer in.
+                self._snapshots.remove_above(end_offset)
+                self.producers.clear(end_offset)
+                return
+        self._known_at_cut = known
         latest_ms = max(known.values(), default=0)
         self._snapshots.load_latest(
             self.producers, start_offset=self.first_segment_base_offset, end_offset=end_offset, now_ms=latest_ms
@@ -758,3 +764,4 @@ class Log:
         replay_segments(self._segments.from_slot(0), self.producers, end_offset, latest_ms)
         for producer_id, entry in self.producers.entries.items():
             entry.appended_ms = min(entry.appended_ms, known.get(producer_id, latest_ms))
+        self._known_at_cut = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from random import Random
 from uuid import UUID
 
@@ -181,6 +182,25 @@ def test_a_snapshot_that_cannot_be_read_is_made_anew_for_retention() -> None:
     restarting.restart()
     restarting.files.fail("read", under=f"/d/t-0/{5:020d}.snapshot", count=None)
     assert [restarting.log.delete_old_segments(5, NOW) for _ in range(2)] == [4, 1]
+
+
+def test_a_cut_that_fails_and_is_done_again_forgets_no_producer() -> None:
+    for skip in count():
+        log = Restarting()
+        for sequence in range(4):
+            log.append(sequence)
+        log.append(0, producer_id=8)
+        log.files.fail("read", under="/d/t-0/", skip=skip, count=1)
+        try:
+            log.log.truncate_to(4)
+        except OSError:
+            assert log.log.damage is not None
+            log.log.truncate_to(log.log.damage.offset)
+        else:
+            assert skip > 1, "some reads have failed"
+            break
+        assert set(log.log.producers.entries) == {7}, f"read {skip} failed"
+        assert log.append(3)
 
 
 def test_retention_deletes_what_an_intact_snapshot_tells_of_and_no_more() -> None:
