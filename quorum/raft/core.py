@@ -170,6 +170,10 @@ class RaftCore:
     def begin_barrier(self, token: object) -> None:
         self._barriers.begin(token)
 
+    def drop_barriers(self) -> list[object]:
+        """Return the tokens of all that wait: there is no step any more."""
+        return self._barriers.drop()
+
     def begin_handover(self, peer_id: int | None) -> Handover:
         """Hand leadership to a peer, or to the one that has the most. Raises TransferFailed when that is under way."""
         if self._handover is not None:

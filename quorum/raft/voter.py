@@ -235,8 +235,8 @@ class RaftVoter:
         return outcome
 
     async def read_barrier(self) -> CommitPosition:
-        if self.leader_id != self.node_id or self._core is None:
-            raise NotLeader(self.leader_id, self.epoch)
+        if self.leader_id != self.node_id or self._core is None or self._has_ended:
+            raise NotLeader(None if self._has_ended else self.leader_id, self.epoch)
         done: asyncio.Future[CommitPosition] = self._loop.create_future()
         self._core.begin_barrier(done)
         self._wake()
@@ -502,7 +502,8 @@ class RaftVoter:
 
     def _give_up_all(self, reason: str) -> None:
         self._proposals.give_up_all(reason)
-        for _, done in self._barriers:
+        begun = [] if self._core is None else self._core.drop_barriers()
+        for done in (*map(_as_future, begun), *(done for _, done in self._barriers)):
             set_exception(done, OutcomeUnknown(reason))
         self._barriers.clear()
 

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from penstock.quorum.consensus import CommitPosition, ConsensusFailed, NotLeader, Snapshot
+from penstock.quorum.consensus import CommitPosition, ConsensusFailed, NotLeader, OutcomeUnknown, Snapshot
 from penstock.quorum.links.peer_links import LinkListener, PeerLinks
 from penstock.quorum.raft.messages import TermNotice, encode_message
 from penstock.quorum.raft.voter import RaftVoter
@@ -116,6 +116,18 @@ async def test_proposals_for_another_epoch_are_refused() -> None:
     await voter.stop()
     with pytest.raises(NotLeader):
         voter.propose(b"x", epoch=1)
+
+
+@on_a_loop
+async def test_a_stop_ends_what_waits_for_a_barrier() -> None:
+    voter, _ = await started(MemoryFiles())
+    waiting = asyncio.ensure_future(voter.read_barrier())
+    await asyncio.sleep(0)
+    await voter.stop()
+    with pytest.raises(OutcomeUnknown, match="stopped"):
+        await waiting
+    with pytest.raises(NotLeader):
+        await voter.read_barrier()
 
 
 @on_a_loop
