@@ -101,6 +101,8 @@ class Producer:
         self._request_timeout_ms = request_timeout_ms
         self._trace = trace
         self._is_broken = False
+        # Those of earlier lives that were not waited for.
+        self._leaving: list[asyncio.Future[None]] = []
 
     def start(self) -> None:
         self.process.run(lambda: self._loop.create_task(self._run()))
@@ -110,6 +112,10 @@ class Producer:
         while not self.is_stopping:
             life += 1
             await self._live(f"{self._name}.{life}")
+        leaving = [stopping for stopping in self._leaving if not stopping.done()]
+        if leaving:
+            # What they write is acknowledged to their records.
+            await asyncio.wait(leaving, timeout=_PATIENCE_S)
         self.is_done = True
 
     async def _live(self, name: str) -> None:
@@ -150,7 +156,9 @@ class Producer:
         """One that failed may wait for ever for what it has given up."""
         stopping = asyncio.ensure_future(producer.stop())
         await asyncio.wait([stopping], timeout=self._request_timeout_ms / 1000)
-        if stopping.done() and not stopping.cancelled():
+        if not stopping.done():
+            self._leaving.append(stopping)
+        elif not stopping.cancelled():
             stopping.exception()
 
     async def _send(self, producer: Any, name: str) -> None:
