@@ -57,6 +57,9 @@ DEFAULT_PRODUCER_ID_EXPIRATION_MS: Final = 24 * 3600 * 1000
 _RUN_BYTES: Final = 256 * 1024
 """Of a leader's batches, written at once; a batch may take it further."""
 
+_DELETED_AT_ONCE: Final = 10
+"""Segments of a log with producers. Each may cost two syncs, which are waited for."""
+
 
 class Log:
     __slots__ = (
@@ -568,7 +571,10 @@ class Log:
         return True
 
     def delete_old_segments(self, high_watermark: int, now_ms: int) -> int:
-        """Apply retention and the log start offset; how many segments went. Their files are `take_removable_files`."""
+        """Apply retention and the log start offset; how many segments went: until it is 0 there may be more.
+
+        Their files are `take_removable_files`. OSError and CorruptData leave what is left for the next time.
+        """
         if self.damage is not None or self._is_closed:
             return 0
         count = count_breached_segments(
@@ -586,7 +592,7 @@ class Log:
         if self.producers.entries:
             # Nothing else tells of the producers in what goes, or in some if a loss of power brings the rest back.
             known = 0
-            while known < count and self._snapshots.sync(self._segments[known + 1].base_offset):
+            while known < min(count, _DELETED_AT_ONCE) and self._snapshots.sync(self._segments[known + 1].base_offset):
                 known += 1
             if known == 0 and not self._make_snapshot(now_ms):
                 return 0

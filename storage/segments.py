@@ -167,6 +167,8 @@ class Segments:
         )
         self._list.append(segment)
         self.active = segment
+        # The file is used after all.
+        self._unusable.discard(base_offset)
         return segment
 
     def roll(self, base_offset: int, config: LogConfig, now_ms: int) -> Segment:
@@ -192,7 +194,6 @@ class Segments:
             with suppress(OSError):
                 self._remove_unusable()
             raise
-        self._unusable.discard(base_offset)
         self.directory_change_count += 1
 
     def _remove_unusable(self) -> None:
