@@ -134,7 +134,8 @@ def _judge_producers(
         if theirs is None:
             yield f"it has forgotten producer {producer_id}, of which its batches say {ours}"
             continue
-        batches = tuple(one for one in theirs.batches if one.base_offset >= first_offset)
+        # One without records tells a new follower which sequence comes next, and nothing of the log.
+        batches = tuple(one for one in theirs.batches if first_offset <= one.base_offset <= one.last_offset)
         open_since = theirs.open_since
         if ours is None:
             if batches or (open_since is not None and open_since >= first_offset):

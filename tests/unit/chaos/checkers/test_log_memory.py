@@ -93,6 +93,13 @@ def test_more_may_be_remembered_of_what_is_deleted_but_not_of_what_was_cut_off()
     assert "of producer 8" in sentence
 
 
+def test_a_sequence_without_records_is_nothing_that_the_batches_should_have() -> None:
+    told = RememberedProducer(0, (RememberedBatch(46, 1, 0),), None)
+    assert judged(LogMemory((), {PRODUCER: told}, None), PlainLog((), None), start_offset=1, end_offset=1) == []
+    (sentence,) = judged(MEMORY._replace(producers={PRODUCER: told}))
+    assert "its batches say" in sentence
+
+
 def test_transaction_index_has_the_aborted_transactions_and_no_others() -> None:
     (sentence,) = judged(MEMORY._replace(aborted=()))
     assert "lacks" in sentence
