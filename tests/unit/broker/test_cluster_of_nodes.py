@@ -43,6 +43,8 @@ from penstock.quorum.links.peer_proof import NONCE_BYTES, PeerHello
 from penstock.storage.memory_files import MemoryFiles
 from penstock.storage.memory_nodes import Operation
 
+pytestmark = pytest.mark.simulation
+
 SECRET = "hush"
 
 

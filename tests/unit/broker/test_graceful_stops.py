@@ -14,6 +14,8 @@ from penstock.quorum.disk.frames import scan_frames
 from penstock.quorum.disk.journal_items import SegmentHead, decode_items
 from penstock.storage.held_folders import HeldFolders
 
+pytestmark = pytest.mark.simulation
+
 METADATA = "/data/__cluster_metadata-0"
 
 

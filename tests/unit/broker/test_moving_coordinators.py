@@ -20,6 +20,8 @@ from penstock.broker.coordination import coordinator_partition
 from penstock.broker.groups.group_coordinator import OFFSETS_TOPIC
 from penstock.protocol.errors import ErrorCode
 
+pytestmark = pytest.mark.simulation
+
 
 class Consumer:
     """Follows the rules of a consumer; each method is one request, or several until the group has taken it in."""

@@ -43,6 +43,8 @@ from penstock.protocol.records import Record, read_records, write_batch
 from penstock.storage.files import Files
 from penstock.storage.memory_files import MemoryFiles
 
+pytestmark = pytest.mark.simulation
+
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
