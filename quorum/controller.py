@@ -220,7 +220,12 @@ class Controller:
         try:
             while True:
                 epoch, next_offset = self._claimed_epoch, self._consensus.next_offset
-                change = await self._loop.run_in_executor(None, self._preparation(decision, request))
+                try:
+                    change = await self._loop.run_in_executor(None, self._preparation(decision, request))
+                except KafkaError as error:
+                    if self._claimed_epoch != epoch:
+                        raise self._not_controller() from error
+                    raise
                 if not self.is_active or self._claimed_epoch != epoch:
                     raise self._not_controller()
                 # The engine may have put in an entry of its own meanwhile.

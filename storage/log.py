@@ -547,6 +547,7 @@ class Log:
 
     def _begin_at(self, offset: int) -> None:
         """There is no record any more."""
+        self._known_at_cut = None
         self._end_at(offset)
         self.leader_epochs.clear()
         self.log_start_offset = offset

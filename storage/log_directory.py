@@ -89,6 +89,7 @@ class LogDirectory:
 
     def fail(self, error: OSError) -> None:
         self.error = error
+        self._cleaned_limits.clear()
 
     # Starting
 

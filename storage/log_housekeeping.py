@@ -149,10 +149,12 @@ class LogHousekeeping:
             if not self._is_present(log):
                 continue
             count = 0
+            # What is appended meanwhile has its turn in the next round.
+            end_offset = log.log_end_offset
             try:
-                # Where a producer snapshot is missing, one call makes it and deletes one segment.
+                # Of a log with producers a call deletes some; where a snapshot is missing, it makes it and deletes one.
                 while self._is_present(log):
-                    deleted = log.delete_old_segments(self._high_watermark_of(log), now_ms)
+                    deleted = log.delete_old_segments(min(self._high_watermark_of(log), end_offset), now_ms)
                     if deleted == 0:
                         break
                     count += deleted

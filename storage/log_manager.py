@@ -272,6 +272,8 @@ class LogManager:
                 for log, offset in offsets.items()
                 if directory_of(self.directories, log.directory) is directory
             }
+            if not limits:
+                continue
             directory.limit_recovery_points({(log.topic, log.partition): limit for log, limit in limits.items()})
             directory.limit_cleaned_ends(
                 {(log.topic, log.partition): min(offsets[log], log.log_end_offset) for log in limits}

@@ -103,6 +103,14 @@ def decode_snapshot(data: bytes, path: str) -> ProducerSnapshot:
     return ProducerSnapshot(entries, completed, has_tail)
 
 
+def is_intact(data: bytes) -> bool:
+    """Whether `decode_snapshot` will tell what was written: of many producers it takes long."""
+    if len(data) < _HEADER.size + _COUNT.size:
+        return False
+    version, crc = _HEADER.unpack_from(data)
+    return bool(version == _VERSION and crc32c(memoryview(data)[_HEADER.size :]) == crc)
+
+
 def _read_entry(data: bytes, place: int) -> ProducerEntry:
     (
         producer_id,
@@ -202,7 +210,7 @@ class ProducerSnapshots:
         if offset not in self._taken:
             # Of an earlier process, which may have lost power before it could sync it.
             try:
-                if self._read(offset) is None:
+                if not is_intact(self._files.read(path)):
                     self.remove(offset)
                     return False
             except ReadError:

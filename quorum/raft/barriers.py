@@ -50,6 +50,10 @@ class Barriers:
         return self._sequence if self._waiting else None
 
     @property
+    def is_round_due(self) -> bool:
+        return bool(self._new)
+
+    @property
     def is_idle(self) -> bool:
         return not self._new and not self._waiting
 

@@ -170,9 +170,10 @@ class RaftCore:
     def begin_barrier(self, token: object) -> None:
         self._barriers.begin(token)
 
-    def drop_barriers(self) -> list[object]:
-        """Return the tokens of all that wait: there is no step any more."""
-        return self._barriers.drop()
+    @property
+    def has_new_barriers(self) -> bool:
+        """Whether the next step can begin a round for some that came behind the last one."""
+        return self._barriers.is_round_due and self._has_committed_own_term
 
     def begin_handover(self, peer_id: int | None) -> Handover:
         """Hand leadership to a peer, or to the one that has the most. Raises TransferFailed when that is under way."""
@@ -408,11 +409,15 @@ class RaftCore:
         if self._handover.is_done:
             self._handover = None
 
+    @property
+    def _has_committed_own_term(self) -> bool:
+        return self._log.epoch_at(self._decisions.commit_end - 1) == self.term
+
     def _probe_barriers(self) -> None:
         if not self.is_leader:
             if not self._barriers.is_idle:
                 self._step.dropped_barriers = [*self._step.dropped_barriers, *self._barriers.drop()]
-        elif self._log.epoch_at(self._decisions.commit_end - 1) == self.term:
+        elif self._has_committed_own_term:
             sequence = self._barriers.start_round(self._decisions.commit_end)
             if sequence is not None:
                 self._step.early += [(peer_id, BarrierProbe(self.term, sequence)) for peer_id in self._peer_ids]

@@ -96,6 +96,8 @@ class RaftVoter:
         self._inbox = Inbox()
         self._proposals = Proposals()
         self._barriers: deque[tuple[int, asyncio.Future[CommitPosition]]] = deque()
+        # All that wait, wherever they are.
+        self._begun_barriers: set[asyncio.Future[CommitPosition]] = set()
         self._disk_jobs = DiskJobs(loop)
         self._is_stepping = False
         self._idle: list[asyncio.Future[None]] = []
@@ -238,6 +240,8 @@ class RaftVoter:
         if self.leader_id != self.node_id or self._core is None or self._has_ended:
             raise NotLeader(None if self._has_ended else self.leader_id, self.epoch)
         done: asyncio.Future[CommitPosition] = self._loop.create_future()
+        self._begun_barriers.add(done)
+        done.add_done_callback(self._begun_barriers.discard)
         self._core.begin_barrier(done)
         self._wake()
         return await done
@@ -390,7 +394,8 @@ class RaftVoter:
         self._become_idle()
         assert self._core is not None
         has_proposals = self._proposals.waiting_count and not self._core.holds_proposals
-        if not self._inbox.is_empty or has_proposals or self._disk_jobs.waiting_count or arrived is not None:
+        is_due = not self._inbox.is_empty or has_proposals or self._disk_jobs.waiting_count or arrived is not None
+        if is_due or self._core.has_new_barriers:
             self._wake()
         elif self._wake_handle is None:
             self._timer = self._loop.call_at(self._core.next_step_at_s(), self._wake)
@@ -502,8 +507,8 @@ class RaftVoter:
 
     def _give_up_all(self, reason: str) -> None:
         self._proposals.give_up_all(reason)
-        begun = [] if self._core is None else self._core.drop_barriers()
-        for done in (*map(_as_future, begun), *(done for _, done in self._barriers)):
+        # A step that failed may have had them in hand.
+        for done in list(self._begun_barriers):
             set_exception(done, OutcomeUnknown(reason))
         self._barriers.clear()
 

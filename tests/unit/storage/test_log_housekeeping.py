@@ -66,6 +66,28 @@ def kept(config: HousekeepingConfig | None = None, *log_dirs: str) -> Iterator[K
             node.loop.run(house.ended())
 
 
+def test_a_round_of_retention_leaves_what_comes_meanwhile_to_the_next_one() -> None:
+    """As of a backfill, whose records are old at once: the round went on as long as it came."""
+    with node_disk() as node:
+        house = Kept(node, HousekeepingConfig())
+        house.task.cancel()
+        node.config = LogConfig(retention_bytes=0)
+        log = node.log("flights")
+        append(log)
+
+        async def round_beside_appends() -> None:
+            going = asyncio.ensure_future(house.keeper.apply_retention())
+            for _ in range(100):
+                append(log)
+                await asyncio.sleep(0)
+                if going.done():
+                    return
+            raise AssertionError("the round goes on")
+
+        node.loop.run(round_beside_appends())
+        assert log.log_start_offset <= 2
+
+
 def test_log_is_synced_when_its_flush_ms_is_over() -> None:
     with kept() as house:
         house.node.config = LogConfig(flush_ms=500)

@@ -727,6 +727,21 @@ def test_where_compaction_may_have_left_gaps_says_nothing_of_what_a_log_takes_in
         assert node.log("flights").log_end_offset == short
 
 
+def test_logs_are_cut_though_the_disk_of_another_directory_is_full() -> None:
+    with node_disk("/a", "/b") as node:
+        node.start()
+        for name, directory in zip(("flights", "planes"), node.manager.directories, strict=True):
+            append(node.manager.get_or_create(name, 0, TOPIC_ID, node.config, directory_id=directory.id), 10)
+        node.stop()
+        node.files.write(f"/a/{CLEANER_OFFSETS}", encode_offsets([(("flights", 0), 9)]))
+        node.start()
+        node.files.fail("create", under=f"/a/{CLEANER_OFFSETS}", error=ENOSPC, count=None)
+        with pytest.raises(OSError, match="ENOSPC"):
+            node.manager.truncate({node.log("flights"): 5})
+        node.manager.truncate({node.log("planes"): 5})
+        assert node.log("planes").log_end_offset == 5
+
+
 @pytest.mark.parametrize("operation", ["lock", "read"])
 def test_logs_are_cut_though_another_directory_was_offline_from_the_start(operation: Operation) -> None:
     with node_disk("/a", "/b") as node:

@@ -184,6 +184,23 @@ def test_a_snapshot_that_cannot_be_read_is_made_anew_for_retention() -> None:
     assert [restarting.log.delete_old_segments(5, NOW) for _ in range(2)] == [4, 1]
 
 
+def test_a_cut_that_failed_says_nothing_of_a_log_that_was_begun_anew_since() -> None:
+    """Its producers counted as idle since then, and were forgotten at the next look."""
+    log = Restarting()
+    for sequence in range(4):
+        log.append(sequence)
+    log.files.fail("read", under="/d/t-0/", skip=2, count=1)
+    with pytest.raises(OSError, match="EIO"):
+        log.log.truncate_to(3)
+    log.log.truncate_fully_and_start_at(10, (), NOW)
+    log.now_ms += 2 * DAY
+    for sequence in range(4):
+        log.append(sequence)
+    log.log.truncate_to(13)
+    log.log.producers.expire(log.now_ms + 1_000)
+    assert log.append(2)
+
+
 def test_a_cut_that_fails_and_is_done_again_forgets_no_producer() -> None:
     for skip in count():
         log = Restarting()

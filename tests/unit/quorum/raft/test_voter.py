@@ -131,6 +131,34 @@ async def test_a_stop_ends_what_waits_for_a_barrier() -> None:
 
 
 @on_a_loop
+async def test_a_barrier_that_comes_while_a_step_is_on_the_disk_is_answered_behind_it() -> None:
+    """The only voter has no other step for an hour."""
+    voter, _ = await started(MemoryFiles())
+    await voter.read_barrier()
+    first = voter.propose(b"x", epoch=1)
+    while not voter._is_stepping:  # noqa: ASYNC110 - nobody tells of it
+        await asyncio.sleep(0)
+    waiting = asyncio.ensure_future(voter.read_barrier())
+    await first
+    assert await asyncio.wait_for(waiting, 5) >= CommitPosition(1, 1)
+    await voter.stop()
+
+
+@on_a_loop
+async def test_a_failed_write_ends_a_barrier_that_its_step_had_in_hand() -> None:
+    files = MemoryFiles()
+    voter, heard = await started(files)
+    files.fail("sync", under=FOLDER, count=None)
+    proposed = voter.propose(b"x", epoch=1)
+    with pytest.raises(OutcomeUnknown):
+        await voter.read_barrier()
+    with pytest.raises((OutcomeUnknown, ConsensusFailed)):
+        await proposed
+    assert heard.events[-1][0] == "failure"
+    await voter.stop()
+
+
+@on_a_loop
 async def test_a_stop_finishes_what_was_proposed() -> None:
     files = MemoryFiles()
     voter, _ = await started(files)
