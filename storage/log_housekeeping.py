@@ -266,5 +266,7 @@ def _remove_files(files: Files, paths: list[str]) -> None:
 
 
 def _remove_folder(files: Files, path: str) -> None:
+    # A loss of power must not take its renaming back, and leave a log without some of its segments.
+    files.sync_directory(path.rpartition("/")[0])
     files.remove_tree(path)
     logger.debug("folder removed: path=%s", path)

@@ -88,6 +88,23 @@ def test_a_round_of_retention_leaves_what_comes_meanwhile_to_the_next_one() -> N
         assert log.log_start_offset <= 2
 
 
+def test_a_loss_of_power_brings_back_a_deleted_log_as_a_whole_or_not_at_all() -> None:
+    """One that came back without its first segments was taken for a replica whose first records are deleted."""
+    for seed in range(40):
+        with node_disk() as node:
+            house = Kept(node, HousekeepingConfig())
+            house.task.cancel()
+            node.config = LogConfig(segment_bytes=200, file_delete_delay_ms=0)
+            append(node.log("flights"), 20)
+            node.log("flights").flush()
+            node.manager.delete("flights", 0)
+            node.loop.run(house.keeper.remove_due_files())
+            node.files.crash(Random(seed))
+            node.start()
+            log = node.manager.get("flights", 0)
+            assert log is None or (log.log_start_offset, log.log_end_offset) == (0, 20), f"seed {seed}"
+
+
 def test_log_is_synced_when_its_flush_ms_is_over() -> None:
     with kept() as house:
         house.node.config = LogConfig(flush_ms=500)
