@@ -89,9 +89,9 @@ def encode_snapshot(entries: Collection[ProducerEntry], completed: Mapping[int, 
 def decode_snapshot(data: bytes, path: str) -> ProducerSnapshot:
     """CorruptData when version, CRC or length are wrong."""
     try:
-        version, crc = _HEADER.unpack_from(data)
+        version, _ = _HEADER.unpack_from(data)
         (count,) = _COUNT.unpack_from(data, _HEADER.size)
-        if version != _VERSION or crc32c(memoryview(data)[_HEADER.size :]) != crc:
+        if not is_intact(data):
             raise CorruptData(f"{path} is a corrupt producer snapshot of version {version} with {count} entries")
         place = _HEADER.size + _COUNT.size
         entries = [_read_entry(data, place + number * _ENTRY.size) for number in range(count)]

@@ -134,7 +134,7 @@ def _drop_hiding(log: LoadedLog) -> None:
             if end_offset < 0:
                 end_offset = _end_of(used)
             if end_offset > segment.base_offset:
-                slot = log.segments.from_slot(0).index(segment)
+                slot = log.segments.slot_of(segment.base_offset)
                 log.segments.delete(slot, slot + 1, due_ms=log.now_ms)
 
 

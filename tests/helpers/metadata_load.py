@@ -86,10 +86,13 @@ class MetadataLoad:
         # Those that stop first miss what the others write of it, and a snapshot may be all that one of these has left.
         after_stop: dict[int, list[MetadataImage]] = {}
         stored = stored_metadata(cluster)
-        for offset in {one.last_offset for one in stored}:
+        for one in stored:
+            after_stop.setdefault(one.last_offset, []).append(one.image_at().image)
+        for offset, same in after_stop.items():
             for one in stored:
-                with suppress(MetadataUnreadable):
-                    after_stop.setdefault(offset, []).append(one.image_at(offset).image)
+                if one.last_offset > offset:
+                    with suppress(MetadataUnreadable):
+                        same.append(one.image_at(offset).image)
         for same in after_stop.values():
             self._check_same(same)
         return size

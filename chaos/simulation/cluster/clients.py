@@ -101,7 +101,7 @@ class Producer:
         self._request_timeout_ms = request_timeout_ms
         self._trace = trace
         self._is_broken = False
-        # Those of earlier lives that were not waited for.
+        # The stops of all lives, some of which may go on.
         self._leaving: list[asyncio.Future[None]] = []
 
     def start(self) -> None:
@@ -153,13 +153,7 @@ class Producer:
         await self._stop(producer)
 
     async def _stop(self, producer: Any) -> None:
-        """One that failed may wait for ever for what it has given up."""
-        stopping = asyncio.ensure_future(producer.stop())
-        await asyncio.wait([stopping], timeout=self._request_timeout_ms / 1000)
-        if not stopping.done():
-            self._leaving.append(stopping)
-        elif not stopping.cancelled():
-            stopping.exception()
+        self._leaving.append(await stop_client(producer, timeout_s=self._request_timeout_ms / 1000))
 
     async def _send(self, producer: Any, name: str) -> None:
         history = self._history
@@ -251,6 +245,16 @@ class Consumer:
                         self.positions[place.partition] = max(self.positions[place.partition], state.position)
         finally:
             await consumer.stop()
+
+
+async def stop_client(client: Any, *, timeout_s: float) -> asyncio.Future[None]:
+    """Returns the stop, which may go on: one that failed may wait for ever for what it has given up, or end as if
+    somebody had cancelled it."""
+    stopping: asyncio.Future[None] = asyncio.ensure_future(client.stop())
+    await asyncio.wait([stopping], timeout=timeout_s)
+    if stopping.done() and not stopping.cancelled():
+        stopping.exception()
+    return stopping
 
 
 async def patiently(work: Awaitable[T], timeout_s: float) -> T:

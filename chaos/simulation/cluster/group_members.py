@@ -20,7 +20,7 @@ from aiokafka.errors import CommitFailedError
 from ...checkers.committed_offsets import NOTHING, CommittedOffset
 from ...checkers.group_ownership import GroupOwnership
 from ...checkers.transactions import Place
-from .clients import CLIENT_FAILURES, patiently
+from .clients import CLIENT_FAILURES, patiently, stop_client
 from .loop import SimulatedLoop
 from .process import Process
 from .zombies import Zombies
@@ -167,8 +167,7 @@ class GroupMember:
 
 async def _stop(consumer: Any) -> None:
     """It may wait for a coordinator that is not there: then it ends without a word, and takes no part any more."""
-    stopping = asyncio.ensure_future(consumer.stop())
-    await asyncio.wait([stopping], timeout=_STOP_S)
+    stopping = await stop_client(consumer, timeout_s=_STOP_S)
     if stopping.done() and not stopping.cancelled() and stopping.exception() is None:
         return
     stopping.cancel()

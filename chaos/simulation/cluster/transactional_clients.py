@@ -23,7 +23,7 @@ from ....protocol.errors import CorruptData
 from ....protocol.errors import KafkaError as ProtocolError
 from ...checkers.transactions import Place, Poll, Send, Transaction
 from .bumping_producer import BumpingProducer
-from .clients import CLIENT_FAILURES
+from .clients import CLIENT_FAILURES, stop_client
 from .consumer_members import Leadership
 from .first_version_producer import FirstVersionProducer, GaveUpError
 from .loop import SimulatedLoop
@@ -35,7 +35,7 @@ GROUP = "transformers"
 _RETRY_S = 0.2
 # Until a client is given up that waits for what will not come.
 _PATIENCE_S = 20.0
-_STOP_S = 5.0
+STOP_S = 5.0
 # What `aiokafka` waits at least before it asks again.
 _BACKOFF_MS = 100
 _SEND_COUNTS = (1, 2, 2, 3, 6)
@@ -131,7 +131,7 @@ class TransactionalProducer:
         finally:
             self._former = _identity(producer, self._history.places)
             # Some go without a word, with a transaction open: what they had to say is said by their connections' end.
-            await stop_client(producer)
+            await stop_client(producer, timeout_s=STOP_S)
 
     async def _haunt(self) -> None:
         """A record of the life before: the one that has begun has fenced it."""
@@ -275,7 +275,7 @@ class Transformer(TransactionalProducer):
                     for partition, place in places.items():
                         consumer.seek(partition, positions[place])
         finally:
-            await stop_client(consumer)
+            await stop_client(consumer, timeout_s=STOP_S)
 
     async def _transform(
         self, producer: Any, records: Sequence[tuple[Place, Any]], positions: dict[Place, int]
@@ -329,11 +329,3 @@ async def committed_offset(
         # It finds the coordinator anew.
         consumer._coordinator.coordinator_dead()
         await asyncio.sleep(_RETRY_S)
-
-
-async def stop_client(client: Any) -> None:
-    """One that failed may wait for ever for what it has given up, or end as if somebody had cancelled it."""
-    stopping = asyncio.ensure_future(client.stop())
-    await asyncio.wait([stopping], timeout=_STOP_S)
-    if stopping.done() and not stopping.cancelled():
-        stopping.exception()

@@ -11,10 +11,10 @@ from aiokafka.errors import KafkaError
 
 from ...checkers.records import Stored
 from ...checkers.transactions import Place, Poll
-from .clients import CLIENT_FAILURES
+from .clients import CLIENT_FAILURES, stop_client
 from .loop import SimulatedLoop
 from .process import Process
-from .transactional_clients import TransactionHistory, stop_client
+from .transactional_clients import STOP_S, TransactionHistory
 
 _RETRY_S = 0.2
 
@@ -82,7 +82,7 @@ class TransactionReader:
                 for partition, records in (await consumer.getmany(timeout_ms=300)).items():
                     self._note(name, places[partition], [Stored(one.offset, one.value) for one in records])
         finally:
-            await stop_client(consumer)
+            await stop_client(consumer, timeout_s=STOP_S)
 
     def _note(self, name: str, place: Place, records: Sequence[Stored]) -> None:
         if records:
