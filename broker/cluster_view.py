@@ -9,7 +9,6 @@ from ..protocol.errors import ErrorCode
 from ..quorum.metadata.image import MetadataImage, PartitionRegistration
 
 NO_LEADER = -1
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
 # Bits are numbers of Kafka's AclOperation. There is no authorizer: everyone may do everything.
 TOPIC_AUTHORIZED_OPERATIONS = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))

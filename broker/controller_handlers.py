@@ -21,12 +21,11 @@ from kio.schema.types import ProducerId
 from kio.static.primitive import i32
 
 from ..protocol.errors import ErrorCode, KafkaError
-from ..protocol.messages import kio_error
+from ..protocol.messages import NO_THROTTLE, kio_error
 from ..quorum import controller_requests as requests
 from ..quorum.controller import Controller
 from ..quorum.controller_requests import ControllerRequest
 from .apis import alter_configs, alter_reassignments, elect_leaders, topics, unregister_broker, update_features
-from .apis.values import NO_THROTTLE
 from .heartbeat_connections import HeartbeatConnections
 from .network.handlers import Handlers
 from .network.request import RequestContext

@@ -15,6 +15,7 @@ from ..client.connection import Connection, connect
 from ..protocol.errors import CorruptData, ErrorCode, KafkaError
 from ..quorum.links.node_certificates import NodeCertificates
 from ..quorum.links.peer_proof import (
+    MECHANISM,
     PROOF_BYTES,
     PeerHello,
     PeerRefused,
@@ -25,7 +26,6 @@ from ..quorum.links.peer_proof import (
     is_same_proof,
     server_proof,
 )
-from .apis.peer_authentication import MECHANISM
 
 
 class PeerConnector:

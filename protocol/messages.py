@@ -4,12 +4,14 @@ Callers see one class for each message, that of its latest version (`versions.cl
 version is on the wire. Produce requests, Fetch requests and their responses have modules of their own, for speed.
 """
 
+from datetime import timedelta
 from functools import cache
 from struct import Struct
 from typing import Final, NamedTuple, TypeAlias
 
 from kio.index import load_request_schema, load_response_schema
 from kio.schema.errors import ErrorCode as KioErrorCode
+from kio.static.primitive import i32Timedelta
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from .apis import APIS, ApiKey, request_header_version, response_header_version
@@ -22,6 +24,9 @@ from .versions import class_version
 
 Request: TypeAlias = RequestPayload
 Response: TypeAlias = ResponsePayload
+
+NO_THROTTLE: Final = i32Timedelta.parse(timedelta(0))
+"""`throttle_time_ms` of every response: there are no quotas."""
 
 _HEADER = Struct(">hhih")
 _REQUEST_START = Struct(">ihhih")

@@ -18,10 +18,9 @@ from kio.schema.describe_acls.v3.response import DescribeAclsResponse
 
 from ...protocol.apis import ApiKey
 from ...protocol.errors import CorruptData, ErrorCode
-from ...protocol.messages import decode_request, encode_response, kio_error
+from ...protocol.messages import NO_THROTTLE, decode_request, encode_response, kio_error
 from ..network.handlers import Handlers
 from ..network.request import Request
-from .values import NO_THROTTLE
 
 AclsRequest: TypeAlias = DescribeAclsRequest | CreateAclsRequest | DeleteAclsRequest
 AclsResponse: TypeAlias = DescribeAclsResponse | CreateAclsResponse | DeleteAclsResponse

@@ -23,9 +23,9 @@ from kio.static.primitive import i32
 
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
-from ...protocol.messages import kio_error
+from ...protocol.messages import NO_THROTTLE, kio_error
+from ..configuration.group_config import GroupConfig
 from ..coordination.key_partitions import partition_of_key
-from ..groups.group_config import GroupConfig
 from ..groups.group_coordinator import OFFSETS_TOPIC
 from ..metadata_view import MetadataView
 from ..network.handlers import Handlers
@@ -35,7 +35,6 @@ from ..transactions.transaction_coordinator import TransactionCoordinator
 from ..transactions.transaction_shard import Producer, TransactionShard
 from .gathered import Gathered
 from .init_producer_id import fenced_as_known
-from .values import NO_THROTTLE
 
 FENCED_SINCE: Final = 2
 BY_BROKERS_SINCE: Final = 4

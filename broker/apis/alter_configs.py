@@ -22,7 +22,7 @@ from kio.schema.incremental_alter_configs.v1.response import IncrementalAlterCon
 
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ConfigError, ErrorCode, KafkaError
-from ...protocol.messages import kio_error
+from ...protocol.messages import NO_THROTTLE, kio_error
 from ...quorum.controller_requests import ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS
 from ...quorum.metadata.image import ConfigResource, ConfigResourceType
 from ..configuration.dynamic_configs import increment, validate_dynamic_configs
@@ -35,7 +35,6 @@ from ..network.handlers import Handlers
 from ..network.request import RequestContext
 from .alter_loggers import alter_loggers
 from .config_resources import check_node_id
-from .values import NO_THROTTLE
 
 _DELETE: Final = 1
 _REPEATED: Final = "Each resource must appear at most once."

@@ -15,12 +15,11 @@ from kio.schema.alter_partition_reassignments.v1.response import (
 
 from ...protocol.apis import ApiKey
 from ...protocol.errors import KafkaError
-from ...protocol.messages import kio_error
+from ...protocol.messages import NO_THROTTLE, kio_error
 from ...quorum.controller_requests import ALTER_PARTITION_REASSIGNMENTS
 from ..controller_channel import ControllerChannel
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
-from .values import NO_THROTTLE
 
 
 def register(handlers: Handlers, controller: ControllerChannel) -> None:

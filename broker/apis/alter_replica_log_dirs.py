@@ -21,13 +21,12 @@ from kio.static.primitive import i32
 
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
-from ...protocol.messages import kio_error
+from ...protocol.messages import NO_THROTTLE, kio_error
 from ...storage.checkpoints import TopicPartition
 from ...storage.log_directory import LogDirectory
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
 from ..partitions.partition_manager import PartitionManager
-from .values import NO_THROTTLE
 
 Prefer = Callable[[TopicPartition, LogDirectory], None]
 

@@ -23,13 +23,12 @@ from kio.static.primitive import i16, i64
 
 from ...protocol.apis import APIS, Api, ApiKey
 from ...protocol.errors import ErrorCode
-from ...protocol.messages import decode_request, encode_response, kio_error
+from ...protocol.messages import NO_THROTTLE, decode_request, encode_response, kio_error
 from ...quorum.metadata.features import FEATURES
 from ...quorum.metadata.image import MetadataImage
 from ..metadata_view import MetadataView
 from ..network.handlers import Handlers
 from ..network.request import Request
-from .values import NO_THROTTLE
 
 VERSION_OF_SOFTWARE = 3
 VERSION_OF_ZERO_LEVELS = 4

@@ -21,14 +21,13 @@ from kio.schema.sync_group.v5.response import SyncGroupResponse
 
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
-from ...protocol.messages import kio_error
+from ...protocol.messages import NO_THROTTLE, kio_error
+from ..configuration.group_config import GroupConfig
 from ..groups.classic_protocol import JoinContext
 from ..groups.classic_rebalance import UNKNOWN_MEMBER_ID, join_failure, sync_failure
-from ..groups.group_config import GroupConfig
 from ..groups.group_coordinator import GroupCoordinator
 from ..network.handlers import Handlers
 from ..network.request import Request
-from .values import NO_THROTTLE
 
 REQUIRES_MEMBER_ID_SINCE: Final = 4
 """JoinGroup: KIP-394."""

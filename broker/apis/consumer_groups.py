@@ -26,9 +26,9 @@ from kio.static.primitive import i8, i32
 
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError, error_info
-from ...protocol.messages import kio_error
+from ...protocol.messages import NO_THROTTLE, kio_error
 from ...quorum.metadata.features import GROUP_VERSION
-from ..groups.consumer.consumer_config import ConsumerGroupConfig
+from ..configuration.consumer_config import ConsumerGroupConfig
 from ..groups.consumer.consumer_protocol import HeartbeatContext, check_heartbeat, heartbeat_failure
 from ..groups.consumer.group import ConsumerGroup
 from ..groups.consumer.member import NO_PARTITIONS, ConsumerMember, merged
@@ -38,7 +38,6 @@ from ..network.handlers import Handlers
 from ..network.request import Request
 from .gathered import Gathered
 from .group_administration import GROUP_AUTHORIZED_OPERATIONS, OPERATIONS_NOT_ASKED_FOR
-from .values import NO_THROTTLE
 
 CONSUMER_GROUPS_SINCE: Final = 1
 """Level of group.version."""

@@ -23,13 +23,12 @@ from kio.static.primitive import i32, i64
 
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
-from ...protocol.messages import kio_error
+from ...protocol.messages import NO_THROTTLE, kio_error
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
 from ..partitions.hosted_partition import HostedPartition
 from ..partitions.partition_manager import PartitionManager
 from ..purgatory.delayed_delete import UNKNOWN_LOW_WATERMARK, DelayedDelete, DeleteOutcome, OpenDelete
-from .values import NO_THROTTLE
 
 HIGH_WATERMARK: Final = -1
 

@@ -26,7 +26,7 @@ from kio.static.primitive import i8
 
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError, error_info
-from ...protocol.messages import kio_error
+from ...protocol.messages import NO_THROTTLE, kio_error
 from ...quorum.configs.table import broker_configs, client_metrics_configs, group_configs, topic_configs
 from ...quorum.decisions.topic_names import invalid_topic_name
 from ...quorum.metadata.image import ConfigResource, ConfigResourceType, MetadataImage
@@ -45,7 +45,6 @@ from ..metadata_view import MetadataView
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
 from .config_resources import check_node_id
-from .values import NO_THROTTLE
 
 REPEATED_MAX: Final = 100
 """Resources that are named again: 4 MiB could name this broker 600,000 times, at 10 KiB of answer each."""

@@ -22,12 +22,11 @@ from kio.static.primitive import i32, i64
 
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
-from ...protocol.messages import kio_error
+from ...protocol.messages import NO_THROTTLE, kio_error
 from ...storage.log import Log
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
 from ..partitions.partition_manager import PartitionManager
-from .values import NO_THROTTLE
 
 UNKNOWN_BYTES = -1
 

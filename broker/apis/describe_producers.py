@@ -16,13 +16,12 @@ from kio.static.primitive import i32, i64
 
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError, error_info
-from ...protocol.messages import kio_error
+from ...protocol.messages import NO_THROTTLE, kio_error
 from ...quorum.decisions.topic_names import invalid_topic_name
 from ...storage.producer_entry import ProducerEntry
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
 from ..partitions.partition_manager import PartitionManager
-from .values import NO_THROTTLE
 
 NO_TRANSACTION = -1
 

@@ -21,14 +21,13 @@ from kio.static.primitive import i32
 
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
-from ...protocol.messages import kio_error
-from ...quorum.decisions.topic_names import invalid_topic_name
+from ...protocol.messages import NO_THROTTLE, kio_error
+from ...quorum.decisions.topic_names import INTERNAL_TOPICS, invalid_topic_name
 from ...quorum.metadata.image import MetadataImage, PartitionRegistration
-from ..cluster_view import INTERNAL_TOPICS, TOPIC_AUTHORIZED_OPERATIONS, ClusterView
+from ..cluster_view import TOPIC_AUTHORIZED_OPERATIONS, ClusterView
 from ..metadata_view import MetadataView
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
-from .values import NO_THROTTLE
 
 NOT_TOLD = -(2**31)
 

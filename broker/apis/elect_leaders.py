@@ -13,12 +13,11 @@ from kio.schema.elect_leaders.v2.response import ElectLeadersResponse, Partition
 
 from ...protocol.apis import ApiKey
 from ...protocol.errors import KafkaError
-from ...protocol.messages import kio_error
+from ...protocol.messages import NO_THROTTLE, kio_error
 from ...quorum.controller_requests import ELECT_LEADERS
 from ..controller_channel import ControllerChannel
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
-from .values import NO_THROTTLE
 
 
 def register(handlers: Handlers, controller: ControllerChannel, *, settled: Callable[[], Awaitable[None]]) -> None:

@@ -16,13 +16,12 @@ from kio.static.primitive import i16
 
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
-from ...protocol.messages import kio_error
+from ...protocol.messages import NO_THROTTLE, kio_error
 from ..network.handlers import Handlers
 from ..network.request import Request
 from ..transactions.transaction_coordinator import TransactionCoordinator
 from ..transactions.transaction_shard import NO_PRODUCER, Producer, TransactionShard
 from .init_producer_id import fenced_as_known
-from .values import NO_THROTTLE
 
 FENCED_SINCE: Final = 2
 RAISES_EPOCH_SINCE: Final = 5

@@ -21,7 +21,7 @@ from kio.static.primitive import i32
 
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
-from ...protocol.messages import kio_error
+from ...protocol.messages import NO_THROTTLE, kio_error
 from ..groups.classic_group import ClassicGroup, ClassicState
 from ..groups.classic_member import ClassicMember
 from ..groups.embedded_protocol import CONSUMER_PROTOCOL_TYPE
@@ -30,7 +30,6 @@ from ..network.handlers import Handlers
 from ..network.request import Request
 from .gathered import Gathered
 from .listing import list_partitions
-from .values import NO_THROTTLE
 
 CLASSIC_TYPE: Final = "classic"
 CONSUMER_TYPE: Final = "consumer"

@@ -32,14 +32,13 @@ from kio.static.primitive import i32, i64
 
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
-from ...protocol.messages import kio_error
+from ...protocol.messages import NO_THROTTLE, kio_error
 from ..groups.group_coordinator import GroupCoordinator
 from ..groups.offset_protocol import FetchedOffset, OffsetProtocol
 from ..metadata_view import MetadataView
 from ..network.handlers import Handlers
 from ..network.request import Request
 from .gathered import Gathered
-from .values import NO_THROTTLE
 
 MANY_GROUPS_SINCE: Final = 8
 """OffsetFetch: before, an error of the group is told of every partition, and since 2 at the top, too. aiokafka looks at

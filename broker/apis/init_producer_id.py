@@ -20,13 +20,12 @@ from kio.static.primitive import i16
 from ...protocol.apis import ApiKey
 from ...protocol.batches import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from ...protocol.errors import ErrorCode, KafkaError
-from ...protocol.messages import kio_error
+from ...protocol.messages import NO_THROTTLE, kio_error
 from ..network.handlers import Handlers
 from ..network.request import Request
 from ..producer_ids import ProducerIds
 from ..transactions.transaction_coordinator import TransactionCoordinator
 from ..transactions.transaction_shard import NO_PRODUCER, Producer, TransactionShard
-from .values import NO_THROTTLE
 
 FIRST_EPOCH = 0
 FENCED_SINCE = 4

@@ -27,13 +27,12 @@ from kio.static.primitive import i32
 
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
-from ...protocol.messages import decode_request, encode_response, kio_error
+from ...protocol.messages import NO_THROTTLE, decode_request, encode_response, kio_error
 from ...protocol.metadata import MetadataRequest, MetadataResponse
-from ...quorum.decisions.topic_names import invalid_topic_name
+from ...quorum.decisions.topic_names import INTERNAL_TOPICS, invalid_topic_name
 from ...quorum.metadata.image import EMPTY_IMAGE, MetadataImage, TopicImage
 from ..cluster_view import (
     CLUSTER_AUTHORIZED_OPERATIONS,
-    INTERNAL_TOPICS,
     OPERATIONS_NOT_ASKED_FOR,
     TOPIC_AUTHORIZED_OPERATIONS,
     ClusterView,
@@ -41,7 +40,6 @@ from ..cluster_view import (
 from ..metadata_view import MetadataView
 from ..network.handlers import Handlers
 from ..network.request import AnswerPart, Request
-from .values import NO_THROTTLE
 
 VERSION_OF_LISTENER_NOT_FOUND = 6
 VERSION_OF_IDS_IN_REQUESTS = 12

@@ -24,14 +24,13 @@ from kio.static.primitive import Records, i32, i64
 
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
-from ...protocol.messages import kio_error
+from ...protocol.messages import NO_THROTTLE, kio_error
 from ...quorum.consensus import Consensus
 from ...quorum.controller import Controller
 from ...quorum.disk.snapshots import Snapshots
 from ...quorum.metadata.metadata_log import METADATA_TOPIC, METADATA_TOPIC_ID
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
-from .values import NO_THROTTLE
 
 _NO_LEADER: Final = -1
 _NOTHING: Final = Records(b"")

@@ -16,12 +16,11 @@ from kio.static.primitive import i32, i64
 
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
-from ...protocol.messages import kio_error
+from ...protocol.messages import NO_THROTTLE, kio_error
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
 from ..partitions.partition import NO_EPOCH
 from ..partitions.partition_manager import PartitionManager
-from .values import NO_THROTTLE
 
 UNKNOWN = (-1, -1)
 

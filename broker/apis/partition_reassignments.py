@@ -18,12 +18,11 @@ from kio.static.primitive import i32
 
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
-from ...protocol.messages import kio_error
+from ...protocol.messages import NO_THROTTLE, kio_error
 from ...quorum.metadata.image import MetadataImage, PartitionRegistration, TopicImage
 from ..metadata_view import MetadataView
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
-from .values import NO_THROTTLE
 
 
 def register(handlers: Handlers, metadata: MetadataView) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final
 
 from kio.schema.sasl_authenticate.v2.request import SaslAuthenticateRequest
 from kio.schema.sasl_authenticate.v2.response import SaslAuthenticateResponse
@@ -20,6 +19,7 @@ from ...protocol.errors import CorruptData, ErrorCode
 from ...protocol.messages import decode_request, encode_response, kio_error
 from ...quorum.links.node_certificates import NodeCertificates
 from ...quorum.links.peer_proof import (
+    MECHANISM,
     PeerHello,
     PeerRefused,
     check_cluster,
@@ -31,8 +31,6 @@ from ...quorum.links.peer_proof import (
 )
 from ..network.handlers import Handlers
 from ..network.request import Request
-
-MECHANISM: Final = "PENSTOCK-CLUSTER"
 
 
 @dataclass(slots=True)

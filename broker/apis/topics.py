@@ -24,14 +24,13 @@ from kio.static.primitive import i16, i32
 
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
-from ...protocol.messages import kio_error
+from ...protocol.messages import NO_THROTTLE, kio_error
 from ...quorum.controller_requests import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
 from ..controller_channel import ControllerChannel
 from ..network.handlers import Handlers
 from ..network.peer_log import PeerLog
 from ..network.request import RequestContext
 from .metadata import CreateTopics
-from .values import NO_THROTTLE
 
 logger = logging.getLogger(__name__)
 

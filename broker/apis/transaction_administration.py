@@ -26,7 +26,7 @@ from kio.static.primitive import TZAware, i16, i32, i32Timedelta
 
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
-from ...protocol.messages import kio_error
+from ...protocol.messages import NO_THROTTLE, kio_error
 from ..network.handlers import Handlers
 from ..network.request import Request
 from ..transactions.transaction import NOT_STARTED, Transaction, TransactionPartition
@@ -34,7 +34,6 @@ from ..transactions.transaction_coordinator import TransactionCoordinator, Trans
 from ..transactions.transaction_state import TransactionState
 from .gathered import Gathered
 from .listing import list_partitions
-from .values import NO_THROTTLE
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _STATES: Final = {state.value: state for state in TransactionState}

@@ -25,7 +25,7 @@ from kio.schema.txn_offset_commit.v5.response import (
 from ...protocol.apis import ApiKey
 from ...protocol.batches import NO_SEQUENCE
 from ...protocol.errors import ErrorCode, KafkaError
-from ...protocol.messages import kio_error
+from ...protocol.messages import NO_THROTTLE, kio_error
 from ..coordination.ports import TransactionProducer
 from ..groups.group_coordinator import GroupCoordinator, GroupPartition
 from ..groups.offset_protocol import Committer, OffsetToCommit
@@ -33,7 +33,6 @@ from ..metadata_view import MetadataView
 from ..network.handlers import Handlers
 from ..network.request import Request
 from ..transactions.transaction_verifier import Outcome, Outcomes, TransactionSupport, TransactionVerifier, Writer
-from .values import NO_THROTTLE
 
 FIRST_THAT_KNOWS_LOADING: Final = 2
 FIRST_WITH_ABORTABLE_ERROR: Final = 4

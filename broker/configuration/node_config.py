@@ -15,9 +15,7 @@ from ...protocol.errors import ConfigError
 from ...quorum.configs.table import topic_configs
 from ...quorum.links.node_certificates import NodeCertificates
 from ...quorum.voters import Voter, parse_voters
-from ..groups.group_config import GroupConfig
-from ..transactions.transaction_config import TransactionConfig
-from .group_properties import load_groups
+from .group_config import GroupConfig, load_groups
 from .listener_config import ListenerConfig, check_distinct_ports, parse_listeners, parse_protocol_map
 from .own_keys import (
     BROKER_FAST_FENCING_ENABLE,
@@ -31,7 +29,7 @@ from .own_keys import (
 from .property_values import PropertyValues
 from .quorum_times import QuorumTimes, load_quorum_times
 from .tls_config import CLIENT_AUTH, KEYSTORE_LOCATION, TlsConfig, check_served, keys_of, read_tls
-from .transaction_properties import load_transactions
+from .transaction_config import TransactionConfig, load_transactions
 
 # What a node without any property is: all roles, seen from this machine only, its data beside where it was started.
 # Kafka has no default for the first three, binds to every interface, and keeps data where other programs clear up.

@@ -16,7 +16,7 @@ from ...quorum.configs.table import group_configs, topic_configs
 from ...quorum.metadata.delta import MetadataDelta
 from ...quorum.metadata.image import ConfigResource, ConfigResourceType, MetadataImage
 from ...storage.config import LogConfig
-from ..groups.consumer.consumer_config import GroupSettings
+from .consumer_config import GroupSettings
 from .dynamic_configs import load_dynamic
 from .node_config import DEFAULTS, NodeConfig
 

@@ -25,8 +25,7 @@ from kio.schema.sync_group.v5.request import SyncGroupRequest
 from kio.schema.sync_group.v5.response import SyncGroupResponse
 
 from ...protocol.errors import ErrorCode, KafkaError
-from ...protocol.messages import kio_error
-from ..apis.values import NO_THROTTLE
+from ...protocol.messages import NO_THROTTLE, kio_error
 from ..coordination.ports import Reply
 from .classic_group import ClassicGroup, ClassicState
 from .classic_member import ClassicMember, MemberProtocol

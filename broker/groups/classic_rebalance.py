@@ -21,8 +21,7 @@ from kio.schema.sync_group.v5.response import SyncGroupResponse
 from kio.static.primitive import i32
 
 from ...protocol.errors import ErrorCode, KafkaError
-from ...protocol.messages import kio_error
-from ..apis.values import NO_THROTTLE
+from ...protocol.messages import NO_THROTTLE, kio_error
 from ..coordination.ports import Timers
 from .classic_group import ClassicGroup, ClassicState
 from .classic_member import NO_ASSIGNMENT, ClassicMember

@@ -14,12 +14,12 @@ from uuid import UUID
 from ...protocol.errors import ErrorCode, KafkaError
 from ...quorum.metadata.delta import MetadataDelta
 from ...quorum.metadata.image import MetadataImage, TopicImage
+from ..configuration.consumer_config import SettingsOf
+from ..configuration.group_config import GroupConfig
 from ..coordination.coordinator_partition import CoordinatorPartition, CoordinatorTimers
 from ..coordination.coordinators import Coordinators
 from ..partitions.hosted_partition import HostedPartition
 from ..partitions.partition_manager import PartitionManager
-from .consumer.consumer_config import SettingsOf
-from .group_config import GroupConfig
 from .group_shard import GroupShard
 
 logger = logging.getLogger(__name__)

@@ -10,6 +10,8 @@ from collections.abc import Callable
 
 from ...protocol.errors import CorruptData, ErrorCode
 from ...quorum.metadata.image import MetadataImage
+from ..configuration.consumer_config import SettingsOf
+from ..configuration.group_config import GroupConfig
 from ..coordination.ports import Timers, TransactionalStateLog
 from ..coordination.record_format import version_of
 from .classic_group import ClassicGroup, ClassicState
@@ -25,10 +27,8 @@ from .classic_records import (
 )
 from .classic_requests import ClassicRequests
 from .consumer.changes import CONSUMER_GROUP_KEYS
-from .consumer.consumer_config import SettingsOf
 from .consumer.consumer_groups import ConsumerGroups
 from .consumer.expression_resolver import RunAside
-from .group_config import GroupConfig
 from .group_table import GroupTable
 from .offset_protocol import OffsetProtocol
 from .offset_store import CommittedOffset, OffsetStore

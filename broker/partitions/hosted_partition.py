@@ -10,12 +10,12 @@ from uuid import UUID
 
 from ...protocol.batches import Buffer
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
+from ...quorum.decisions.topic_names import INTERNAL_TOPICS
 from ...storage.append_info import AppendInfo
 from ...storage.disk_errors import ReadError, leaves_directory_usable
 from ...storage.file_slice import FetchData
 from ...storage.log import Log
 from ...storage.transaction_verification import TransactionVerification
-from ..cluster_view import INTERNAL_TOPICS
 from .damage import FoundDamage
 from .leadership import Brokers
 from .partition import Partition

@@ -12,8 +12,8 @@ from kio.static.primitive import i8, i32, i64
 
 from ...client.connection import Connection
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
+from ...protocol.messages import NO_THROTTLE
 from ...storage.producer_entry import ProducerEntry
-from ..apis.values import NO_THROTTLE
 from ..peers import PeerConnector
 from .leader_producers import ProducersQuestion, ask_leader_producers
 

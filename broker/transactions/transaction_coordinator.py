@@ -10,12 +10,12 @@ from ...protocol.errors import ErrorCode, KafkaError
 from ...quorum.metadata.delta import MetadataDelta
 from ...quorum.metadata.features import TRANSACTION_VERSION
 from ...quorum.metadata.image import MetadataImage
+from ..configuration.transaction_config import TransactionConfig
 from ..coordination.coordinator_partition import CoordinatorPartition, CoordinatorTimers
 from ..coordination.coordinators import Coordinators
 from ..partitions.hosted_partition import HostedPartition
 from ..partitions.partition_manager import PartitionManager
 from .marker_sender import MarkerSender, Peers
-from .transaction_config import TransactionConfig
 from .transaction_shard import ProducerIdNeededError, TransactionShard
 
 T = TypeVar("T")

@@ -19,11 +19,11 @@ from typing import Final, NamedTuple, Protocol
 
 from ...protocol.batches import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
+from ..configuration.transaction_config import TransactionConfig
 from ..coordination.ports import StateLog, StateRecord, Timers
 from ..coordination.record_format import version_of
 from .markers import MarkerOrder, MarkerWriter
 from .transaction import BUMPS_EPOCH_SINCE, LAST_CLIENT_EPOCH, Transaction, TransactionPartition
-from .transaction_config import TransactionConfig
 from .transaction_records import TRANSACTION_LOG_KEY, TRANSACTION_LOG_KEYS, key_of, record_of, transaction_of
 from .transaction_state import TransactionState
 

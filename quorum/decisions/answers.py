@@ -1,17 +1,12 @@
 """What all answers have in common."""
 
 from base64 import urlsafe_b64encode
-from datetime import timedelta
 from typing import NamedTuple
 from uuid import UUID
 
 from kio.schema.errors import ErrorCode as WireErrorCode
-from kio.static.primitive import i32Timedelta
 
 from ...protocol.errors import ErrorCode, KafkaError, error_info
-
-# A decision never throttles; the broker puts in the time when a quota does.
-NO_THROTTLE = i32Timedelta.parse(timedelta(0))
 
 ZERO_ID = UUID(int=0)
 

@@ -14,10 +14,11 @@ from kio.schema.unregister_broker.v0.response import UnregisterBrokerResponse
 from kio.static.primitive import i64
 
 from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.messages import NO_THROTTLE
 from ..incarnations import is_later_start
 from ..metadata.image import BrokerRegistration, MetadataImage
 from ..metadata.records import MetadataRecord, RegisterBrokerRecord, SupportedFeature, UnregisterBrokerRecord
-from .answers import NO_THROTTLE, ZERO_ID, base64_id, wire_code
+from .answers import ZERO_ID, base64_id, wire_code
 from .context import ControllerResult, DecisionContext
 from .partition_changes import broker_changes
 from .placement import is_reserved_directory

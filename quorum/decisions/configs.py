@@ -21,11 +21,12 @@ from kio.schema.incremental_alter_configs.v1.response import (
 from kio.static.primitive import i8
 
 from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.messages import NO_THROTTLE
 from ..configs.effective import BrokerConfigs
 from ..metadata.features import ELIGIBLE_LEADER_REPLICAS_VERSION
 from ..metadata.image import ConfigResource, ConfigResourceType, MetadataImage
 from ..metadata.records import ConfigRecord, MetadataRecord, PartitionChangeRecord
-from .answers import NO_THROTTLE, Refusal, refusal, wire_code
+from .answers import Refusal, refusal, wire_code
 from .config_rules import default_of, is_list, validate_configs
 from .context import ControllerResult, DecisionContext
 

@@ -7,9 +7,10 @@ from kio.schema.controller_registration.v0.request import ControllerRegistration
 from kio.schema.controller_registration.v0.response import ControllerRegistrationResponse
 
 from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.messages import NO_THROTTLE
 from ..metadata.image import MetadataImage
 from ..metadata.records import RegisterControllerRecord, SupportedFeature
-from .answers import NO_THROTTLE, ZERO_ID, wire_code
+from .answers import ZERO_ID, wire_code
 from .context import ControllerResult, DecisionContext
 from .registration_parts import endpoints_of, features_of
 

@@ -17,9 +17,10 @@ from kio.schema.assign_replicas_to_dirs.v0.response import (
 from kio.static.primitive import i32
 
 from ...protocol.errors import ErrorCode
+from ...protocol.messages import NO_THROTTLE
 from ..metadata.image import BrokerRegistration, MetadataImage, PartitionRegistration, TopicImage
 from ..metadata.records import DIRECTORY_LOST, DIRECTORY_UNASSIGNED, NO_LEADER, NO_LEADER_CHANGE, MetadataRecord
-from .answers import NO_THROTTLE, ZERO_ID, wire_code
+from .answers import ZERO_ID, wire_code
 from .broker_epochs import check_broker_epoch
 from .context import ControllerResult, DecisionContext
 from .partition_changes import (

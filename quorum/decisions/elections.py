@@ -12,9 +12,10 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i32
 
 from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.messages import NO_THROTTLE
 from ..metadata.image import MetadataImage
 from ..metadata.records import NO_LEADER, MetadataRecord
-from .answers import NO_THROTTLE, Refusal, plain_refusal, wire_code
+from .answers import Refusal, plain_refusal, wire_code
 from .context import ControllerResult, DecisionContext
 from .partition_changes import requested_election
 

@@ -15,6 +15,7 @@ from kio.schema.update_features.v2.request import UpdateFeaturesRequest
 from kio.schema.update_features.v2.response import UpdateFeaturesResponse
 
 from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.messages import NO_THROTTLE
 from ..metadata.features import (
     ELIGIBLE_LEADER_REPLICAS_VERSION,
     FEATURES,
@@ -34,7 +35,7 @@ from ..metadata.records import (
     PartitionChangeRecord,
     SupportedFeature,
 )
-from .answers import NO_THROTTLE, wire_code
+from .answers import wire_code
 from .configs import MIN_INSYNC_REPLICAS
 from .context import ControllerResult, DecisionContext
 from .partition_changes import partitions_of

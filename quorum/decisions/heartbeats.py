@@ -20,10 +20,11 @@ from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
 from kio.schema.broker_heartbeat.v2.response import BrokerHeartbeatResponse
 
 from ...protocol.errors import ErrorCode
+from ...protocol.messages import NO_THROTTLE
 from ..metadata.delta import MetadataDelta
 from ..metadata.image import BrokerRegistration, MetadataImage
 from ..metadata.records import NO_LEADER, BrokerRegistrationChangeRecord, MetadataRecord
-from .answers import NO_THROTTLE, wire_code
+from .answers import wire_code
 from .broker_epochs import check_broker_epoch
 from .context import ControllerResult, DecisionContext
 from .partition_changes import broker_changes, partitions_of

@@ -15,6 +15,7 @@ from kio.schema.types import BrokerId
 from kio.static.primitive import i8, i32
 
 from ...protocol.errors import ErrorCode
+from ...protocol.messages import NO_THROTTLE
 from ..metadata.image import MetadataImage, PartitionRegistration, TopicImage
 from ..metadata.records import (
     DIRECTORY_LOST,
@@ -25,7 +26,7 @@ from ..metadata.records import (
     PartitionChangeRecord,
 )
 from ..metadata.topics_delta import changed_partition
-from .answers import NO_THROTTLE, ZERO_ID, wire_code
+from .answers import ZERO_ID, wire_code
 from .broker_epochs import check_broker_epoch
 from .context import ControllerResult, DecisionContext
 from .partition_changes import PartitionTarget, acceptable_leader, election_rules, partition_change

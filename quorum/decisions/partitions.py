@@ -11,9 +11,10 @@ from kio.schema.create_partitions.v3.response import CreatePartitionsResponse, C
 from kio.schema.types import TopicName
 
 from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.messages import NO_THROTTLE
 from ..metadata.image import MetadataImage
 from ..metadata.records import MetadataRecord, PartitionRecord
-from .answers import NO_THROTTLE, Refusal, refusal, wire_code
+from .answers import Refusal, refusal, wire_code
 from .assignments import batch_refusal, check_active, check_replicas, new_partition
 from .context import ControllerResult, DecisionContext
 from .placement import place

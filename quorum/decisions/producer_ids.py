@@ -9,9 +9,10 @@ from kio.schema.types import ProducerId
 from kio.static.primitive import i32
 
 from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.messages import NO_THROTTLE
 from ..metadata.image import MetadataImage
 from ..metadata.records import ProducerIdsRecord
-from .answers import NO_THROTTLE, wire_code
+from .answers import wire_code
 from .broker_epochs import check_broker_epoch
 from .context import ControllerResult, DecisionContext
 

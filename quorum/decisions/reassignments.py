@@ -17,10 +17,11 @@ from kio.schema.alter_partition_reassignments.v1.response import (
 )
 
 from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.messages import NO_THROTTLE
 from ..metadata.image import MetadataImage, PartitionRegistration, TopicImage
 from ..metadata.records import MetadataRecord, PartitionChangeRecord
 from ..metadata.topics_delta import changed_partition
-from .answers import NO_THROTTLE, Refusal, refusal, wire_code
+from .answers import Refusal, refusal, wire_code
 from .assignment_moves import Assignment, assignment_of, move, revert
 from .assignments import check_replicas
 from .context import ControllerResult, DecisionContext

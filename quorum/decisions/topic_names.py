@@ -3,6 +3,7 @@
 import re
 
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 MAX_NAME_LENGTH = 249
 
 _ALLOWED = re.compile(r"[a-zA-Z0-9._-]*")

@@ -17,12 +17,13 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i8, i16, i32
 
 from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.messages import NO_THROTTLE
 from ..configs.effective import BrokerConfigs, resolve_topic
 from ..configs.validation import validate_topic_config
 from ..metadata.image import ConfigResourceType, MetadataImage, TopicsImage
 from ..metadata.records import ConfigRecord, MetadataRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
 from ..metadata.topics_delta import collision_key
-from .answers import NO_THROTTLE, ZERO_ID, Refusal, plain_refusal, refusal, wire_code
+from .answers import ZERO_ID, Refusal, plain_refusal, refusal, wire_code
 from .assignments import automatic_assignment, batch_refusal, manual_assignment, new_partition
 from .context import ControllerResult, DecisionContext
 from .topic_names import CLUSTER_METADATA_TOPIC, invalid_topic_name

@@ -18,6 +18,8 @@ import cbor2
 from ...protocol.errors import CorruptData
 from ..cbor_errors import CBOR_ERRORS
 
+MECHANISM: Final = "PENSTOCK-CLUSTER"
+"""The SASL mechanism under which nodes exchange these proofs on listeners of Kafka's protocol."""
 NONCE_BYTES: Final = 32
 # Both sides refuse a higher one: what is said between nodes may then mean something else.
 PROTOCOL_VERSION: Final = 1

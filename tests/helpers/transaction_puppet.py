@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 
 from group_puppet import PuppetTimers
 
+from penstock.broker.configuration.transaction_config import TransactionConfig
 from penstock.broker.coordination.ports import StateRecord
 from penstock.broker.transactions.markers import MarkerOrder
 from penstock.broker.transactions.transaction import Transaction, TransactionPartition
-from penstock.broker.transactions.transaction_config import TransactionConfig
 from penstock.broker.transactions.transaction_shard import Producer, ProducerIdNeededError, TransactionShard
 from penstock.protocol.errors import ErrorCode, KafkaError
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Protocol
 from uuid import UUID
 
 from .member import Partitions
@@ -31,11 +31,6 @@ class Assignor(Protocol):
         self, members: Mapping[str, MemberSpec], partition_counts: Mapping[UUID, int]
     ) -> Mapping[str, Partitions]:
         """What each member is to have; members that are not named get nothing. Every topic of a member has a count."""
-
-
-UNIFORM: Final = "uniform"
-RANGE: Final = "range"
-ASSIGNOR_NAMES: Final = (UNIFORM, RANGE)
 
 
 def are_alike(members: Mapping[str, MemberSpec]) -> bool:

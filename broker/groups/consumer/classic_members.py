@@ -23,15 +23,14 @@ from kio.schema.sync_group.v5.response import SyncGroupResponse
 from kio.static.primitive import i32
 
 from ....protocol.errors import CorruptData, ErrorCode, KafkaError
-from ....protocol.messages import kio_error
-from ...apis.values import NO_THROTTLE
+from ....protocol.messages import NO_THROTTLE, kio_error
+from ...configuration.consumer_config import ConsumerGroupConfig, MigrationPolicy
 from ...coordination.ports import Reply
 from ..classic_member import MemberProtocol
 from ..classic_protocol import JoinContext
 from ..classic_rebalance import UNKNOWN_MEMBER_ID, join_failure
 from ..embedded_protocol import CONSUMER_PROTOCOL_TYPE, EmbeddedSubscription, read_subscription
 from ..group_table import GroupTable
-from .consumer_config import ConsumerGroupConfig, MigrationPolicy
 from .departures import Departures
 from .group import ConsumerGroup
 from .journal import ConsumerJournal

@@ -6,6 +6,7 @@ from collections.abc import Callable, Set
 from typing import Final
 
 from ....quorum.metadata.image import MetadataImage
+from ...configuration.consumer_config import ConsumerGroupConfig, SettingsOf
 from ...coordination.ports import StateLog, Timers
 from ..classic_group import ClassicGroup
 from ..classic_rebalance import ClassicRebalance
@@ -13,7 +14,6 @@ from ..group_table import GroupTable, record_of
 from .assignor import Assignor
 from .changes import from_record, removal_of_group
 from .classic_members import ClassicMembers
-from .consumer_config import ConsumerGroupConfig, SettingsOf
 from .consumer_protocol import ConsumerProtocol
 from .departures import Departures
 from .expression_resolver import ExpressionResolver, RunAside

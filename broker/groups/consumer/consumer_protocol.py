@@ -24,11 +24,10 @@ from kio.schema.consumer_group_heartbeat.v1.response import (
 from kio.static.primitive import i32, i32Timedelta
 
 from ....protocol.errors import ErrorCode, KafkaError
-from ....protocol.messages import kio_error
-from ...apis.values import NO_THROTTLE
+from ....protocol.messages import NO_THROTTLE, kio_error
+from ...configuration.consumer_config import SettingsOf
 from ..group_table import GroupTable
 from .changes import CurrentChange
-from .consumer_config import SettingsOf
 from .departures import Departures
 from .expression_resolver import ExpressionResolver
 from .group import ConsumerGroup

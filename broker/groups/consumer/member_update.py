@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Set
 from typing import NamedTuple
 from uuid import UUID
 
+from ...configuration.consumer_config import SettingsOf
 from .assignor import Assignor, MemberSpec
 from .changes import (
     CurrentChange,
@@ -26,7 +27,6 @@ from .changes import (
     TargetEpochChange,
     removal_of_member,
 )
-from .consumer_config import SettingsOf
 from .group import FIRST_EPOCH, ConsumerGroup, count_down
 from .member import JOIN_EPOCH, ConsumerMember, CurrentAssignment, Partitions
 from .reconciliation import Owned, next_assignment

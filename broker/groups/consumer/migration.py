@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from ....protocol.errors import CorruptData, ErrorCode, KafkaError
+from ...configuration.consumer_config import MigrationPolicy
 from ...coordination.ports import StateRecord
 from ..classic_group import ClassicGroup, ClassicState
 from ..classic_member import ClassicMember
@@ -29,7 +30,6 @@ from .changes import (
     apply,
     removal_of_group,
 )
-from .consumer_config import MigrationPolicy
 from .group import ConsumerGroup
 from .journal import ConsumerJournal
 from .member import NO_PARTITIONS, ConsumerMember, CurrentAssignment, MemberState, Partitions, merged

@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Mapping
 from uuid import UUID
 
-from .assignor import RANGE, MemberSpec
+from ...configuration.consumer_config import RANGE
+from .assignor import MemberSpec
 from .member import Partitions
 
 

@@ -11,7 +11,8 @@ from heapq import heapify, heappop, heapreplace
 from typing import Final
 from uuid import UUID
 
-from .assignor import UNIFORM, MemberSpec, are_alike
+from ...configuration.consumer_config import UNIFORM
+from .assignor import MemberSpec, are_alike
 from .member import Partitions
 
 MAX_BALANCING_ROUNDS: Final = 16

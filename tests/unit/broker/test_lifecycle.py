@@ -11,11 +11,10 @@ from kio.schema.broker_heartbeat.v2.response import BrokerHeartbeatResponse
 from kio.schema.broker_registration.v4.response import BrokerRegistrationResponse
 from kio.static.primitive import i64
 
-from penstock.broker.apis.values import NO_THROTTLE
 from penstock.broker.lifecycle import BrokerLifecycle
 from penstock.broker.metadata_view import MetadataView
 from penstock.protocol.errors import ErrorCode, KafkaError
-from penstock.protocol.messages import kio_error
+from penstock.protocol.messages import NO_THROTTLE, kio_error
 from penstock.quorum.controller_requests import BROKER_REGISTRATION
 from penstock.quorum.metadata.delta import MetadataDelta
 from penstock.quorum.metadata.image import BrokerRegistration, MetadataImage

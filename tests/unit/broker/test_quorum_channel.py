@@ -16,7 +16,6 @@ from kio.schema.types import BrokerId
 from kio.static.primitive import i64
 
 from penstock.broker.apis.describe_quorum import QuorumDescriber
-from penstock.broker.apis.values import NO_THROTTLE
 from penstock.broker.configuration.quorum_times import QuorumTimes
 from penstock.broker.metadata_view import MetadataView
 from penstock.broker.peers import PeerConnector
@@ -24,7 +23,7 @@ from penstock.broker.quorum_channel import QuorumChannel
 from penstock.broker.voter_choice import SilentVoters
 from penstock.chaos.simulation.virtual_loop import VirtualLoop
 from penstock.protocol.errors import ErrorCode
-from penstock.protocol.messages import Request, Response, kio_error
+from penstock.protocol.messages import NO_THROTTLE, Request, Response, kio_error
 from penstock.quorum.consensus import QuorumStatus
 from penstock.quorum.controller_requests import BROKER_HEARTBEAT, CREATE_TOPICS
 from penstock.quorum.voters import Voter

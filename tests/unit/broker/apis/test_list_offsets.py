@@ -10,8 +10,8 @@ from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i32, i64
 
 from penstock.broker.apis.list_offsets import OffsetTime, list_offsets
-from penstock.broker.apis.values import NO_THROTTLE
 from penstock.protocol.errors import ErrorCode
+from penstock.protocol.messages import NO_THROTTLE
 from penstock.protocol.records import Record, write_batch
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i32, i64
 
 from penstock.broker.apis import delete_records, describe_producers, offset_for_leader_epoch
-from penstock.broker.apis.values import NO_THROTTLE
 from penstock.protocol.errors import ErrorCode, KafkaError
+from penstock.protocol.messages import NO_THROTTLE
 from penstock.protocol.records import Record, write_batch
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import pytest
 from kio.schema.create_topics.v7.response import CreateTopicsResponse
 
 from penstock.broker.apis.topics import automatic_creation, check_time
-from penstock.broker.apis.values import NO_THROTTLE
 from penstock.broker.network.peer_log import PeerLog
 from penstock.protocol.errors import ErrorCode, KafkaError
+from penstock.protocol.messages import NO_THROTTLE
 
 
 @pytest.mark.parametrize("milliseconds", [0, -1])

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import pytest
 
+from penstock.broker.configuration.consumer_config import GroupSettings, MigrationPolicy
 from penstock.broker.configuration.node_config import load
 from penstock.broker.configuration.topic_configs import ConfigResolver
-from penstock.broker.groups.consumer.consumer_config import GroupSettings, MigrationPolicy
 from penstock.protocol.errors import ConfigError
 from penstock.quorum.metadata.delta import MetadataDelta
 from penstock.quorum.metadata.image import EMPTY_IMAGE, ConfigResourceType, MetadataImage

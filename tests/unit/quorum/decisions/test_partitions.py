@@ -12,7 +12,7 @@ from kio.static.primitive import i16, i32
 from metadata_cluster import Cluster
 
 from penstock.protocol.errors import ErrorCode
-from penstock.quorum.decisions.answers import NO_THROTTLE
+from penstock.protocol.messages import NO_THROTTLE
 from penstock.quorum.decisions.partitions import create_partitions
 from penstock.quorum.decisions.topics import create_topics
 

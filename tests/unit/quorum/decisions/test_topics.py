@@ -17,7 +17,8 @@ from kio.static.primitive import i16, i32
 from metadata_cluster import Cluster, directory_id
 
 from penstock.protocol.errors import ErrorCode
-from penstock.quorum.decisions.answers import NO_THROTTLE, wire_code
+from penstock.protocol.messages import NO_THROTTLE
+from penstock.quorum.decisions.answers import wire_code
 from penstock.quorum.decisions.topics import create_topics, delete_topics, new_topic_id
 from penstock.quorum.metadata.image import ConfigResource, ConfigResourceType
 

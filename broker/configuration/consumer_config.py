@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
+
+UNIFORM: Final = "uniform"
+RANGE: Final = "range"
+ASSIGNOR_NAMES: Final = (UNIFORM, RANGE)
+"""The built-in assignors of `group.consumer.assignors`."""
 
 
 class MigrationPolicy(Enum):

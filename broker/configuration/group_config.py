@@ -1,15 +1,14 @@
-"""What properties say of groups."""
+"""Properties of groups."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from ...protocol.errors import ConfigError
-from ..groups.consumer.assignor import ASSIGNOR_NAMES
-from ..groups.consumer.consumer_config import ConsumerGroupConfig, MigrationPolicy
-from ..groups.group_config import GroupConfig
+from .consumer_config import ASSIGNOR_NAMES, ConsumerGroupConfig, MigrationPolicy
 from .property_values import PropertyValues
 
 _REBALANCE_PROTOCOLS: Final = "group.coordinator.rebalance.protocols"
@@ -20,6 +19,30 @@ _RELATIONS: Final[Mapping[str, Callable[[int, int], bool]]] = {
     "less than or equal to": operator.le,
     "less than": operator.lt,
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupConfig:
+    """Each field is Apache Kafka's property of that name, dots for underscores, unless it says otherwise."""
+
+    group_min_session_timeout_ms: int
+    group_max_session_timeout_ms: int
+    group_initial_rebalance_delay_ms: int
+    group_max_size: int
+    # The properties that begin with `group.consumer.`.
+    consumer: ConsumerGroupConfig
+    offset_metadata_max_bytes: int
+    offsets_commit_timeout_ms: int
+    offsets_load_buffer_size: int
+    # From offsets.retention.minutes.
+    offsets_retention_ms: int
+    offsets_retention_check_interval_ms: int
+    offsets_topic_num_partitions: int
+    offsets_topic_replication_factor: int
+    # Whether that was not set, and so is as many as there are brokers when these are fewer.
+    is_replication_factor_capped: bool
+    offsets_topic_segment_bytes: int
+    offsets_topic_compression_codec: int
 
 
 def load_groups(values: PropertyValues) -> GroupConfig:
