@@ -28,9 +28,9 @@ class _Subgroup:
 
 
 _SUBCOMMANDS: Final[Mapping[str, _Subcommand | _Subgroup]] = {
-    "start": _Subcommand(".broker.start_command", "start", "Run one node in the foreground."),
-    "up": _Subcommand(".chaos.up_command", "up", "Start a cluster on this machine."),
-    "down": _Subcommand(".chaos.down_command", "down", "Stop a cluster that `up` started."),
+    "start": _Subcommand(".broker.node.start_command", "start", "Run one node in the foreground."),
+    "up": _Subcommand(".local.up_command", "up", "Start a cluster on this machine."),
+    "down": _Subcommand(".local.down_command", "down", "Stop a cluster that `up` started."),
     "topic": _Subcommand(".client.topic_commands", "topic", "Create, list, describe, alter and delete topics."),
     "group": _Subcommand(".client.group_commands", "group", "List, describe, reset and delete consumer groups."),
     "transactions": _Subcommand(
@@ -45,10 +45,12 @@ _SUBCOMMANDS: Final[Mapping[str, _Subcommand | _Subgroup]] = {
                 ".client.quorum_commands", "status", "Show the leader, the voters and the brokers that follow."
             ),
             "transfer": _Subcommand(
-                ".broker.operating.commands", "transfer", "Let another controller lead the quorum."
+                ".broker.operator_commands.commands", "transfer", "Let another controller lead the quorum."
             ),
             "snapshot": _Subcommand(
-                ".broker.operating.commands", "snapshot", "Let controllers write a snapshot of the metadata now."
+                ".broker.operator_commands.commands",
+                "snapshot",
+                "Let controllers write a snapshot of the metadata now.",
             ),
         },
     ),

@@ -8,9 +8,9 @@ from typing import Final, NamedTuple
 
 from confluent_kafka import KafkaError, Message, Producer
 
-from ..chaos.errors import ClusterError
 from ..client import clock
 from ..client.client_log import SILENT_LOGGER
+from ..local.errors import ClusterError
 
 OUTSTANDING: Final = 1_000
 """Enough to keep batches going to three leaders, few enough that what one of them delays shows at once."""

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import click
 
-from ..chaos.cluster_options import sentences
-from ..chaos.foreground import stop_signals_interrupt
 from ..client import clock
 from ..client.addresses import parse_addresses
 from ..client.bootstrap import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT_S, ENVIRONMENT_VARIABLE, Bootstrap
 from ..client.terminal import print_json, print_table, say
+from ..local.cluster_options import sentences
+from ..local.foreground import stop_signals_interrupt
 from .anchor.jars import JarsUnavailableError, install
 from .cells import QUIET_MINUTES, Cell, cells, chosen, warm_up
 from .local_targets import kafka, penstock

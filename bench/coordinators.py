@@ -10,10 +10,10 @@ from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
 from kio.schema.find_coordinator.v6.response import Coordinator, FindCoordinatorResponse
 from kio.static.primitive import i8
 
-from ..chaos.errors import ClusterError
 from ..client import clock
 from ..client.addresses import Address
 from ..client.connection import connect
+from ..local.errors import ClusterError
 from ..protocol.errors import CorruptData, KafkaError
 
 DEADLINE_S: Final = 180.0

@@ -18,9 +18,9 @@ from pathlib import Path
 
 import click
 
-from ..chaos.cluster import LocalCluster
-from ..chaos.local_node import HOST, LocalNode
 from ..client import clock
+from ..local.cluster import LocalCluster
+from ..local.local_node import HOST, LocalNode
 from ..protocol.apis import ApiKey
 from ..protocol.records import Record, write_batch
 from .crowds import Crowd, allow_sockets, behaviours, question

@@ -19,11 +19,11 @@ from kio.schema.produce.v13.response import ProduceResponse
 from kio.static.primitive import Records, i16, i32, i32Timedelta
 
 from ..chaos.checkers.records import Sent
-from ..chaos.errors import ClusterError
-from ..chaos.local_node import HOST, LocalNode
 from ..client import clock
 from ..client.connection import Connection, connect
 from ..client.leaders import NO_LEADER, TopicLeaders, topic_leaders
+from ..local.errors import ClusterError
+from ..local.local_node import HOST, LocalNode
 from ..protocol.errors import CorruptData, KafkaError
 from ..protocol.records import Record, write_batch
 

@@ -26,11 +26,11 @@ from kio.schema.sync_group.v5.response import SyncGroupResponse
 from kio.schema.types import GroupId, TopicName
 from kio.static.primitive import i32, i32Timedelta
 
-from ..chaos.errors import ClusterError
-from ..chaos.local_node import HOST, LocalNode
 from ..client import clock
 from ..client.addresses import Address
 from ..client.connection import Connection, connect
+from ..local.errors import ClusterError
+from ..local.local_node import HOST, LocalNode
 from ..protocol.errors import CorruptData, ErrorCode, KafkaError
 from .coordinators import DEADLINE_S, coordinator_of
 from .wire import text

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Final
 
 from .. import __version__
-from ..chaos.cluster import LocalCluster
-from ..chaos.errors import NodeFailedError
-from ..chaos.local_node import LocalNode, environment_without_properties
-from ..chaos.readiness import wait_ready
+from ..local.cluster import LocalCluster
+from ..local.errors import NodeFailedError
+from ..local.local_node import LocalNode, environment_without_properties
+from ..local.readiness import wait_ready
 from .anchor.broker import AnchorCluster
 from .anchor.jars import SERVER_OPTIONS, KafkaJars
 from .metadata_images import add_partitions

@@ -11,7 +11,7 @@ import socket
 from struct import Struct
 from typing import Final
 
-from ..chaos.local_node import HOST, LocalNode
+from ..local.local_node import HOST, LocalNode
 from .wire import RequestRefusedError, frame, text
 
 _KEY, _VERSION = 44, 0

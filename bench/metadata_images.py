@@ -11,7 +11,6 @@ from random import Random
 from typing import Final
 from uuid import UUID
 
-from ..quorum.disk.voter_disk import RecoveredState, VoterDisk
 from ..quorum.metadata.delta import MetadataDelta
 from ..quorum.metadata.image import MetadataImage
 from ..quorum.metadata.loader import MetadataLoader
@@ -19,7 +18,8 @@ from ..quorum.metadata.metadata_log import METADATA_FOLDER
 from ..quorum.metadata.publishers import Publishers
 from ..quorum.metadata.records import MetadataRecord, PartitionRecord, RegisterBrokerRecord, TopicRecord
 from ..quorum.metadata.snapshot_records import image_chunks
-from ..storage.files import DiskFiles
+from ..quorum.voter.voter_disk import RecoveredState, VoterDisk
+from ..storage.disk.files import DiskFiles
 from .target import Cluster
 
 PARTITIONS_PER_TOPIC: Final = 10_000

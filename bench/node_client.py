@@ -18,9 +18,9 @@ from kio.schema.produce.v13.response import ProduceResponse
 from kio.schema.types import TopicName
 from kio.static.primitive import Records, i16, i32, i32Timedelta
 
-from ..chaos.local_node import HOST, LocalNode
 from ..client import clock
 from ..client.connection import Connection, connect
+from ..local.local_node import HOST, LocalNode
 from ..protocol.records import Record, write_batch
 
 DEADLINE_S: Final = 300.0

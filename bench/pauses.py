@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from ..chaos.local_node import LocalNode
 from ..client import clock
+from ..local.local_node import LocalNode
 from .metadata_changes import ImpatientSocket
 from .wire import API_VERSIONS_FRAME
 

@@ -10,10 +10,10 @@ from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
 from kio.schema.types import TopicName
 from kio.static.primitive import i32
 
-from ..chaos.errors import ClusterError
-from ..chaos.local_node import LocalNode
 from ..client import clock
 from ..client.connection import connect
+from ..local.errors import ClusterError
+from ..local.local_node import LocalNode
 from ..protocol.errors import CorruptData, KafkaError
 from .target import Cluster
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 import click
 from confluent_kafka import KafkaException
 
-from ..chaos.errors import ClusterError
 from ..client.terminal import say
+from ..local.errors import ClusterError
 from .cells import Cell
 from .results import Observation
 from .target import Target

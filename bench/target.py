@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from ..chaos.local_node import LocalNode
+from ..local.local_node import LocalNode
 
 
 class Cluster(Protocol):

@@ -8,16 +8,7 @@ from typing import TypeAlias
 from kio.static.protocol import Entity
 
 from .errors import CorruptData
-from .primitives import (
-    FIXED,
-    Buffer,
-    Reader,
-    array_reader,
-    fixed_reader,
-    from_wire,
-    read_tags,
-    sized_reader,
-)
+from .primitives import FIXED, Buffer, Reader, array_reader, fixed_reader, from_wire, read_tags, sized_reader
 from .schemas import FieldSchema, fields_of
 from .versions import upgrade_of
 

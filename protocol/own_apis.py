@@ -22,7 +22,7 @@ class OwnApiKey(IntEnum):
     """Where a request of Kafka has the number of its API."""
 
     OPERATE_QUORUM = 10_000
-    """`quorum/operations.py`"""
+    """`quorum/raft/operations.py`"""
     FETCH_PRODUCERS = 10_001
     """`broker/replication/leader_producers.py`"""
 

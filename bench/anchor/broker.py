@@ -9,10 +9,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from ...chaos.errors import NodeFailedError
-from ...chaos.local_node import HOST, LocalNode
-from ...chaos.ports import check_free, find_free
-from ...chaos.readiness import wait_ready
+from ...local.errors import NodeFailedError
+from ...local.local_node import HOST, LocalNode
+from ...local.ports import check_free, find_free
+from ...local.readiness import wait_ready
 from .jars import SERVER_OPTIONS, KafkaJars
 from .tools import MAIN_CLASSES
 

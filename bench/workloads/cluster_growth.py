@@ -14,10 +14,10 @@ from typing import Final
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
-from ...chaos.cluster import LocalCluster
-from ...chaos.errors import ClusterError
-from ...chaos.resizing import assignment_of, decommission, move, moved_over
 from ...client import clock
+from ...local.cluster import LocalCluster
+from ...local.errors import ClusterError
+from ...local.resizing import assignment_of, decommission, move, moved_over
 from ..busy_writer import Acknowledgement, BusyWriter
 from ..quantiles import latencies
 from ..target import Target

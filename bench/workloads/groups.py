@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from typing import Final
 
-from ...chaos.readiness import wait_ready
 from ...client import clock
+from ...local.readiness import wait_ready
 from ..group_members import HEARTBEAT_S, SESSION_S, Group, Protocol, wait_stable
 from ..quorum_state import cluster_pids
 from ..target import Cluster, Target

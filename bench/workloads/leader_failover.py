@@ -17,11 +17,11 @@ from confluent_kafka import ElectionType, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from ...chaos.checkers.records import judge
-from ...chaos.errors import ClusterError
-from ...chaos.local_node import LocalNode
-from ...chaos.readiness import wait_ready
 from ...chaos.workloads.numbered_records import read_all
 from ...client import clock
+from ...local.errors import ClusterError
+from ...local.local_node import LocalNode
+from ...local.readiness import wait_ready
 from ..eager_writer import EagerWriter
 from ..quorum_state import wait_settled
 from ..target import Cluster, Target

@@ -14,8 +14,8 @@ from uuid import UUID
 from kio.schema.api_versions.v4 import ApiVersionsRequest
 
 from ... import __version__
-from ...chaos.local_node import LocalNode
 from ...client import clock
+from ...local.local_node import LocalNode
 from ..node_client import DEADLINE_S, NodeClient
 from ..target import Target
 from ..usage import resident_mib

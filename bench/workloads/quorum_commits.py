@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from time import perf_counter_ns
 from typing import Final
 
-from ...chaos.local_node import HOST, LocalNode
 from ...client import clock
+from ...local.local_node import HOST, LocalNode
 from ..disk_sync import sync_times_ns
 from ..metadata_changes import ImpatientSocket, MetadataChanges
 from ..quantiles import latencies

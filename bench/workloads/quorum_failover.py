@@ -11,10 +11,10 @@ from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-from ...chaos.errors import ClusterError
-from ...chaos.local_node import LocalNode
-from ...chaos.readiness import wait_ready
 from ...client import clock
+from ...local.errors import ClusterError
+from ...local.local_node import LocalNode
+from ...local.readiness import wait_ready
 from ..metadata_changes import ImpatientSocket, MetadataChanges
 from ..quorum_state import wait_settled
 from ..target import Cluster, Target

@@ -11,12 +11,12 @@ import statistics
 from collections.abc import Mapping
 from typing import Final
 
-from ...chaos.errors import ClusterError
-from ...chaos.local_node import HOST, LocalNode
-from ...chaos.readiness import wait_ready
 from ...client import clock
 from ...client.connection import Connection, connect
 from ...client.leaders import topic_leaders
+from ...local.errors import ClusterError
+from ...local.local_node import HOST, LocalNode
+from ...local.readiness import wait_ready
 from ..quorum_state import wait_settled
 from ..target import Cluster, Target
 from ..topics import admin, create, wait_serving

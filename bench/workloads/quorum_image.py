@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from ...chaos.errors import ClusterError
-from ...chaos.local_node import LocalNode
 from ...client import clock
+from ...local.errors import ClusterError
+from ...local.local_node import LocalNode
 from ...quorum.metadata.metadata_log import METADATA_FOLDER
 from ..metadata_changes import ImpatientSocket, MetadataChanges
 from ..pauses import slowest_answer

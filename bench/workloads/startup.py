@@ -10,8 +10,8 @@ import asyncio
 from collections.abc import Mapping
 from typing import Final
 
-from ...chaos.local_node import LocalNode
 from ...client import clock
+from ...local.local_node import LocalNode
 from ..node_client import NodeClient
 from ..target import Target
 from ..usage import cpu_s, resident_mib

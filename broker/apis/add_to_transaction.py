@@ -24,14 +24,14 @@ from kio.static.primitive import i32
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
+from ..cluster.metadata_view import MetadataView
 from ..configuration.group_config import GroupConfig
 from ..coordination.key_partitions import partition_of_key
-from ..groups.group_coordinator import OFFSETS_TOPIC
-from ..metadata_view import MetadataView
+from ..coordinators.group_coordinator import OFFSETS_TOPIC
+from ..coordinators.transaction_coordinator import TransactionCoordinator
 from ..network.handlers import Handlers
 from ..network.request import Request
 from ..transactions.transaction import TransactionPartition
-from ..transactions.transaction_coordinator import TransactionCoordinator
 from ..transactions.transaction_shard import Producer, TransactionShard
 from .gathered import Gathered
 from .init_producer_id import fenced_as_known

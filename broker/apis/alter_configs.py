@@ -23,14 +23,14 @@ from kio.schema.incremental_alter_configs.v1.response import IncrementalAlterCon
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ConfigError, ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
-from ...quorum.controller_requests import ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS
+from ...quorum.decisions.controller_requests import ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS
 from ...quorum.metadata.image import ConfigResource, ConfigResourceType
+from ..cluster.controller_channel import ControllerChannel
+from ..cluster.metadata_view import MetadataView
 from ..configuration.dynamic_configs import increment, validate_dynamic_configs
+from ..configuration.loggers import Loggers
 from ..configuration.tls_config import TlsConfig
 from ..configuration.topic_configs import ConfigResolver
-from ..controller_channel import ControllerChannel
-from ..loggers import Loggers
-from ..metadata_view import MetadataView
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
 from .alter_loggers import alter_loggers

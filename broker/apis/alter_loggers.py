@@ -10,9 +10,9 @@ from kio.schema.incremental_alter_configs.v1.request import AlterConfigsResource
 
 from ...protocol.errors import ErrorCode, KafkaError
 from ...quorum.decisions.configs import Operation
+from ..configuration.loggers import ROOT_LOGGER, Loggers
 from ..configuration.own_keys import LOG_LEVELS
 from ..configuration.topic_configs import ConfigResolver
-from ..loggers import ROOT_LOGGER, Loggers
 from .config_resources import check_node_id
 
 

@@ -16,8 +16,8 @@ from kio.schema.alter_partition_reassignments.v1.response import (
 from ...protocol.apis import ApiKey
 from ...protocol.errors import KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
-from ...quorum.controller_requests import ALTER_PARTITION_REASSIGNMENTS
-from ..controller_channel import ControllerChannel
+from ...quorum.decisions.controller_requests import ALTER_PARTITION_REASSIGNMENTS
+from ..cluster.controller_channel import ControllerChannel
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
 

@@ -22,11 +22,11 @@ from kio.static.primitive import i32
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
-from ...storage.checkpoints import TopicPartition
-from ...storage.log_directory import LogDirectory
+from ...storage.directories.log_directory import LogDirectory
+from ...storage.directories.rules.checkpoints import TopicPartition
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
-from ..partitions.partition_manager import PartitionManager
+from ..replicas.partition_manager import PartitionManager
 
 Prefer = Callable[[TopicPartition, LogDirectory], None]
 

@@ -26,7 +26,7 @@ from ...protocol.errors import ErrorCode
 from ...protocol.messages import NO_THROTTLE, decode_request, encode_response, kio_error
 from ...quorum.metadata.features import FEATURES
 from ...quorum.metadata.image import MetadataImage
-from ..metadata_view import MetadataView
+from ..cluster.metadata_view import MetadataView
 from ..network.handlers import Handlers
 from ..network.request import Request
 

@@ -1,6 +1,6 @@
 """JoinGroup 0 to 9, SyncGroup 0 to 5, Heartbeat 0 to 4 and LeaveGroup 0 to 5: members of classic groups.
 
-What the versions brought is told in `broker/groups/classic_protocol.py`. A JoinGroup or SyncGroup is answered when the
+What the versions brought is told in `broker/groups/classic/protocol.py`. A JoinGroup or SyncGroup is answered when the
 group has come that far, which holds up the requests behind it on its connection, as in Apache Kafka.
 """
 
@@ -23,9 +23,9 @@ from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
 from ..configuration.group_config import GroupConfig
-from ..groups.classic_protocol import JoinContext
-from ..groups.classic_rebalance import UNKNOWN_MEMBER_ID, join_failure, sync_failure
-from ..groups.group_coordinator import GroupCoordinator
+from ..coordinators.group_coordinator import GroupCoordinator
+from ..groups.classic.protocol import JoinContext
+from ..groups.classic.rebalance import UNKNOWN_MEMBER_ID, join_failure, sync_failure
 from ..network.handlers import Handlers
 from ..network.request import Request
 

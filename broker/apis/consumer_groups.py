@@ -28,12 +28,12 @@ from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError, error_info
 from ...protocol.messages import NO_THROTTLE, kio_error
 from ...quorum.metadata.features import GROUP_VERSION
+from ..cluster.metadata_view import MetadataView
 from ..configuration.consumer_config import ConsumerGroupConfig
+from ..coordinators.group_coordinator import GroupCoordinator
 from ..groups.consumer.consumer_protocol import HeartbeatContext, check_heartbeat, heartbeat_failure
 from ..groups.consumer.group import ConsumerGroup
 from ..groups.consumer.member import NO_PARTITIONS, ConsumerMember, merged
-from ..groups.group_coordinator import GroupCoordinator
-from ..metadata_view import MetadataView
 from ..network.handlers import Handlers
 from ..network.request import Request
 from .gathered import Gathered

@@ -26,9 +26,9 @@ from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
-from ..partitions.hosted_partition import HostedPartition
-from ..partitions.partition_manager import PartitionManager
-from ..purgatory.delayed_delete import UNKNOWN_LOW_WATERMARK, DelayedDelete, DeleteOutcome, OpenDelete
+from ..replicas.delayed_delete import UNKNOWN_LOW_WATERMARK, DelayedDelete, DeleteOutcome, OpenDelete
+from ..replicas.hosted_partition import HostedPartition
+from ..replicas.partition_manager import PartitionManager
 
 HIGH_WATERMARK: Final = -1
 

@@ -19,8 +19,8 @@ from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
 from ...quorum.metadata.image import MetadataImage
-from ..cluster_view import CLUSTER_AUTHORIZED_OPERATIONS, NO_LEADER, OPERATIONS_NOT_ASKED_FOR, ClusterView
-from ..metadata_view import MetadataView
+from ..cluster.metadata_view import MetadataView
+from ..cluster.rules.cluster_view import CLUSTER_AUTHORIZED_OPERATIONS, NO_LEADER, OPERATIONS_NOT_ASKED_FOR, ClusterView
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
 

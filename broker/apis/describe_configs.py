@@ -30,6 +30,7 @@ from ...protocol.messages import NO_THROTTLE, kio_error
 from ...quorum.configs.table import broker_configs, client_metrics_configs, group_configs, topic_configs
 from ...quorum.decisions.topic_names import invalid_topic_name
 from ...quorum.metadata.image import ConfigResource, ConfigResourceType, MetadataImage
+from ..cluster.metadata_view import MetadataView
 from ..configuration.config_descriptions import (
     ConfigDescription,
     describe_broker,
@@ -39,9 +40,8 @@ from ..configuration.config_descriptions import (
     describe_loggers,
     describe_topic,
 )
+from ..configuration.loggers import Loggers
 from ..configuration.topic_configs import ConfigResolver
-from ..loggers import Loggers
-from ..metadata_view import MetadataView
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
 from .config_resources import check_node_id

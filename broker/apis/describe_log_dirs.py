@@ -23,16 +23,16 @@ from kio.static.primitive import i32, i64
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
-from ...storage.log import Log
+from ...storage.log.log import Log
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
-from ..partitions.partition_manager import PartitionManager
+from ..replicas.partition_manager import PartitionManager
 
 UNKNOWN_BYTES = -1
 
 
 class Directory(Protocol):
-    """What is asked of `storage/log_directory.py`."""
+    """What is asked of `storage/directories/log_directory.py`."""
 
     @property
     def path(self) -> str: ...
@@ -41,7 +41,7 @@ class Directory(Protocol):
 
 
 class Volumes(Protocol):
-    """What is asked of `storage/files.py`; raises OSError."""
+    """What is asked of `storage/disk/files.py`; raises OSError."""
 
     def free_bytes(self, path: str) -> int: ...
 

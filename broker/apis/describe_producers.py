@@ -18,10 +18,10 @@ from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError, error_info
 from ...protocol.messages import NO_THROTTLE, kio_error
 from ...quorum.decisions.topic_names import invalid_topic_name
-from ...storage.producer_entry import ProducerEntry
+from ...storage.log.rules.producer_entry import ProducerEntry
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
-from ..partitions.partition_manager import PartitionManager
+from ..replicas.partition_manager import PartitionManager
 
 NO_TRANSACTION = -1
 

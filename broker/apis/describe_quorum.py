@@ -20,9 +20,9 @@ from kio.static.primitive import i32, i64, u16
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError, error_info
 from ...protocol.messages import kio_error
-from ...quorum.consensus import QuorumStatus, VoterStatus
 from ...quorum.metadata.metadata_log import METADATA_TOPIC
-from ...quorum.voters import Voter
+from ...quorum.metadata.voters import Voter
+from ...quorum.raft.consensus import QuorumStatus, VoterStatus
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
 

@@ -24,8 +24,8 @@ from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
 from ...quorum.decisions.topic_names import INTERNAL_TOPICS, invalid_topic_name
 from ...quorum.metadata.image import MetadataImage, PartitionRegistration
-from ..cluster_view import TOPIC_AUTHORIZED_OPERATIONS, ClusterView
-from ..metadata_view import MetadataView
+from ..cluster.metadata_view import MetadataView
+from ..cluster.rules.cluster_view import TOPIC_AUTHORIZED_OPERATIONS, ClusterView
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
 

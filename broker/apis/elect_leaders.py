@@ -14,8 +14,8 @@ from kio.schema.elect_leaders.v2.response import ElectLeadersResponse, Partition
 from ...protocol.apis import ApiKey
 from ...protocol.errors import KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
-from ...quorum.controller_requests import ELECT_LEADERS
-from ..controller_channel import ControllerChannel
+from ...quorum.decisions.controller_requests import ELECT_LEADERS
+from ..cluster.controller_channel import ControllerChannel
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
 

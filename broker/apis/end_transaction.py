@@ -17,9 +17,9 @@ from kio.static.primitive import i16
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
+from ..coordinators.transaction_coordinator import TransactionCoordinator
 from ..network.handlers import Handlers
 from ..network.request import Request
-from ..transactions.transaction_coordinator import TransactionCoordinator
 from ..transactions.transaction_shard import NO_PRODUCER, Producer, TransactionShard
 from .init_producer_id import fenced_as_known
 

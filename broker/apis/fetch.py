@@ -30,15 +30,8 @@ from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode
 from ...protocol.fetch import FetchRequest, TopicFetchResponse, decode_fetch, encode_fetch_response
 from ...protocol.produce import NodeEndpoint
-from ...storage.file_slice import FileSlice
-from ..closest_replica import Reader
-from ..fetch_session import FetchablePartition, FollowerId, partition_key
-from ..fetch_sessions import FetchContext, FetchSessions
-from ..follower_session import FollowerSession
-from ..network.handlers import Handlers
-from ..network.request import Request
-from ..partitions.partition_manager import PartitionManager
-from ..purgatory.delayed_fetch import (
+from ...storage.log.file_slice import FileSlice
+from ..fetching.delayed_fetch import (
     DelayedFetch,
     FetchAnswers,
     FetchEnd,
@@ -48,7 +41,14 @@ from ..purgatory.delayed_fetch import (
     PartitionAnswer,
     failed,
 )
-from ..replication.replication_quota import ReplicationQuota
+from ..fetching.rules.closest_replica import Reader
+from ..fetching.rules.fetch_session import FetchablePartition, FollowerId, partition_key
+from ..fetching.rules.fetch_sessions import FetchContext, FetchSessions
+from ..fetching.rules.follower_session import FollowerSession
+from ..network.handlers import Handlers
+from ..network.request import Request
+from ..replicas.partition_manager import PartitionManager
+from ..replication.rules.replication_quota import ReplicationQuota
 
 FUTURE_REPLICA_ID: Final = -3
 """Of a replica that moves between the log directories of one broker; with followers it reads to the log's end."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.own_apis import OwnApiKey, encode_own_response
-from ...storage.producer_state import ProducerState
+from ...storage.log.rules.producer_state import ProducerState
 from ..network.handlers import Handlers
 from ..network.request import Request
-from ..partitions.partition_manager import PartitionManager
+from ..replicas.partition_manager import PartitionManager
 from ..replication.leader_producers import ProducersQuestion, answer_question, decode_question, encode_refusal
 
 

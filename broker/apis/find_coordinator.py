@@ -18,10 +18,10 @@ from kio.static.primitive import i32
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError, error_info
 from ...protocol.messages import NO_THROTTLE, kio_error
-from ..cluster_view import BrokerAddress, ClusterView
+from ..cluster.metadata_view import MetadataView
+from ..cluster.rules.cluster_view import BrokerAddress, ClusterView
 from ..coordination.key_partitions import partition_of_key
-from ..coordination.state_topic import StateTopic
-from ..metadata_view import MetadataView
+from ..coordinators.state_topic import StateTopic
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
 

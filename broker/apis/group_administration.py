@@ -22,10 +22,10 @@ from kio.static.primitive import i32
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
-from ..groups.classic_group import ClassicGroup, ClassicState
-from ..groups.classic_member import ClassicMember
-from ..groups.embedded_protocol import CONSUMER_PROTOCOL_TYPE
-from ..groups.group_coordinator import GroupCoordinator, GroupPartition
+from ..coordinators.group_coordinator import GroupCoordinator, GroupPartition
+from ..groups.classic.embedded_protocol import CONSUMER_PROTOCOL_TYPE
+from ..groups.classic.group import ClassicGroup, ClassicState
+from ..groups.classic.member import ClassicMember
 from ..network.handlers import Handlers
 from ..network.request import Request
 from .gathered import Gathered

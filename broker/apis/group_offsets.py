@@ -33,9 +33,9 @@ from kio.static.primitive import i32, i64
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
-from ..groups.group_coordinator import GroupCoordinator
+from ..cluster.metadata_view import MetadataView
+from ..coordinators.group_coordinator import GroupCoordinator
 from ..groups.offset_protocol import FetchedOffset, OffsetProtocol
-from ..metadata_view import MetadataView
 from ..network.handlers import Handlers
 from ..network.request import Request
 from .gathered import Gathered

@@ -21,10 +21,10 @@ from ...protocol.apis import ApiKey
 from ...protocol.batches import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
+from ..cluster.producer_ids import ProducerIds
+from ..coordinators.transaction_coordinator import TransactionCoordinator
 from ..network.handlers import Handlers
 from ..network.request import Request
-from ..producer_ids import ProducerIds
-from ..transactions.transaction_coordinator import TransactionCoordinator
 from ..transactions.transaction_shard import NO_PRODUCER, Producer, TransactionShard
 
 FIRST_EPOCH = 0

@@ -35,12 +35,12 @@ from ...protocol.apis import ApiKey
 from ...protocol.batches import NO_TIMESTAMP
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE, decode_request, encode_response, kio_error
-from ...storage.timestamp_lookup import TimestampOffset
+from ...storage.log.timestamp_lookup import TimestampOffset
 from ..network.handlers import Handlers
 from ..network.request import Request
-from ..partitions.hosted_partition import HostedPartition
-from ..partitions.partition import NO_EPOCH
-from ..partitions.partition_manager import PartitionManager
+from ..replicas.hosted_partition import HostedPartition
+from ..replicas.partition_manager import PartitionManager
+from ..replicas.rules.partition import NO_EPOCH
 
 
 class OffsetTime(IntEnum):

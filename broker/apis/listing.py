@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from ...protocol.errors import ErrorCode, KafkaError
-from ..coordination.coordinator_partition import CoordinatorPartition
 from ..coordination.state_machine import StateMachine
+from ..coordinators.coordinator_partition import CoordinatorPartition
 from .gathered import Gathered
 
 MachineT = TypeVar("MachineT", bound=StateMachine)

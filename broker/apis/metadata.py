@@ -31,13 +31,13 @@ from ...protocol.messages import NO_THROTTLE, decode_request, encode_response, k
 from ...protocol.metadata import MetadataRequest, MetadataResponse
 from ...quorum.decisions.topic_names import INTERNAL_TOPICS, invalid_topic_name
 from ...quorum.metadata.image import EMPTY_IMAGE, MetadataImage, TopicImage
-from ..cluster_view import (
+from ..cluster.metadata_view import MetadataView
+from ..cluster.rules.cluster_view import (
     CLUSTER_AUTHORIZED_OPERATIONS,
     OPERATIONS_NOT_ASKED_FOR,
     TOPIC_AUTHORIZED_OPERATIONS,
     ClusterView,
 )
-from ..metadata_view import MetadataView
 from ..network.handlers import Handlers
 from ..network.request import AnswerPart, Request
 

@@ -25,10 +25,10 @@ from kio.static.primitive import Records, i32, i64
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
-from ...quorum.consensus import Consensus
-from ...quorum.controller import Controller
-from ...quorum.disk.snapshots import Snapshots
+from ...quorum.controller.controller import Controller
 from ...quorum.metadata.metadata_log import METADATA_TOPIC, METADATA_TOPIC_ID
+from ...quorum.raft.consensus import Consensus
+from ...quorum.voter.snapshots import Snapshots
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
 

@@ -17,9 +17,9 @@ from ...protocol.offset_commit import (
     encode_offset_commit_response,
 )
 from ...quorum.metadata.image import TopicImage, TopicsImage
-from ..groups.group_coordinator import GroupCoordinator
+from ..cluster.metadata_view import MetadataView
+from ..coordinators.group_coordinator import GroupCoordinator
 from ..groups.offset_protocol import Committer, OffsetToCommit
-from ..metadata_view import MetadataView
 from ..network.handlers import Handlers
 from ..network.request import Request
 

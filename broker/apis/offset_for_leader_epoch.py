@@ -19,8 +19,8 @@ from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
-from ..partitions.partition import NO_EPOCH
-from ..partitions.partition_manager import PartitionManager
+from ..replicas.partition_manager import PartitionManager
+from ..replicas.rules.partition import NO_EPOCH
 
 UNKNOWN = (-1, -1)
 

@@ -20,7 +20,7 @@ from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
 from ...quorum.metadata.image import MetadataImage, PartitionRegistration, TopicImage
-from ..metadata_view import MetadataView
+from ..cluster.metadata_view import MetadataView
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
 

@@ -1,6 +1,6 @@
 """SaslHandshake 0 to 1 and SaslAuthenticate 0 to 2: how another node of the cluster shows that it is one.
 
-There is one mechanism, `PENSTOCK-CLUSTER` (`quorum/links/peer_proof.py`), and it is for nodes: clients have none yet,
+There is one mechanism, `PENSTOCK-CLUSTER` (`links/rules/peer_proof.py`), and it is for nodes: clients have none yet,
 and are told what Apache Kafka tells them on a listener without SASL.
 """
 
@@ -17,8 +17,8 @@ from kio.schema.sasl_handshake.v1.response import SaslHandshakeResponse
 from ...protocol.apis import ApiKey
 from ...protocol.errors import CorruptData, ErrorCode
 from ...protocol.messages import decode_request, encode_response, kio_error
-from ...quorum.links.node_certificates import NodeCertificates
-from ...quorum.links.peer_proof import (
+from ...quorum.links.rules.node_certificates import NodeCertificates
+from ...quorum.links.rules.peer_proof import (
     MECHANISM,
     PeerHello,
     PeerRefused,

@@ -49,19 +49,19 @@ from ...protocol.produce import (
     encode_produce_response,
 )
 from ...protocol.single_produce import encode_single_produce, read_single_produce
-from ..network.handlers import Handlers
-from ..network.request import Request
-from ..network.request_memory import RequestMemory
-from ..partitions.hosted_partition import HostedPartition
-from ..partitions.partition_manager import PartitionManager
-from ..purgatory.delayed_produce import DelayedProduce, OpenAppend, TopicAnswers
-from ..transactions.transaction_verifier import (
+from ..coordinators.transaction_verifier import (
     Outcomes,
     TransactionSupport,
     TransactionVerifier,
     Writer,
     needs_confirmation,
 )
+from ..network.handlers import Handlers
+from ..network.request import Request
+from ..network.rules.request_memory import RequestMemory
+from ..replicas.delayed_produce import DelayedProduce, OpenAppend, TopicAnswers
+from ..replicas.hosted_partition import HostedPartition
+from ..replicas.partition_manager import PartitionManager
 
 logger = logging.getLogger(__name__)
 

@@ -7,10 +7,9 @@ from collections.abc import Awaitable
 
 from ...protocol.errors import ErrorCode, error_info
 from ...protocol.own_apis import OwnApiKey, encode_own_response
-from ...quorum.consensus import Consensus, ConsensusFailed, NotLeader, TransferFailed
-from ...quorum.controller import Controller
-from ...quorum.disk.snapshots import Snapshots
-from ...quorum.operations import (
+from ...quorum.controller.controller import Controller
+from ...quorum.raft.consensus import Consensus, ConsensusFailed, NotLeader, TransferFailed
+from ...quorum.raft.operations import (
     Operation,
     Outcome,
     Refused,
@@ -21,6 +20,7 @@ from ...quorum.operations import (
     decode_operation,
     encode_outcome,
 )
+from ...quorum.voter.snapshots import Snapshots
 from ..network.handlers import Handlers
 from ..network.request import Request
 

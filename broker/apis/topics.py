@@ -25,8 +25,8 @@ from kio.static.primitive import i16, i32
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
-from ...quorum.controller_requests import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
-from ..controller_channel import ControllerChannel
+from ...quorum.decisions.controller_requests import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
+from ..cluster.controller_channel import ControllerChannel
 from ..network.handlers import Handlers
 from ..network.peer_log import PeerLog
 from ..network.request import RequestContext

@@ -27,10 +27,10 @@ from kio.static.primitive import TZAware, i16, i32, i32Timedelta
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
+from ..coordinators.transaction_coordinator import TransactionCoordinator, TransactionPartitionState
 from ..network.handlers import Handlers
 from ..network.request import Request
 from ..transactions.transaction import NOT_STARTED, Transaction, TransactionPartition
-from ..transactions.transaction_coordinator import TransactionCoordinator, TransactionPartitionState
 from ..transactions.transaction_state import TransactionState
 from .gathered import Gathered
 from .listing import list_partitions

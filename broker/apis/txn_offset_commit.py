@@ -26,13 +26,13 @@ from ...protocol.apis import ApiKey
 from ...protocol.batches import NO_SEQUENCE
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
+from ..cluster.metadata_view import MetadataView
 from ..coordination.ports import TransactionProducer
-from ..groups.group_coordinator import GroupCoordinator, GroupPartition
+from ..coordinators.group_coordinator import GroupCoordinator, GroupPartition
+from ..coordinators.transaction_verifier import Outcome, Outcomes, TransactionSupport, TransactionVerifier, Writer
 from ..groups.offset_protocol import Committer, OffsetToCommit
-from ..metadata_view import MetadataView
 from ..network.handlers import Handlers
 from ..network.request import Request
-from ..transactions.transaction_verifier import Outcome, Outcomes, TransactionSupport, TransactionVerifier, Writer
 
 FIRST_THAT_KNOWS_LOADING: Final = 2
 FIRST_WITH_ABORTABLE_ERROR: Final = 4

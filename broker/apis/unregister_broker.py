@@ -10,8 +10,8 @@ from kio.schema.unregister_broker.v0.response import UnregisterBrokerResponse
 from ...protocol.apis import ApiKey
 from ...protocol.errors import KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
-from ...quorum.controller_requests import UNREGISTER_BROKER
-from ..controller_channel import ControllerChannel
+from ...quorum.decisions.controller_requests import UNREGISTER_BROKER
+from ..cluster.controller_channel import ControllerChannel
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
 

@@ -10,9 +10,9 @@ from collections.abc import Awaitable
 
 from ...protocol.apis import ApiKey
 from ...protocol.errors import KafkaError
-from ...quorum.controller_requests import UPDATE_FEATURES
+from ...quorum.decisions.controller_requests import UPDATE_FEATURES
 from ...quorum.decisions.features import UpdateRequest, UpdateResponse, answer
-from ..controller_channel import ControllerChannel
+from ..cluster.controller_channel import ControllerChannel
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
 

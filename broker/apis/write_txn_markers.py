@@ -27,13 +27,13 @@ from kio.static.primitive import i32
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import kio_error
-from ...storage.control_records import write_end_transaction_marker
-from ..groups.group_coordinator import OFFSETS_TOPIC, GroupCoordinator
+from ...storage.log.rules.control_records import write_end_transaction_marker
+from ..coordinators.group_coordinator import OFFSETS_TOPIC, GroupCoordinator
 from ..network.handlers import Handlers
 from ..network.request import Request
-from ..partitions.hosted_partition import HostedPartition
-from ..partitions.partition_manager import PartitionManager
-from ..purgatory.delayed_append import DelayedAppend
+from ..replicas.delayed_append import DelayedAppend
+from ..replicas.hosted_partition import HostedPartition
+from ..replicas.partition_manager import PartitionManager
 from .gathered import Gathered
 
 logger = logging.getLogger(__name__)

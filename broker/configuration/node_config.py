@@ -13,8 +13,8 @@ from typing import Final
 
 from ...protocol.errors import ConfigError
 from ...quorum.configs.table import topic_configs
-from ...quorum.links.node_certificates import NodeCertificates
-from ...quorum.voters import Voter, parse_voters
+from ...quorum.links.rules.node_certificates import NodeCertificates
+from ...quorum.metadata.voters import Voter, parse_voters
 from .group_config import GroupConfig, load_groups
 from .listener_config import ListenerConfig, check_distinct_ports, parse_listeners, parse_protocol_map
 from .own_keys import (

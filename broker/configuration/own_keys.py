@@ -6,15 +6,15 @@ broker.fast.fencing.enable
                           connections for brokers that are alive.
 cluster.id                the id of a new cluster. Several controllers that start with empty disks must all be told the
                           same, as Apache Kafka's are when their disks are formatted; a controller alone draws one.
-cluster.secret            what nodes of one cluster prove to each other that they know (`quorum/links/peer_proof.py`).
+cluster.secret            what nodes of one cluster prove to each other that they know (`links/rules/peer_proof.py`).
                           A node that has neither this nor the next takes no other for one of its cluster.
 cluster.certificate.name  the name that the certificate of a node has, with `{id}` where its number is
-                          (`quorum/links/node_certificates.py`). When there is a secret too, both are asked for.
+                          (`quorum/links/rules/node_certificates.py`). When there is a secret too, both are asked for.
 log.dir.reserve.bytes     of the disk of each log directory this much is kept free of records, so that what must go on
                           (the metadata journal, checkpoints) has room when producers filled the rest. -1: 64 MiB, or
                           a tenth of the disk where that is less. 0: records may fill the disk.
 log.level                 from which level on the node logs: FATAL, ERROR, WARN, INFO, DEBUG or TRACE (no line is
-                          below DEBUG). Administrators change single loggers later (`broker/loggers.py`).
+                          below DEBUG). Administrators change single loggers later (`broker/configuration/loggers.py`).
 """
 
 import logging

@@ -15,7 +15,7 @@ from ...quorum.configs.effective import BrokerConfigs, defaults_of, parsed
 from ...quorum.configs.table import group_configs, topic_configs
 from ...quorum.metadata.delta import MetadataDelta
 from ...quorum.metadata.image import ConfigResource, ConfigResourceType, MetadataImage
-from ...storage.config import LogConfig
+from ...storage.log.rules.config import LogConfig
 from .consumer_config import GroupSettings
 from .dynamic_configs import load_dynamic
 from .node_config import DEFAULTS, NodeConfig

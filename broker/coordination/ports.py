@@ -10,7 +10,7 @@ committed that the state machine had appended by then: nobody is told of what ma
 from collections.abc import Callable, Hashable, Sequence
 from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
-from ...storage.transaction_verification import TransactionVerification
+from ...storage.log.rules.transaction_verification import TransactionVerification
 
 ResponseT = TypeVar("ResponseT")
 

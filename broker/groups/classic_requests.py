@@ -15,7 +15,7 @@ from kio.schema.sync_group.v5.request import SyncGroupRequest
 from kio.schema.sync_group.v5.response import SyncGroupResponse
 
 from ..coordination.ports import Reply
-from .classic_protocol import ClassicProtocol, JoinContext
+from .classic.protocol import ClassicProtocol, JoinContext
 from .consumer.consumer_groups import ConsumerGroups
 from .group_table import GroupTable
 

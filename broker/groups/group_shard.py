@@ -14,10 +14,10 @@ from ..configuration.consumer_config import SettingsOf
 from ..configuration.group_config import GroupConfig
 from ..coordination.ports import Timers, TransactionalStateLog
 from ..coordination.record_format import version_of
-from .classic_group import ClassicGroup, ClassicState
-from .classic_protocol import ClassicProtocol
-from .classic_rebalance import ClassicRebalance, join_failure, sync_failure
-from .classic_records import (
+from .classic.group import ClassicGroup, ClassicState
+from .classic.protocol import ClassicProtocol
+from .classic.rebalance import ClassicRebalance, join_failure, sync_failure
+from .classic.records import (
     GROUP_METADATA_KEY,
     GROUP_METADATA_KEYS,
     GROUP_METADATA_VALUE,

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 from ...protocol.errors import ErrorCode, KafkaError
 from ..coordination.ports import StateLog, StateRecord
-from .classic_group import ClassicGroup
-from .classic_records import GROUP_METADATA_KEY, GROUP_METADATA_VALUE, GroupMetadataKey
+from .classic.group import ClassicGroup
+from .classic.records import GROUP_METADATA_KEY, GROUP_METADATA_VALUE, GroupMetadataKey
 from .consumer.group import ConsumerGroup
 
 

@@ -10,9 +10,9 @@ from uuid import UUID
 from ...protocol.errors import ErrorCode, KafkaError
 from ...quorum.metadata.image import TopicImage
 from ..coordination.ports import StateRecord, TransactionalStateLog, TransactionProducer
-from .classic_group import ClassicGroup, ClassicState
-from .classic_rebalance import ClassicRebalance
-from .classic_records import NO_TIMESTAMP, OffsetCommitValue, offset_commit_key, offset_commit_value
+from .classic.group import ClassicGroup, ClassicState
+from .classic.rebalance import ClassicRebalance
+from .classic.records import NO_TIMESTAMP, OffsetCommitValue, offset_commit_key, offset_commit_value
 from .consumer.group import ConsumerGroup
 from .consumer.offset_access import check_commit, check_commit_in_transaction, check_fetch
 from .group_table import GroupTable, tombstone_of

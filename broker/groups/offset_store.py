@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 from uuid import UUID
 
-from .classic_records import NO_TIMESTAMP, OffsetCommitValue
+from .classic.records import NO_TIMESTAMP, OffsetCommitValue
 
 
 class CommittedOffset(NamedTuple):

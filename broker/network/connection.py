@@ -23,14 +23,14 @@ from typing import cast
 from ...protocol.apis import ApiKey
 from ...protocol.errors import CorruptData
 from ...protocol.messages import decode_header
-from ..loop_timer_wheel import LoopTimerWheel
-from .answer_memory import AnswerMemory
-from .connection_limits import ConnectionLimits
-from .held_frames import HeldFrames
+from ..timing.loop_timer_wheel import LoopTimerWheel
 from .outbox import Outbox
 from .peer_log import PeerLog
 from .request import Answer, CloseConnection, Request, RequestContext
-from .request_memory import RequestMemory
+from .rules.answer_memory import AnswerMemory
+from .rules.connection_limits import ConnectionLimits
+from .rules.held_frames import HeldFrames
+from .rules.request_memory import RequestMemory
 
 logger = logging.getLogger(__name__)
 

@@ -7,9 +7,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Literal
 
-from .answer_memory import AnswerMemory
 from .file_sender import FileSender
 from .request import AnswerPart, CloseConnection, FileSlice, Request
+from .rules.answer_memory import AnswerMemory
 
 WRITE_BUFFER_BYTES = 256 * 1024
 """Bytes in the transport above which nothing more is given to it."""

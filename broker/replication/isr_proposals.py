@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final, Protocol
 from uuid import UUID
 
 from ...protocol.errors import ErrorCode, KafkaError
-from ..controller_channel import ControllerChannel
-from ..partitions.effects import Effect
-from ..partitions.hosted_partition import HostedPartition
-from ..partitions.in_sync_replicas import IsrProposal
+from ..cluster.controller_channel import ControllerChannel
+from ..replicas.hosted_partition import HostedPartition
+from ..replicas.rules.effects import Effect
+from ..replicas.rules.in_sync_replicas import IsrProposal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,7 +31,7 @@ RETRY_MS: Final = 50
 
 
 class CarriesOut(Protocol):
-    """What is needed of `partitions/partition_manager.py`."""
+    """What is needed of `replicas/partition_manager.py`."""
 
     def carry_out(self, hosted: HostedPartition, effects: Iterable[Effect]) -> None: ...
 
@@ -84,7 +84,7 @@ class IsrProposals:
 
     async def _send(self, proposals: Mapping[HostedPartition, IsrProposal]) -> bool:
         """False when some of it has to be said again."""
-        from ...quorum.controller_requests import ALTER_PARTITION
+        from ...quorum.decisions.controller_requests import ALTER_PARTITION
 
         try:
             response = await self._channel.submit(ALTER_PARTITION, self._request(proposals))

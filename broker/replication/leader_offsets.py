@@ -13,8 +13,8 @@ from kio.static.primitive import i8, i32, i64
 from ...client.connection import Connection
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE
-from ...storage.producer_entry import ProducerEntry
-from ..peers import PeerConnector
+from ...storage.log.rules.producer_entry import ProducerEntry
+from ..cluster.peers import PeerConnector
 from .leader_producers import ProducersQuestion, ask_leader_producers
 
 LATEST = -1

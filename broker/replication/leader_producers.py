@@ -21,10 +21,10 @@ from ...client.connection import Connection
 from ...protocol.batches import NO_PRODUCER_ID
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
 from ...protocol.own_apis import OwnApiKey
-from ...quorum.cbor_errors import CBOR_ERRORS
-from ...storage.producer_entry import ProducerEntry
-from ...storage.producer_snapshots import decode_snapshot, encode_snapshot
-from ...storage.producer_state import ProducerState
+from ...quorum.raft.cbor_errors import CBOR_ERRORS
+from ...storage.log.producer_snapshots import decode_snapshot, encode_snapshot
+from ...storage.log.rules.producer_entry import ProducerEntry
+from ...storage.log.rules.producer_state import ProducerState
 
 PAGE: Final = 5_000
 """Producers in one answer: some 50 ms of the leader's time and of the follower's; a fourth of a second where there are

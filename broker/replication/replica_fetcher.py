@@ -24,17 +24,17 @@ from ...protocol.replica_fetch import (
     decode_replica_fetch_response,
     encode_replica_fetch,
 )
-from ...quorum.links.peer_proof import PeerRefused
-from ...storage.producer_entry import ProducerEntry
-from ..partitions.hosted_partition import HostedPartition
-from ..peers import PeerConnector
-from .divergence import truncation_offset
-from .fetch_plan import DELAY_MS_MIN, FetchPlan, FollowedKey
-from .fetcher_config import FetcherConfig
+from ...quorum.links.rules.peer_proof import PeerRefused
+from ...storage.log.rules.producer_entry import ProducerEntry
+from ..cluster.peers import PeerConnector
+from ..replicas.hosted_partition import HostedPartition
 from .fetcher_link import FetcherLink
-from .held_up import HeldUpReplicas
 from .leader_offsets import LeaderOffsets, ask_leader_offsets
-from .replication_quota import ReplicationQuota
+from .rules.divergence import truncation_offset
+from .rules.fetch_plan import DELAY_MS_MIN, FetchPlan, FollowedKey
+from .rules.fetcher_config import FetcherConfig
+from .rules.held_up import HeldUpReplicas
+from .rules.replication_quota import ReplicationQuota
 
 logger = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ _SESSION_ERRORS: Final = frozenset(
 
 
 class Followed(Protocol):
-    """What is needed of `partitions/partition_manager.py`. Raises KafkaError when a disk fails."""
+    """What is needed of `replicas/partition_manager.py`. Raises KafkaError when a disk fails."""
 
     def truncate(self, offsets: Mapping[HostedPartition, int]) -> None: ...
 

@@ -11,17 +11,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from ..controller_channel import ControllerChannel
-from ..metadata_view import MetadataView
-from ..partitions.hosted_partition import HostedPartition
-from ..partitions.in_sync_replicas import IsrProposal
-from ..partitions.partition_manager import PartitionManager
-from .fetcher_config import FetcherConfig
+from ..cluster.controller_channel import ControllerChannel
+from ..cluster.metadata_view import MetadataView
+from ..replicas.hosted_partition import HostedPartition
+from ..replicas.partition_manager import PartitionManager
+from ..replicas.rules.in_sync_replicas import IsrProposal
 from .isr_proposals import IsrProposals
-from .replication_quota import ReplicationQuota
+from .rules.fetcher_config import FetcherConfig
+from .rules.replication_quota import ReplicationQuota
 
 if TYPE_CHECKING:
-    from ..peers import PeerConnector
+    from ..cluster.peers import PeerConnector
     from .replica_fetcher import ReplicaFetcher
 
 logger = logging.getLogger(__name__)

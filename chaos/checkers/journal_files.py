@@ -1,6 +1,6 @@
 """A plain reader of the voters' metadata journals, and what must hold of them together, whatever the voters say.
 
-The format is described in `quorum/disk/frames.py` and `journal_items.py`; nothing of these is used here.
+The format is described in `quorum/raft/frames.py` and `journal_items.py`; nothing of these is used here.
 """
 
 from __future__ import annotations

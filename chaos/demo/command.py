@@ -17,12 +17,12 @@ from ...client.bootstrap import Bootstrap
 from ...client.terminal import print_json, print_table
 from ...client.topics import Topics
 from ...client.units import format_bytes, format_count, format_records, format_seconds
-from ..cluster import LocalCluster
-from ..cluster_options import folder_option_with, sentences
-from ..cluster_record import FILE_NAME
-from ..errors import PortInUseError
-from ..foreground import look_after, stop_signals_interrupt, stop_signals_request
-from ..ports import check_free
+from ...local.cluster import LocalCluster
+from ...local.cluster_options import folder_option_with, sentences
+from ...local.cluster_record import FILE_NAME
+from ...local.errors import PortInUseError
+from ...local.foreground import look_after, stop_signals_interrupt, stop_signals_request
+from ...local.ports import check_free
 from .dataset import DatasetMissingError, find_tables
 from .leader_loss import TOPIC, LeaderLoss, lose_leader
 from .sources import SOURCES, Source

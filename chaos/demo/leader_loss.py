@@ -8,10 +8,10 @@ from ...client import clock
 from ...client.connection import connect
 from ...client.leaders import NO_LEADER, topic_leaders
 from ...client.topics import Topics
+from ...local.cluster import LocalCluster
+from ...local.errors import ClusterError
+from ...local.local_node import HOST, LocalNode
 from ..checkers.records import Finding
-from ..cluster import LocalCluster
-from ..errors import ClusterError
-from ..local_node import HOST, LocalNode
 from ..workloads.steady_records import SteadyRecords
 
 TOPIC: Final = "steady"

@@ -8,8 +8,8 @@ from threading import Lock as Mutex
 from weakref import WeakValueDictionary
 
 from ...protocol.batches import Buffer
-from ...storage.disk_errors import failed_read, failed_sync
-from ...storage.files import File, Files, Lock
+from ...storage.disk.files import File, Files, Lock
+from ...storage.disk.rules.disk_errors import failed_read, failed_sync
 from .node_faults import OrderReader
 from .synced_ends import SyncedEnds
 

@@ -7,11 +7,11 @@ import os
 import sys
 from pathlib import Path
 
-from ...broker import main
 from ...broker.configuration.node_config import load
 from ...broker.configuration.properties import merge_properties
+from ...broker.node import main
 from ...protocol.errors import ConfigError
-from ...storage.files import DiskFiles
+from ...storage.disk.files import DiskFiles
 from .faulty_files import FaultyFiles
 from .node_faults import OrderReader, synced_path
 from .synced_ends import SyncedEnds

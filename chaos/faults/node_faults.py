@@ -14,7 +14,7 @@ from threading import Lock
 from typing import Final
 
 from ...client import clock
-from ..local_node import LocalNode
+from ...local.local_node import LocalNode
 from .orders import DiskFault, DiskOperation, Judge, Orders
 from .synced_ends import drop_unsynced
 

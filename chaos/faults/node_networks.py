@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from ..errors import ClusterError
+from ...local.errors import ClusterError
 
 _SWITCH_ADDRESS: Final = "10.0.0.254/24"
 _NAMESPACES: Final = Path("/run/netns")

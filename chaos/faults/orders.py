@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from random import Random
 from typing import Final, Literal, Self, TypeAlias, get_args
 
-from ..errors import ClusterError
+from ...local.errors import ClusterError
 
 DiskOperation: TypeAlias = Literal["create", "read", "remove", "rename", "sync", "truncate", "write"]
 OPERATIONS: Final[tuple[DiskOperation, ...]] = get_args(DiskOperation)

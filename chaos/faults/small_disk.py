@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Final, Literal, Self
 
 from ...client import clock
-from ..errors import ClusterError
+from ...local.errors import ClusterError
 
 Kind = Literal["ext4", "tmpfs"]
 _CHUNK: Final = b"\1" * (256 * 1024)

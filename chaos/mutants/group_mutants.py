@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from ...broker.coordination.coordinator_partition import CoordinatorPartition
-from ...broker.groups import classic_rebalance
-from ...broker.groups.classic_group import ClassicGroup
-from ...broker.groups.classic_records import OFFSET_COMMIT_KEY, GroupMetadataValue
+from ...broker.coordinators.coordinator_partition import CoordinatorPartition
+from ...broker.groups.classic import rebalance as classic_rebalance
+from ...broker.groups.classic.group import ClassicGroup
+from ...broker.groups.classic.records import OFFSET_COMMIT_KEY, GroupMetadataValue
 from ...broker.groups.consumer.group import ConsumerGroup
 from ...broker.groups.group_shard import GroupShard
 from .mutant import Mutant

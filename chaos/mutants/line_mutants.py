@@ -6,27 +6,28 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, Final
 
-from ...broker import lifecycle
+from ...broker.coordinators.marker_sender import MarkerSender
 from ...broker.groups import offset_protocol
-from ...broker.groups.classic_group import ClassicGroup
+from ...broker.groups.classic.group import ClassicGroup
 from ...broker.groups.consumer import offset_access
 from ...broker.groups.offset_store import OffsetStore
-from ...broker.partitions.hosted_partition import HostedPartition
-from ...broker.partitions.in_sync_replicas import InSyncReplicas
-from ...broker.partitions.leadership import Leadership
-from ...broker.partitions.partition_manager import PartitionManager
-from ...broker.replication import divergence, replica_fetcher
+from ...broker.node import lifecycle
+from ...broker.replicas.hosted_partition import HostedPartition
+from ...broker.replicas.partition_manager import PartitionManager
+from ...broker.replicas.rules.in_sync_replicas import InSyncReplicas
+from ...broker.replicas.rules.leadership import Leadership
+from ...broker.replication import replica_fetcher
 from ...broker.replication.replica_fetcher import ReplicaFetcher
-from ...broker.transactions.marker_sender import MarkerSender
+from ...broker.replication.rules import divergence
 from ...broker.transactions.transaction_shard import TransactionShard
-from ...quorum import controller_requests
-from ...quorum.controller import Controller
-from ...quorum.controller_requests import ControllerRequest
-from ...quorum.decisions import brokers
-from ...storage import producer_entry, producer_snapshots, recovery
-from ...storage.log import Log
-from ...storage.producer_state import ProducerState
-from ...storage.segment import Segment
+from ...quorum.controller.controller import Controller
+from ...quorum.decisions import brokers, controller_requests
+from ...quorum.decisions.controller_requests import ControllerRequest
+from ...storage.log import producer_snapshots, recovery
+from ...storage.log.log import Log
+from ...storage.log.rules import producer_entry
+from ...storage.log.rules.producer_state import ProducerState
+from ...storage.log.segment import Segment
 from .edited import edited
 from .mutant import Mutant
 

@@ -2,14 +2,14 @@
 
 from typing import Any, Final
 
-from ...quorum.controller import Controller
-from ...quorum.disk.journal_items import LogEnd, Term
-from ...quorum.pysyncobj_engine import Decisions
+from ...quorum.controller.controller import Controller
 from ...quorum.raft.barriers import BarrierResult, Barriers
 from ...quorum.raft.core import RaftCore
 from ...quorum.raft.elections import Elections
+from ...quorum.raft.journal_items import LogEnd, Term
 from ...quorum.raft.log import RaftLog
 from ...quorum.raft.messages import AppendAck
+from ...quorum.raft.pysyncobj_engine import Decisions
 from ...quorum.raft.standing import Census
 from ...quorum.raft.step import Step
 from .mutant import Mutant

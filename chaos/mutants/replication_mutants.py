@@ -5,10 +5,10 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final
 
-from ...broker.partitions.hosted_partition import HostedPartition
-from ...broker.partitions.known_brokers import KnownBrokers
-from ...broker.partitions.leadership import Leadership
-from ...broker.purgatory.delayed_fetch import DelayedFetch
+from ...broker.fetching.delayed_fetch import DelayedFetch
+from ...broker.replicas.hosted_partition import HostedPartition
+from ...broker.replicas.rules.known_brokers import KnownBrokers
+from ...broker.replicas.rules.leadership import Leadership
 from ...broker.replication.replica_fetcher import ReplicaFetcher
 from ...quorum.decisions import isr_changes
 from .mutant import Mutant

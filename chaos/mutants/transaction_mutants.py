@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
+from ...broker.coordinators.marker_sender import MarkerSender
 from ...broker.transactions import transaction_shard
-from ...broker.transactions.marker_sender import MarkerSender
 from ...broker.transactions.markers import MarkerOrder
 from ...broker.transactions.transaction_shard import TransactionShard
 from ...protocol.errors import ErrorCode, KafkaError
-from ...storage.log import Log
-from ...storage.producer_state import ProducerState
+from ...storage.log.log import Log
+from ...storage.log.rules.producer_state import ProducerState
 from .mutant import Mutant
 
 

@@ -9,15 +9,15 @@ from random import Random
 from typing import Final, NamedTuple
 
 from ...protocol.errors import KafkaError
-from ...quorum.consensus import ConsensusFailed, ConsensusListener, Snapshot
-from ...quorum.controller import Controller
+from ...quorum.controller.controller import Controller
 from ...quorum.decisions.bootstrap import bootstrap_records
 from ...quorum.decisions.context import ControllerConfig, ControllerResult, DecisionContext
 from ...quorum.metadata.image import MetadataImage
 from ...quorum.metadata.publishers import Publishers
 from ...quorum.metadata.records import FeatureLevelRecord
 from ...quorum.metadata.snapshot_records import image_chunks
-from ...quorum.raft.voter import RaftVoter
+from ...quorum.raft.consensus import ConsensusFailed, ConsensusListener, Snapshot
+from ...quorum.voter.voter import RaftVoter
 from .simulated_voter import SimulatedVoter
 
 _CLUSTER_ID: Final = "kVg0FJXuTjOXMxXGnN9MPA"

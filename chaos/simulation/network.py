@@ -1,6 +1,6 @@
 """A network in memory between simulated voters: it delays, cuts in one direction or both, and breaks links.
 
-A `NetworkMode` says how much worse than its promise it is. A stream network keeps what `quorum/links/peer_links.py`
+A `NetworkMode` says how much worse than its promise it is. A stream network keeps what `links/rules/peer_links.py`
 promises: order, at most once. A process that ends is refused for; a network that cuts is silent, unless it is to
 refuse for the living, too. A hostile one drops, doubles and reorders messages, and delivers some to the next process
 of the same node: the quorum must not lose anything then either.
@@ -13,7 +13,7 @@ from random import Random
 from uuid import UUID
 
 from ...protocol.errors import CorruptData
-from ...quorum.links.peer_links import LinkListener
+from ...quorum.links.rules.peer_links import LinkListener
 from .process_loop import ProcessLoop
 from .virtual_loop import VirtualLoop
 
@@ -197,7 +197,7 @@ def _hear(listener: LinkListener, source_id: int, data: bytes) -> None:
 
 
 class SimulatedLinks:
-    """The links of one process (see `quorum/links/peer_links.py`)."""
+    """The links of one process (see `quorum/links/rules/peer_links.py`)."""
 
     def __init__(self, network: Network, node_id: int, directory_id: UUID, loop: ProcessLoop) -> None:
         self._network = network

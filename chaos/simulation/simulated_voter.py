@@ -11,10 +11,10 @@ from uuid import UUID
 
 import cbor2
 
-from ...quorum.consensus import ConsensusFailed, NotLeader, Snapshot, TransferFailed
-from ...quorum.disk.frames import scan_frames
-from ...quorum.raft.voter import RaftVoter
-from ...storage.memory_files import MemoryFiles
+from ...quorum.raft.consensus import ConsensusFailed, NotLeader, Snapshot, TransferFailed
+from ...quorum.raft.frames import scan_frames
+from ...quorum.voter.voter import RaftVoter
+from ...storage.disk.memory_files import MemoryFiles
 from .network import Network, SimulatedLinks
 from .process_loop import ProcessLoop
 from .quorum_judge import QuorumJudge

@@ -12,8 +12,8 @@ from typing import Final
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Producer, TopicPartition
 
 from ...client import clock
+from ...local.errors import ClusterError
 from ..checkers.records import Finding, Sent, Stored, judge
-from ..errors import ClusterError
 
 # More than a client needs to have batches in flight at any moment, few enough that queues drain soon.
 _QUEUE_LIMIT: Final = 2_000

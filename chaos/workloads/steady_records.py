@@ -14,8 +14,8 @@ from confluent_kafka import KafkaError, Message, Producer
 
 from ...client import clock
 from ...client.client_log import SILENT_LOGGER
+from ...local.errors import ClusterError
 from ..checkers.records import Finding, Sent, judge
-from ..errors import ClusterError
 from .numbered_records import read_all
 
 INTERVAL_S: Final = 0.01

@@ -9,11 +9,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 OUTPUT = ROOT / "docs" / "files.md"
-PACKAGES = ("protocol", "storage", "quorum", "broker", "client", "chaos", "bench", "pipeline")
+PACKAGES = ("protocol", "storage", "quorum", "broker", "client", "local", "chaos", "bench", "pipeline")
 HEAD = """# Map of the files
 
 Written by `make docs` from the first sentence of each module. Pure modules (no socket, file, clock, random generator or
-task, held by an import contract) are the ones listed in `pyproject.toml`.
+task, held by an import contract) are those in the rooms that the contract "pure rooms" in `pyproject.toml`
+names, and in every folder `rules/`.
 """
 
 

@@ -22,7 +22,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("cli",),
     ("bench", "pipeline"),
     ("chaos",),
-    ("broker",),
+    ("broker", "local"),
     ("quorum",),
     ("storage", "client"),
     ("protocol",),

@@ -9,9 +9,9 @@ from pathlib import Path
 from random import Random
 
 from penstock.broker.configuration.node_config import load
-from penstock.broker.server import Node
+from penstock.broker.node.server import Node
 from penstock.protocol.apis import APIS, Api
-from penstock.storage.memory_files import MemoryFiles
+from penstock.storage.disk.memory_files import MemoryFiles
 
 ROOT = Path(__file__).resolve().parents[2]
 OUTPUT = ROOT / "docs" / "protocol-support.md"

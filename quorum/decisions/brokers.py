@@ -15,8 +15,8 @@ from kio.static.primitive import i64
 
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE
-from ..incarnations import is_later_start
 from ..metadata.image import BrokerRegistration, MetadataImage
+from ..metadata.incarnations import is_later_start
 from ..metadata.records import MetadataRecord, RegisterBrokerRecord, SupportedFeature, UnregisterBrokerRecord
 from .answers import ZERO_ID, base64_id, wire_code
 from .context import ControllerResult, DecisionContext

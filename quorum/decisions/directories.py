@@ -23,13 +23,7 @@ from ..metadata.records import DIRECTORY_LOST, DIRECTORY_UNASSIGNED, NO_LEADER, 
 from .answers import ZERO_ID, wire_code
 from .broker_epochs import check_broker_epoch
 from .context import ControllerResult, DecisionContext
-from .partition_changes import (
-    ElectionRules,
-    PartitionTarget,
-    acceptable_leader,
-    election_rules,
-    partition_change,
-)
+from .partition_changes import ElectionRules, PartitionTarget, acceptable_leader, election_rules, partition_change
 
 
 def assign_replicas_to_dirs(

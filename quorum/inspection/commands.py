@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import click
 
 from ... import __version__
-from ...storage.files import DiskFiles
-from .explorer import Explorer, ExplorerError
-from .image_tree import image_tree
+from ...storage.disk.files import DiskFiles
+from .rules.explorer import Explorer, ExplorerError
+from .rules.image_tree import image_tree
 from .stored_metadata import MetadataUnreadable, StoredMetadata, open_folder, open_snapshot
 
 PROMPT = ">> "

@@ -11,16 +11,16 @@ from typing import Final, NamedTuple
 
 from ...protocol.batches import HEADER_SIZE, is_crc_valid, read_header
 from ...protocol.errors import CorruptData
-from ...storage.files import Files
-from ..consensus import ConsensusFailed
-from ..disk.snapshots import Snapshots, snapshot_id
-from ..disk.stored_journal import RecoveredLog, read_segments
+from ...storage.disk.files import Files
 from ..metadata.image import MetadataImage
 from ..metadata.loader import MetadataLoader
 from ..metadata.metadata_log import METADATA_FOLDER, CommittedEntry, SnapshotId, decode_batches
 from ..metadata.publishers import Publishers
 from ..metadata.record_codec import UnknownRecord
 from ..metadata.topics_delta import ReplayError
+from ..raft.consensus import ConsensusFailed
+from ..voter.snapshots import Snapshots, snapshot_id
+from ..voter.stored_journal import RecoveredLog, read_segments
 
 JOURNAL_SUFFIX: Final = ".journal"
 # A node's own log lines may be in a file of that ending, too.

@@ -25,12 +25,12 @@ from uuid import UUID
 
 from ...protocol.errors import CorruptData
 from .knock import Refused, Unclear, knock
-from .link_frames import MAX_FRAME_BYTES, FrameReader, encode_frame
-from .link_hello import PREFACE, DialerHello, ListenerHello, encode_refusal
-from .node_certificates import NodeCertificates
-from .peer_links import LinkListener
-from .peer_proof import PeerHello, PeerRefused
-from .refusals import Refusals
+from .rules.link_frames import MAX_FRAME_BYTES, FrameReader, encode_frame
+from .rules.link_hello import PREFACE, DialerHello, ListenerHello, encode_refusal
+from .rules.node_certificates import NodeCertificates
+from .rules.peer_links import LinkListener
+from .rules.peer_proof import PeerHello, PeerRefused
+from .rules.refusals import Refusals
 
 logger = logging.getLogger(__name__)
 

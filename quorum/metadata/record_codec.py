@@ -16,7 +16,7 @@ from uuid import UUID
 import cbor2
 
 from ...protocol.errors import CorruptData
-from ..cbor_errors import CBOR_ERRORS
+from ..raft.cbor_errors import CBOR_ERRORS
 from .records import Endpoint, MetadataRecord, SupportedFeature
 
 _ENTRY_FORMAT = 1

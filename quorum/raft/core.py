@@ -12,22 +12,12 @@ decided here: every message counts in the sender's term only, each voter's vote 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, assert_never
 
-from ..consensus import ConsensusFailed, TransferFailed
-from ..disk.journal_items import Entry, Term
-from ..disk.snapshot_transfer import FinishSnapshot, OutgoingSnapshot, SnapshotReceive
-from ..pysyncobj_engine import (
-    AckIntent,
-    Decisions,
-    Intent,
-    SendIntent,
-    TimeoutNowIntent,
-    VoteIntent,
-    VoteRequestIntent,
-)
 from .barriers import Barriers
+from .consensus import ConsensusFailed, TransferFailed
 from .elections import Elections, RaftTiming
 from .handover import Handover
 from .inbox import Heard, PeerGone
+from .journal_items import Entry, Term
 from .log import RaftLog
 from .messages import (
     Admission,
@@ -48,7 +38,9 @@ from .messages import (
     VoteRequest,
 )
 from .progress import Progress
+from .pysyncobj_engine import AckIntent, Decisions, Intent, SendIntent, TimeoutNowIntent, VoteIntent, VoteRequestIntent
 from .replicator import Replicator
+from .snapshot_transfer import FinishSnapshot, OutgoingSnapshot, SnapshotReceive
 from .standing import Admissions, Census
 from .step import Step
 

@@ -15,7 +15,7 @@ leader goes on as before. A target that was asked may still campaign then; that 
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from ..consensus import TransferFailed
+from .consensus import TransferFailed
 from .progress import Progress
 
 # Until a leader gives up, or, after that, until it is heard who leads.

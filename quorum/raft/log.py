@@ -9,7 +9,7 @@ so between two calls of `settle`: what it appended again was never gone, and wha
 
 from collections.abc import Iterable, Sequence
 
-from ..disk.journal_items import CommitMark, Entry, JournalItem, LogEnd, Membership, Term
+from .journal_items import CommitMark, Entry, JournalItem, LogEnd, Membership, Term
 
 
 class RaftLog:

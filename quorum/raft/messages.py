@@ -11,8 +11,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import cbor2
 
 from ...protocol.errors import CorruptData
-from ..cbor_errors import CBOR_ERRORS
-from ..consensus import MAX_COMMAND_BYTES
+from .cbor_errors import CBOR_ERRORS
+from .consensus import MAX_COMMAND_BYTES
 
 # Version of the messages as a whole; peers say theirs in the hello (`link_hello.py`), and only equal ones talk.
 MESSAGE_VERSION: Final = 1

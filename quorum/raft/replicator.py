@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from ..disk.journal_items import Entry
-from ..disk.snapshot_transfer import OutgoingSnapshot, SnapshotSend
+from .journal_items import Entry
 from .log import RaftLog
 from .messages import Append, AppendAck, EntryBody, RaftMessage, SnapshotAck
 from .progress import PART_BYTES, Progress
+from .snapshot_transfer import OutgoingSnapshot, SnapshotSend
 
 
 class Replicator:

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ..disk.journal_items import Entry, JournalItem
-from ..disk.snapshot_transfer import FinishSnapshot, SnapshotWork
 from .barriers import BarrierResult
+from .journal_items import Entry, JournalItem
 from .messages import RaftMessage
+from .snapshot_transfer import FinishSnapshot, SnapshotWork
 
 Addressed = tuple[int, RaftMessage]
 

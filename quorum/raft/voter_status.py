@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from uuid import UUID
 
-from ..consensus import QuorumStatus, VoterStatus
+from .consensus import QuorumStatus, VoterStatus
 from .progress import Progress
 
 _UNKNOWN_DIRECTORY = UUID(int=0)

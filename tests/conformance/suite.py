@@ -15,8 +15,8 @@ from typing import Final, Protocol
 
 from penstock.bench.anchor.broker import AnchorCluster
 from penstock.bench.anchor.jars import install
-from penstock.chaos.cluster import LocalCluster
-from penstock.chaos.local_node import LocalNode
+from penstock.local.cluster import LocalCluster
+from penstock.local.local_node import LocalNode
 
 from .expectations import Expectations
 from .server_properties import APACHE_KAFKA_ONLY, REPLICATION_FACTORS

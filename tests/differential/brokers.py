@@ -12,9 +12,9 @@ from differential.target import Target
 
 from penstock.bench.anchor.broker import CLUSTER_ID, AnchorCluster
 from penstock.bench.anchor.jars import SHORT_RUN_OPTIONS, KafkaJars
-from penstock.chaos.local_node import HOST, LocalNode, environment_without_properties
-from penstock.chaos.ports import find_free
-from penstock.chaos.readiness import wait_ready
+from penstock.local.local_node import HOST, LocalNode, environment_without_properties
+from penstock.local.ports import find_free
+from penstock.local.readiness import wait_ready
 
 NODE_ID = 1
 # Quicker, and nothing else: one partition of each internal topic is enough for one client.

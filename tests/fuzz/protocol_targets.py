@@ -25,19 +25,13 @@ from penstock.protocol.batches import (
 from penstock.protocol.compression import Compression, compress, decompress
 from penstock.protocol.errors import CorruptData, KafkaError
 from penstock.protocol.fetch import decode_fetch
-from penstock.protocol.messages import (
-    decode_header,
-    decode_request,
-    decode_response,
-    encode_request,
-    encode_response,
-)
+from penstock.protocol.messages import decode_header, decode_request, decode_response, encode_request, encode_response
 from penstock.protocol.produce import decode_produce
 from penstock.protocol.records import Record, read_records, write_batch
 from penstock.protocol.single_produce import read_single_produce
-from penstock.storage.batch_validation import check_produced_batch
-from penstock.storage.config import MAX_INT64, LogConfig
-from penstock.storage.replicated_batches import check_replicated_batches
+from penstock.storage.log.replicated_batches import check_replicated_batches
+from penstock.storage.log.rules.batch_validation import check_produced_batch
+from penstock.storage.log.rules.config import MAX_INT64, LogConfig
 
 TIME_MS = 1_700_000_000_000
 UNCOMPRESSED_MAX = 256 * 1024

@@ -9,23 +9,27 @@ from uuid import UUID
 import cbor2
 
 from penstock.protocol.errors import ConfigError, CorruptData
-from penstock.quorum.consensus import ConsensusFailed
-from penstock.quorum.disk.frames import encode_frame, scan_frames
-from penstock.quorum.disk.journal import Journal
-from penstock.quorum.disk.journal_items import Entry, Term
-from penstock.quorum.disk.snapshots import Snapshots, SnapshotWriter
 from penstock.quorum.metadata import records
 from penstock.quorum.metadata.record_codec import Entry as MetadataEntry
 from penstock.quorum.metadata.record_codec import UnknownRecord, decode_entry, encode_entry, encode_record
-from penstock.storage.checkpoints import decode_offsets, encode_offsets
-from penstock.storage.clean_shutdown import decode_clean_shutdown, encode_clean_shutdown
-from penstock.storage.leader_epochs import decode_leader_epochs, encode_leader_epochs
-from penstock.storage.memory_files import MemoryFiles
-from penstock.storage.meta_properties import MetaProperties, decode_meta_properties, encode_meta_properties
-from penstock.storage.partition_metadata import decode_partition_metadata, encode_partition_metadata
-from penstock.storage.producer_entry import ProducedBatch, ProducerEntry
-from penstock.storage.producer_snapshots import decode_snapshot, encode_snapshot
-from penstock.storage.start_count import decode_start_count, encode_start_count
+from penstock.quorum.raft.consensus import ConsensusFailed
+from penstock.quorum.raft.frames import encode_frame, scan_frames
+from penstock.quorum.raft.journal_items import Entry, Term
+from penstock.quorum.voter.journal import Journal
+from penstock.quorum.voter.snapshots import Snapshots, SnapshotWriter
+from penstock.storage.directories.rules.checkpoints import decode_offsets, encode_offsets
+from penstock.storage.directories.rules.clean_shutdown import decode_clean_shutdown, encode_clean_shutdown
+from penstock.storage.directories.rules.meta_properties import (
+    MetaProperties,
+    decode_meta_properties,
+    encode_meta_properties,
+)
+from penstock.storage.directories.rules.start_count import decode_start_count, encode_start_count
+from penstock.storage.disk.memory_files import MemoryFiles
+from penstock.storage.log.leader_epochs import decode_leader_epochs, encode_leader_epochs
+from penstock.storage.log.partition_metadata import decode_partition_metadata, encode_partition_metadata
+from penstock.storage.log.producer_snapshots import decode_snapshot, encode_snapshot
+from penstock.storage.log.rules.producer_entry import ProducedBatch, ProducerEntry
 
 _DIRECTORY = "/metadata"
 _JOURNAL = f"{_DIRECTORY}/{0:020}.journal"

@@ -15,9 +15,9 @@ from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.quorum.decisions.brokers import register_broker
 from penstock.quorum.decisions.heartbeats import heartbeat
 from penstock.quorum.decisions.topics import create_topics
-from penstock.quorum.incarnations import incarnation_id_of
 from penstock.quorum.metadata.features import FEATURES
 from penstock.quorum.metadata.image import BrokerRegistration, PartitionRegistration
+from penstock.quorum.metadata.incarnations import incarnation_id_of
 
 LEVELS = {name: (0, feature.initial_level) for name, feature in FEATURES.items()}
 

@@ -14,11 +14,11 @@ import uvloop
 
 from penstock.broker.configuration.listener_config import ListenerConfig
 from penstock.broker.network.connection import ConnectionHost
-from penstock.broker.network.connection_limits import ConnectionLimits
 from penstock.broker.network.listeners import Listeners
 from penstock.broker.network.peer_log import PeerLog
 from penstock.broker.network.request import Request
-from penstock.broker.network.request_memory import RequestMemory
+from penstock.broker.network.rules.connection_limits import ConnectionLimits
+from penstock.broker.network.rules.request_memory import RequestMemory
 
 LOOPS = [pytest.param(asyncio.new_event_loop, id="asyncio"), pytest.param(uvloop.new_event_loop, id="uvloop")]
 LOOPBACK = ListenerConfig(name="PLAINTEXT", host="127.0.0.1", port=0)

@@ -27,11 +27,11 @@ from penstock.bench.anchor.tools import MAIN_CLASSES
 from penstock.bench.target import Cluster
 from penstock.broker.coordination.key_partitions import partition_of_key
 from penstock.chaos.checkers.copies import Attempt
-from penstock.chaos.cluster import LocalCluster
-from penstock.chaos.readiness import wait_ready
 from penstock.chaos.workloads.transactional_copier import FAILED, read_attempts
 from penstock.client import clock
 from penstock.client.client_log import SILENT_LOGGER
+from penstock.local.cluster import LocalCluster
+from penstock.local.readiness import wait_ready
 
 NODES: Final = 3
 PARTITIONS: Final = 3

@@ -10,10 +10,10 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 from confluent_kafka.admin import AdminClient, OffsetSpec
 from confluent_kafka.cimpl import NewTopic
 
-from penstock.chaos.cluster import LocalCluster
 from penstock.chaos.faults.node_faults import NodeFaults
 from penstock.chaos.workloads.numbered_records import NumberedRecords
 from penstock.client import clock
+from penstock.local.cluster import LocalCluster
 
 DEADLINE_S = 60.0
 ACKNOWLEDGED = "acknowledged"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from cut_proxy import CutProxy
 
-from penstock.chaos.cluster import LocalCluster
-from penstock.chaos.local_node import HOST, LocalNode, environment_without_properties
-from penstock.chaos.ports import find_free
+from penstock.local.cluster import LocalCluster
+from penstock.local.local_node import HOST, LocalNode, environment_without_properties
+from penstock.local.ports import find_free
 
 STOP_TIMEOUT_S = 30.0
 

@@ -20,7 +20,7 @@ from kio.static.primitive import i32, i32Timedelta
 from penstock.broker.configuration.consumer_config import ConsumerGroupConfig, GroupSettings, MigrationPolicy
 from penstock.broker.configuration.group_config import GroupConfig
 from penstock.broker.coordination.ports import StateRecord, TransactionProducer
-from penstock.broker.groups.classic_protocol import JoinContext
+from penstock.broker.groups.classic.protocol import JoinContext
 from penstock.broker.groups.group_shard import GroupShard
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.quorum.metadata.image import EMPTY_IMAGE, MetadataImage

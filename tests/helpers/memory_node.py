@@ -21,11 +21,11 @@ from other_tasks import end_other_tasks
 from produce_requests import produce_request
 
 from penstock.broker.configuration.node_config import load
-from penstock.broker.server import Node
+from penstock.broker.node.server import Node
 from penstock.client.connection import Connection, connect
 from penstock.protocol.errors import ErrorCode
 from penstock.protocol.records import Record, write_batch
-from penstock.storage.memory_files import MemoryFiles
+from penstock.storage.disk.memory_files import MemoryFiles
 
 MINUTE = i32Timedelta.parse(timedelta(minutes=1))
 LATEST = -1

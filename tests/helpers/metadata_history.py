@@ -10,7 +10,7 @@ from penstock.quorum.metadata.delta import MetadataDelta
 from penstock.quorum.metadata.image import MetadataImage
 from penstock.quorum.metadata.loader import MetadataLoader
 from penstock.quorum.metadata.publishers import Publishers
-from penstock.storage.files import DiskFiles
+from penstock.storage.disk.files import DiskFiles
 
 
 def read_history(data: Path) -> list[ClusterState]:

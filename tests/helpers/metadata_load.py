@@ -13,15 +13,15 @@ import cbor2
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
-from penstock.chaos.cluster import LocalCluster
 from penstock.client import clock
 from penstock.client.client_log import SILENT_LOGGER
+from penstock.local.cluster import LocalCluster
 from penstock.quorum.inspection.stored_metadata import MetadataUnreadable, StoredMetadata, open_folder
 from penstock.quorum.metadata.image import ConfigResource as Resource
 from penstock.quorum.metadata.image import ConfigResourceType, MetadataImage
 from penstock.quorum.metadata.record_codec import encode_record
 from penstock.quorum.metadata.snapshot_records import image_records
-from penstock.storage.files import DiskFiles
+from penstock.storage.disk.files import DiskFiles
 
 COUNTED: Final = "retention.ms"
 FIRST_VALUE: Final = 1_000_000

@@ -28,13 +28,13 @@ from kio.static.primitive import i8, i16, i32, i32Timedelta, i64
 from memory_node import create_topic
 
 from penstock.broker.configuration.node_config import load
-from penstock.broker.groups.group_coordinator import OFFSETS_TOPIC
-from penstock.broker.server import Node
-from penstock.broker.transactions.transaction_coordinator import TRANSACTIONS_TOPIC
+from penstock.broker.coordinators.group_coordinator import OFFSETS_TOPIC
+from penstock.broker.coordinators.transaction_coordinator import TRANSACTIONS_TOPIC
+from penstock.broker.node.server import Node
 from penstock.client.connection import connect
 from penstock.protocol.errors import ErrorCode
 from penstock.quorum.metadata.image import PartitionRegistration
-from penstock.storage.memory_files import MemoryFiles
+from penstock.storage.disk.memory_files import MemoryFiles
 
 GROUP = "group"
 TOPIC = "flights"

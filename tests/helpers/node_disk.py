@@ -7,10 +7,10 @@ from uuid import UUID
 
 from penstock.chaos.simulation.virtual_loop import VirtualLoop
 from penstock.protocol.records import Record, write_batch
-from penstock.storage.config import LogConfig
-from penstock.storage.log import Log
-from penstock.storage.log_manager import LogManager
-from penstock.storage.memory_files import MemoryFiles
+from penstock.storage.directories.log_manager import LogManager
+from penstock.storage.disk.memory_files import MemoryFiles
+from penstock.storage.log.log import Log
+from penstock.storage.log.rules.config import LogConfig
 
 NOW_MS = 1_700_000_000_000
 TOPIC_ID = UUID("b2698a74-0e10-8d65-9981-c07acf362664")

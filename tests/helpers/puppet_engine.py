@@ -7,20 +7,14 @@ from random import Random
 import pytest
 from metadata_cluster import CLUSTER_ID
 
-from penstock.quorum.consensus import (
-    CommitPosition,
-    ConsensusListener,
-    NotLeader,
-    OutcomeUnknown,
-    QuorumStatus,
-)
-from penstock.quorum.controller import Controller
+from penstock.quorum.controller.controller import Controller
 from penstock.quorum.decisions.bootstrap import bootstrap_records
 from penstock.quorum.decisions.context import ControllerConfig, ControllerResult, DecisionContext
 from penstock.quorum.metadata.image import MetadataImage
 from penstock.quorum.metadata.publishers import Publishers
 from penstock.quorum.metadata.record_codec import encode_entry, encode_record
 from penstock.quorum.metadata.records import MetadataRecord
+from penstock.quorum.raft.consensus import CommitPosition, ConsensusListener, NotLeader, OutcomeUnknown, QuorumStatus
 
 
 class Puppet:

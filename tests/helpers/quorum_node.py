@@ -20,11 +20,11 @@ from uuid import UUID
 
 import cbor2
 
-from penstock.quorum.consensus import ConsensusFailed, NotLeader, OutcomeUnknown, Snapshot
-from penstock.quorum.links.peer_proof import NONCE_BYTES, PeerHello
+from penstock.quorum.links.rules.peer_proof import NONCE_BYTES, PeerHello
 from penstock.quorum.links.stream_links import StreamLinks
-from penstock.quorum.raft.voter import RaftVoter
-from penstock.storage.files import DiskFiles
+from penstock.quorum.raft.consensus import ConsensusFailed, NotLeader, OutcomeUnknown, Snapshot
+from penstock.quorum.voter.voter import RaftVoter
+from penstock.storage.disk.files import DiskFiles
 
 SECRET = b"only these nodes know it"
 CLUSTER_ID = "kVg0FJXuTjOXMxXGnN9MPA"

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from random import Random
 
-from penstock.quorum.disk.journal_items import Entry, Term
 from penstock.quorum.raft.core import RaftCore
 from penstock.quorum.raft.elections import RaftTiming
 from penstock.quorum.raft.inbox import Heard
+from penstock.quorum.raft.journal_items import Entry, Term
 from penstock.quorum.raft.log import RaftLog
 from penstock.quorum.raft.messages import RaftMessage
 from penstock.quorum.raft.step import Step

@@ -3,10 +3,10 @@
 from dataclasses import replace
 from uuid import UUID
 
-from penstock.broker.partitions.effects import Effect, ProposeIsr
-from penstock.broker.partitions.in_sync_replicas import IsrProposal
-from penstock.broker.partitions.known_brokers import KnownBrokers
-from penstock.broker.partitions.partition import Partition
+from penstock.broker.replicas.rules.effects import Effect, ProposeIsr
+from penstock.broker.replicas.rules.in_sync_replicas import IsrProposal
+from penstock.broker.replicas.rules.known_brokers import KnownBrokers
+from penstock.broker.replicas.rules.partition import Partition
 from penstock.quorum.metadata.image import BrokerRegistration, PartitionRegistration
 
 LAG_MS_MAX = 10_000

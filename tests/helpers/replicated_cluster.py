@@ -16,10 +16,10 @@ from confluent_kafka.admin import AdminClient, NewTopic, PartitionMetadata
 from metadata_history import read_history
 
 from penstock.chaos.checkers.leaderships import ClusterState, judge_leaderships
-from penstock.chaos.cluster import LocalCluster
 from penstock.chaos.workloads.steady_records import SETTINGS, SteadyRecords
 from penstock.client import clock
 from penstock.client.client_log import SILENT_LOGGER
+from penstock.local.cluster import LocalCluster
 
 DEADLINE_S = 90.0
 TOPIC = "replicated"

@@ -14,11 +14,11 @@ from kio.static.primitive import i16, i32
 from memory_node import produce
 
 from penstock.broker.configuration.node_config import load
-from penstock.broker.partitions.hosted_partition import HostedPartition
-from penstock.broker.server import Node
+from penstock.broker.node.server import Node
+from penstock.broker.replicas.hosted_partition import HostedPartition
 from penstock.client.connection import Connection, connect
 from penstock.protocol.errors import ErrorCode
-from penstock.storage.memory_files import MemoryFiles
+from penstock.storage.disk.memory_files import MemoryFiles
 
 DEADLINE_S = 20
 TOPIC = "flights"

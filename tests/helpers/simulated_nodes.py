@@ -31,7 +31,7 @@ from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i16, i32, i32Timedelta, i64
 from produce_requests import produce_request
 
-from penstock.broker.partitions.hosted_partition import HostedPartition
+from penstock.broker.replicas.hosted_partition import HostedPartition
 from penstock.chaos.simulation.cluster.loop import new_loop
 from penstock.chaos.simulation.cluster.machine import BROKER_PORT, CONTROLLER_PORT, Machine, host_of
 from penstock.chaos.simulation.cluster.network import Network

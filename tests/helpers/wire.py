@@ -7,15 +7,12 @@ import struct
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from penstock.broker.network.answer_memory import AnswerMemory
-from penstock.broker.network.connection import (
-    Connection,
-    ConnectionHost,
-)
-from penstock.broker.network.connection_limits import ConnectionLimits
+from penstock.broker.network.connection import Connection, ConnectionHost
 from penstock.broker.network.peer_log import PeerLog
 from penstock.broker.network.request import Request
-from penstock.broker.network.request_memory import RequestMemory
+from penstock.broker.network.rules.answer_memory import AnswerMemory
+from penstock.broker.network.rules.connection_limits import ConnectionLimits
+from penstock.broker.network.rules.request_memory import RequestMemory
 
 OVERLAPPING, EXCLUSIVE, UNKNOWN = 0, 17, 999
 IDLE_MS = 60_000

@@ -17,7 +17,7 @@ from missing_tools import unavailable
 
 from penstock import cli
 from penstock.bench.anchor.jars import JarsUnavailableError, KafkaJars, install
-from penstock.chaos.cluster import LocalCluster
+from penstock.local.cluster import LocalCluster
 
 
 @pytest.fixture(scope="session")

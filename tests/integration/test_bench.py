@@ -34,7 +34,7 @@ from penstock.bench.workloads.stream import BATCHING, stream
 from penstock.bench.workloads.tiny import tiny
 from penstock.bench.workloads.topic import topic
 from penstock.bench.workloads.transactions import transactions
-from penstock.chaos.local_node import LocalNode
+from penstock.local.local_node import LocalNode
 
 LOADS: dict[str, Callable[[Target], Values]] = {
     "prepared": lambda target: prepared(target, size_bytes=100, partitions=3, records=5_000),

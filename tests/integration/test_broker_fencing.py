@@ -8,9 +8,9 @@ import pytest
 from cluster_views import brokers, create_topic, leaders, until
 from fourth_broker import FourthBroker
 
-from penstock.chaos.cluster import LocalCluster
-from penstock.chaos.local_node import HOST
-from penstock.chaos.ports import find_free
+from penstock.local.cluster import LocalCluster
+from penstock.local.local_node import HOST
+from penstock.local.ports import find_free
 
 # Longer than any wait here: a broker that is fenced was fenced for another reason than the end of its session.
 TIMES = {"broker.session.timeout.ms": "120000", "broker.heartbeat.interval.ms": "200"}

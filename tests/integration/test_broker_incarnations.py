@@ -7,7 +7,7 @@ import pytest
 from cluster_views import DEADLINE_S, brokers, create_topic, leaders, metadata, until
 from fourth_broker import FourthBroker
 
-from penstock.chaos.cluster import LocalCluster
+from penstock.local.cluster import LocalCluster
 
 # Sessions that end within the test, and such that do not.
 SHORT = {"broker.session.timeout.ms": "1500", "broker.heartbeat.interval.ms": "200"}

@@ -11,8 +11,8 @@ import pytest
 from cluster_views import create_topic
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
-from penstock.chaos.cluster import LocalCluster
 from penstock.client.clock import wait_until
+from penstock.local.cluster import LocalCluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
 

@@ -13,10 +13,10 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from penstock.chaos.cluster import LocalCluster
-from penstock.chaos.local_node import LocalNode
-from penstock.chaos.ports import find_free
 from penstock.client import clock
+from penstock.local.cluster import LocalCluster
+from penstock.local.local_node import LocalNode
+from penstock.local.ports import find_free
 
 DEADLINE_S = 30.0
 TIMES = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "200"}

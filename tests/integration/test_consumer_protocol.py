@@ -10,8 +10,8 @@ from confluent_kafka import Consumer, ConsumerGroupType, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from penstock.chaos.cluster import LocalCluster
 from penstock.client.clock import wait_until
+from penstock.local.cluster import LocalCluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 

@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from fourth_broker import FourthBroker
 from kio.schema.create_topics.v7.response import CreatableTopicResult
 
-from penstock.chaos.cluster import LocalCluster
+from penstock.local.cluster import LocalCluster
 from penstock.protocol.errors import ErrorCode
 
 DEADLINE_S = 30.0

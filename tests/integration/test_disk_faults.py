@@ -26,12 +26,12 @@ from fault_clients import (
     wait_for,
 )
 
-from penstock.chaos.cluster import LocalCluster
-from penstock.chaos.errors import ClusterError
 from penstock.chaos.faults.node_faults import NodeFaults
 from penstock.chaos.faults.orders import DiskFault, full_disk
-from penstock.chaos.local_node import environment_without_properties
 from penstock.chaos.workloads.numbered_records import NumberedRecords, read_all
+from penstock.local.cluster import LocalCluster
+from penstock.local.errors import ClusterError
+from penstock.local.local_node import environment_without_properties
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 

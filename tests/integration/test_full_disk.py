@@ -22,9 +22,9 @@ from fault_clients import (
     wait_for,
 )
 
-from penstock.chaos.cluster import LocalCluster
 from penstock.chaos.faults.small_disk import Kind, SmallDisk, SmallDiskUnavailableError
 from penstock.chaos.workloads.numbered_records import read_all
+from penstock.local.cluster import LocalCluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 

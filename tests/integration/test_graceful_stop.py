@@ -16,8 +16,8 @@ from kio.schema.fetch.v18.response import FetchResponse
 from kio.schema.types import TopicName
 from kio.static.primitive import i32, i32Timedelta, i64
 
-from penstock.chaos.cluster import LocalCluster
 from penstock.client.connection import connect
+from penstock.local.cluster import LocalCluster
 from penstock.protocol.errors import ErrorCode
 
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"

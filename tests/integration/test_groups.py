@@ -12,8 +12,8 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from group_members import DEADLINE_S, MemberProcess
 
-from penstock.chaos.cluster import LocalCluster
 from penstock.client.clock import wait_until
+from penstock.local.cluster import LocalCluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 

@@ -18,8 +18,8 @@ from confluent_kafka.cimpl import NewTopic
 from group_snapshots import GroupSnapshots
 
 from penstock.bench.anchor.jars import KafkaJars
-from penstock.chaos.cluster import LocalCluster
 from penstock.client.clock import wait_until
+from penstock.local.cluster import LocalCluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
 

@@ -18,10 +18,10 @@ import pytest
 
 from penstock.bench.crowd import TOPIC, ask, fill, resident_mib
 from penstock.bench.crowds import Crowd, allow_sockets, behaviours, question
-from penstock.broker.network.answer_memory import ANSWER_BYTES_MAX
-from penstock.chaos.cluster import LocalCluster
-from penstock.chaos.local_node import HOST, LocalNode
+from penstock.broker.network.rules.answer_memory import ANSWER_BYTES_MAX
 from penstock.client import clock
+from penstock.local.cluster import LocalCluster
+from penstock.local.local_node import HOST, LocalNode
 
 pytestmark = [
     pytest.mark.integration,

@@ -20,8 +20,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from storm import HOSTS, Frames, send_frames
 
-from penstock.chaos.cluster import LocalCluster
-from penstock.chaos.local_node import LocalNode
+from penstock.local.cluster import LocalCluster
+from penstock.local.local_node import LocalNode
 
 pytestmark = [
     pytest.mark.integration,

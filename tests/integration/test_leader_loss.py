@@ -20,7 +20,7 @@ from replicated_cluster import (
 )
 
 from penstock.bench.quorum_state import wait_settled
-from penstock.chaos.cluster import LocalCluster
+from penstock.local.cluster import LocalCluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(3600)]
 

@@ -13,7 +13,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from penstock.bench.anchor.jars import KafkaJars
 from penstock.bench.anchor.tools import run_tool
-from penstock.chaos.cluster import LocalCluster
+from penstock.local.cluster import LocalCluster
 
 pytestmark = pytest.mark.integration
 

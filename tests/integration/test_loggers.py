@@ -11,7 +11,7 @@ from cluster_views import create_topic, until
 from kafka import KafkaAdminClient
 from kafka.admin import AlterConfigOp, ConfigResource, ConfigResourceType
 
-from penstock.chaos.cluster import LocalCluster
+from penstock.local.cluster import LocalCluster
 
 pytestmark = [
     pytest.mark.integration,
@@ -20,7 +20,7 @@ pytestmark = [
 ]
 
 LOGGER = "penstock.storage"
-MODULE = "penstock.storage.log_manager"
+MODULE = "penstock.storage.directories.log_manager"
 TOPIC = "short-lived"
 
 
@@ -103,7 +103,7 @@ def test_one_logger_of_one_node_tells_details_until_it_is_told_otherwise(
 
     assert alter(admin, 2, "root", AlterConfigOp.SET, "FATAL") == "OK"
     assert alter(admin, 2, "penstock", AlterConfigOp.SET, "ERROR") == "OK"
-    update = "log levels changed: penstock=ERROR (before: INFO) (penstock.broker.loggers)"
+    update = "log levels changed: penstock=ERROR (before: INFO) (penstock.broker.configuration.loggers)"
     assert sum(update in line for line in lines(cluster, 2, "WARNING")) == 1
     cluster.nodes[2].stop(timeout_s=60)
     cluster.nodes[2].start()

@@ -16,8 +16,8 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from metadata_load import MetadataLoad, alter_topic
 
-from penstock.chaos.cluster import LocalCluster
 from penstock.client import clock
+from penstock.local.cluster import LocalCluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
 

@@ -21,8 +21,8 @@ from replicated_cluster import (
 )
 
 from penstock.bench.quorum_state import quorum_state
-from penstock.chaos.cluster import LocalCluster
 from penstock.client import clock
+from penstock.local.cluster import LocalCluster
 from penstock.protocol.errors import ErrorCode
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(3600)]

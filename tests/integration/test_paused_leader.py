@@ -24,10 +24,10 @@ from replicated_cluster import DEADLINE_S, RECORDS_BETWEEN_FAULTS, ReplicatedClu
 
 from penstock.bench.quorum_state import wait_settled
 from penstock.chaos.checkers.records import Stored
-from penstock.chaos.cluster import LocalCluster
 from penstock.chaos.workloads.numbered_records import read_all
 from penstock.client import clock
 from penstock.client.connection import connect
+from penstock.local.cluster import LocalCluster
 from penstock.protocol.batches import iterate_headers
 from penstock.protocol.errors import ErrorCode
 from penstock.protocol.messages import Request

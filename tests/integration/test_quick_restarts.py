@@ -21,10 +21,10 @@ from replicated_cluster import (
 )
 
 from penstock.chaos.checkers.records import Anomaly
-from penstock.chaos.cluster import LocalCluster
 from penstock.chaos.faults.node_faults import NodeFaults
-from penstock.chaos.readiness import wait_ready
 from penstock.client import clock
+from penstock.local.cluster import LocalCluster
+from penstock.local.readiness import wait_ready
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(3600)]
 

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from penstock.chaos.cluster import LocalCluster
 from penstock.client.clock import wait_until
 from penstock.client.connection import connect
+from penstock.local.cluster import LocalCluster
 from penstock.protocol.errors import CorruptData, ErrorCode
 from penstock.protocol.own_apis import OwnApiKey
-from penstock.quorum.operations import Refused, TakeSnapshot, decode_outcome, encode_operation
+from penstock.quorum.raft.operations import Refused, TakeSnapshot, decode_outcome, encode_operation
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 DEADLINE_S = 60

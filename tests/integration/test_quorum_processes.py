@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.chaos.ports import find_free
 from penstock.client.clock import monotonic_s, pause, wait_until
+from penstock.local.ports import find_free
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 

@@ -27,15 +27,15 @@ from kio.schema.types import BrokerId, ProducerId, TopicName, TransactionalId
 from kio.schema.write_txn_markers.v1.request import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
 from kio.static.primitive import i16, i32, i32Timedelta, i64
 
-from penstock.chaos.cluster import LocalCluster
-from penstock.chaos.local_node import LocalNode
-from penstock.chaos.ports import find_free
 from penstock.client import clock
+from penstock.local.cluster import LocalCluster
+from penstock.local.local_node import LocalNode
+from penstock.local.ports import find_free
 from penstock.protocol.errors import ErrorCode
 from penstock.protocol.messages import Request, decode_response, encode_request
-from penstock.quorum.links.link_frames import encode_frame
-from penstock.quorum.links.link_hello import PREFACE, DialerHello
-from penstock.quorum.links.peer_proof import NONCE_BYTES, PeerHello, client_proof
+from penstock.quorum.links.rules.link_frames import encode_frame
+from penstock.quorum.links.rules.link_hello import PREFACE, DialerHello
+from penstock.quorum.links.rules.peer_proof import NONCE_BYTES, PeerHello, client_proof
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 

@@ -28,9 +28,9 @@ from replicated_cluster import (
 )
 
 from penstock.bench.quorum_state import wait_settled
-from penstock.chaos.cluster import LocalCluster
 from penstock.chaos.faults.node_networks import NetworksUnavailableError, NodeNetworks
 from penstock.client import clock
+from penstock.local.cluster import LocalCluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(3600)]
 

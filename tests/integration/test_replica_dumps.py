@@ -17,8 +17,8 @@ from numbered_load import DEADLINE_S, NumberedLoad
 
 from penstock.bench.anchor.jars import KafkaJars
 from penstock.bench.anchor.tools import run_tool
-from penstock.chaos.cluster import LocalCluster
 from penstock.client.clock import wait_until
+from penstock.local.cluster import LocalCluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 

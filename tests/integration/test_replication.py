@@ -17,8 +17,8 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from numbered_load import DEADLINE_S, NumberedLoad, read_all
 
-from penstock.chaos.cluster import LocalCluster
 from penstock.client.clock import wait_until
+from penstock.local.cluster import LocalCluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 

@@ -17,8 +17,8 @@ from confluent_kafka.admin import AdminClient
 from kafka import KafkaAdminClient, TopicPartition
 from kafka.admin import NewTopic
 
-from penstock.chaos.cluster import LocalCluster
 from penstock.client.clock import wait_until
+from penstock.local.cluster import LocalCluster
 from penstock.protocol.errors import ErrorCode
 
 pytestmark = [

@@ -8,8 +8,8 @@ import pytest
 from cluster_views import brokers
 from replicated_cluster import DEADLINE_S, RECORDS_BETWEEN_FAULTS, TOPIC, ReplicatedCluster, repetitions, say, until
 
-from penstock.chaos.cluster import LocalCluster
-from penstock.chaos.resizing import assignment_of, decommission, move, moved_over
+from penstock.local.cluster import LocalCluster
+from penstock.local.resizing import assignment_of, decommission, move, moved_over
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(1200)]
 

@@ -15,9 +15,9 @@ from random import Random
 import pytest
 from replicated_cluster import DEADLINE_S, ReplicatedCluster, draw_generator, repetitions, say, until
 
-from penstock.chaos.cluster import LocalCluster
 from penstock.chaos.faults.node_faults import NodeFaults
 from penstock.client import clock
+from penstock.local.cluster import LocalCluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(3600)]
 

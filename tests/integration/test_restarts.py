@@ -18,8 +18,8 @@ from metadata_load import MetadataLoad
 from replicated_cluster import DEADLINE_S, TOPIC, ReplicatedCluster, draw_generator, is_soak, say, until
 
 from penstock.bench.quorum_state import quorum_state
-from penstock.chaos.cluster import LocalCluster
 from penstock.client import clock
+from penstock.local.cluster import LocalCluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(14_400)]
 

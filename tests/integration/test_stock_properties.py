@@ -16,7 +16,7 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from penstock.chaos.ports import find_free
+from penstock.local.ports import find_free
 
 pytestmark = pytest.mark.integration
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from aiokafka import AIOKafkaProducer
 
-from penstock.chaos.cluster import LocalCluster
+from penstock.local.cluster import LocalCluster
 from penstock.protocol.apis import ApiKey
 from penstock.protocol.batches import iterate_headers
 from penstock.protocol.messages import decode_header

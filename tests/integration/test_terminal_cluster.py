@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from penstock.chaos.cluster import LocalCluster
-from penstock.chaos.errors import ClusterError, NodeFailedError
-from penstock.chaos.processes import identify, send_signal
 from penstock.client import clock
+from penstock.local.cluster import LocalCluster
+from penstock.local.errors import ClusterError, NodeFailedError
+from penstock.local.processes import identify, send_signal
 
 pytestmark = pytest.mark.integration
 Run = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -15,9 +15,9 @@ from certificates import Authority
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
 
-from penstock.chaos.local_node import LocalNode, environment_without_properties
-from penstock.chaos.ports import find_free
 from penstock.client import clock
+from penstock.local.local_node import LocalNode, environment_without_properties
+from penstock.local.ports import find_free
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 

@@ -12,8 +12,8 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from plain_producer import PlainClient, PlainProducer
 
-from penstock.chaos.cluster import LocalCluster
 from penstock.client.clock import wait_until
+from penstock.local.cluster import LocalCluster
 from penstock.protocol.errors import ErrorCode
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]

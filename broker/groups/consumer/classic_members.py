@@ -26,10 +26,10 @@ from ....protocol.errors import CorruptData, ErrorCode, KafkaError
 from ....protocol.messages import NO_THROTTLE, kio_error
 from ...configuration.consumer_config import ConsumerGroupConfig, MigrationPolicy
 from ...coordination.ports import Reply
-from ..classic_member import MemberProtocol
-from ..classic_protocol import JoinContext
-from ..classic_rebalance import UNKNOWN_MEMBER_ID, join_failure
-from ..embedded_protocol import CONSUMER_PROTOCOL_TYPE, EmbeddedSubscription, read_subscription
+from ..classic.embedded_protocol import CONSUMER_PROTOCOL_TYPE, EmbeddedSubscription, read_subscription
+from ..classic.member import MemberProtocol
+from ..classic.protocol import JoinContext
+from ..classic.rebalance import UNKNOWN_MEMBER_ID, join_failure
 from ..group_table import GroupTable
 from .departures import Departures
 from .group import ConsumerGroup

@@ -8,8 +8,8 @@ from typing import Final
 from ....quorum.metadata.image import MetadataImage
 from ...configuration.consumer_config import ConsumerGroupConfig, SettingsOf
 from ...coordination.ports import StateLog, Timers
-from ..classic_group import ClassicGroup
-from ..classic_rebalance import ClassicRebalance
+from ..classic.group import ClassicGroup
+from ..classic.rebalance import ClassicRebalance
 from ..group_table import GroupTable, record_of
 from .assignor import Assignor
 from .changes import from_record, removal_of_group

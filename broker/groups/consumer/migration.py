@@ -15,10 +15,10 @@ from uuid import UUID
 from ....protocol.errors import CorruptData, ErrorCode, KafkaError
 from ...configuration.consumer_config import MigrationPolicy
 from ...coordination.ports import StateRecord
-from ..classic_group import ClassicGroup, ClassicState
-from ..classic_member import ClassicMember
-from ..classic_rebalance import ClassicRebalance, join_failure, sync_failure
-from ..embedded_protocol import CONSUMER_PROTOCOL_TYPE, read_assignment, read_subscription, write_assignment
+from ..classic.embedded_protocol import CONSUMER_PROTOCOL_TYPE, read_assignment, read_subscription, write_assignment
+from ..classic.group import ClassicGroup, ClassicState
+from ..classic.member import ClassicMember
+from ..classic.rebalance import ClassicRebalance, join_failure, sync_failure
 from ..group_table import GroupTable, record_of, tombstone_of
 from .changes import (
     CurrentChange,

@@ -11,15 +11,7 @@ from typing import TypeAlias
 from uuid import UUID
 
 from ....protocol.errors import ErrorCode, KafkaError
-from .member import (
-    NO_PARTITIONS,
-    OWNS_NOTHING,
-    CurrentAssignment,
-    MemberState,
-    OwnedPartitions,
-    Partitions,
-    merged,
-)
+from .member import NO_PARTITIONS, OWNS_NOTHING, CurrentAssignment, MemberState, OwnedPartitions, Partitions, merged
 
 Owned: TypeAlias = tuple[tuple[UUID | None, tuple[int, ...]], ...] | None
 """What a member says it has, by topic; None when it says nothing."""

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from ...coordination.record_format import Field, RecordFormat, field, struct_array
-from ..classic_member import MemberProtocol
+from ..classic.member import MemberProtocol
 
 NO_TIMESTAMP: Final = 0
 NO_HASH: Final = 0

@@ -7,15 +7,12 @@ from dataclasses import dataclass, field
 from errno import EMFILE
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
-from ....storage.memory_nodes import Operation
+from ....storage.disk.memory_nodes import Operation
 from .machine import Machine
 from .network import Network
 from .process import Process
-
-if TYPE_CHECKING:
-    from .cluster_faults import ClusterFaults
 
 DISK_FAULTS: Final = ("disk error", "failed read", "no descriptors", "emptied disk", "emptied directory")
 """As they are counted."""
@@ -48,10 +45,26 @@ class DiskLosses:
         self.folders = False
 
 
+class FaultSchedule(Protocol):
+    """What breaks a cluster, as faults of disks see it."""
+
+    def note(self, what: str, *where: object) -> None:
+        """Count a fault and trace it."""
+
+    def up(self) -> list[Machine]:
+        """Return the machines whose processes run."""
+
+    def one_to_end(self) -> Machine | None:
+        """Return a machine whose process may end now, None when there is none."""
+
+    def later(self, delay_s: float, happen: Callable[[], None]) -> None:
+        """Let something happen in `delay_s` seconds, unless all is healed before."""
+
+
 class DiskFaults:
     def __init__(
         self,
-        faults: ClusterFaults,
+        faults: FaultSchedule,
         losses: DiskLosses,
         machines: Mapping[int, Machine],
         *,

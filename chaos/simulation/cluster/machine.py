@@ -8,9 +8,9 @@ from random import Random
 from string import ascii_lowercase
 
 from ....broker.configuration.node_config import load
-from ....broker.server import Node
+from ....broker.node.server import Node
 from ....protocol.errors import ConfigError
-from ....storage.memory_files import MemoryFiles
+from ....storage.disk.memory_files import MemoryFiles
 from .loop import SimulatedLoop
 from .network import Network
 from .process import Process
@@ -109,7 +109,7 @@ class Machine:
         self._loop.create_task(self._run(process, node))
 
     async def _run(self, process: Process, node: Node) -> None:
-        """What `broker/main.py` does, without signals."""
+        """What `broker/node/main.py` does, without signals."""
         try:
             await node.start()
         except ConfigError as error:
@@ -161,12 +161,12 @@ class Machine:
             await node.stop()
             await self._end_work(process)
         except Exception as error:
-            # The process ends all the same, as `broker/main.py` would.
+            # The process ends all the same, as `broker/node/main.py` would.
             self._loop.call_exception_handler({"message": f"{process} did not stop in good order", "exception": error})
         self._end(process)
 
     async def _end_work(self, process: Process) -> None:
-        """As in `broker/main.py`: what the executor still has is done before the process ends."""
+        """As in `broker/node/main.py`: what the executor still has is done before the process ends."""
         while process.jobs:  # noqa: ASYNC110 - a job tells its own task only
             await asyncio.sleep(_WORK_CHECK_S)
 

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ....storage.log import Log
-from ....storage.memory_files import MemoryFiles
-from ....storage.producer_entry import ProducedBatch
+from ....storage.disk.memory_files import MemoryFiles
+from ....storage.log.log import Log
+from ....storage.log.rules.producer_entry import ProducedBatch
 from ...checkers.log_files import read_log
-from ...checkers.log_memory import (
-    LogMemory,
-    RememberedBatch,
-    RememberedProducer,
-    judge_memory,
-    read_transaction_index,
-)
+from ...checkers.log_memory import LogMemory, RememberedBatch, RememberedProducer, judge_memory, read_transaction_index
 
 _LOG = ".log"
 _TRANSACTION_INDEX = ".txnindex"

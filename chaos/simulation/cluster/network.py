@@ -14,7 +14,6 @@ from itertools import count
 from random import Random
 from typing import Any
 
-from .loop import SimulatedLoop
 from .process import KERNEL, Process
 from .transport import Address, Item, StreamServer, StreamTransport
 
@@ -34,7 +33,7 @@ _FIRST_PORT = 32768
 class Network:
     """All machines and what is between them. `slow` adds to the delay of a direction, in seconds."""
 
-    def __init__(self, loop: SimulatedLoop, random: Random, trace: Callable[[str], None]) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, random: Random, trace: Callable[[str], None]) -> None:
         self.loop = loop
         self.slow: dict[tuple[str, str], float] = {}
         self.hold_up: Callable[[StreamTransport, bytes], float] | None = None

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ....broker.partitions.hosted_partition import HostedPartition
+from ....broker.replicas.hosted_partition import HostedPartition
 from ....protocol.batches import CONTROL_FLAG, read_header
 from ....quorum.metadata.image import MetadataImage, PartitionRegistration
 from .machine import Machine

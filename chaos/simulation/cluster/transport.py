@@ -10,12 +10,9 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from .process import Process
-
-if TYPE_CHECKING:
-    from .network import Network
 
 Address: TypeAlias = tuple[str, int]
 # Data, the end of data, or a connection that is no more.
@@ -28,12 +25,31 @@ _HIGH_WATER_BYTES = 64 * 1024
 _READ_BYTES = 256 * 1024
 
 
+class Wires(Protocol):
+    """The network as the ends of its connections see it."""
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop: ...
+
+    def send(self, end: StreamTransport, item: Item) -> None:
+        """Bring the item to the other end, behind all that was sent from this one before."""
+
+    def forget(self, end: StreamTransport) -> None:
+        """The end is closed."""
+
+    def piece_size(self, size: int) -> int:
+        """How much of `size` bytes one read gives, in bytes."""
+
+    def unbind(self, server: StreamServer) -> None:
+        """Free the server's address."""
+
+
 class StreamTransport(asyncio.Transport):
     """One end. `peer_end` is set by the network, before the protocol hears of the connection."""
 
     peer_end: StreamTransport
 
-    def __init__(self, network: Network, process: Process, own: Address, peer: Address) -> None:
+    def __init__(self, network: Wires, process: Process, own: Address, peer: Address) -> None:
         super().__init__()
         self.process = process
         self.own = own
@@ -247,7 +263,7 @@ class StreamTransport(asyncio.Transport):
 class StreamServer(asyncio.AbstractServer):
     """A listening socket. It is bound at once, and accepts from `start_serving` on."""
 
-    def __init__(self, network: Network, process: Process, factory: Any, address: Address) -> None:
+    def __init__(self, network: Wires, process: Process, factory: Any, address: Address) -> None:
         self.process = process
         self.factory = factory
         self.address = address

@@ -12,8 +12,8 @@ from typing import Any, Final
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from penstock.chaos.readiness import wait_ready
 from penstock.client.clock import wait_until
+from penstock.local.readiness import wait_ready
 
 from ..suite import Node
 from .tools import Tools, require

@@ -9,8 +9,8 @@ from random import Random
 from typing import Final, Self
 
 from penstock.bench.anchor.jars import JarsUnavailableError, KafkaJars, install
-from penstock.chaos.errors import ClusterError
 from penstock.client.clock import monotonic_s
+from penstock.local.errors import ClusterError
 
 from ..suite import Result, Run, Status, SuiteUnavailableError
 from .tools import CheckFailedError, Tools

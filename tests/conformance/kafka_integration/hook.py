@@ -34,11 +34,11 @@ from kio.schema.update_features.v2.request import FeatureUpdateKey, UpdateFeatur
 from kio.schema.update_features.v2.response import UpdateFeaturesResponse
 from kio.static.primitive import i8, i16
 
-from penstock.chaos.errors import ClusterError
-from penstock.chaos.local_node import HOST, LocalNode, environment_without_properties
-from penstock.chaos.ports import find_free
-from penstock.chaos.readiness import wait_ready
 from penstock.client.connection import connect
+from penstock.local.errors import ClusterError
+from penstock.local.local_node import HOST, LocalNode, environment_without_properties
+from penstock.local.ports import find_free
+from penstock.local.readiness import wait_ready
 
 LISTENER: Final = "EXTERNAL"
 CONTROLLER: Final = "CONTROLLER"

@@ -8,8 +8,8 @@ from typing import Final
 
 from penstock.bench.anchor.broker import format_node
 from penstock.bench.anchor.jars import SHORT_RUN_OPTIONS, install
-from penstock.chaos.local_node import HOST, LocalNode
-from penstock.chaos.ports import find_free
+from penstock.local.local_node import HOST, LocalNode
+from penstock.local.ports import find_free
 
 from .hook import CONTROLLER, LISTENER, Answer, FreshClusters, Request, serve
 

@@ -28,15 +28,15 @@ from kio.static.primitive import i32Timedelta
 from other_tasks import end_other_tasks
 
 from penstock.broker.apis import fetch, produce
-from penstock.broker.fetch_sessions import FetchSessions
+from penstock.broker.coordinators.transaction_verifier import TransactionVerifier, VerificationConfig
+from penstock.broker.fetching.rules.fetch_sessions import FetchSessions
 from penstock.broker.network.request import Answer, CloseConnection, Request, RequestContext
-from penstock.broker.network.request_memory import RequestMemory
-from penstock.broker.partitions.hosted_partition import HostedPartition
-from penstock.broker.partitions.in_sync_replicas import IsrProposal
-from penstock.broker.partitions.partition_manager import PartitionManager
-from penstock.broker.purgatory.purgatory import Purgatory
-from penstock.broker.replication.replication_quota import ReplicationQuota
-from penstock.broker.transactions.transaction_verifier import TransactionVerifier, VerificationConfig
+from penstock.broker.network.rules.request_memory import RequestMemory
+from penstock.broker.replicas.hosted_partition import HostedPartition
+from penstock.broker.replicas.partition_manager import PartitionManager
+from penstock.broker.replicas.rules.in_sync_replicas import IsrProposal
+from penstock.broker.replication.rules.replication_quota import ReplicationQuota
+from penstock.broker.timing.purgatory import Purgatory
 from penstock.protocol.apis import ApiKey
 from penstock.protocol.errors import CorruptData, ErrorCode, KafkaError
 from penstock.protocol.messages import decode_header, decode_response, encode_request, kio_error
@@ -54,11 +54,11 @@ from penstock.quorum.metadata.records import (
     RemoveTopicRecord,
     TopicRecord,
 )
-from penstock.storage.config import LogConfig
-from penstock.storage.disk_errors import leaves_directory_usable
-from penstock.storage.files import DiskFiles
-from penstock.storage.log import Log
-from penstock.storage.producer_entry import ProducerEntry
+from penstock.storage.disk.files import DiskFiles
+from penstock.storage.disk.rules.disk_errors import leaves_directory_usable
+from penstock.storage.log.log import Log
+from penstock.storage.log.rules.config import LogConfig
+from penstock.storage.log.rules.producer_entry import ProducerEntry
 
 NODE_ID = 1
 NOW_MS = 1_700_000_000_000

@@ -34,14 +34,14 @@ from kio.schema.update_features.v2.request import FeatureUpdateKey, UpdateFeatur
 from kio.schema.update_features.v2.response import UpdateFeaturesResponse
 from kio.static.primitive import i8, i16, i32, i64
 
+from penstock.broker.cluster.peers import PeerConnector
 from penstock.broker.configuration.node_config import load
-from penstock.broker.peers import PeerConnector
-from penstock.broker.server import Node
+from penstock.broker.node.server import Node
 from penstock.client.connection import Connection, connect
 from penstock.protocol.errors import ConfigError, ErrorCode
-from penstock.quorum.links.peer_proof import NONCE_BYTES, PeerHello
-from penstock.storage.memory_files import MemoryFiles
-from penstock.storage.memory_nodes import Operation
+from penstock.quorum.links.rules.peer_proof import NONCE_BYTES, PeerHello
+from penstock.storage.disk.memory_files import MemoryFiles
+from penstock.storage.disk.memory_nodes import Operation
 
 pytestmark = pytest.mark.simulation
 
@@ -429,7 +429,7 @@ def test_a_controller_writes_no_config_that_no_broker_could_read() -> None:
 
 def test_the_levels_of_a_nodes_loggers_are_changed_on_either_of_its_listeners_and_through_no_other_node() -> None:
     """KIP-412, and KIP-919 for controllers."""
-    name = "penstock.broker.loggers"
+    name = "penstock.broker.configuration.loggers"
 
     async def change(node: Node, listener: str, node_id: int, level: str) -> ErrorCode:
         config = AlterableConfig(name=name, config_operation=i8(0), value=level)

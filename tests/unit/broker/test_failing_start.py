@@ -6,7 +6,7 @@ import pytest
 from simulated_nodes import CONTROLLERS, simulated_nodes
 
 from penstock.chaos.simulation.cluster.machine import host_of
-from penstock.storage.memory_nodes import Operation
+from penstock.storage.disk.memory_nodes import Operation
 
 BROKER = 2
 

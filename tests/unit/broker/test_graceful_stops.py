@@ -10,9 +10,9 @@ from kio.static.primitive import i16, i32
 from simulated_nodes import CONTROLLERS, GONE, NODES, SimulatedNodes, simulated_nodes
 
 from penstock.protocol.errors import ErrorCode
-from penstock.quorum.disk.frames import scan_frames
-from penstock.quorum.disk.journal_items import SegmentHead, decode_items
-from penstock.storage.held_folders import HeldFolders
+from penstock.quorum.raft.frames import scan_frames
+from penstock.quorum.raft.journal_items import SegmentHead, decode_items
+from penstock.storage.disk.rules.held_folders import HeldFolders
 
 pytestmark = pytest.mark.simulation
 

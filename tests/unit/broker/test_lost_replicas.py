@@ -15,9 +15,9 @@ from memory_node import run
 from metadata_cluster import Cluster
 from replicated_topics import fence
 
-from penstock.broker import directory_reporter
-from penstock.broker.controller_channel import ControllerChannel
-from penstock.broker.directory_reporter import DirectoryReporter
+from penstock.broker.cluster.controller_channel import ControllerChannel
+from penstock.broker.node import directory_reporter
+from penstock.broker.node.directory_reporter import DirectoryReporter
 from penstock.protocol.errors import ErrorCode
 from penstock.quorum.decisions.directories import assign_replicas_to_dirs
 from penstock.quorum.metadata.delta import MetadataDelta

@@ -22,7 +22,7 @@ from kio.schema.types import BrokerId, ProducerId, TopicName, TransactionalId
 from kio.static.primitive import Records, i8, i16, i32, i64
 from moving_coordinators import MINUTE, TOPIC, TRY_AGAIN, World, run
 
-from penstock.broker.transactions.transaction_coordinator import TRANSACTIONS_TOPIC
+from penstock.broker.coordinators.transaction_coordinator import TRANSACTIONS_TOPIC
 from penstock.client.connection import connect
 from penstock.protocol.apis import ApiKey
 from penstock.protocol.batches import read_header

@@ -35,13 +35,13 @@ from other_tasks import end_other_tasks
 from produce_requests import produce_request
 
 from penstock.broker.configuration.node_config import load
-from penstock.broker.server import Node
+from penstock.broker.node.server import Node
 from penstock.client.connection import Connection, connect
 from penstock.protocol.batches import iterate_headers
 from penstock.protocol.errors import ConfigError, CorruptData, ErrorCode
 from penstock.protocol.records import Record, read_records, write_batch
-from penstock.storage.files import Files
-from penstock.storage.memory_files import MemoryFiles
+from penstock.storage.disk.files import Files
+from penstock.storage.disk.memory_files import MemoryFiles
 
 pytestmark = pytest.mark.simulation
 

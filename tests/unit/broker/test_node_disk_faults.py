@@ -15,7 +15,7 @@ from kio.static.primitive import i8, i32, i64
 from memory_node import MINUTE, World, create_topic, describe, end_offset, produce, run
 from other_tasks import end_other_tasks
 
-from penstock.broker import server
+from penstock.broker.node import server
 from penstock.client.connection import Connection, connect
 from penstock.protocol.errors import ErrorCode
 

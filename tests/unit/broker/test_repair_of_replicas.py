@@ -6,11 +6,11 @@ import pytest
 from memory_node import end_offset
 from replicating_nodes import TOPIC, World, create, leads, produce_some, run, wait_for
 
-from penstock.broker import directory_reporter
-from penstock.broker.partitions.hosted_partition import HostedPartition
+from penstock.broker.node import directory_reporter
+from penstock.broker.replicas.hosted_partition import HostedPartition
 from penstock.protocol.batches import HEADER_SIZE
 from penstock.quorum.metadata.image import PartitionRegistration
-from penstock.storage.checkpoints import RECOVERY_POINTS
+from penstock.storage.directories.rules.checkpoints import RECOVERY_POINTS
 
 pytestmark = pytest.mark.simulation
 

@@ -9,10 +9,10 @@ from kio.schema.write_txn_markers.v2.request import WritableTxnMarker, WritableT
 from kio.static.primitive import i8, i16, i32
 from replicating_nodes import TOPIC, World, create, run, wait_for
 
-from penstock.broker.partitions.hosted_partition import ALL
+from penstock.broker.replicas.hosted_partition import ALL
 from penstock.protocol.errors import ErrorCode
 from penstock.protocol.records import Record, write_batch
-from penstock.storage.transaction_verification import UNVERIFIED
+from penstock.storage.log.rules.transaction_verification import UNVERIFIED
 
 NOW = 1_700_000_000_000
 PRODUCER = 7

@@ -16,9 +16,9 @@ from penstock.broker.replication.leader_producers import ProducersQuestion, ask_
 from penstock.client.connection import Connection
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.protocol.records import Record, write_batch
-from penstock.storage.config import LogConfig
-from penstock.storage.log import Log
-from penstock.storage.memory_files import MemoryFiles
+from penstock.storage.disk.memory_files import MemoryFiles
+from penstock.storage.log.log import Log
+from penstock.storage.log.rules.config import LogConfig
 
 
 def test_what_is_acknowledged_by_all_is_on_all() -> None:

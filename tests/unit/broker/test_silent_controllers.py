@@ -23,10 +23,10 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i8, i16, i32, i32Timedelta
 from simulated_nodes import CONTROLLERS, NODES, SETTINGS, TOPIC, SimulatedNodes, simulated_nodes
 
-from penstock.broker.voter_link import VoterLink
+from penstock.broker.node.voter_link import VoterLink
 from penstock.chaos.simulation.cluster.machine import host_of
 from penstock.protocol.errors import ErrorCode
-from penstock.quorum.controller import Controller
+from penstock.quorum.controller.controller import Controller
 
 pytestmark = pytest.mark.simulation
 

@@ -20,7 +20,7 @@ from kio.static.primitive import i8, i32
 from memory_node import MINUTE, produce
 from replicating_nodes import TOPIC, World, create, run, wait_for
 
-from penstock.broker.replication.replication_quota import ReplicationQuota
+from penstock.broker.replication.rules.replication_quota import ReplicationQuota
 from penstock.client.connection import Connection
 from penstock.protocol.errors import ErrorCode
 

@@ -29,8 +29,8 @@ from kio.static.primitive import Records, i8, i16, i32, i64
 from memory_node import LATEST, MINUTE, World, create_topic, describe, run
 
 from penstock.broker.coordination.key_partitions import partition_of_key
-from penstock.broker.server import Node
-from penstock.broker.transactions.transaction_verifier import Place, TransactionVerifier
+from penstock.broker.coordinators.transaction_verifier import Place, TransactionVerifier
+from penstock.broker.node.server import Node
 from penstock.client.connection import Connection
 from penstock.protocol.errors import ErrorCode
 from penstock.protocol.records import Record, write_batch

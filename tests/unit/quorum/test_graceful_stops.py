@@ -7,9 +7,9 @@ import pytest
 from simulated_quorum import Quorum
 
 from penstock.chaos.simulation.simulated_voter import FOLDER, SimulatedVoter
-from penstock.quorum.consensus import NotLeader
-from penstock.quorum.disk.frames import scan_frames
-from penstock.quorum.disk.journal_items import SegmentHead, decode_items
+from penstock.quorum.raft.consensus import NotLeader
+from penstock.quorum.raft.frames import scan_frames
+from penstock.quorum.raft.journal_items import SegmentHead, decode_items
 
 
 def head_counts(voter: SimulatedVoter) -> dict[str, int]:

@@ -9,9 +9,9 @@ import pytest
 
 from penstock.protocol.batches import iterate_headers
 from penstock.protocol.records import Record, read_records, write_batch
-from penstock.storage.config import LogConfig
-from penstock.storage.files import DiskFiles
-from penstock.storage.log import Log
+from penstock.storage.disk.files import DiskFiles
+from penstock.storage.log.log import Log
+from penstock.storage.log.rules.config import LogConfig
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "kafka-4.3.1-log-folder.zip"
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")

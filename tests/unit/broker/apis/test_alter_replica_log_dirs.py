@@ -15,8 +15,8 @@ from kio.static.primitive import i32
 
 from penstock.broker.apis.alter_replica_log_dirs import alter_replica_log_dirs, error_response
 from penstock.protocol.errors import ErrorCode, KafkaError
-from penstock.storage.log_directory import LogDirectory
-from penstock.storage.memory_files import MemoryFiles
+from penstock.storage.directories.log_directory import LogDirectory
+from penstock.storage.disk.memory_files import MemoryFiles
 
 if TYPE_CHECKING:
     from unit.broker.conftest import DataNode

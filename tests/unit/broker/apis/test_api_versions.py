@@ -12,7 +12,7 @@ from kio.schema.api_versions.v4.request import ApiVersionsRequest
 from kio.schema.api_versions.v4.response import ApiVersionsResponse
 
 from penstock.broker.apis.api_versions import api_versions, register, unsupported_version
-from penstock.broker.metadata_view import MetadataView
+from penstock.broker.cluster.metadata_view import MetadataView
 from penstock.broker.network.handlers import Handlers
 from penstock.broker.network.request import Answer, Request, RequestContext
 from penstock.protocol.apis import APIS, ApiKey

@@ -21,8 +21,8 @@ from penstock.broker.coordination.key_partitions import partition_of_key
 from penstock.client.connection import Connection
 from penstock.protocol.errors import ErrorCode
 from penstock.protocol.records import Record, write_batch
-from penstock.storage.config import LogConfig
-from penstock.storage.log import Log
+from penstock.storage.log.log import Log
+from penstock.storage.log.rules.config import LogConfig
 
 NOT_SAID = i32Timedelta.parse(timedelta(milliseconds=-1))
 UPGRADE = i8(1)

@@ -10,8 +10,8 @@ import pytest
 from penstock.protocol.batches import iterate_headers
 from penstock.protocol.errors import ErrorCode
 from penstock.protocol.records import Record, write_batch
-from penstock.storage.control_records import write_end_transaction_marker
-from penstock.storage.transaction_verification import UNVERIFIED
+from penstock.storage.log.rules.control_records import write_end_transaction_marker
+from penstock.storage.log.rules.transaction_verification import UNVERIFIED
 
 if TYPE_CHECKING:
     from unit.broker.conftest import DataNode, Exchange

@@ -9,7 +9,7 @@ from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
 from kio.static.primitive import i8
 
 from penstock.broker.apis.find_coordinator import error_response, find_coordinators
-from penstock.broker.metadata_view import MetadataView
+from penstock.broker.cluster.metadata_view import MetadataView
 from penstock.protocol.errors import ErrorCode, KafkaError
 
 

@@ -13,7 +13,7 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i32, i32Timedelta, i64
 
 from penstock.broker.apis.delete_records import delete_records
-from penstock.broker.partitions.in_sync_replicas import IsrProposal
+from penstock.broker.replicas.rules.in_sync_replicas import IsrProposal
 from penstock.protocol.errors import ErrorCode
 from penstock.protocol.records import Record, write_batch
 from penstock.quorum.metadata.records import BrokerRegistrationChangeRecord, PartitionChangeRecord

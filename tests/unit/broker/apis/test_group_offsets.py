@@ -15,7 +15,7 @@ from kio.static.primitive import i8, i32
 from memory_node import World, create_topic, describe, run
 
 from penstock.broker.apis.group_offsets import GroupOffsets
-from penstock.broker.metadata_view import MetadataView
+from penstock.broker.cluster.metadata_view import MetadataView
 from penstock.protocol.errors import ErrorCode, KafkaError
 
 

@@ -15,8 +15,8 @@ from kio.schema.types import ProducerId, TransactionalId
 from kio.static.primitive import i16, i32Timedelta
 
 from penstock.broker.apis.init_producer_id import fenced_as_known, register
+from penstock.broker.cluster.producer_ids import ProducerIds
 from penstock.broker.network.handlers import Handlers
-from penstock.broker.producer_ids import ProducerIds
 from penstock.broker.transactions.transaction_shard import Producer
 from penstock.protocol.apis import ApiKey
 from penstock.protocol.errors import ErrorCode, KafkaError

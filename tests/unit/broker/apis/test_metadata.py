@@ -15,7 +15,7 @@ from kio.static.primitive import i32
 
 from penstock.broker.apis.describe_topic_partitions import describe_topic_partitions
 from penstock.broker.apis.metadata import MetadataHandler, metadata_response
-from penstock.broker.metadata_view import MetadataView
+from penstock.broker.cluster.metadata_view import MetadataView
 from penstock.broker.network.request import Answer, Request, RequestContext
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.protocol.messages import decode_response, encode_request

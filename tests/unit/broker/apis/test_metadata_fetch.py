@@ -17,13 +17,13 @@ from kio.static.primitive import i32, i32Timedelta, i64
 from penstock.broker.apis.metadata_fetch import MetadataFetchHandler
 from penstock.broker.network.request import RequestContext
 from penstock.protocol.errors import ErrorCode, KafkaError
-from penstock.quorum.controller import Controller
+from penstock.quorum.controller.controller import Controller
 from penstock.quorum.decisions.context import ControllerConfig
-from penstock.quorum.disk.snapshots import Snapshots
 from penstock.quorum.metadata.metadata_log import METADATA_TOPIC_ID, decode_batches
 from penstock.quorum.metadata.publishers import Publishers
-from penstock.quorum.raft.voter import RaftVoter
-from penstock.storage.memory_files import MemoryFiles
+from penstock.quorum.voter.snapshots import Snapshots
+from penstock.quorum.voter.voter import RaftVoter
+from penstock.storage.disk.memory_files import MemoryFiles
 
 A_NODE = RequestContext(listener_name="CONTROLLER", peer_host="127.0.0.1", client_id=None, node_id=4)
 

@@ -16,8 +16,8 @@ from penstock.broker.apis.produce import check_batch
 from penstock.protocol.batches import ASSIGNED_SIZE, read_header, with_offset_and_epoch
 from penstock.protocol.errors import CorruptData, ErrorCode, KafkaError
 from penstock.protocol.records import Record, write_batch
-from penstock.storage.log import Log
-from penstock.storage.segment import Segment
+from penstock.storage.log.log import Log
+from penstock.storage.log.segment import Segment
 
 if TYPE_CHECKING:
     from unit.broker.conftest import DataNode

@@ -24,14 +24,14 @@ from kio.static.primitive import i8, i16, i32, i32Timedelta, i64
 from memory_node import World, create_topic, run
 
 from penstock.broker.coordination.key_partitions import partition_of_key
-from penstock.broker.transactions.transaction_coordinator import TRANSACTIONS_TOPIC
+from penstock.broker.coordinators.transaction_coordinator import TRANSACTIONS_TOPIC
 from penstock.client.connection import Connection
 from penstock.protocol.apis import ApiKey
 from penstock.protocol.errors import ErrorCode
 from penstock.protocol.records import Record, write_batch
 from penstock.quorum.metadata.image import ConfigResource, ConfigResourceType
-from penstock.storage.config import LogConfig
-from penstock.storage.log import Log
+from penstock.storage.log.log import Log
+from penstock.storage.log.rules.config import LogConfig
 
 MINUTE = i32Timedelta.parse(timedelta(minutes=1))
 

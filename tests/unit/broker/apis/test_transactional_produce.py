@@ -9,7 +9,7 @@ import pytest
 
 from penstock.protocol.errors import ErrorCode
 from penstock.protocol.records import Record, write_batch
-from penstock.storage.control_records import write_end_transaction_marker
+from penstock.storage.log.rules.control_records import write_end_transaction_marker
 
 if TYPE_CHECKING:
     from unit.broker.conftest import DataNode, Exchange

@@ -23,17 +23,17 @@ from kio.schema.list_config_resources.v1.request import ListConfigResourcesReque
 from kio.static.primitive import i8
 
 from penstock.broker.apis import alter_configs, describe_configs
+from penstock.broker.cluster.metadata_view import MetadataView
+from penstock.broker.configuration.loggers import Loggers
 from penstock.broker.configuration.node_config import DEFAULTS, load
 from penstock.broker.configuration.topic_configs import ConfigResolver
-from penstock.broker.loggers import Loggers
-from penstock.broker.metadata_view import MetadataView
 from penstock.broker.network.handlers import Handlers
 from penstock.broker.network.request import RequestContext
 from penstock.protocol.apis import ApiKey
 from penstock.protocol.errors import KafkaError
-from penstock.quorum.controller_requests import ALTER_CONFIGS, ControllerRequest
 from penstock.quorum.decisions.bootstrap import bootstrap_records
 from penstock.quorum.decisions.context import ControllerConfig, DecisionContext
+from penstock.quorum.decisions.controller_requests import ALTER_CONFIGS, ControllerRequest
 from penstock.quorum.metadata.delta import MetadataDelta
 from penstock.quorum.metadata.image import MetadataImage
 from penstock.quorum.metadata.records import MetadataRecord, RegisterBrokerRecord, TopicRecord

@@ -11,7 +11,7 @@ from penstock.broker.configuration.topic_configs import ConfigResolver
 from penstock.quorum.metadata.delta import MetadataDelta
 from penstock.quorum.metadata.image import EMPTY_IMAGE, ConfigResourceType, MetadataImage
 from penstock.quorum.metadata.records import ConfigRecord, MetadataRecord, TopicRecord
-from penstock.storage.config import LogConfig
+from penstock.storage.log.rules.config import LogConfig
 
 
 def config(kind: ConfigResourceType, name: str, key: str, value: str | None) -> ConfigRecord:

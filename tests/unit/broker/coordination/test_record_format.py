@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.broker.coordination.key_partitions import java_hash, partition_of_key
-from penstock.broker.groups.classic_records import (
+from penstock.broker.groups.classic.records import (
     GROUP_METADATA_VALUE,
     OFFSET_COMMIT_KEY,
     OFFSET_COMMIT_VALUE,

@@ -12,7 +12,7 @@ from group_puppet import (
     GroupPuppet,
 )
 
-from penstock.broker.groups.classic_records import GROUP_METADATA_KEY, GROUP_METADATA_VALUE
+from penstock.broker.groups.classic.records import GROUP_METADATA_KEY, GROUP_METADATA_VALUE
 from penstock.protocol.errors import ErrorCode, KafkaError
 
 

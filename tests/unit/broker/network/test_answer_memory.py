@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from wire import ManualLoop, Node, feed, frame
 
-from penstock.broker.network.answer_memory import (
+from penstock.broker.network.rules.answer_memory import (
     PIECE_BYTES,
     SCARCE_PIECE_BYTES,
     SCARCE_UNSENT_BYTES_MAX,

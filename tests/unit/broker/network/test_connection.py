@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from wire import EXCLUSIVE, IDLE_MS, OVERLAPPING, UNKNOWN, ManualLoop, Node, answer, feed, frame
 
-from penstock.broker.network.answer_memory import UNSENT_BYTES_MAX
 from penstock.broker.network.connection import (
     RECEIVE_BUFFER_BYTES,
     SCARCE_RECEIVE_BYTES,
@@ -20,8 +19,9 @@ from penstock.broker.network.connection import (
     SMALL_REQUEST_BYTES_MAX,
     TURN_REQUESTS_MAX,
 )
-from penstock.broker.network.connection_limits import ConnectionLimits
 from penstock.broker.network.request import Request
+from penstock.broker.network.rules.answer_memory import UNSENT_BYTES_MAX
+from penstock.broker.network.rules.connection_limits import ConnectionLimits
 
 
 @pytest.fixture

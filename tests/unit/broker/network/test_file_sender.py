@@ -15,8 +15,8 @@ from echo_node import LOOPS, Echo, frame, read_answer, run
 
 from penstock.broker.network.outbox import DIRECT_BYTES
 from penstock.broker.network.request import AnswerPart
-from penstock.storage.file_slice import FileSlice
-from penstock.storage.files import DiskFiles, File
+from penstock.storage.disk.files import DiskFiles, File
+from penstock.storage.log.file_slice import FileSlice
 
 NewLoop = Callable[[], asyncio.AbstractEventLoop]
 FILE_BYTES = 24 << 20

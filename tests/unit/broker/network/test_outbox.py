@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 import pytest
 from wire import ManualLoop, Node, answer, feed, frame
 
-from penstock.broker.network.answer_memory import PIECE_BYTES
 from penstock.broker.network.outbox import TURN_BYTES
+from penstock.broker.network.rules.answer_memory import PIECE_BYTES
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.broker.network.request_memory import RequestMemory
+from penstock.broker.network.rules.request_memory import RequestMemory
 
 
 class Holder:

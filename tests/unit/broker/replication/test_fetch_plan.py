@@ -1,7 +1,7 @@
 """What a follower asks a leader for, and what it need not say again (KIP-227)."""
 
-from penstock.broker.replication.divergence import truncation_offset
-from penstock.broker.replication.fetch_plan import DELAY_MS_MIN, FetchPlan, FollowedKey, PlannedFetch
+from penstock.broker.replication.rules.divergence import truncation_offset
+from penstock.broker.replication.rules.fetch_plan import DELAY_MS_MIN, FetchPlan, FollowedKey, PlannedFetch
 from penstock.protocol.replica_fetch import FollowedPartition
 
 A, B, C = ((bytes(16), index) for index in range(3))

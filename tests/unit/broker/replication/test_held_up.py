@@ -1,6 +1,6 @@
 """Partitions that cannot be replicated: what is said at once, and what only when it lasts."""
 
-from penstock.broker.replication.held_up import LASTING_MS, REPEAT_MS, HeldUpReplicas
+from penstock.broker.replication.rules.held_up import LASTING_MS, REPEAT_MS, HeldUpReplicas
 
 UNKNOWN = "UNKNOWN_TOPIC_OR_PARTITION"
 

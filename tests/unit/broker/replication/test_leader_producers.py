@@ -18,8 +18,8 @@ from penstock.broker.replication.leader_producers import (
 )
 from penstock.protocol.errors import CorruptData, ErrorCode, KafkaError
 from penstock.protocol.own_apis import OwnApiKey
-from penstock.storage.producer_entry import ProducedBatch, ProducerEntry
-from penstock.storage.producer_state import ProducerState
+from penstock.storage.log.rules.producer_entry import ProducedBatch, ProducerEntry
+from penstock.storage.log.rules.producer_state import ProducerState
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,13 +13,13 @@ from uuid import UUID
 import pytest
 
 from penstock.broker.replication import replica_fetcher
-from penstock.broker.replication.fetcher_config import FetcherConfig
 from penstock.broker.replication.leader_offsets import LeaderOffsets
 from penstock.broker.replication.replica_fetcher import ReplicaFetcher
-from penstock.broker.replication.replication_quota import ReplicationQuota
+from penstock.broker.replication.rules.fetcher_config import FetcherConfig
+from penstock.broker.replication.rules.replication_quota import ReplicationQuota
 from penstock.protocol.errors import ErrorCode
 from penstock.protocol.replica_fetch import FetchedPartition, FollowedPartition, ReplicaFetchResponse
-from penstock.storage.producer_entry import ProducerEntry
+from penstock.storage.log.rules.producer_entry import ProducerEntry
 
 LEADER, FOLLOWER = 1, 2
 SESSION = 8

@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.broker.replication.replication_quota import UNLIMITED, ReplicationQuota
+from penstock.broker.replication.rules.replication_quota import UNLIMITED, ReplicationQuota
 
 WINDOWS, WINDOW_MS = 11, 1_000
 

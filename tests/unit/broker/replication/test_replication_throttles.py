@@ -4,8 +4,8 @@ from uuid import UUID
 
 from penstock.broker.configuration.node_config import load
 from penstock.broker.configuration.topic_configs import ConfigResolver
-from penstock.broker.replication.replication_quota import ReplicationQuota
-from penstock.broker.replication.replication_throttles import ReplicationThrottles
+from penstock.broker.replication.rules.replication_quota import ReplicationQuota
+from penstock.broker.replication.rules.replication_throttles import ReplicationThrottles
 from penstock.quorum.metadata.delta import MetadataDelta
 from penstock.quorum.metadata.image import EMPTY_IMAGE, ConfigResourceType, MetadataImage
 from penstock.quorum.metadata.records import ConfigRecord, MetadataRecord, RemoveTopicRecord, TopicRecord

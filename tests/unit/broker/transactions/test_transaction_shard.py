@@ -22,12 +22,7 @@ from transaction_puppet import (
     TransactionPuppet,
 )
 
-from penstock.broker.transactions.transaction import (
-    EPOCH_MAX,
-    LAST_CLIENT_EPOCH,
-    NOT_STARTED,
-    Transaction,
-)
+from penstock.broker.transactions.transaction import EPOCH_MAX, LAST_CLIENT_EPOCH, NOT_STARTED, Transaction
 from penstock.broker.transactions.transaction_records import record_of
 from penstock.broker.transactions.transaction_shard import Producer
 from penstock.broker.transactions.transaction_state import PREVIOUS_STATES, TransactionState

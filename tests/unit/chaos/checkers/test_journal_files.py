@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from penstock.chaos.checkers.journal_files import PlainJournal, judge_journals, read_journal
-from penstock.quorum.disk.frames import encode_frame
-from penstock.quorum.disk.journal import Journal
-from penstock.quorum.disk.journal_items import CommitMark, Entry, LogEnd, SegmentHead, Term, encode_items
-from penstock.storage.memory_files import MemoryFiles
+from penstock.quorum.raft.frames import encode_frame
+from penstock.quorum.raft.journal_items import CommitMark, Entry, LogEnd, SegmentHead, Term, encode_items
+from penstock.quorum.voter.journal import Journal
+from penstock.storage.disk.memory_files import MemoryFiles
 
 FOLDER = "/journal"
 

@@ -8,7 +8,7 @@ from penstock.chaos.checkers.log_files import Marker, marker_of, read_log
 from penstock.chaos.checkers.replica_files import Acknowledged, Ended, judge_copies, judge_log, transactions_of
 from penstock.protocol.compression import Compression
 from penstock.protocol.records import Record, write_batch
-from penstock.storage.control_records import write_end_transaction_marker
+from penstock.storage.log.rules.control_records import write_end_transaction_marker
 
 PRODUCER = 7
 

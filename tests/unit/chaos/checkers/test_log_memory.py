@@ -15,7 +15,7 @@ from penstock.chaos.checkers.log_memory import (
     read_transaction_index,
 )
 from penstock.protocol.records import Record, write_batch
-from penstock.storage.control_records import write_end_transaction_marker
+from penstock.storage.log.rules.control_records import write_end_transaction_marker
 
 PRODUCER = 7
 

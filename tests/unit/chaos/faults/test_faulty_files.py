@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from penstock.chaos.errors import ClusterError
 from penstock.chaos.faults.faulty_files import FaultyFiles
 from penstock.chaos.faults.node_faults import NodeFaults, OrderReader
 from penstock.chaos.faults.orders import DiskFault, full_disk
 from penstock.chaos.faults.synced_ends import SyncedEnds
-from penstock.chaos.local_node import LocalNode
-from penstock.storage.disk_errors import ReadError, SyncError
-from penstock.storage.files import DiskFiles
+from penstock.local.errors import ClusterError
+from penstock.local.local_node import LocalNode
+from penstock.storage.disk.files import DiskFiles
+from penstock.storage.disk.rules.disk_errors import ReadError, SyncError
 
 
 @pytest.fixture

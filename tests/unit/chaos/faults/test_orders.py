@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.chaos.errors import ClusterError
 from penstock.chaos.faults.orders import UNHARMED, DiskFault, Judge, Orders, Verdict, full_disk
+from penstock.local.errors import ClusterError
 
 
 def test_orders_are_the_same_after_their_way_to_the_node() -> None:

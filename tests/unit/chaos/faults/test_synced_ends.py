@@ -9,8 +9,8 @@ import pytest
 from penstock.chaos.faults.faulty_files import FaultyFiles
 from penstock.chaos.faults.node_faults import NodeFaults, OrderReader, synced_path
 from penstock.chaos.faults.synced_ends import SyncedEnds, read_ends
-from penstock.chaos.local_node import LocalNode
-from penstock.storage.files import DiskFiles
+from penstock.local.local_node import LocalNode
+from penstock.storage.disk.files import DiskFiles
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ from penstock.chaos.simulation.cluster.clients import History
 from penstock.chaos.simulation.cluster.file_judge import FileJudge
 from penstock.chaos.simulation.cluster.transactional_clients import TransactionHistory
 from penstock.protocol.records import Record, write_batch
-from penstock.storage.control_records import write_end_transaction_marker
-from penstock.storage.memory_files import MemoryFiles
-from penstock.storage.meta_properties import uuid_text
+from penstock.storage.directories.rules.meta_properties import uuid_text
+from penstock.storage.disk.memory_files import MemoryFiles
+from penstock.storage.log.rules.control_records import write_end_transaction_marker
 
 TOPIC = "t"
 DIRECTORIES = {"/data/a": UUID(int=1_000), "/data/b": UUID(int=2_000)}

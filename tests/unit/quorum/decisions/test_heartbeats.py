@@ -11,11 +11,7 @@ from metadata_cluster import Cluster, directory_id
 
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.quorum.decisions.heartbeats import GoneBroker, fence_expired, fence_gone, heartbeat
-from penstock.quorum.metadata.records import (
-    ConfigRecord,
-    FeatureLevelRecord,
-    PartitionChangeRecord,
-)
+from penstock.quorum.metadata.records import ConfigRecord, FeatureLevelRecord, PartitionChangeRecord
 
 
 def test_a_broker_is_let_in_only_when_it_has_replayed_its_registration(cluster: Cluster) -> None:

@@ -13,12 +13,7 @@ from replicated_topics import fence, make_topic
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.quorum.decisions.isr_changes import alter_partition
 from penstock.quorum.metadata.image import ConfigResourceType
-from penstock.quorum.metadata.records import (
-    DIRECTORY_LOST,
-    ConfigRecord,
-    FeatureLevelRecord,
-    PartitionChangeRecord,
-)
+from penstock.quorum.metadata.records import DIRECTORY_LOST, ConfigRecord, FeatureLevelRecord, PartitionChangeRecord
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from metadata_cluster import CLUSTER_ID, Cluster, directory_id
 
 from penstock.quorum.decisions.answers import base64_id
 from penstock.quorum.inspection.commands import metadata
-from penstock.quorum.inspection.explorer import COMMANDS, Explorer, ExplorerError
-from penstock.quorum.inspection.image_tree import image_tree
+from penstock.quorum.inspection.rules.explorer import COMMANDS, Explorer, ExplorerError
+from penstock.quorum.inspection.rules.image_tree import image_tree
 from penstock.quorum.metadata.image import ConfigResourceType
 from penstock.quorum.metadata.records import ConfigRecord, PartitionRecord, TopicRecord
 

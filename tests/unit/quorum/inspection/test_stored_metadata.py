@@ -4,15 +4,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from penstock.quorum.consensus import MAX_COMMAND_BYTES
-from penstock.quorum.disk.frames import encode_frame, scan_frames
-from penstock.quorum.disk.journal import Journal
-from penstock.quorum.disk.journal_items import CommitMark, Entry, Membership, SegmentHead, Term, encode_items
-from penstock.quorum.disk.snapshots import SnapshotWriter
 from penstock.quorum.inspection.stored_metadata import MetadataUnreadable, open_folder, open_snapshot
 from penstock.quorum.metadata.image import MetadataImage
 from penstock.quorum.metadata.metadata_log import CommittedEntry, encode_batch
-from penstock.quorum.metadata.observer_log import ObserverLog
 from penstock.quorum.metadata.record_codec import encode_entry, encode_record
 from penstock.quorum.metadata.records import (
     BeginTransactionRecord,
@@ -21,8 +15,14 @@ from penstock.quorum.metadata.records import (
     MetadataRecord,
 )
 from penstock.quorum.metadata.snapshot_records import image_chunks
-from penstock.storage.config import LogConfig
-from penstock.storage.memory_files import MemoryFiles
+from penstock.quorum.raft.consensus import MAX_COMMAND_BYTES
+from penstock.quorum.raft.frames import encode_frame, scan_frames
+from penstock.quorum.raft.journal_items import CommitMark, Entry, Membership, SegmentHead, Term, encode_items
+from penstock.quorum.voter.journal import Journal
+from penstock.quorum.voter.observer_log import ObserverLog
+from penstock.quorum.voter.snapshots import SnapshotWriter
+from penstock.storage.disk.memory_files import MemoryFiles
+from penstock.storage.log.rules.config import LogConfig
 
 FOLDER = "/data/__cluster_metadata-0"
 SNAPSHOT = f"{FOLDER}/00000000000000000004-0000000001.checkpoint"

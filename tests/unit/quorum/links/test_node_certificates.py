@@ -3,8 +3,8 @@
 import pytest
 
 from penstock.protocol.errors import ConfigError
-from penstock.quorum.links.node_certificates import NodeCertificates
-from penstock.quorum.links.peer_proof import PeerRefused
+from penstock.quorum.links.rules.node_certificates import NodeCertificates
+from penstock.quorum.links.rules.peer_proof import PeerRefused
 
 
 def certificate(*names: tuple[str, str], common_name: str = "") -> dict[str, object]:

@@ -4,8 +4,8 @@ import logging
 
 import pytest
 
-from penstock.quorum.links import refusals
-from penstock.quorum.links.refusals import Refusals
+from penstock.quorum.links.rules import refusals
+from penstock.quorum.links.rules.refusals import Refusals
 
 
 class Clock:

@@ -13,12 +13,13 @@ import cbor2
 import pytest
 from quorum_node import FirstBytes
 
-from penstock.chaos.ports import find_free
+from penstock.local.ports import find_free
 from penstock.protocol.errors import CorruptData
-from penstock.quorum.links import refusals, stream_links
-from penstock.quorum.links.link_frames import FrameReader, encode_frame
-from penstock.quorum.links.link_hello import PREFACE, DialerHello
-from penstock.quorum.links.peer_proof import NONCE_BYTES, PeerHello, decode_hello
+from penstock.quorum.links import stream_links
+from penstock.quorum.links.rules import refusals
+from penstock.quorum.links.rules.link_frames import FrameReader, encode_frame
+from penstock.quorum.links.rules.link_hello import PREFACE, DialerHello
+from penstock.quorum.links.rules.peer_proof import NONCE_BYTES, PeerHello, decode_hello
 from penstock.quorum.links.stream_links import StreamLinks
 
 SECRET = b"what only the voters know"

@@ -3,10 +3,9 @@
 import pytest
 from quorum_table import TIMING, Table, elected
 
-from penstock.quorum.consensus import ConsensusFailed
-from penstock.quorum.disk.journal_items import Term
-from penstock.quorum.disk.snapshot_transfer import FinishSnapshot, OutgoingSnapshot, checksum
+from penstock.quorum.raft.consensus import ConsensusFailed
 from penstock.quorum.raft.inbox import PeerGone
+from penstock.quorum.raft.journal_items import Term
 from penstock.quorum.raft.messages import (
     Append,
     AppendAck,
@@ -19,6 +18,7 @@ from penstock.quorum.raft.messages import (
     Vote,
     VoteRequest,
 )
+from penstock.quorum.raft.snapshot_transfer import FinishSnapshot, OutgoingSnapshot, checksum
 
 
 def stale_heartbeat(table: Table, follower: int) -> Append:

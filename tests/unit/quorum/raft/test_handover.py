@@ -3,7 +3,7 @@
 import pytest
 from quorum_table import Table, elected
 
-from penstock.quorum.consensus import TransferFailed
+from penstock.quorum.raft.consensus import TransferFailed
 from penstock.quorum.raft.handover import TIMEOUT_S, Handover
 from penstock.quorum.raft.messages import Append, RaftMessage, TimeoutNow
 

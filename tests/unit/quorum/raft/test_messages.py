@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.protocol.errors import CorruptData
-from penstock.quorum.consensus import MAX_COMMAND_BYTES
+from penstock.quorum.raft.consensus import MAX_COMMAND_BYTES
 from penstock.quorum.raft.inbox import Inbox
 from penstock.quorum.raft.messages import (
     Append,
@@ -118,7 +118,7 @@ def test_a_leap_to_the_last_term_is_refused() -> None:
 
 
 def test_the_largest_messages_fit_into_a_frame() -> None:
-    from penstock.quorum.links.link_frames import MAX_FRAME_BYTES
+    from penstock.quorum.links.rules.link_frames import MAX_FRAME_BYTES
 
     append = Append(1, 0, 0, 0, (EntryBody(1, bytes(MAX_COMMAND_BYTES)),))
     part = SnapshotPart(1, 1, 1, 0, (bytes(2 * 1024 * 1024),), 0, True)

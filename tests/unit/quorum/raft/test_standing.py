@@ -2,15 +2,7 @@
 
 from quorum_table import Table, elected
 
-from penstock.quorum.raft.messages import (
-    Admission,
-    CensusReply,
-    CensusRequest,
-    PreVote,
-    RaftMessage,
-    Vote,
-    VoteRequest,
-)
+from penstock.quorum.raft.messages import Admission, CensusReply, CensusRequest, PreVote, RaftMessage, Vote, VoteRequest
 
 
 def test_a_new_cluster_needs_all_voters_to_say_that_their_disks_are_empty() -> None:

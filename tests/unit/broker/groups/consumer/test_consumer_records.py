@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from penstock.broker.coordination.record_format import version_of
-from penstock.broker.groups.classic_member import MemberProtocol
+from penstock.broker.groups.classic.member import MemberProtocol
 from penstock.broker.groups.consumer.changes import (
     CONSUMER_GROUP_KEYS,
     CurrentChange,

@@ -11,7 +11,7 @@ from consumer_puppet import Consumer, ConsumerPuppet
 from group_puppet import CONFIG, GROUP, INITIAL_DELAY_MS, REBALANCE_MS, SESSION_MS, SETTINGS
 
 from penstock.broker.configuration.consumer_config import MigrationPolicy
-from penstock.broker.groups.embedded_protocol import read_assignment, read_subscription, write_assignment
+from penstock.broker.groups.classic.embedded_protocol import read_assignment, read_subscription, write_assignment
 from penstock.protocol.errors import CorruptData, ErrorCode, KafkaError
 
 ALL = {("topic", partition) for partition in range(6)}

@@ -1,0 +1,33 @@
+"""The way from a broker to the active controller."""
+
+from __future__ import annotations
+
+from typing import Protocol, TypeVar
+
+from ...quorum.controller.controller import Controller
+from ...quorum.decisions.controller_requests import ControllerRequest
+
+RequestT = TypeVar("RequestT")
+ResponseT = TypeVar("ResponseT")
+
+
+class ControllerChannel(Protocol):
+    """Where requests go that change metadata."""
+
+    async def submit(self, request: ControllerRequest[RequestT, ResponseT], message: RequestT) -> ResponseT:
+        """The controller's answer, once this node has taken in the change that it tells of.
+
+        Raises KafkaError: the decision's own, or NOT_CONTROLLER when nobody could be asked or the answer was lost
+        (then the change may or may not happen).
+        """
+        ...
+
+
+class LocalChannel:
+    """To the controller in this process, which is the only one."""
+
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
+
+    async def submit(self, request: ControllerRequest[RequestT, ResponseT], message: RequestT) -> ResponseT:
+        return await self._controller.submit(request.decision, message)

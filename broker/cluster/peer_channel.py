@@ -1,0 +1,193 @@
+"""Requests of Kafka's protocol to another broker of the cluster, or to this one, whichever has the id."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from ...protocol.apis import APIS
+from ...protocol.errors import CorruptData, ErrorCode, KafkaError
+from ...protocol.messages import Request as Message
+from ...protocol.messages import Response
+from ...quorum.links.rules.peer_proof import PeerRefused
+from ..network.handlers import Handlers, MessageHandler
+from ..network.request import Answer, Request, RequestContext
+from .metadata_view import MetadataView
+
+if TYPE_CHECKING:
+    from ...client.connection import Connection
+    from .peers import PeerConnector
+
+logger = logging.getLogger(__name__)
+
+CONNECT_TIMEOUT_MS: Final = 2_000
+REQUEST_TIMEOUT_MS: Final = 30_000
+"""Kafka's default of request.timeout.ms."""
+FENCED_CHECK_S: Final = 0.25
+"""How soon a waiting request notices that its broker was fenced: others lead what that one led."""
+
+
+class PeerChannel:
+    """One request to each broker at a time, over a connection that stays; who must not wait behind others' requests
+    has a channel of its own. This node's own handlers are called without one. `attach` comes first."""
+
+    def __init__(
+        self,
+        metadata: MetadataView,
+        peers: Callable[[], PeerConnector],
+        *,
+        node_id: int,
+        listener_name: str,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        """`peers` is asked when there is another broker to reach; `listener_name` is that of the listeners by which
+        brokers reach each other."""
+        self._metadata = metadata
+        self._peers = peers
+        self._node_id = node_id
+        self._listener_name = listener_name
+        self._loop = loop
+        self._handlers: Handlers
+        self._links: defaultdict[int, _Link] = defaultdict(_Link)
+        self._is_closed = False
+
+    def attach(self, handlers: Handlers) -> None:
+        """What this node serves."""
+        self._handlers = handlers
+
+    async def request(self, broker_id: int, message: Message, *, timeout_ms: int = REQUEST_TIMEOUT_MS) -> Response:
+        """The broker's answer, of the class that stands for the version used (see `Connection.version_for`).
+
+        Error codes inside the answer are the caller's business. Raises KafkaError when there is no answer: what was
+        asked may or may not have been done. When to ask again is the caller's business too.
+        """
+        try:
+            if broker_id == self._node_id:
+                async with asyncio.timeout(timeout_ms / 1000):
+                    return await self._ask_own(message)
+            connection = await self._connect(broker_id)
+            return await self._answer(broker_id, connection, message, timeout_ms)
+        except TimeoutError as error:
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, str(error)) from error
+        except (ConnectionError, CorruptData, PeerRefused) as error:
+            raise KafkaError(ErrorCode.NETWORK_EXCEPTION, str(error)) from error
+
+    async def _answer(self, broker_id: int, connection: Connection, message: Message, timeout_ms: int) -> Response:
+        """Given up for lost when the broker is fenced meanwhile: one that stands still keeps its connections."""
+        was_active = self._is_active(broker_id)
+        call = asyncio.ensure_future(connection.call(message, timeout_ms=timeout_ms))
+        try:
+            while not (await asyncio.wait({call}, timeout=FENCED_CHECK_S))[0]:
+                if was_active and not self._is_active(broker_id):
+                    raise ConnectionError(f"node {broker_id} was fenced before it answered")
+        finally:
+            call.cancel()
+        return await call
+
+    def _is_active(self, broker_id: int) -> bool:
+        broker = self._metadata.image.brokers.get(broker_id)
+        return broker is not None and not broker.is_fenced
+
+    async def close(self) -> None:
+        """The node stops."""
+        self._is_closed = True
+        for link in self._links.values():
+            # Behind whoever is connecting.
+            async with link.turn:
+                await link.close()
+
+    async def _connect(self, broker_id: int) -> Connection:
+        if self._is_closed:
+            raise ConnectionError("this node stops")
+        link = self._links[broker_id]
+        async with link.turn:
+            address = self._address_of(broker_id)
+            if link.connection is not None and link.connection.is_open and link.address == address:
+                return link.connection
+            await link.close()
+            connection, peer = await self._peers().connect(*address, timeout_ms=CONNECT_TIMEOUT_MS)
+            if peer.node_id != broker_id:
+                await connection.close()
+                raise ConnectionError(f"node {peer.node_id} is at the address of node {broker_id}, {connection.peer}")
+            link.connection, link.address = connection, address
+            return connection
+
+    def _address_of(self, broker_id: int) -> tuple[str, int]:
+        broker = self._metadata.image.brokers.get(broker_id)
+        endpoint = None if broker is None else broker.endpoint(self._listener_name)
+        if endpoint is None:
+            raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"the metadata do not tell where node {broker_id} is")
+        return endpoint.host, endpoint.port
+
+    async def _ask_own(self, message: Message) -> Response:
+        api_key = message.__api_key__
+        version = APIS[api_key].max_version
+        assert message.__version__ == version, "handlers take the class of the latest version"
+        context = RequestContext(
+            listener_name=self._listener_name,
+            peer_host="",
+            client_id=f"node-{self._node_id}",
+            principal=f"Node:{self._node_id}",
+            node_id=self._node_id,
+        )
+        handler = self._handlers.by_message.get(api_key) or self._handlers.by_reply.get(api_key)
+        if handler is None:
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"{APIS[api_key].name} is not served by its values")
+        answer: Any
+        try:
+            if isinstance(handler, MessageHandler):
+                answer = handler.handle(message, context)
+                if isinstance(answer, Awaitable):
+                    answer = await answer
+            else:
+                answered: asyncio.Future[Any] = self._loop.create_future()
+                request = Request(_OWN, api_key, version, 0, context, memoryview(b""), 0)
+                handler.begin(message, request, lambda answer: None if answered.done() else answered.set_result(answer))
+                answer = await answered
+        except KafkaError as error:
+            answer = handler.answer_error(message, error)
+        except Exception:
+            logger.exception("request of this node to itself failed: api=%s", APIS[api_key].name)
+            answer = handler.answer_error(message, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
+        return cast(Response, answer)
+
+
+class _Link:
+    """To one broker: its connection, when there is one, and where that leads."""
+
+    __slots__ = ("address", "connection", "turn")
+
+    def __init__(self) -> None:
+        self.turn = asyncio.Lock()
+        self.connection: Connection | None = None
+        self.address = ("", 0)
+
+    async def close(self) -> None:
+        connection, self.connection = self.connection, None
+        if connection is not None:
+            await connection.close()
+
+
+class _OwnRequests:
+    """The `RequestOwner` of requests that have no connection: they are answered by values."""
+
+    def on_answer(self, _request: Request, _answer: Answer) -> None:
+        raise AssertionError("a request of this node's own is answered by its reply")
+
+    def hold_back(self, _request: Request) -> None:
+        """Nothing is behind it."""
+
+    def let_go(self, _request: Request) -> None:
+        """Nothing is behind it."""
+
+    def mute(self, _throttle_time_ms: int) -> None:
+        """The cluster's own requests are not throttled."""
+
+    def set_context(self, _context: RequestContext) -> None:
+        raise AssertionError("a node does not authenticate at itself")
+
+
+_OWN: Final = _OwnRequests()

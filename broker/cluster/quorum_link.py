@@ -1,0 +1,33 @@
+"""A node's tie to the metadata quorum: it votes in it (`voter_link.py`), or follows it (`observer_link.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping
+from typing import Protocol
+
+from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest
+from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
+
+from ..network.request import RequestContext
+from .controller_channel import ControllerChannel
+
+
+class QuorumLink(Protocol):
+    """Used in this order; `stop` may come at any time."""
+
+    async def find_cluster_id(self) -> str | None:
+        """The id of the cluster, asked of others; None when a new one is to be drawn."""
+
+    async def start(self, cluster_id: str) -> Mapping[str, int]:
+        """Returns the ports of the controller's listeners, if this is one, once the metadata is followed.
+
+        Raises ConfigError, ConsensusFailed.
+        """
+
+    def channel(self, timeout_ms: int) -> ControllerChannel: ...
+
+    def describe_quorum(
+        self, request: DescribeQuorumRequest, context: RequestContext
+    ) -> Awaitable[DescribeQuorumResponse]: ...
+
+    async def stop(self) -> None: ...

@@ -1,0 +1,1 @@
+"""The shells of coordinators: partitions of their internal topics, markers and verifications."""

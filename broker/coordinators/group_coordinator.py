@@ -1,0 +1,131 @@
+"""The coordinators of groups on this node: where they keep their state, and which of them a group is of."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from random import Random
+from typing import Final, TypeAlias, TypeVar
+from uuid import UUID
+
+from ...protocol.errors import ErrorCode, KafkaError
+from ...quorum.metadata.delta import MetadataDelta
+from ...quorum.metadata.image import MetadataImage, TopicImage
+from ..configuration.consumer_config import SettingsOf
+from ..configuration.group_config import GroupConfig
+from ..groups.group_shard import GroupShard
+from ..replicas.hosted_partition import HostedPartition
+from ..replicas.partition_manager import PartitionManager
+from .coordinator_partition import CoordinatorPartition, CoordinatorTimers
+from .coordinators import Coordinators
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+GroupPartition: TypeAlias = CoordinatorPartition[GroupShard]
+
+
+class GroupCoordinator:
+    """Follows the metadata (`MetadataPublisher`) behind the partitions."""
+
+    def __init__(
+        self,
+        partitions: PartitionManager,
+        config: GroupConfig,
+        settings_of: SettingsOf,
+        *,
+        loop: asyncio.AbstractEventLoop,
+        wall_clock_ms: Callable[[], int],
+        steady_clock_ms: Callable[[], int],
+        random: Random,
+    ) -> None:
+        self._partitions = partitions
+        self._config = config
+        self._settings_of = settings_of
+        self._loop = loop
+        self._wall_clock_ms = wall_clock_ms
+        self._steady_clock_ms = steady_clock_ms
+        self._random = random
+        # One of its own: what takes long there keeps nobody from the disk.
+        self._aside = ThreadPoolExecutor(1, "groups")
+        self.coordinators: Coordinators[GroupShard] = Coordinators(
+            OFFSETS_TOPIC, partitions.node_id, lambda: partitions.image, self._coordinate
+        )
+
+    def close(self) -> None:
+        """The node stops."""
+        self.coordinators.unload_all()
+        self._aside.shutdown(wait=False, cancel_futures=True)
+
+    def get(self, group_id: str) -> GroupPartition:
+        """For requests that must name a group. Raises KafkaError."""
+        if not group_id:
+            raise KafkaError(ErrorCode.INVALID_GROUP_ID)
+        return self.coordinators.get(group_id)
+
+    def publish(self, delta: MetadataDelta, _image: MetadataImage) -> None:
+        changed = {topic.name for topic in delta.topics.changed.values()}
+        changed.update(topic.name for topic in delta.topics.deleted.values())
+        if changed:
+            are_some_new = any(topic.is_new for topic in delta.topics.changed.values())
+            for partition in self.coordinators:
+                partition.when_active(
+                    lambda shard: shard.consumer.on_topics_changed(changed, are_some_new=are_some_new)
+                )
+        for topic in delta.topics.deleted.values():
+            for partition in self.coordinators:
+                partition.when_active(partial(_forget_topic, topic))
+
+    def _coordinate(self, hosted: HostedPartition) -> GroupPartition:
+        def make_shard(partition: GroupPartition, timers: CoordinatorTimers) -> GroupShard:
+            def run_aside(work: Callable[[], T], on_done: Callable[[T], None], on_failed: Callable[[], None]) -> None:
+                try:
+                    running = self._loop.run_in_executor(self._aside, work)
+                except RuntimeError as error:
+                    # No thread could be started.
+                    logger.warning("regular expressions not matched: error=%s", error)
+                    on_failed()
+                    return
+                running.add_done_callback(
+                    lambda _: partition.when_active(lambda _: on_run(running, on_done, on_failed))
+                )
+
+            def on_run(running: asyncio.Future[T], on_done: Callable[[T], None], on_failed: Callable[[], None]) -> None:
+                error = running.exception()
+                if error is None:
+                    on_done(running.result())
+                else:
+                    logger.error("regular expressions not matched", exc_info=error)
+                    on_failed()
+
+            return GroupShard(
+                partition,
+                timers,
+                config=self._config,
+                settings_of=self._settings_of,
+                image=lambda: self._partitions.image,
+                run_aside=run_aside,
+                now_ms=self._wall_clock_ms,
+                steady_now_ms=self._steady_clock_ms,
+                new_id=lambda: str(UUID(int=self._random.getrandbits(128), version=4)),
+            )
+
+        return CoordinatorPartition(
+            hosted,
+            make_shard,
+            replies=self._partitions.produces,
+            loop=self._loop,
+            wall_clock_ms=self._wall_clock_ms,
+            on_append=self._partitions.complete_fetches,
+            load_bytes=self._config.offsets_load_buffer_size,
+            commit_timeout_ms=self._config.offsets_commit_timeout_ms,
+        )
+
+
+def _forget_topic(topic: TopicImage, shard: GroupShard) -> None:
+    shard.offsets.delete_topic(topic.name, topic.topic_id)

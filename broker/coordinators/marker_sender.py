@@ -1,0 +1,239 @@
+"""Has the markers of decided transactions written by the leaders of their partitions, for as long as it takes.
+
+A marker is queued for the broker that leads its partition; what has queued up for a broker goes out as one
+WriteTxnMarkers, one at a time. What a broker did not write is queued again a moment later, for whoever leads then; what
+nobody leads waits for the metadata to change. Partitions that do not exist any more need no marker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Final, Protocol
+
+from kio.schema.types import ProducerId, TopicName
+from kio.schema.write_txn_markers.v2.request import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
+from kio.schema.write_txn_markers.v2.response import WriteTxnMarkersResponse
+from kio.static.primitive import i8, i16, i32
+
+from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.messages import Request, Response
+from ...quorum.metadata.image import MetadataImage
+from ..transactions.markers import MarkerOrder
+from ..transactions.transaction import TransactionPartition
+
+logger = logging.getLogger(__name__)
+
+RETRY_MS: Final = 20
+"""Until what was not written is asked for again: a new leader is known within that, mostly."""
+RETRY_MS_MAX: Final = 1_000
+"""For a broker that stays out of reach; a change of the metadata ends the wait."""
+PARTITIONS_MAX: Final = 5_000
+"""In one request: below a megabyte."""
+# The producer could not have written there, so there is nothing to end.
+_NOTHING_TO_END: Final = frozenset({ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, ErrorCode.UNSUPPORTED_VERSION})
+
+Marks = dict[MarkerOrder, set[TransactionPartition]]
+
+
+class Peers(Protocol):
+    async def request(self, broker_id: int, message: Request) -> Response:
+        """Raises KafkaError."""
+
+
+class MarkerSender:
+    """See `markers.MarkerWriter`."""
+
+    def __init__(self, peers: Peers, image: Callable[[], MetadataImage], loop: asyncio.AbstractEventLoop) -> None:
+        """`image` is the newest one."""
+        self._peers = peers
+        self._image = image
+        self._loop = loop
+        self._queues: dict[int, Marks] = {}
+        # Of brokers with a request under way, or with some to send.
+        self._senders: dict[int, asyncio.Task[None]] = {}
+        # To be queued again, by what will do it; or when somebody leads them.
+        self._retries: dict[asyncio.TimerHandle, Marks] = {}
+        self._unled: Marks = {}
+        # How often in a row a broker was out of reach.
+        self._failure_counts: dict[int, int] = {}
+        self._is_closed = False
+
+    def write(self, order: MarkerOrder) -> None:
+        self._queue(order, order.transaction.partitions)
+
+    def on_metadata(self) -> None:
+        """It has changed: there may be other leaders."""
+        brokers = self._image().brokers
+        for broker_id, sender in self._senders.items():
+            broker = brokers.get(broker_id)
+            if broker is None or broker.is_fenced:
+                # Others lead what it led; it may be silent for long.
+                sender.cancel()
+        if self._unled or self._retries:
+            self._failure_counts.clear()
+            waiting = [self._unled, *self._retries.values()]
+            self._cancel_retries()
+            self._unled = {}
+            for marks in waiting:
+                self._queue_all(marks)
+
+    async def close(self) -> None:
+        """The node stops."""
+        self._is_closed = True
+        self._cancel_retries()
+        tasks = list(self._senders.values())
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    def _queue_all(self, marks: Marks) -> None:
+        for order, partitions in marks.items():
+            self._queue(order, partitions)
+
+    def _queue(self, order: MarkerOrder, partitions: Iterable[TransactionPartition]) -> None:
+        if order.is_cancelled or self._is_closed:
+            return
+        topics = self._image().topics
+        gone: list[TransactionPartition] = []
+        for one in partitions:
+            registration = topics.partition(one.topic, one.partition)
+            if registration is None:
+                gone.append(one)
+            elif registration.leader < 0:
+                self._unled.setdefault(order, set()).add(one)
+            else:
+                self._queues.setdefault(registration.leader, {}).setdefault(order, set()).add(one)
+                if registration.leader not in self._senders:
+                    sender = self._loop.create_task(self._send(registration.leader))
+                    self._senders[registration.leader] = sender
+                    sender.add_done_callback(partial(self._on_sent, registration.leader))
+        if gone:
+            logger.info("partitions of a transaction are gone: transactional_id=%s %s", order.transaction.id, gone)
+            order.on_written(gone)
+
+    async def _send(self, broker_id: int) -> None:
+        """Until nothing is queued for the broker."""
+        try:
+            while broker_id in self._queues:
+                marks = self._take(broker_id)
+                if not marks:
+                    continue
+                try:
+                    answer = await self._peers.request(broker_id, _request(marks))
+                    assert isinstance(answer, WriteTxnMarkersResponse)
+                    errors = _errors(answer)
+                except KafkaError as error:
+                    self._on_unreached(broker_id, marks, error)
+                except BaseException:
+                    self._try_again(marks, RETRY_MS)
+                    raise
+                else:
+                    self._failure_counts.pop(broker_id, None)
+                    self._on_answer(broker_id, marks, errors)
+        except Exception:
+            logger.exception("task failed: task=transaction markers broker=%d", broker_id)
+
+    def _on_sent(self, broker_id: int, _sender: asyncio.Task[None]) -> None:
+        del self._senders[broker_id]
+        # It came when the task was about to end, or for a broker that is gone: others may lead it.
+        self._queue_all(self._queues.pop(broker_id, {}))
+
+    def _take(self, broker_id: int) -> Marks:
+        """Some of what is queued for the broker, and not cancelled."""
+        queue = self._queues[broker_id]
+        taken: Marks = {}
+        count = 0
+        while queue and count < PARTITIONS_MAX:
+            order = next(iter(queue))
+            partitions = queue.pop(order)
+            if not order.is_cancelled:
+                taken[order] = partitions
+                count += len(partitions)
+        if not queue:
+            del self._queues[broker_id]
+        return taken
+
+    def _on_unreached(self, broker_id: int, marks: Marks, error: KafkaError) -> None:
+        failure_count = self._failure_counts[broker_id] = self._failure_counts.get(broker_id, 0) + 1
+        if failure_count == 1:
+            logger.info("transaction markers not sent: broker=%d reason=%s", broker_id, error)
+        self._try_again(marks, min(RETRY_MS << min(failure_count, 10), RETRY_MS_MAX))
+
+    def _on_answer(self, broker_id: int, marks: Marks, errors: Mapping[tuple[int, str, int], ErrorCode]) -> None:
+        retries: Marks = {}
+        for order, partitions in marks.items():
+            written: list[TransactionPartition] = []
+            is_fenced = False
+            for one in partitions:
+                error = errors.get((order.transaction.producer_id, one.topic, one.partition))
+                if error is ErrorCode.NONE or error in _NOTHING_TO_END:
+                    written.append(one)
+                elif error is ErrorCode.INVALID_PRODUCER_EPOCH:
+                    # The partition has heard of a later epoch, which begins behind the end of this transaction.
+                    logger.info("transaction marker is late: transactional_id=%s %s", order.transaction.id, one)
+                    written.append(one)
+                elif error is ErrorCode.TRANSACTION_COORDINATOR_FENCED:
+                    is_fenced = True
+                else:
+                    logger.debug("marker to be written again: broker=%d partition=%s error=%s", broker_id, one, error)
+                    retries.setdefault(order, set()).add(one)
+            if order.is_cancelled:
+                continue
+            if is_fenced:
+                order.on_fenced()
+            elif written:
+                order.on_written(written)
+        self._try_again(retries, RETRY_MS)
+
+    def _try_again(self, marks: Marks, delay_ms: int) -> None:
+        wanted = {order: partitions for order, partitions in marks.items() if not order.is_cancelled}
+        if not wanted or self._is_closed:
+            return
+
+        def retry() -> None:
+            del self._retries[handle]
+            self._queue_all(wanted)
+
+        handle = self._loop.call_later(delay_ms / 1000, retry)
+        self._retries[handle] = wanted
+
+    def _cancel_retries(self) -> None:
+        for handle in self._retries:
+            handle.cancel()
+        self._retries = {}
+
+
+def _errors(answer: WriteTxnMarkersResponse) -> dict[tuple[int, str, int], ErrorCode]:
+    """By producer id, topic and partition. Raises ValueError for a code that this node does not know."""
+    return {
+        (int(marker.producer_id), str(topic.name), int(partition.partition_index)): ErrorCode(int(partition.error_code))
+        for marker in answer.markers
+        for topic in marker.topics
+        for partition in topic.partitions
+    }
+
+
+def _request(marks: Marks) -> WriteTxnMarkersRequest:
+    return WriteTxnMarkersRequest(markers=tuple(_marker(order, partitions) for order, partitions in marks.items()))
+
+
+def _marker(order: MarkerOrder, partitions: set[TransactionPartition]) -> WritableTxnMarker:
+    indexes: dict[str, list[i32]] = {}
+    for topic, index in sorted(partitions):
+        indexes.setdefault(topic, []).append(i32(index))
+    transaction = order.transaction
+    return WritableTxnMarker(
+        producer_id=ProducerId(transaction.producer_id),
+        producer_epoch=i16(transaction.producer_epoch),
+        transaction_result=order.is_commit,
+        topics=tuple(
+            WritableTxnMarkerTopic(name=TopicName(topic), partition_indexes=tuple(numbers))
+            for topic, numbers in indexes.items()
+        ),
+        coordinator_epoch=i32(order.coordinator_epoch),
+        transaction_version=i8(transaction.client_version),
+    )

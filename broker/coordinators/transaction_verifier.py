@@ -1,0 +1,356 @@
+"""Asks coordinators whether transactions have the partitions that are written to here, or has these added (KIP-890).
+
+A partition that a transaction has records in already is not asked about. For the others the leader makes a
+`TransactionVerification` first, then asks, and appends only with that object: the end of the transaction drops it.
+Questions to one node go together, one request at a time; a transactional id is in a request once, so what it asks
+meanwhile goes with the next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum, auto
+from typing import Final, NamedTuple, Protocol, TypeAlias
+
+from kio.schema.add_partitions_to_txn.v5.request import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
+from kio.schema.add_partitions_to_txn.v5.response import AddPartitionsToTxnResponse
+from kio.schema.types import ProducerId, TopicName, TransactionalId
+from kio.static.primitive import i16, i32
+
+from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.messages import Request, Response
+from ...quorum.metadata.image import MetadataImage
+from ...storage.log.rules.transaction_verification import UNVERIFIED, TransactionVerification
+from ..coordination.key_partitions import partition_of_key
+from ..replicas.hosted_partition import HostedPartition
+from .transaction_coordinator import TRANSACTIONS_TOPIC
+
+logger = logging.getLogger(__name__)
+
+
+class TransactionSupport(Enum):
+    """What whoever writes in a transaction knows, by the version of its request."""
+
+    OLD_ERRORS = auto()
+    ABORTABLE_ERROR = auto()
+    """TRANSACTION_ABORTABLE (KIP-890, first part)."""
+    ADDS_PARTITIONS = auto()
+    """A partition that is written to becomes part of the transaction (KIP-890, second part)."""
+
+    @property
+    def adds_partitions(self) -> bool:
+        return self is TransactionSupport.ADDS_PARTITIONS
+
+
+class Writer(NamedTuple):
+    """Who writes."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    support: TransactionSupport
+
+
+Outcome: TypeAlias = TransactionVerification | KafkaError | None
+"""Of a partition: what its append is to bring, or why there is to be none. None while the transaction goes on there."""
+Outcomes: TypeAlias = Mapping[HostedPartition, Outcome]
+Place: TypeAlias = tuple[str, int]
+"""Topic and partition."""
+
+
+class Peers(Protocol):
+    """What is needed of `peer_channel.py`."""
+
+    async def request(self, broker_id: int, message: Request) -> Response:
+        """Raises KafkaError."""
+
+
+class VerificationConfig(NamedTuple):
+    is_enabled: bool
+    """`transaction.partition.verification.enable`; partitions are added to transactions nevertheless."""
+    retry_backoff_ms: int
+    """`add.partitions.to.txn.retry.backoff.ms`"""
+    retry_ms_max: int
+    """`add.partitions.to.txn.retry.backoff.max.ms`: so long a transaction is waited for that ends before this one."""
+
+
+class TransactionVerifier:
+    def __init__(
+        self,
+        peers: Peers,
+        image: Callable[[], MetadataImage],
+        config: Callable[[], VerificationConfig],
+        *,
+        loop: asyncio.AbstractEventLoop,
+        now_ms: Callable[[], int],
+    ) -> None:
+        """`image` is the newest one, `now_ms` the steady wall clock."""
+        self._peers = peers
+        self._image = image
+        self._config = config
+        self._loop = loop
+        self._now_ms = now_ms
+        self._questions: dict[int, list[_Question]] = {}
+        # By node: kept, so that nobody else lets go of them.
+        self._in_flight: dict[int, asyncio.Task[None]] = {}
+
+    def close(self) -> None:
+        """The node stops: nobody is answered any more."""
+        for task in self._in_flight.values():
+            task.cancel()
+
+    def begin(self, writer: Writer, batches: Mapping[HostedPartition, int]) -> dict[HostedPartition, Outcome]:
+        """What the partitions say; `batches` has the first sequence for each. Those that have a verification are to be
+        confirmed before anything is appended to them; see `needs_confirmation`."""
+        outcomes: dict[HostedPartition, Outcome] = {}
+        is_verified = self._config().is_enabled or writer.support.adds_partitions
+        for hosted, sequence in batches.items():
+            try:
+                outcomes[hosted] = (
+                    hosted.begin_verification(
+                        writer.producer_id,
+                        writer.producer_epoch,
+                        sequence,
+                        has_epoch_bumps=writer.support.adds_partitions,
+                        now_ms=self._now_ms(),
+                    )
+                    if is_verified
+                    else UNVERIFIED
+                )
+            except KafkaError as error:
+                outcomes[hosted] = KafkaError(error.code)
+        return outcomes
+
+    def confirm(
+        self,
+        writer: Writer,
+        batches: Mapping[HostedPartition, int],
+        outcomes: Outcomes,
+        on_confirmed: Callable[[Outcomes], None],
+    ) -> None:
+        """Asks the coordinator about `outcomes`, those of `begin`. `on_confirmed` is called once, at once or later,
+        with what is left of them: errors are those of the protocol between brokers.
+
+        A transaction before this one that is about to end is waited for, though not for long.
+        """
+        _Confirmation(self, writer, batches, on_confirmed).ask(outcomes)
+
+    # For confirmations.
+
+    @property
+    def config(self) -> VerificationConfig:
+        return self._config()
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        return self._loop
+
+    def ask(
+        self, writer: Writer, places: Iterable[Place], on_answer: Callable[[Mapping[Place, ErrorCode]], None]
+    ) -> None:
+        """`on_answer` hears what is wrong with some of them."""
+        question = _Question(writer, tuple(places), on_answer)
+        node_id = self._coordinator_of(writer.transactional_id)
+        if node_id is None:
+            question.fail(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            return
+        self._questions.setdefault(node_id, []).append(question)
+        if node_id not in self._in_flight:
+            self._send(node_id)
+
+    def _coordinator_of(self, transactional_id: str) -> int | None:
+        image = self._image()
+        topic = image.topics.by_name.get(TRANSACTIONS_TOPIC)
+        if topic is None:
+            return None
+        leader = topic.partitions[partition_of_key(transactional_id, len(topic.partitions))].leader
+        broker = image.brokers.get(leader)
+        return None if broker is None or broker.is_fenced else leader
+
+    def _send(self, node_id: int) -> None:
+        asked: dict[str, _Question] = {}
+        left: list[_Question] = []
+        size_bytes = 0
+        for question in self._questions.pop(node_id):
+            transactional_id = question.writer.transactional_id
+            size_bytes += question.size_bytes
+            if transactional_id in asked or (asked and size_bytes > REQUEST_BYTES_MAX):
+                left.append(question)
+            else:
+                asked[transactional_id] = question
+        if left:
+            self._questions[node_id] = left
+        self._in_flight[node_id] = self._loop.create_task(self._ask_node(node_id, asked))
+
+    async def _ask_node(self, node_id: int, asked: Mapping[str, _Question]) -> None:
+        message = AddPartitionsToTxnRequest(transactions=tuple(_transaction(one) for one in asked.values()))
+        answers: Mapping[str, Mapping[Place, ErrorCode]] = {}
+        failure = ErrorCode.NONE
+        try:
+            response = await self._peers.request(node_id, message)
+            assert isinstance(response, AddPartitionsToTxnResponse)
+            failure = ErrorCode(int(response.error_code))
+            answers = _answers(response)
+        except KafkaError as error:
+            logger.warning("transactions not verified: coordinator=%d error=%s", node_id, error)
+            failure = UNANSWERED.get(error.code, ErrorCode.NETWORK_EXCEPTION)
+        except Exception:
+            # The batches of these questions wait, and their connections with them: every question is answered.
+            logger.exception("transactions not verified: coordinator=%d", node_id)
+            failure = ErrorCode.NETWORK_EXCEPTION
+        finally:
+            del self._in_flight[node_id]
+        if node_id in self._questions:
+            self._send(node_id)
+        for transactional_id, question in asked.items():
+            # Each in a step of its own: what goes wrong in one leaves the others alone.
+            if failure is not ErrorCode.NONE:
+                self._loop.call_soon(question.fail, TOP_ERRORS.get(failure, failure))
+            else:
+                self._loop.call_soon(question.answer, answers.get(transactional_id, {}))
+
+
+REQUEST_BYTES_MAX: Final = 1024 * 1024
+"""A fraction of what nodes take, so that long names of some clients do not get everybody's question refused."""
+MAX_BYTES_PER_CHARACTER: Final = 4
+NUMBERS_BYTES: Final = 24
+"""Beside the name of a transaction or of a topic."""
+UNANSWERED: Final = {
+    ErrorCode.BROKER_NOT_AVAILABLE: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.UNSUPPORTED_VERSION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+}
+"""Of a request that was not sent, or that nobody there serves."""
+TOP_ERRORS: Final = {ErrorCode.CLUSTER_AUTHORIZATION_FAILED: ErrorCode.INVALID_TXN_STATE}
+"""Clients are not told what brokers say of each other."""
+
+
+class _Question(NamedTuple):
+    writer: Writer
+    places: tuple[Place, ...]
+    on_answer: Callable[[Mapping[Place, ErrorCode]], None]
+
+    @property
+    def size_bytes(self) -> int:
+        """In a request, at most."""
+        names = (self.writer.transactional_id, *(topic for topic, _ in self.places))
+        return sum(MAX_BYTES_PER_CHARACTER * len(name) + NUMBERS_BYTES for name in names)
+
+    def fail(self, error: ErrorCode) -> None:
+        self.on_answer(dict.fromkeys(self.places, error))
+
+    def answer(self, errors: Mapping[Place, ErrorCode]) -> None:
+        support = self.writer.support
+        told = {}
+        for place, error in errors.items():
+            if error is ErrorCode.PRODUCER_FENCED:
+                error = ErrorCode.INVALID_PRODUCER_EPOCH
+            elif error is ErrorCode.TRANSACTION_ABORTABLE and support is TransactionSupport.OLD_ERRORS:
+                error = ErrorCode.INVALID_TXN_STATE
+            told[place] = error
+        self.on_answer(told)
+
+
+class _Confirmation:
+    """One request's partitions, until their coordinator has said something that lasts."""
+
+    def __init__(
+        self,
+        verifier: TransactionVerifier,
+        writer: Writer,
+        batches: Mapping[HostedPartition, int],
+        on_confirmed: Callable[[Outcomes], None],
+    ) -> None:
+        self._verifier = verifier
+        self._writer = writer
+        self._batches = batches
+        self._on_confirmed = on_confirmed
+        self._deadline_s = verifier.loop.time() + verifier.config.retry_ms_max / 1000
+
+    def ask(self, outcomes: Outcomes) -> None:
+        asked = {hosted: one for hosted, one in outcomes.items() if isinstance(one, TransactionVerification)}
+        if not needs_confirmation(asked):
+            self._on_confirmed(outcomes)
+            return
+
+        def on_answer(errors: Mapping[Place, ErrorCode]) -> None:
+            confirmed = dict(outcomes)
+            for hosted in asked:
+                error = errors.get((hosted.topic, hosted.index), ErrorCode.NONE)
+                if error is not ErrorCode.NONE:
+                    confirmed[hosted] = KafkaError(error)
+            self._judge(confirmed)
+
+        self._verifier.ask(self._writer, ((hosted.topic, hosted.index) for hosted in asked), on_answer)
+
+    def _judge(self, outcomes: Outcomes) -> None:
+        is_early = self._writer.support.adds_partitions and any(map(self._is_early, outcomes.items()))
+        if not is_early:
+            self._on_confirmed(outcomes)
+        elif self._verifier.loop.time() < self._deadline_s:
+            self._verifier.loop.call_later(self._verifier.config.retry_backoff_ms / 1000, self._ask_again)
+        else:
+            self._on_confirmed({hosted: self._at_deadline(hosted, outcome) for hosted, outcome in outcomes.items()})
+
+    def _is_early(self, item: tuple[HostedPartition, Outcome]) -> bool:
+        """The transaction before this one was ending, by the coordinator's word or because its end was written here
+        meanwhile."""
+        hosted, outcome = item
+        if isinstance(outcome, KafkaError):
+            return outcome.code is ErrorCode.CONCURRENT_TRANSACTIONS
+        return self._is_dropped(hosted, outcome)
+
+    def _is_dropped(self, hosted: HostedPartition, outcome: Outcome) -> bool:
+        return isinstance(outcome, TransactionVerification) and not hosted.holds_verification(
+            self._writer.producer_id, outcome
+        )
+
+    def _at_deadline(self, hosted: HostedPartition, outcome: Outcome) -> Outcome:
+        """A dropped verification lets no append in, and its INVALID_TXN_STATE is fatal to producers. The partition says
+        what is true by now; where the coordinator must be asked again, the producer sends again."""
+        if not self._is_dropped(hosted, outcome):
+            return outcome
+        current = self._verifier.begin(self._writer, {hosted: self._batches[hosted]})[hosted]
+        return KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS) if needs_confirmation({hosted: current}) else current
+
+    def _ask_again(self) -> None:
+        self.ask(self._verifier.begin(self._writer, self._batches))
+
+
+def needs_confirmation(outcomes: Outcomes) -> bool:
+    return any(isinstance(one, TransactionVerification) and one is not UNVERIFIED for one in outcomes.values())
+
+
+def _transaction(question: _Question) -> AddPartitionsToTxnTransaction:
+    writer = question.writer
+    topics: dict[str, list[i32]] = {}
+    for topic, index in question.places:
+        topics.setdefault(topic, []).append(i32(index))
+    return AddPartitionsToTxnTransaction(
+        transactional_id=TransactionalId(writer.transactional_id),
+        producer_id=ProducerId(writer.producer_id),
+        producer_epoch=i16(writer.producer_epoch),
+        verify_only=not writer.support.adds_partitions,
+        topics=tuple(
+            AddPartitionsToTxnTopic(name=TopicName(topic), partitions=tuple(indexes))
+            for topic, indexes in topics.items()
+        ),
+    )
+
+
+def _answers(response: AddPartitionsToTxnResponse) -> dict[str, dict[Place, ErrorCode]]:
+    """The errors, by transactional id."""
+    return {
+        str(result.transactional_id): {
+            (str(topic.name), int(one.partition_index)): ErrorCode(int(one.partition_error_code))
+            for topic in result.topic_results
+            for one in topic.results_by_partition
+            if one.partition_error_code != 0
+        }
+        for result in response.results_by_transaction
+    }

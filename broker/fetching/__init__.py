@@ -1,0 +1,1 @@
+"""Fetches of consumers and followers: sessions, reads, and waiting for more."""

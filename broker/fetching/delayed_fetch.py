@@ -1,0 +1,427 @@
+"""One fetch: reads its partitions, and waits in purgatory while there is too little to answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.fetch import PartitionFetchResponse
+from ..replicas.partition_manager import PartitionManager
+from ..replicas.rules.effects import Effect
+from ..replicas.rules.partition import NO_EPOCH
+from ..replication.rules.replication_quota import ReplicationQuota
+from ..timing.purgatory import DelayedOperation
+from .rules.closest_replica import Reader, closest_replica
+from .rules.fetch_session import FetchablePartition
+from .rules.fetch_sessions import FetchContext
+from .rules.follower_session import FollowerSession
+
+if TYPE_CHECKING:
+    from ...storage.log.file_slice import FileSlice
+    from ..replicas.hosted_partition import HostedPartition
+
+PartitionAnswer: TypeAlias = "PartitionFetchResponse[FileSlice]"
+FetchAnswers: TypeAlias = list[tuple[FetchablePartition, PartitionAnswer]]
+
+NOT_IN_METADATA: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
+"""Errors that alone do not end a fetch's wait while other partitions can be read, as in Kafka: they last until the
+client changes what it asks for, and would otherwise make it ask again and again without a pause."""
+
+
+NO_REPLICA: Final = -1
+
+
+class FetchEnd(Enum):
+    """Up to where a fetch may read."""
+
+    LOG_END = 0
+    HIGH_WATERMARK = 1
+    LAST_STABLE_OFFSET = 2
+
+
+class FetchLimits(NamedTuple):
+    """What of a fetch request holds for all its partitions."""
+
+    end: FetchEnd
+    min_bytes: int
+    max_bytes: int
+    is_leader_only: bool = True
+    """Whether a follower may not answer it (KIP-392)."""
+    reader: Reader | None = None
+    """Who may be sent to a closer replica."""
+
+
+class FollowerFetch(NamedTuple):
+    """Who fetches, as one process, and when by the clock of decisions."""
+
+    replica_id: int
+    broker_epoch: int
+    now_ms: int
+
+
+class LeaderThrottle(NamedTuple):
+    """Holds back the records of throttled partitions from a follower that is not in sync (KIP-73)."""
+
+    quota: ReplicationQuota
+    replica_id: int
+    now_ms: Callable[[], int]
+
+    def holds_back(self, hosted: HostedPartition) -> bool:
+        return (
+            self.quota.is_throttled(hosted.topic, hosted.index)
+            and not hosted.partition.is_in_sync(self.replica_id)
+            and self.quota.is_exceeded(self.now_ms())
+        )
+
+    def on_sent(self, answers: FetchAnswers) -> None:
+        for wanted, answer in answers:
+            if answer.slices and wanted.topic is not None and self.quota.is_throttled(wanted.topic, wanted.index):
+                self.quota.record(sum(part.size for part in answer.slices), self.now_ms())
+
+
+class DelayedFetch(DelayedOperation):
+    """`respond` is called once, with the answers of all partitions, but for those that have nothing new to tell.
+
+    Answers are file slices: nothing of a file is read here but indexes and, at times, batch headers.
+    """
+
+    __slots__ = (
+        "_appended_bytes",
+        "_context",
+        "_hidden_from",
+        "_is_answered",
+        "_is_just_read",
+        "_limits",
+        "_partitions",
+        "_respond",
+        "_session",
+        "_throttle",
+        "answers",
+        "effects",
+    )
+
+    def __init__(
+        self,
+        partitions: PartitionManager,
+        context: FetchContext,
+        limits: FetchLimits,
+        respond: Callable[[FetchAnswers], None],
+        throttle: LeaderThrottle | None = None,
+    ) -> None:
+        """`throttle` is for a follower, where any partition is throttled."""
+        super().__init__()
+        self._throttle = throttle
+        self._partitions = partitions
+        self._context = context
+        # A follower's: it knows better than this what to look at.
+        self._session = context.session if isinstance(context.session, FollowerSession) else None
+        self._limits = limits
+        self._respond = respond
+        self._is_answered = False
+        self._is_just_read = False
+        self._appended_bytes = 0
+        # Where what might be read ended, summed up over the partitions, if there was more behind it.
+        self._hidden_from: int | None = None
+        self.answers: FetchAnswers = []
+        # What follows from what a follower said that it has: to be carried out when it is answered or parked.
+        self.effects: list[tuple[HostedPartition, Sequence[Effect]]] = []
+
+    @property
+    def keys(self) -> Sequence[HostedPartition]:
+        """What to park under."""
+        return [partition.hosted for partition in self._context.partitions if partition.hosted is not None]
+
+    def read(self, follower: FollowerFetch | None = None) -> bool:
+        """Reads every partition anew; True when the result should be answered at once.
+
+        With `follower` the leaders take in first what that one has: once for each request.
+        """
+        limit_bytes = self._limits.max_bytes
+        is_incremental = self._context.session is not None
+        may_be_idle = is_incremental and follower is None and self._limits.reader is None
+        total_bytes = appended_bytes = 0
+        # The first batch of the answer may exceed every limit, or a client could never get past it (KIP-74).
+        min_one_batch = True
+        has_news = False
+        session = self._session
+        has_readable = session is not None
+        answers: FetchAnswers = []
+        for partition in self._context.partitions if session is None else session.wanted():
+            hosted = partition.hosted
+            if hosted is None or hosted.error is not ErrorCode.NONE:
+                error = self._find(partition)
+                if error is not ErrorCode.NONE:
+                    is_erroneous = error in NOT_IN_METADATA
+                    answers.append((partition, failed(partition.index, error, () if is_erroneous else None)))
+                    has_news = has_news or not is_erroneous
+                    continue
+                hosted = partition.hosted
+                assert hosted is not None, "found"
+                if session is not None:
+                    session.watch(partition, hosted)
+            has_readable = True
+            if may_be_idle and is_idle(hosted, partition):
+                continue
+            answer, size = self._read_partition(
+                hosted, partition, min(limit_bytes, partition.max_bytes), min_one_batch, follower
+            )
+            if size:
+                min_one_batch = False
+                limit_bytes = max(0, limit_bytes - size)
+                total_bytes += size
+            elif (
+                answer.error_code
+                or answer.diverging_epoch is not None
+                or answer.preferred_read_replica != NO_REPLICA
+                or self._is_new_log_start(hosted, partition)
+            ):
+                has_news = True
+            elif is_incremental and partition.is_known(answer.high_watermark, answer.log_start_offset):
+                has_all = partition.fetch_offset == hosted.log.log_end_offset
+                if session is not None and has_all and hosted.partition.is_in_sync(session.replica_id):
+                    session.settle(partition)
+                continue
+            answers.append((partition, answer))
+        self.answers = answers
+        if self._limits.min_bytes > 1 and session is None:
+            appended_bytes = sum(hosted.appended_bytes for hosted in self.keys)
+            end_offset = self._sum_of_ends()
+            is_hidden = end_offset < sum(hosted.log.log_end_offset for hosted in self.keys)
+            self._hidden_from = end_offset if is_hidden else None
+        self._appended_bytes = appended_bytes - total_bytes
+        self._is_just_read = True
+        return has_news or not has_readable or total_bytes >= self._limits.min_bytes
+
+    def _find(self, partition: FetchablePartition) -> ErrorCode:
+        """Looks the partition up. A topic id is resolved to a name once, so that a topic that was deleted and made
+        again under the same name is told from the one that the session knows."""
+        partition.hosted = None
+        if partition.topic is None:
+            if partition.topic_id is not None:
+                hosted = self._partitions.find_by_id(partition.topic_id.bytes, partition.index)
+                if hosted is not None:
+                    partition.topic = hosted.topic
+                    partition.hosted = hosted
+                    return ErrorCode.NONE
+                partition.topic = self._partitions.topic_name(partition.topic_id)
+            if partition.topic is None:
+                return ErrorCode.UNKNOWN_TOPIC_ID
+        hosted = self._partitions.find(partition.topic, partition.index)
+        if hosted is None:
+            return self._partitions.absence(partition.topic, partition.index)
+        if partition.topic_id is not None and partition.topic_id != hosted.topic_id:
+            return ErrorCode.INCONSISTENT_TOPIC_ID
+        partition.hosted = hosted
+        return ErrorCode.NONE
+
+    def _read_partition(
+        self,
+        hosted: HostedPartition,
+        wanted: FetchablePartition,
+        max_bytes: int,
+        min_one_batch: bool,
+        follower: FollowerFetch | None,
+    ) -> tuple[PartitionAnswer, int]:
+        state = hosted.partition
+        if follower is None:
+            error = self._check(hosted, wanted)
+        else:
+            error = state.check_follower(follower.replica_id, wanted.current_leader_epoch, follower.broker_epoch)
+        if error is not ErrorCode.NONE:
+            return failed(wanted.index, error), 0
+        log = hosted.log
+        offset = wanted.fetch_offset
+        high_watermark = state.high_watermark
+        log_start_offset = log.log_start_offset
+        last_stable_offset = log.last_stable_offset(high_watermark)
+        if wanted.last_fetched_epoch >= 0:
+            known = log.leader_epochs.end_offset_for(wanted.last_fetched_epoch, log.log_end_offset)
+            if known is None or offset < log_start_offset:
+                return failed(wanted.index, ErrorCode.OFFSET_OUT_OF_RANGE), 0
+            if follower is not None and not log.leader_epochs.vouches_for(wanted.last_fetched_epoch):
+                # Below this log's start the follower may have records that were never committed. It is cut to the
+                # start, and told there that nothing of its log counts: it begins anew.
+                if offset == log_start_offset:
+                    return failed(wanted.index, ErrorCode.OFFSET_OUT_OF_RANGE), 0
+                known = (wanted.last_fetched_epoch, log_start_offset)
+            if known[0] < wanted.last_fetched_epoch or known[1] < offset:
+                return (
+                    PartitionFetchResponse(
+                        wanted.index,
+                        0,
+                        high_watermark,
+                        last_stable_offset,
+                        log_start_offset,
+                        diverging_epoch=known,
+                    ),
+                    0,
+                )
+        if not log_start_offset <= offset <= log.log_end_offset:
+            return failed(wanted.index, ErrorCode.OFFSET_OUT_OF_RANGE), 0
+        if follower is not None:
+            effects = state.on_follower_fetch(
+                follower.replica_id,
+                fetch_offset=offset,
+                log_start_offset=wanted.log_start_offset,
+                leader_end_offset=log.log_end_offset,
+                broker_epoch=follower.broker_epoch,
+                now_ms=follower.now_ms,
+            )
+            if effects:
+                self.effects.append((hosted, effects))
+                high_watermark = state.high_watermark
+                last_stable_offset = log.last_stable_offset(high_watermark)
+        elif self._limits.reader is not None:
+            closest = closest_replica(state, self._partitions.image.brokers, offset, self._limits.reader)
+            if closest is not None:
+                return (
+                    PartitionFetchResponse(
+                        wanted.index,
+                        0,
+                        high_watermark,
+                        last_stable_offset,
+                        log_start_offset,
+                        preferred_read_replica=closest,
+                    ),
+                    0,
+                )
+        end_offset = self._end_offset(hosted)
+        aborted: Sequence[tuple[int, int]] | None = () if self._limits.end is FetchEnd.LAST_STABLE_OFFSET else None
+        slices: Sequence[FileSlice] = ()
+        size = 0
+        is_held_back = self._throttle is not None and self._throttle.holds_back(hosted)
+        if offset < end_offset and (max_bytes > 0 or min_one_batch) and not is_held_back:
+            try:
+                data = hosted.read(offset, max_bytes, end_offset, min_one_batch)
+                slices, size = data
+                if aborted is not None and size:
+                    aborted = hosted.aborted_transactions(data, offset, end_offset)
+            except KafkaError as failure:
+                return failed(wanted.index, failure.code), 0
+            if follower is not None and size and state.on_follower_sent(follower.replica_id, offset):
+                hosted.check(offset, size)
+        return (
+            PartitionFetchResponse(
+                wanted.index, 0, high_watermark, last_stable_offset, log_start_offset, slices, aborted
+            ),
+            size,
+        )
+
+    def answer(self) -> None:
+        """Answers with what was read last."""
+        # An answer may begin requests that look at this operation again before the purgatory has forgotten it.
+        if not self._is_answered:
+            self._is_answered = True
+            if self._throttle is not None:
+                self._throttle.on_sent(self.answers)
+            self._respond(self.answers)
+
+    def answer_now(self) -> None:
+        """Answers with what there is, however little."""
+        if not self._is_answered:
+            self.read()
+            self.answer()
+
+    def try_complete(self) -> bool:
+        if self._is_answered:
+            return True
+        if self._is_just_read:
+            # The purgatory asks when it parks, in the turn in which `read` found too little.
+            self._is_just_read = False
+            return False
+        if not self._has_changed():
+            return False
+        if not self.read():
+            self._is_just_read = False
+            return False
+        self.answer()
+        return True
+
+    def on_expiration(self) -> None:
+        self.answer_now()
+
+    def on_failure(self, error: Exception) -> None:  # noqa: ARG002 - the purgatory has logged it
+        self.answers = [
+            (partition, failed(partition.index, ErrorCode.UNKNOWN_SERVER_ERROR))
+            for partition in self._context.partitions
+        ]
+        self.answer()
+
+    def is_ready_for(self, partition: FetchablePartition) -> bool:
+        """Something has happened to a partition of a follower's session: whether to answer with what was read now."""
+        if self._is_answered or partition.hosted is None:
+            return False
+        return (self._limits.min_bytes > 1 or self._has_happened(partition.hosted, partition)) and self.read()
+
+    def _has_changed(self) -> bool:
+        """Whether `read` could find enough now: cheap, because every append to a partition asks."""
+        is_counting = self._limits.min_bytes > 1
+        appended_bytes = 0
+        for partition in self._context.partitions:
+            hosted = partition.hosted
+            if hosted is None:
+                continue
+            if self._has_happened(hosted, partition):
+                return True
+            if is_counting:
+                appended_bytes += hosted.appended_bytes
+        # What was appended since is an upper bound of what there is to read now, unless what was there already has been
+        # committed, or the transaction decided that held it back.
+        return is_counting and (
+            appended_bytes - self._appended_bytes >= self._limits.min_bytes
+            or (self._hidden_from is not None and self._hidden_from != self._sum_of_ends())
+        )
+
+    def _sum_of_ends(self) -> int:
+        return sum(map(self._end_offset, self.keys))
+
+    def _has_happened(self, hosted: HostedPartition, wanted: FetchablePartition) -> bool:
+        """Whether one partition alone is reason enough to read again."""
+        if hosted.error is not ErrorCode.NONE or self._check(hosted, wanted) is not ErrorCode.NONE:
+            return True
+        log = hosted.log
+        offset = wanted.fetch_offset
+        if not log.log_start_offset <= offset <= log.log_end_offset:
+            # The log was cut, at one end or the other.
+            return True
+        if self._is_new_log_start(hosted, wanted):
+            return True
+        return self._limits.min_bytes <= 1 and offset < self._end_offset(hosted)
+
+    def _check(self, hosted: HostedPartition, wanted: FetchablePartition) -> ErrorCode:
+        state = hosted.partition
+        if self._limits.is_leader_only:
+            return state.check_leader(wanted.current_leader_epoch)
+        return state.compare_epoch(wanted.current_leader_epoch)
+
+    def _is_new_log_start(self, hosted: HostedPartition, wanted: FetchablePartition) -> bool:
+        """Whether a follower has yet to hear of deleted records, for which somebody may wait."""
+        return self._limits.end is FetchEnd.LOG_END and -1 < wanted.sent_log_start_offset < hosted.log.log_start_offset
+
+    def _end_offset(self, hosted: HostedPartition) -> int:
+        """Up to where this fetch may read the partition."""
+        end = self._limits.end
+        if end is FetchEnd.HIGH_WATERMARK:
+            return hosted.partition.high_watermark
+        if end is FetchEnd.LAST_STABLE_OFFSET:
+            return hosted.log.last_stable_offset(hosted.partition.high_watermark)
+        return hosted.log.log_end_offset
+
+
+def is_idle(hosted: HostedPartition, partition: FetchablePartition) -> bool:
+    """A short cut for most partitions of most session fetches: the client has all there is, and has been told so."""
+    state = hosted.partition
+    log = hosted.log
+    return (
+        partition.fetch_offset == log.log_end_offset == state.high_watermark == partition.sent_high_watermark
+        and partition.sent_log_start_offset == log.log_start_offset
+        and state.is_leader
+        and partition.current_leader_epoch in (NO_EPOCH, state.leader_epoch)
+        and partition.last_fetched_epoch in (NO_EPOCH, state.leader_epoch)
+    )
+
+
+def failed(index: int, error: ErrorCode, aborted: Sequence[tuple[int, int]] | None = None) -> PartitionAnswer:
+    return PartitionFetchResponse(index, error, aborted_transactions=aborted)

@@ -1,0 +1,1 @@
+"""Fetch sessions and the choice of a replica: rules only."""

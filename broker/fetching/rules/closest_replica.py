@@ -1,0 +1,50 @@
+"""Which replica a consumer had better read from (KIP-392): Kafka's `RackAwareReplicaSelector`.
+
+The leader is asked first, and sends the consumer to a follower when the leader is not in the consumer's rack and
+followers there have what it asks for.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from ....quorum.metadata.image import BrokerRegistration
+from ...replicas.rules.follower_progress import FollowerProgress
+from ...replicas.rules.partition import Partition
+
+
+class Reader(NamedTuple):
+    """A consumer that says where it is, and by which listener it reaches the brokers."""
+
+    rack: str
+    listener_name: str
+
+
+def closest_replica(
+    partition: Partition, brokers: Mapping[int, BrokerRegistration], fetch_offset: int, reader: Reader
+) -> int | None:
+    """The broker to read from; None when that is the leader, or this replica does not lead.
+
+    Only members of the ISR: one that lags behind would let the consumer fall behind too, and the leader would send it
+    there again and again.
+    """
+    if _rack(brokers, partition.leader_id, reader.listener_name) == reader.rack:
+        return None
+    near = [
+        follower
+        for follower in partition.in_sync_followers()
+        if follower.log_start_offset <= fetch_offset <= follower.log_end_offset
+        and _rack(brokers, follower.broker_id, reader.listener_name) == reader.rack
+    ]
+    return max(near, key=_advance).broker_id if near else None
+
+
+def _rack(brokers: Mapping[int, BrokerRegistration], broker_id: int, listener_name: str) -> str | None:
+    """None of a broker that the consumer cannot reach, too."""
+    broker = brokers.get(broker_id)
+    if broker is None or broker.is_fenced or broker.endpoint(listener_name) is None:
+        return None
+    return broker.rack
+
+
+def _advance(follower: FollowerProgress) -> tuple[int, int, int]:
+    return follower.log_end_offset, follower.last_caught_up_ms, follower.broker_id

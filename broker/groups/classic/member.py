@@ -1,0 +1,94 @@
+"""One member of a classic group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from kio.schema.join_group.v9.response import JoinGroupResponse
+from kio.schema.sync_group.v5.response import SyncGroupResponse
+
+from ...coordination.ports import Reply
+
+NO_ASSIGNMENT: Final = b""
+
+
+class MemberProtocol(NamedTuple):
+    """A way of assigning that a member knows, and what it says to whoever assigns; the format is the clients' own."""
+
+    name: str
+    metadata: bytes
+
+
+class ClassicMember:
+    """What it has joined with, what it was assigned, and the answers that it waits for."""
+
+    __slots__ = (
+        "assignment",
+        "client_host",
+        "client_id",
+        "id",
+        "instance_id",
+        "is_new",
+        "join_reply",
+        "protocols",
+        "rebalance_timeout_ms",
+        "session_timeout_ms",
+        "sync_reply",
+    )
+
+    def __init__(
+        self,
+        *,
+        id: str,  # noqa: A002 - that is its name
+        instance_id: str | None,
+        client_id: str,
+        client_host: str,
+        rebalance_timeout_ms: int,
+        session_timeout_ms: int,
+        protocols: Sequence[MemberProtocol],
+        assignment: bytes = NO_ASSIGNMENT,
+    ) -> None:
+        """`instance_id` is that of a static member (KIP-345)."""
+        self.id = id
+        self.instance_id = instance_id
+        self.client_id = client_id
+        self.client_host = client_host
+        self.rebalance_timeout_ms = rebalance_timeout_ms
+        self.session_timeout_ms = session_timeout_ms
+        self.protocols = tuple(protocols)
+        self.assignment = assignment
+        # It has not been told its id yet, so it cannot send heartbeats.
+        self.is_new = False
+        self.join_reply: Reply[JoinGroupResponse] | None = None
+        self.sync_reply: Reply[SyncGroupResponse] | None = None
+
+    @property
+    def is_awaiting_join(self) -> bool:
+        return self.join_reply is not None
+
+    @property
+    def has_satisfied_heartbeat(self) -> bool:
+        """Whoever waits for an answer cannot send heartbeats, and need not."""
+        return not self.is_new and (self.join_reply is not None or self.sync_reply is not None)
+
+    def metadata_of(self, protocol_name: str) -> bytes:
+        return next(protocol.metadata for protocol in self.protocols if protocol.name == protocol_name)
+
+    def vote(self, candidates: frozenset[str]) -> str:
+        """The candidate that it likes best."""
+        return next(protocol.name for protocol in self.protocols if protocol.name in candidates)
+
+    def answer_join(self, response: JoinGroupResponse) -> None:
+        """No error if it does not wait."""
+        reply, self.join_reply = self.join_reply, None
+        if reply is not None:
+            reply(response)
+
+    def answer_sync(self, response: SyncGroupResponse) -> bool:
+        """Whether it waited."""
+        reply, self.sync_reply = self.sync_reply, None
+        if reply is None:
+            return False
+        reply(response)
+        return True

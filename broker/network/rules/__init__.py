@@ -1,0 +1,1 @@
+"""Bounds of connections and their memory: rules only."""

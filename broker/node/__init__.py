@@ -1,0 +1,1 @@
+"""One node put together: wiring, start and stop, registration and life cycle."""

@@ -1,0 +1,228 @@
+"""Every API that a broker serves its clients, with the parts of the node that each needs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from ...quorum.links.rules.peer_proof import PeerHello
+from ...storage.directories.directory_choice import DirectoryChoice
+from ...storage.directories.log_directory import LogDirectory
+from ...storage.disk.files import Files
+from ..apis import (
+    acls,
+    add_to_transaction,
+    alter_configs,
+    alter_reassignments,
+    alter_replica_log_dirs,
+    api_versions,
+    classic_groups,
+    consumer_groups,
+    delete_records,
+    describe_cluster,
+    describe_configs,
+    describe_log_dirs,
+    describe_producers,
+    describe_quorum,
+    describe_topic_partitions,
+    elect_leaders,
+    end_transaction,
+    fetch,
+    fetch_producers,
+    find_coordinator,
+    group_administration,
+    group_offsets,
+    init_producer_id,
+    list_offsets,
+    metadata,
+    not_built,
+    offset_commit,
+    offset_for_leader_epoch,
+    partition_reassignments,
+    peer_authentication,
+    produce,
+    topics,
+    transaction_administration,
+    txn_offset_commit,
+    unregister_broker,
+    update_features,
+    write_txn_markers,
+)
+from ..apis.describe_quorum import DescribeQuorum
+from ..cluster.controller_channel import ControllerChannel
+from ..cluster.metadata_view import MetadataView
+from ..cluster.producer_ids import ProducerIds
+from ..cluster.tls_contexts import TlsContexts
+from ..configuration.loggers import PROCESS_LOGGERS
+from ..configuration.node_config import NodeConfig
+from ..configuration.topic_configs import ConfigResolver
+from ..coordinators.group_coordinator import OFFSETS_TOPIC, GroupCoordinator
+from ..coordinators.state_topic import StateTopic
+from ..coordinators.transaction_coordinator import TRANSACTIONS_TOPIC, TransactionCoordinator
+from ..coordinators.transaction_verifier import TransactionVerifier
+from ..fetching.rules.fetch_sessions import FetchSessions
+from ..network.handlers import Handlers
+from ..network.peer_log import PeerLog
+from ..network.rules.request_memory import RequestMemory
+from ..replicas.partition_manager import PartitionManager
+from ..replication.rules.replication_throttles import ReplicationThrottles
+from .lifecycle import BrokerLifecycle
+
+SESSION_ID_BITS = 31
+"""Fetch session ids are positive numbers of 32 bits; 0 means none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandlerParts:
+    """What handlers are made of."""
+
+    config: NodeConfig
+    controller: ControllerChannel
+    describe_quorum: DescribeQuorum
+    hello: Callable[[], PeerHello]
+    tls: TlsContexts
+    lifecycle: BrokerLifecycle
+    metadata: MetadataView
+    configs: ConfigResolver
+    partitions: PartitionManager
+    groups: GroupCoordinator
+    transactions: TransactionCoordinator
+    producer_ids: ProducerIds
+    verifier: TransactionVerifier
+    throttles: ReplicationThrottles
+    directories: Sequence[LogDirectory]
+    directory_choice: DirectoryChoice
+    files: Files
+    peer_log: PeerLog
+    memory: RequestMemory
+    loop: asyncio.AbstractEventLoop
+    wall_clock_ms: Callable[[], int]
+    # The same for decisions.
+    steady_clock_ms: Callable[[], int]
+    random: Random
+
+
+def register_handlers(parts: HandlerParts) -> Handlers:
+    """The table from which the node dispatches and ApiVersions answers."""
+    handlers = Handlers()
+    config, controller = parts.config, parts.controller
+    settled = parts.partitions.settled_soon
+    creation: metadata.CreateTopics | None = None
+    if config.auto_create_topics_enable:
+        creation = topics.automatic_creation(
+            controller,
+            partition_count=config.auto_create_partition_count,
+            replication_factor=config.auto_create_replication_factor,
+            settled=settled,
+            peer_log=parts.peer_log,
+        )
+
+    api_versions.register(handlers, parts.metadata)
+    metadata.register(handlers, parts.metadata, creation)
+    describe_cluster.register(handlers, parts.metadata)
+    acls.register(handlers)
+    describe_quorum.register(handlers, parts.describe_quorum)
+    peer_authentication.register(
+        handlers, secret=config.cluster_secret, certificates=config.node_certificates, hello=parts.hello
+    )
+    describe_topic_partitions.register(handlers, parts.metadata, config.max_request_partition_size_limit)
+    find_coordinator.register(handlers, parts.metadata, _offsets_topic(parts), _transactions_topic(parts))
+    classic_groups.register(handlers, parts.groups, config.groups)
+    offset_commit.register(handlers, parts.groups, parts.metadata)
+    txn_offset_commit.register(handlers, parts.groups, parts.metadata, parts.verifier)
+    consumer_groups.register(handlers, parts.groups, parts.metadata, config.groups.consumer)
+    group_offsets.register(handlers, parts.groups, parts.metadata)
+    group_administration.register(handlers, parts.groups)
+    elect_leaders.register(handlers, controller, settled=settled)
+    alter_reassignments.register(handlers, controller)
+    partition_reassignments.register(handlers, parts.metadata)
+    update_features.register(handlers, controller)
+    unregister_broker.register(handlers, controller, settled=settled)
+    topics.register(handlers, controller, settled=settled, is_deletion_enabled=config.delete_topic_enable)
+
+    describe_configs.register(handlers, parts.metadata, parts.configs, PROCESS_LOGGERS)
+    alter_configs.register(
+        handlers, parts.metadata, parts.configs, controller, PROCESS_LOGGERS, check_tls=parts.tls.check
+    )
+
+    produce.register(
+        handlers, produce.ProduceHandler(parts.partitions, parts.verifier, parts.memory, parts.wall_clock_ms)
+    )
+    sessions = FetchSessions(
+        config.max_incremental_fetch_session_cache_slots,
+        lambda: parts.random.randrange(1, 1 << SESSION_ID_BITS),
+    )
+    fetch.register(
+        handlers,
+        fetch.FetchHandler(
+            parts.partitions,
+            sessions,
+            max_bytes=config.fetch_max_bytes,
+            is_closest_replica_read=config.is_closest_replica_read,
+            leader_quota=parts.throttles.leader,
+            monotonic_ms=lambda: int(parts.loop.time() * 1000),
+            call_soon=parts.loop.call_soon,
+        ),
+    )
+    fetch_producers.register(handlers, parts.partitions)
+    list_offsets.register(handlers, parts.partitions)
+    offset_for_leader_epoch.register(handlers, parts.partitions)
+    delete_records.register(handlers, parts.partitions)
+    alter_replica_log_dirs.register(handlers, parts.partitions, parts.directories, parts.directory_choice.prefer)
+    describe_log_dirs.register(handlers, parts.partitions, parts.directories, parts.files)
+    write_txn_markers.register(handlers, parts.partitions, parts.groups, parts.wall_clock_ms)
+    describe_producers.register(handlers, parts.partitions, parts.steady_clock_ms)
+    init_producer_id.register(handlers, parts.producer_ids, parts.transactions)
+    add_to_transaction.register(handlers, parts.transactions, parts.metadata, config.groups)
+    end_transaction.register(handlers, parts.transactions)
+    transaction_administration.register(handlers, parts.transactions, parts.wall_clock_ms)
+    not_built.register(handlers)
+    return handlers
+
+
+def _offsets_topic(parts: HandlerParts) -> StateTopic:
+    config = parts.config.groups
+    return StateTopic(
+        OFFSETS_TOPIC,
+        lambda: parts.metadata.image,
+        parts.controller,
+        settled=parts.partitions.settled,
+        partition_count=config.offsets_topic_num_partitions,
+        replication_factor=config.offsets_topic_replication_factor,
+        is_replication_factor_capped=config.is_replication_factor_capped,
+        configs=lambda _: {
+            "cleanup.policy": "compact",
+            "compression.type": "producer",
+            "segment.bytes": str(config.offsets_topic_segment_bytes),
+        },
+    )
+
+
+def _transactions_topic(parts: HandlerParts) -> StateTopic:
+    config = parts.config.transactions
+
+    def configs(replication_factor: int) -> Mapping[str, str]:
+        # Whoever did not say how many replicas there are to be has not said how many of them are to be in sync.
+        min_isr = config.transaction_state_log_min_isr
+        return {
+            "cleanup.policy": "compact",
+            "compression.type": "uncompressed",
+            "min.insync.replicas": str(
+                min(min_isr, replication_factor) if config.is_replication_factor_capped else min_isr
+            ),
+            "segment.bytes": str(config.transaction_state_log_segment_bytes),
+            "unclean.leader.election.enable": "false",
+        }
+
+    return StateTopic(
+        TRANSACTIONS_TOPIC,
+        lambda: parts.metadata.image,
+        parts.controller,
+        settled=parts.partitions.settled,
+        partition_count=config.transaction_state_log_num_partitions,
+        replication_factor=config.transaction_state_log_replication_factor,
+        is_replication_factor_capped=config.is_replication_factor_capped,
+        configs=configs,
+    )

@@ -1,0 +1,104 @@
+"""What a controller answers on its own listener: changes of the metadata, and the metadata log."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from kio.schema.allocate_producer_ids.v0.request import AllocateProducerIdsRequest
+from kio.schema.allocate_producer_ids.v0.response import AllocateProducerIdsResponse
+from kio.schema.alter_partition.v3.request import AlterPartitionRequest
+from kio.schema.alter_partition.v3.response import AlterPartitionResponse
+from kio.schema.assign_replicas_to_dirs.v0.request import AssignReplicasToDirsRequest
+from kio.schema.assign_replicas_to_dirs.v0.response import AssignReplicasToDirsResponse
+from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
+from kio.schema.broker_heartbeat.v2.response import BrokerHeartbeatResponse
+from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest
+from kio.schema.broker_registration.v4.response import BrokerRegistrationResponse
+from kio.schema.controller_registration.v0.request import ControllerRegistrationRequest
+from kio.schema.controller_registration.v0.response import ControllerRegistrationResponse
+from kio.schema.types import ProducerId
+from kio.static.primitive import i32
+
+from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.messages import NO_THROTTLE, kio_error
+from ...quorum.controller.controller import Controller
+from ...quorum.decisions import controller_requests as requests
+from ...quorum.decisions.controller_requests import ControllerRequest
+from ..apis import alter_configs, alter_reassignments, elect_leaders, topics, unregister_broker, update_features
+from ..network.handlers import Handlers
+from ..network.request import RequestContext
+from .heartbeat_connections import HeartbeatConnections
+
+RequestT = TypeVar("RequestT")
+ResponseT = TypeVar("ResponseT")
+
+
+def register(handlers: Handlers, controller: Controller, heartbeats: HeartbeatConnections) -> None:
+    """Every request that a controller alone decides. `heartbeats` hears by which connections brokers speak."""
+
+    def add(
+        request: ControllerRequest[RequestT, ResponseT], answer_error: Callable[[RequestT, KafkaError], ResponseT]
+    ) -> None:
+        def handle(message: RequestT, context: RequestContext) -> Awaitable[ResponseT]:
+            if request.sender is not None and context.node_id != request.sender(message):
+                raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+            if isinstance(message, BrokerHeartbeatRequest | BrokerRegistrationRequest):
+                heartbeats.note(int(message.broker_id), context)
+            return controller.submit(request.decision, message)
+
+        handlers.add_message(request.api_key, handle, answer_error=answer_error)
+
+    add(requests.CREATE_TOPICS, topics.create_topics_error)
+    add(requests.DELETE_TOPICS, topics.delete_topics_error)
+    add(requests.CREATE_PARTITIONS, topics.create_partitions_error)
+    add(requests.ELECT_LEADERS, elect_leaders.error_response)
+    add(requests.ALTER_PARTITION_REASSIGNMENTS, alter_reassignments.error_response)
+    add(requests.ALTER_CONFIGS, alter_configs.legacy_error)
+    add(requests.UPDATE_FEATURES, update_features.error_response)
+    add(requests.UNREGISTER_BROKER, unregister_broker.error_response)
+    add(requests.BROKER_REGISTRATION, _registration_error)
+    add(requests.BROKER_HEARTBEAT, _heartbeat_error)
+    add(requests.ALLOCATE_PRODUCER_IDS, _producer_ids_error)
+    add(requests.ALTER_PARTITION, _alter_partition_error)
+    add(requests.ASSIGN_REPLICAS_TO_DIRS, _assignment_error)
+    add(requests.CONTROLLER_REGISTRATION, _controller_registration_error)
+
+
+def _registration_error(_request: BrokerRegistrationRequest, error: KafkaError) -> BrokerRegistrationResponse:
+    return BrokerRegistrationResponse(throttle_time=NO_THROTTLE, error_code=kio_error(error.code))
+
+
+def _heartbeat_error(_request: BrokerHeartbeatRequest, error: KafkaError) -> BrokerHeartbeatResponse:
+    return BrokerHeartbeatResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=kio_error(error.code),
+        is_fenced=True,
+        is_caught_up=False,
+        should_shut_down=False,
+    )
+
+
+def _producer_ids_error(_request: AllocateProducerIdsRequest, error: KafkaError) -> AllocateProducerIdsResponse:
+    return AllocateProducerIdsResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=kio_error(error.code),
+        producer_id_start=ProducerId(-1),
+        producer_id_len=i32(0),
+    )
+
+
+def _alter_partition_error(_request: AlterPartitionRequest, error: KafkaError) -> AlterPartitionResponse:
+    return AlterPartitionResponse(throttle_time=NO_THROTTLE, error_code=kio_error(error.code), topics=())
+
+
+def _assignment_error(_request: AssignReplicasToDirsRequest, error: KafkaError) -> AssignReplicasToDirsResponse:
+    return AssignReplicasToDirsResponse(throttle_time=NO_THROTTLE, error_code=kio_error(error.code), directories=())
+
+
+def _controller_registration_error(
+    _request: ControllerRegistrationRequest, error: KafkaError
+) -> ControllerRegistrationResponse:
+    return ControllerRegistrationResponse(
+        throttle_time=NO_THROTTLE, error_code=kio_error(error.code), error_message=error.message
+    )

@@ -1,0 +1,123 @@
+"""The listener of a controller: what other nodes, and Kafka's tools, ask of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+from ...quorum.controller.controller import Controller
+from ...quorum.links.rules.peer_proof import PeerHello
+from ...quorum.raft.consensus import Consensus
+from ...quorum.voter.snapshots import Snapshots
+from ..apis import (
+    acls,
+    alter_configs,
+    api_versions,
+    describe_cluster,
+    describe_configs,
+    describe_quorum,
+    metadata_fetch,
+    not_built,
+    partition_reassignments,
+    peer_authentication,
+    quorum_operations,
+)
+from ..apis.describe_quorum import QuorumDescriber
+from ..cluster.controller_channel import LocalChannel
+from ..cluster.metadata_view import MetadataView
+from ..cluster.tls_contexts import TlsContexts
+from ..configuration.loggers import PROCESS_LOGGERS
+from ..configuration.node_config import NodeConfig
+from ..configuration.topic_configs import ConfigResolver
+from ..network.connection import NEVER_MS, ConnectionHost
+from ..network.dispatch import Dispatcher
+from ..network.first_bytes import OtherProtocol
+from ..network.handlers import Handlers
+from ..network.listeners import Listeners
+from ..network.peer_log import PeerLog
+from ..network.rules.connection_limits import ConnectionLimits
+from ..network.rules.request_memory import RequestMemory
+from . import controller_handlers
+from .heartbeat_connections import HeartbeatConnections
+
+DRAIN_TIMEOUT_MS = 2_000
+"""For other nodes that do not read their answers while this one stops."""
+
+
+class ControllerListener:
+    """Bound first, then started; `stop` answers what has begun."""
+
+    def __init__(
+        self,
+        config: NodeConfig,
+        consensus: Consensus,
+        controller: Controller,
+        metadata: MetadataView,
+        configs: ConfigResolver,
+        snapshots: Snapshots,
+        describer: QuorumDescriber,
+        *,
+        hello: Callable[[], PeerHello],
+        tls: TlsContexts,
+        links: OtherProtocol | None,
+        loop: asyncio.AbstractEventLoop,
+        on_heartbeats_closed: Callable[[int], None],
+    ) -> None:
+        """`on_heartbeats_closed` hears of a broker whose side closed the connection by which its heartbeats came."""
+        self._controller = controller
+        self._config = config
+        handlers = Handlers()
+        api_versions.register(handlers, metadata, is_controller=True)
+        peer_authentication.register(
+            handlers, secret=config.cluster_secret, certificates=config.node_certificates, hello=hello
+        )
+        heartbeats = HeartbeatConnections(on_heartbeats_closed)
+        controller_handlers.register(handlers, controller, heartbeats)
+        metadata_fetch.register(
+            handlers,
+            metadata_fetch.MetadataFetchHandler(controller, snapshots, consensus=consensus, loop=loop),
+        )
+        describe_configs.register(handlers, metadata, configs, PROCESS_LOGGERS, is_controller=True)
+        alter_configs.register_for_controllers(handlers, configs, LocalChannel(controller), PROCESS_LOGGERS)
+        acls.register(handlers)
+        partition_reassignments.register(handlers, metadata)
+        describe_cluster.register_for_controllers(handlers, metadata, lambda: consensus.leader_id)
+        describe_quorum.register(handlers, lambda request, _context: describer.describe(request))
+        quorum_operations.register(handlers, quorum_operations.QuorumOperator(consensus, controller, snapshots))
+        not_built.register(handlers, is_controller=True)
+        peer_log = PeerLog(loop)
+        self._dispatcher = Dispatcher(handlers, loop, peer_log)
+        self._listeners = Listeners(
+            ConnectionHost(
+                loop=loop,
+                begin=self._dispatcher.begin,
+                overlapping=handlers.overlapping,
+                memory=RequestMemory(config.queued_max_request_bytes),
+                peer_log=peer_log,
+                limits=ConnectionLimits(
+                    total=config.max_connections,
+                    per_host=config.max_connections_per_ip,
+                    per_host_overrides=config.max_connections_per_ip_overrides,
+                ),
+                request_bytes_max=config.socket_request_max_bytes,
+                idle_ms_max=NEVER_MS,
+                on_connection_lost=heartbeats.on_connection_lost,
+            ),
+            links,
+            tls.server,
+        )
+
+    async def bind(self) -> Mapping[str, int]:
+        """Returns the ports by listener name. Raises ConfigError."""
+        return await self._listeners.bind(
+            self._config.controller_listeners, backlog=self._config.socket_listen_backlog_size
+        )
+
+    async def start(self) -> None:
+        await self._listeners.start()
+
+    async def stop(self) -> None:
+        self._listeners.close()
+        self._controller.release_waiting()
+        await self._listeners.drain(DRAIN_TIMEOUT_MS)
+        await self._dispatcher.stop()

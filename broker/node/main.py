@@ -1,0 +1,114 @@
+"""The process of one node: event loop, clock, chance, signals, log lines, exit status.
+
+Exit status: 0 after a graceful stop, 1 when the node failed, 2 when it cannot start as it is configured.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import resource
+import signal
+import sys
+import time
+from collections.abc import Callable
+from random import Random, SystemRandom
+from typing import Any
+
+from ...protocol.errors import ConfigError
+from ...storage.disk.files import DiskFiles, Files
+from ..configuration.node_config import NodeConfig
+from . import garbage
+from .log_lines import log_to_standard_error
+from .server import Node
+
+logger = logging.getLogger(__name__)
+
+SWITCH_INTERVAL_S = 0.0001
+"""A thread of the executor that has come back from the disk holds the loop up at most that long (default: 5 ms)."""
+
+
+def raise_open_files_limit() -> None:
+    """As many files and sockets as the system lets a process have: the usual soft limit of 1,024 is for `select`."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == hard:
+        return
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    except (OSError, ValueError) as error:
+        logger.warning("open files: the limit stays at %d: %s", soft, error)
+
+
+def wall_clock_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def run(config: NodeConfig, *, files: Files | None = None, wall_clock_ms: Callable[[], int] = wall_clock_ms) -> int:
+    """Runs the node until it is told to stop; returns the exit status. The machine's disk is its, unless given one."""
+    log_to_standard_error(config.log_level)
+    raise_open_files_limit()
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    garbage.set_thresholds()
+    loop = new_event_loop()
+    asyncio.set_event_loop(loop)
+    try:
+        return loop.run_until_complete(_run(config, DiskFiles() if files is None else files, wall_clock_ms, loop))
+    finally:
+        loop.run_until_complete(loop.shutdown_default_executor())
+        loop.close()
+
+
+def new_event_loop() -> asyncio.AbstractEventLoop:
+    """uvloop where there is one; asyncio's own serves the same, slower."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
+
+
+async def _run(
+    config: NodeConfig, files: Files, wall_clock_ms: Callable[[], int], loop: asyncio.AbstractEventLoop
+) -> int:
+    for warning in config.warnings:
+        logger.warning("configuration: %s", warning)
+    told_to_stop: asyncio.Future[str] = loop.create_future()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, _tell_to_stop, told_to_stop, number.name)
+    node = Node(
+        config,
+        files,
+        loop=loop,
+        wall_clock_ms=wall_clock_ms,
+        random=Random(),
+        random_bytes=SystemRandom().randbytes,
+        followers=(garbage.FreezeLargeChanges(),),
+    )
+    # A node may have to wait for its cluster before it can start.
+    starting = loop.create_task(node.start())
+    either: set[asyncio.Future[Any]] = {starting, told_to_stop}
+    await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+    if not starting.done():
+        starting.cancel()
+        await asyncio.wait({starting})
+        logger.info("node stops before it has started: reason=%s", told_to_stop.result())
+        return 0
+    try:
+        starting.result()
+    except ConfigError as error:
+        sys.stderr.write(f"penstock: {error}\n")
+        return 2
+    garbage.freeze()
+    await asyncio.wait({told_to_stop, node.failure}, return_when=asyncio.FIRST_COMPLETED)
+    if node.failure.done():
+        logger.critical("node failed: reason=%s", node.failure.result())
+        await node.stop()
+        return 1
+    logger.info("node stops: reason=%s", told_to_stop.result())
+    await node.stop()
+    return 0
+
+
+def _tell_to_stop(told_to_stop: asyncio.Future[str], reason: str) -> None:
+    if not told_to_stop.done():
+        told_to_stop.set_result(reason)

@@ -1,0 +1,152 @@
+"""A node that does not vote: the controllers are other nodes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+
+from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest
+from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
+
+from ...protocol.errors import ConfigError, CorruptData
+from ...quorum.links.rules.peer_proof import PeerHello, PeerRefused
+from ...quorum.links.rules.refusals import Refusals
+from ...quorum.metadata.publishers import Publishers
+from ...quorum.metadata.record_codec import UnknownRecord
+from ...quorum.metadata.snapshot_schedule import SnapshotSchedule
+from ...quorum.metadata.topics_delta import ReplayError
+from ...quorum.raft.consensus import ConsensusFailed
+from ...quorum.voter.observer_log import ObserverLog
+from ...storage.disk.files import Files
+from ...storage.log.rules.config import LogConfig
+from ..cluster.controller_channel import ControllerChannel
+from ..cluster.metadata_observer import MetadataObserver
+from ..cluster.metadata_view import MetadataView
+from ..cluster.peers import PeerConnector
+from ..cluster.quorum_channel import QuorumChannel
+from ..cluster.rules.voter_choice import SilentVoters
+from ..cluster.tls_contexts import TlsContexts
+from ..configuration.node_config import NodeConfig
+from ..network.request import RequestContext
+
+logger = logging.getLogger(__name__)
+
+RETRY_S = 0.2
+"""Between two rounds of asking the voters which cluster they are."""
+
+
+class ObserverLink:
+    """See `quorum_link.QuorumLink`."""
+
+    def __init__(
+        self,
+        config: NodeConfig,
+        files: Files,
+        publishers: Publishers,
+        metadata: MetadataView,
+        *,
+        folder: str,
+        hello: Callable[[], PeerHello],
+        tls: TlsContexts,
+        loop: asyncio.AbstractEventLoop,
+        wall_clock_ms: Callable[[], int],
+        on_failure: Callable[[str], None],
+    ) -> None:
+        self._config = config
+        self._metadata = metadata
+        peers = self._peers = PeerConnector(
+            secret=config.cluster_secret,
+            hello=hello,
+            certificates=config.node_certificates,
+            tls=tls.client(config.controller_listener_name),
+        )
+        self._loop = loop
+        self._on_failure = on_failure
+        times = config.quorum_times
+        self._silent = SilentVoters(times.request_timeout_ms)
+        self._observer = MetadataObserver(
+            ObserverLog(files, folder, config=LogConfig(retention_ms=-1)),
+            publishers,
+            peers,
+            node_id=config.node_id,
+            voters=config.voters,
+            silent=self._silent,
+            times=times,
+            snapshot_schedule=SnapshotSchedule(
+                max_bytes=config.metadata_log_max_record_bytes_between_snapshots,
+                interval_ms=config.metadata_log_max_snapshot_interval_ms,
+                now_ms=int(loop.time() * 1000),
+            ),
+            loop=loop,
+            wall_clock_ms=wall_clock_ms,
+        )
+        self._task: asyncio.Task[None] | None = None
+        self._channels: list[QuorumChannel] = []
+
+    async def find_cluster_id(self) -> str | None:
+        waiting = Refusals(self._loop.time)
+        while True:
+            for voter in self._config.voters.values():
+                try:
+                    connection, peer = await self._peers.connect(
+                        voter.host, voter.port, timeout_ms=self._config.quorum_times.request_timeout_ms
+                    )
+                except (ConnectionError, TimeoutError, CorruptData, PeerRefused) as error:
+                    reason = str(error)
+                else:
+                    await connection.close()
+                    if peer.cluster_id is not None:
+                        return peer.cluster_id
+                    reason = f"node {voter.id} does not belong to a cluster yet"
+                waiting.note(f"voter {voter.id}", f"waiting for the quorum: voter={voter.id} reason={reason}")
+            await asyncio.sleep(RETRY_S)
+
+    async def start(self, cluster_id: str) -> Mapping[str, int]:
+        try:
+            self._observer.load()
+        except (CorruptData, UnknownRecord, ReplayError) as error:
+            raise ConsensusFailed(f"The metadata of this node cannot be loaded: {error}") from error
+        known = self._metadata.image.cluster_id
+        if known is not None and known != cluster_id:
+            raise ConfigError(
+                f"The metadata in {self._config.metadata_log_dir} is of cluster {known}, but the log directories "
+                f"belong to cluster {cluster_id}."
+            )
+        self._task = self._loop.create_task(self._follow())
+        return {}
+
+    def channel(self, timeout_ms: int) -> ControllerChannel:
+        channel = QuorumChannel(
+            self._peers,
+            self._metadata,
+            voters=self._config.voters,
+            leader_id=lambda: self._observer.leader_id,
+            silent=self._silent,
+            times=self._config.quorum_times,
+            timeout_ms=timeout_ms,
+        )
+        self._channels.append(channel)
+        return channel
+
+    async def describe_quorum(self, request: DescribeQuorumRequest, _context: RequestContext) -> DescribeQuorumResponse:
+        return await self._channels[0].describe_quorum(request)
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+        for channel in self._channels:
+            await channel.close()
+        self._observer.close()
+
+    async def _follow(self) -> None:
+        try:
+            await self._observer.run()
+        except (ConsensusFailed, UnknownRecord, ReplayError) as error:
+            self._on_failure(f"The metadata cannot be followed any more: {error}")
+        except OSError as error:
+            self._on_failure(f"The metadata log in {self._config.metadata_log_dir} cannot be written: {error}.")
+        except Exception:
+            logger.exception("task failed: task=metadata")
+            self._on_failure("Following the metadata ended by an unexpected error, see the log.")

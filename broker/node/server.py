@@ -1,0 +1,368 @@
+"""One node, started and stopped in order.
+
+Start: lock the disks → learn which cluster this is, and format what is empty → take part in the quorum, or follow it →
+bind → register as a broker → load the logs → tell the parts that follow the metadata → be let in and accept
+connections.
+
+Stop: hand leaderships over → accept nothing more → answer what has begun → carry out no change of the metadata any
+more → sync and close the logs, whose mark of a clean stop is the last thing written about them → leave the quorum →
+unlock the disks: then nothing is left that writes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from random import Random
+from uuid import UUID
+
+from ...protocol.errors import ConfigError, KafkaError
+from ...quorum.links.rules.peer_proof import NONCE_BYTES, PeerHello
+from ...quorum.metadata.incarnations import incarnation_id_of
+from ...quorum.metadata.metadata_log import METADATA_FOLDER
+from ...quorum.metadata.publishers import MetadataPublisher, Publishers
+from ...quorum.raft.consensus import ConsensusFailed
+from ...storage.directories.log_manager import LogManager
+from ...storage.disk.files import Files
+from ..cluster.metadata_view import MetadataView
+from ..cluster.quorum_link import QuorumLink
+from ..cluster.tls_contexts import TlsContexts
+from ..configuration.node_config import NodeConfig
+from ..configuration.topic_configs import ConfigResolver
+from .broker_parts import BrokerParts, join_broker
+from .feature_guard import FeatureGuard
+from .steady_clock import SteadyClock
+
+logger = logging.getLogger(__name__)
+
+REQUEST_TIMEOUT_MS = 30_000
+"""Kafka's default of request.timeout.ms: how long a client waits for what is asked on its behalf."""
+DRAIN_TIMEOUT_MS = 10_000
+"""For clients that do not read their answers; whatever else requests wait for is ended at once."""
+ROOM_CHECK_S = 1.0
+"""How long after a full disk has room again what it refused is tried again, but for appends: they try at once."""
+
+
+class Node:
+    """A whole node in one event loop. `failure` is done, with a sentence, when it cannot go on."""
+
+    def __init__(
+        self,
+        config: NodeConfig,
+        files: Files,
+        *,
+        loop: asyncio.AbstractEventLoop,
+        wall_clock_ms: Callable[[], int],
+        random: Random,
+        random_bytes: Callable[[int], bytes] | None = None,
+        followers: Sequence[MetadataPublisher] = (),
+    ) -> None:
+        """`random_bytes` is for secrets; without it `random` is. `followers` hear of the metadata behind the node's own
+        parts."""
+        self.failure: asyncio.Future[str] = loop.create_future()
+        self.bound_ports: Mapping[str, int] = {}
+        """By listener name, once it has started."""
+        self._config = config
+        self._files = files
+        self._loop = loop
+        self._wall_clock_ms = wall_clock_ms
+        self._steady_clock = SteadyClock(wall_clock_ms(), _milliseconds(loop.time()))
+        self._random = random
+        self._random_bytes = random.randbytes if random_bytes is None else random_bytes
+        self._configs = ConfigResolver(config)
+        self._logs = LogManager(
+            files,
+            config.log_dirs,
+            node_id=config.node_id,
+            random=random,
+            wall_clock_ms=self._steady_clock_ms,
+            metadata_log_dir=config.metadata_log_dir,
+            default_config=self._configs.default_log_config,
+            producer_id_expiration_ms=config.producer_id_expiration_ms,
+            on_directory_failure=self._on_directory_failure,
+            reserve_bytes=config.log_dir_reserve_bytes,
+        )
+        self._followers = followers
+        self._metadata = MetadataView(config.node_id)
+        self._publishers = Publishers()
+        self._publishers.add(self._metadata)
+        self._publishers.add(FeatureGuard(self._fail))
+        if not config.is_broker:
+            # A broker's follow behind its registration.
+            self._publishers.add(self._configs)
+        self._cluster_id: str | None = None
+        self._quorum: QuorumLink | None = None
+        self._parts: BrokerParts | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def metadata(self) -> MetadataView:
+        return self._metadata
+
+    @property
+    def has_parts(self) -> bool:
+        return self._parts is not None
+
+    @property
+    def parts(self) -> BrokerParts:
+        assert self._parts is not None, "the node is no broker, or has not been started"
+        return self._parts
+
+    async def start(self) -> None:
+        """Raises ConfigError, one sentence, when the node cannot be what its configuration says, or fails meanwhile."""
+        starting = self._loop.create_task(self._start())
+        try:
+            await asyncio.wait((starting, self.failure), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            if not starting.done():
+                starting.cancel()
+                await asyncio.wait((starting,))
+        if starting.cancelled():
+            raise ConfigError(f"Node {self._config.node_id} cannot start: {self.failure.result()}")
+        starting.result()
+
+    async def _start(self) -> None:
+        started_s = self._loop.time()
+        try:
+            tls = TlsContexts(self._config.tls, self._files, self._loop)
+            if self._config.tls:
+                self._start_task("watch of certificates", tls.watch())
+            known = self._logs.lock_directories()
+            quorum = self._quorum = self._join_quorum(tls)
+            self._cluster_id = self._logs.format_directories(
+                self._config.cluster_id or known or await quorum.find_cluster_id()
+            )
+            self.bound_ports = await quorum.start(self._cluster_id)
+            if self._config.is_broker:
+                await self._start_broker(quorum, self._cluster_id, tls)
+        except BaseException as error:
+            await self._abandon()
+            if isinstance(error, ConsensusFailed | KafkaError | OSError):
+                raise ConfigError(f"Node {self._config.node_id} cannot start: {error}") from error
+            raise
+        logger.info(
+            "penstock started: node_id=%d cluster_id=%s listeners=%s milliseconds=%d",
+            self._config.node_id,
+            self._cluster_id,
+            ",".join(f"{name}:{port}" for name, port in self.bound_ports.items()),
+            (self._loop.time() - started_s) * 1000,
+        )
+
+    async def stop(self) -> None:
+        """Everything acknowledged is on disk, and the mark of a clean stop written, when this returns."""
+        await self._stop_tasks()
+        if self._parts is not None:
+            await self._stop_broker(self._parts)
+        if self._quorum is not None:
+            await self._quorum.stop()
+        self._logs.unlock()
+        logger.info("penstock stopped: node_id=%d", self._config.node_id)
+
+    def _join_quorum(self, tls: TlsContexts) -> QuorumLink:
+        folder = f"{self._config.metadata_log_dir}/{METADATA_FOLDER}"
+        if self._config.is_controller:
+            from .voter_link import VoterLink
+
+            return VoterLink(
+                self._config,
+                self._files,
+                self._publishers,
+                self._metadata,
+                self._configs,
+                folder=folder,
+                directory_id=lambda: self._logs.metadata_directory_id,
+                hello=self._hello,
+                tls=tls,
+                loop=self._loop,
+                wall_clock_ms=self._wall_clock_ms,
+                random=self._random,
+                on_failure=self._fail,
+            )
+        from .observer_link import ObserverLink
+
+        return ObserverLink(
+            self._config,
+            self._files,
+            self._publishers,
+            self._metadata,
+            folder=folder,
+            hello=self._hello,
+            tls=tls,
+            loop=self._loop,
+            wall_clock_ms=self._wall_clock_ms,
+            on_failure=self._fail,
+        )
+
+    def _hello(self) -> PeerHello:
+        return PeerHello(
+            node_id=self._config.node_id,
+            directory_id=self._logs.metadata_directory_id,
+            cluster_id=self._cluster_id,
+            nonce=self._random_bytes(NONCE_BYTES),
+        )
+
+    async def _start_broker(self, quorum: QuorumLink, cluster_id: str, tls: TlsContexts) -> None:
+        config = self._config
+        previous_broker_epoch = self._logs.previous_broker_epoch()
+        incarnation_id = incarnation_id_of(self._logs.count_start(), self._random.getrandbits(128))
+        parts = self._parts = join_broker(
+            config,
+            self._files,
+            self._logs,
+            self._configs,
+            self._metadata,
+            controller=quorum.channel(REQUEST_TIMEOUT_MS),
+            heartbeats=quorum.channel(config.initial_broker_registration_timeout_ms),
+            isr_changes=quorum.channel(REQUEST_TIMEOUT_MS),
+            assignments=quorum.channel(REQUEST_TIMEOUT_MS),
+            describe_quorum=quorum.describe_quorum,
+            hello=self._hello,
+            tls=tls,
+            incarnation_id=incarnation_id,
+            directory_ids=[directory.id for directory in self._logs.directories if directory.is_online],
+            loop=self._loop,
+            wall_clock_ms=self._wall_clock_ms,
+            steady_clock_ms=self._steady_clock_ms,
+            random=self._random,
+            on_failure=self._fail,
+            on_replaced=self._on_replaced,
+        )
+        self._publishers.add(parts.lifecycle)
+        bound = await parts.listeners.bind(config.listeners, backlog=config.socket_listen_backlog_size)
+        self.bound_ports = {**self.bound_ports, **bound}
+        advertised = config.advertise(socket.gethostname(), bound)
+        await parts.lifecycle.register(
+            advertised,
+            cluster_id=cluster_id,
+            previous_broker_epoch=previous_broker_epoch,
+            timeout_ms=config.initial_broker_registration_timeout_ms,
+        )
+        await self._load_logs(parts)
+        await parts.lifecycle.unfence()
+        await parts.partitions.settled()
+        self._start_task("heartbeats", parts.lifecycle.keep_alive())
+        self._start_task("watch over followers", parts.replication.watch_followers())
+        self._start_task("directories of replicas", parts.directories.run())
+        self._start_task("housekeeping of logs", parts.housekeeping.run())
+        self._start_task("waiting for room", self._wait_for_room(parts))
+        # Accept in the turn in which the cluster has let this broker in: whoever gets through is served, and is told of
+        # a broker that can be used.
+        await parts.listeners.start()
+
+    async def _load_logs(self, parts: BrokerParts) -> None:
+        """Configs first: a log is opened with what its topic says. Partitions last: they take the logs as loaded."""
+        self._publishers.add(parts.configs)
+        image = self._metadata.image
+
+        def is_stray(topic: str, index: int, topic_id: UUID | None) -> bool:
+            found = image.topics.by_name.get(topic)
+            if found is None or topic_id not in (None, found.topic_id) or index >= len(found.partitions):
+                return True
+            return self._config.node_id not in found.partitions[index].replicas
+
+        await self._logs.load(
+            self._loop, config_of=lambda topic: parts.configs.log_config(image, topic), is_stray=is_stray
+        )
+        followers: Sequence[MetadataPublisher] = (
+            parts.throttles,
+            parts.partitions,
+            parts.groups,
+            parts.transactions,
+            parts.directories,
+            *self._followers,
+        )
+        for follower in followers:
+            self._publishers.add(follower)
+
+    async def _stop_broker(self, parts: BrokerParts) -> None:
+        await parts.lifecycle.shut_down()
+        await parts.partitions.settled()
+        parts.listeners.close()
+        parts.groups.close()
+        await parts.transactions.close()
+        parts.produces.expire_all()
+        parts.fetches.expire_all()
+        parts.deletes.expire_all()
+        await parts.listeners.drain(DRAIN_TIMEOUT_MS)
+        await parts.dispatcher.stop()
+        parts.verifier.close()
+        for channel in parts.peer_channels:
+            await channel.close()
+        # What the cluster changes from now on, the next start carries out.
+        self._publishers.close()
+        await parts.partitions.settled()
+        await parts.replication.stop()
+        await parts.flusher.drain()
+        await self._logs.close(
+            self._loop,
+            broker_epoch=parts.lifecycle.broker_epoch,
+            high_watermarks=parts.partitions.high_watermarks(),
+            # Until the quorum is left, its journal, or the log of what it says, may be in one of them.
+            keeps_locks=True,
+        )
+
+    def _steady_clock_ms(self) -> int:
+        clock = self._steady_clock
+        was_trusted = clock.is_wall_clock_trusted
+        wall_ms = self._wall_clock_ms()
+        now_ms = clock.now_ms(wall_ms, _milliseconds(self._loop.time()))
+        if clock.is_wall_clock_trusted is not was_trusted:
+            logger.warning("wall clock %s: ahead_ms=%d", "jumped" if was_trusted else "believed", wall_ms - now_ms)
+        return now_ms
+
+    async def _wait_for_room(self, parts: BrokerParts) -> None:
+        while True:
+            await asyncio.sleep(ROOM_CHECK_S)
+            await self._logs.open_postponed(self._loop)
+            parts.partitions.try_again()
+
+    def _start_task(self, name: str, work: Coroutine[None, None, None]) -> None:
+        async def watch() -> None:
+            try:
+                await work
+            except Exception:
+                logger.exception("task failed: task=%s", name)
+                self._fail(f"The {name} ended by an unexpected error, see the log.")
+
+        self._tasks.append(self._loop.create_task(watch()))
+
+    async def _stop_tasks(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        self._tasks.clear()
+
+    async def _abandon(self) -> None:
+        """Lets go of what a start that failed has got so far."""
+        await self._stop_tasks()
+        if self._parts is not None:
+            self._parts.listeners.close()
+            await self._parts.replication.stop()
+        if self._quorum is not None:
+            await self._quorum.stop()
+        self._logs.unlock()
+
+    def _fail(self, sentence: str) -> None:
+        if not self.failure.done():
+            self.failure.set_result(sentence)
+
+    def _on_replaced(self, sentence: str) -> None:
+        # What is said to that broker from now on is not said to this process.
+        self._publishers.close()
+        self._fail(sentence)
+
+    def _on_directory_failure(self, path: str, error: OSError) -> None:
+        if self._parts is not None:
+            self._parts.partitions.on_directory_failure(path)
+            for directory in self._logs.directories:
+                if directory.path == path:
+                    self._parts.lifecycle.report_failed_directory(directory.id)
+        if not any(directory.is_online for directory in self._logs.directories):
+            self._fail(f"No log directory is left; {path}: {error}.")
+
+
+def _milliseconds(seconds: float) -> int:
+    return int(seconds * 1000)

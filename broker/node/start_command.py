@@ -1,0 +1,46 @@
+"""`penstock start`: one node, in the foreground, until it is told to stop."""
+
+import os
+import sys
+from typing import TextIO
+
+import click
+
+from ...protocol.errors import ConfigError
+from ..configuration.node_config import load
+from ..configuration.properties import merge_properties
+
+
+@click.command()
+@click.argument("properties", type=click.File(encoding="utf-8"), required=False)
+@click.option(
+    "--set",
+    "assignments",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="A broker property by Kafka's name, over the file and the environment; may be repeated.",
+)
+@click.pass_context
+def start(context: click.Context, properties: TextIO | None, assignments: tuple[str, ...]) -> None:
+    """Start one node and run it until SIGTERM or Ctrl-C.
+
+    PROPERTIES is a server.properties of Apache Kafka; without it the node has all roles, listens on 127.0.0.1:9092 and
+    keeps its data in ./penstock-data. PENSTOCK_NODE_ID and the like set properties, too.
+    """
+    try:
+        config = load(
+            merge_properties(
+                file_text=None if properties is None else properties.read(),
+                environment=os.environ,
+                assignments=assignments,
+            )
+        )
+    except ConfigError as error:
+        click.echo(f"penstock: {error}", err=True)
+        context.exit(2)
+    # Where hypothesis is installed, which is where this is developed, kio imports it for the sake of its own users'
+    # tests: a third of a second and 15 MiB that a node has no use for.
+    sys.modules.setdefault("hypothesis", None)  # type: ignore[arg-type]
+    from .main import run
+
+    context.exit(run(config))

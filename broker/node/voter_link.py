@@ -1,0 +1,325 @@
+"""A node that votes: the controller is in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from random import Random
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest
+from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
+
+from ...protocol.errors import ConfigError
+from ...quorum.controller.controller import Controller
+from ...quorum.controller.leader_upkeep import LeaderUpkeep
+from ...quorum.decisions.bootstrap import bootstrap_records
+from ...quorum.decisions.context import ControllerConfig
+from ...quorum.fencing.broker_outages import BrokerOutages
+from ...quorum.fencing.fast_fencing import FastFencing
+from ...quorum.links.rules.peer_proof import PeerHello
+from ...quorum.metadata.publishers import Publishers
+from ...quorum.raft.consensus import ConsensusFailed, NotLeader, TransferFailed
+from ...quorum.voter.snapshots import Snapshots
+from ...quorum.voter.voter import RaftVoter
+from ...storage.disk.files import Files
+from ..apis.describe_quorum import QuorumDescriber
+from ..cluster.controller_channel import ControllerChannel, LocalChannel
+from ..cluster.metadata_view import MetadataView
+from ..cluster.rules.voter_choice import SilentVoters
+from ..cluster.tls_contexts import TlsContexts
+from ..configuration.node_config import DEFAULTS, NodeConfig
+from ..configuration.topic_configs import ConfigResolver
+from ..network.request import RequestContext
+
+if TYPE_CHECKING:
+    from ...quorum.controller.broker_probes import BrokerProbes
+    from ...quorum.links.stream_links import StreamLinks
+    from ..cluster.quorum_channel import QuorumChannel
+    from .controller_listener import ControllerListener
+
+logger = logging.getLogger(__name__)
+
+REGISTRATION_TIMEOUT_MS = 30_000
+"""For one attempt of a controller to tell the active one of itself; there is always another."""
+
+
+class VoterLink:
+    """See `quorum_link.QuorumLink`."""
+
+    def __init__(
+        self,
+        config: NodeConfig,
+        files: Files,
+        publishers: Publishers,
+        metadata: MetadataView,
+        configs: ConfigResolver,
+        *,
+        folder: str,
+        directory_id: Callable[[], UUID],
+        hello: Callable[[], PeerHello],
+        tls: TlsContexts,
+        loop: asyncio.AbstractEventLoop,
+        wall_clock_ms: Callable[[], int],
+        random: Random,
+        on_failure: Callable[[str], None],
+    ) -> None:
+        """`folder` is that of the metadata log, `directory_id` of the directory that it is in."""
+        self._config = config
+        self._files = files
+        self._publishers = publishers
+        self._metadata = metadata
+        self._configs = configs
+        self._folder = folder
+        self._directory_id = directory_id
+        self._hello = hello
+        self._tls = tls
+        self._loop = loop
+        self._wall_clock_ms = wall_clock_ms
+        self._random = random
+        self._on_failure = on_failure
+        self._voter: RaftVoter | None = None
+        self._controller: Controller | None = None
+        self._channels: list[QuorumChannel] = []
+        self._silent = SilentVoters(config.quorum_times.request_timeout_ms)
+        self._describer: QuorumDescriber | None = None
+        self._listener: ControllerListener | None = None
+        self._duties: list[asyncio.Task[None]] = []
+        self._probes: BrokerProbes | None = None
+
+    @property
+    def controller(self) -> Controller:
+        assert self._controller is not None, "the controller has not been started"
+        return self._controller
+
+    async def find_cluster_id(self) -> str | None:
+        if self._is_alone:
+            return None
+        raise ConfigError(
+            "cluster.id must be set to start a new cluster of several controllers: to the same for all of them, 22 "
+            "letters as Apache Kafka's tools draw them."
+        )
+
+    async def start(self, cluster_id: str) -> Mapping[str, int]:
+        config = self._config
+        links = None if self._is_alone else self._stream_links(cluster_id)
+        voter = self._voter = RaftVoter(
+            self._files,
+            self._folder,
+            node_id=config.node_id,
+            directory_id=self._directory_id(),
+            random=self._random,
+            loop=self._loop,
+            wall_clock_ms=self._wall_clock_ms,
+            voter_ids=tuple(sorted(config.voters)),
+            links=links,
+        )
+        controller = self._controller = Controller(
+            voter,
+            self._publishers,
+            config=_controller_config(config),
+            bootstrap=bootstrap_records(cluster_id, min_insync_replicas=config.min_insync_replicas),
+            random=self._random,
+            loop=self._loop,
+            wall_clock_ms=self._wall_clock_ms,
+            on_failure=self._on_failure,
+        )
+        if not self._is_alone:
+            outages = BrokerOutages(
+                is_active=lambda: controller.is_active, now_ms=lambda: int(self._loop.time() * 1000)
+            )
+            self._publishers.add(outages)
+        probes = self._probes = self._watch_brokers(controller)
+        self._describer = QuorumDescriber(
+            node_id=config.node_id,
+            status=voter.status,
+            observers=lambda: controller.observers(config.voters),
+            voters=config.voters,
+            listener_name=config.controller_listeners[0].name if config.controller_listeners else "",
+            wall_clock_ms=self._wall_clock_ms,
+        )
+        ports: Mapping[str, int] = {}
+        if config.controller_listeners:
+            # A node that is reached by no other starts faster without all that.
+            from .controller_listener import ControllerListener
+
+            self._listener = ControllerListener(
+                config,
+                voter,
+                controller,
+                self._metadata,
+                self._configs,
+                Snapshots(self._files, self._folder),
+                self._describer,
+                hello=self._hello,
+                tls=self._tls,
+                links=links,
+                loop=self._loop,
+                on_heartbeats_closed=(lambda _: None) if probes is None else probes.on_connection_closed,
+            )
+            ports = await self._listener.bind()
+            await self._listener.start()
+        await controller.start()
+        if self._is_alone:
+            await controller.wait_active()
+        found = controller.image.cluster_id
+        if found not in (None, cluster_id):
+            raise ConfigError(
+                f"The metadata in {config.metadata_log_dir} is of cluster {found}, but the log directories belong to "
+                f"cluster {cluster_id}."
+            )
+        upkeep = LeaderUpkeep(
+            controller,
+            balance_interval_ms=(
+                config.leader_imbalance_check_interval_ms if config.auto_leader_rebalance_enable else None
+            ),
+            unclean_interval_ms=config.unclean_leader_election_interval_ms,
+        )
+        self._begin("sessions of brokers", controller.watch_sessions)
+        self._begin("elections of leaders", upkeep.run)
+        if config.controller_listeners:
+            self._begin("registration of the controller", lambda: self._register(ports))
+        return ports
+
+    def _watch_brokers(self, controller: Controller) -> BrokerProbes | None:
+        config = self._config
+        if not config.broker_fast_fencing_enable or not config.controller_listeners:
+            return None
+        from ...quorum.controller.broker_probes import BrokerProbes
+
+        rules = FastFencing(
+            node_id=config.node_id,
+            listener_name=config.inter_broker_listener_name,
+            session_timeout_ms=config.broker_session_timeout_ms,
+        )
+        probes = BrokerProbes(controller, rules, loop=self._loop)
+        controller.watch(probes)
+        return probes
+
+    @property
+    def _is_alone(self) -> bool:
+        return len(self._config.voters) == 1
+
+    def _stream_links(self, cluster_id: str) -> StreamLinks:
+        from ...quorum.links.stream_links import StreamLinks
+
+        config = self._config
+        addresses = {
+            voter.id: (voter.host, voter.port) for voter in config.voters.values() if voter.id != config.node_id
+        }
+        return StreamLinks(
+            addresses,
+            hello=lambda: replace(self._hello(), cluster_id=cluster_id),
+            secret=config.cluster_secret,
+            certificates=config.node_certificates,
+            tls=self._tls.client(config.controller_listener_name),
+            loop=self._loop,
+        )
+
+    def channel(self, timeout_ms: int) -> ControllerChannel:
+        if self._is_alone:
+            return LocalChannel(self.controller)
+        from ..cluster.peers import PeerConnector
+        from ..cluster.quorum_channel import QuorumChannel
+
+        assert self._voter is not None, "the controller has not been started"
+        voter, config = self._voter, self._config
+        channel = QuorumChannel(
+            PeerConnector(
+                secret=config.cluster_secret,
+                hello=self._hello,
+                certificates=config.node_certificates,
+                tls=self._tls.client(config.controller_listener_name),
+            ),
+            self._metadata,
+            voters=config.voters,
+            leader_id=lambda: voter.leader_id,
+            silent=self._silent,
+            times=config.quorum_times,
+            own_controller=self.controller,
+            timeout_ms=timeout_ms,
+        )
+        self._channels.append(channel)
+        return channel
+
+    async def describe_quorum(self, request: DescribeQuorumRequest, _context: RequestContext) -> DescribeQuorumResponse:
+        assert self._describer is not None, "the controller has not been started"
+        if self.controller.is_active or not self._channels:
+            return self._describer.describe(request)
+        return await self._channels[0].describe_quorum(request)
+
+    async def stop(self) -> None:
+        await self._hand_over()
+        for duty in self._duties:
+            duty.cancel()
+        if self._duties:
+            await asyncio.wait(self._duties)
+        for channel in self._channels:
+            await channel.close()
+        if self._probes is not None:
+            await self._probes.stop()
+        if self._listener is not None:
+            await self._listener.stop()
+        if self._controller is not None:
+            await self._controller.stop()
+
+    async def _register(self, ports: Mapping[str, int]) -> None:
+        from .controller_registration import register_controller
+
+        # Where the others reach this one is what all nodes are told of its first listener.
+        (listener, *_), voter = self._config.controller_listeners, self._config.voters[self._config.node_id]
+        advertised = replace(
+            listener,
+            host=voter.host or listener.host or socket.gethostname(),
+            port=voter.port or listener.port or ports[listener.name],
+        )
+        await register_controller(
+            self.channel(REGISTRATION_TIMEOUT_MS),
+            node_id=self._config.node_id,
+            incarnation_id=UUID(int=self._random.getrandbits(128), version=4),
+            listeners=(advertised,),
+        )
+
+    async def _hand_over(self) -> None:
+        """Let another voter lead before this one goes: nobody has to notice that it is missing."""
+        voter = self._voter
+        if voter is None or self._is_alone or voter.leader_id != self._config.node_id:
+            return
+        try:
+            leader_id = await voter.transfer_leadership(None)
+        except (NotLeader, TransferFailed, ConsensusFailed) as error:
+            logger.info("quorum leadership not handed over: reason=%s", error)
+        else:
+            logger.info("quorum leadership handed over: leader=%d", leader_id)
+
+    def _begin(self, name: str, duty: Callable[[], Awaitable[None]]) -> None:
+        """Does something beside the requests for as long as this controller runs."""
+        self._duties.append(self._loop.create_task(self._carry_out(name, duty)))
+
+    async def _carry_out(self, name: str, duty: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await duty()
+        except Exception:
+            logger.exception("task failed: task=%s", name)
+            self._on_failure(f"The controller's task '{name}' ended by an unexpected error, see the log.")
+
+
+def _controller_config(config: NodeConfig) -> ControllerConfig:
+    return ControllerConfig(
+        node_id=config.node_id,
+        voter_ids=tuple(sorted(config.voters)),
+        properties=config.properties,
+        own_defaults=DEFAULTS,
+        num_partitions=config.num_partitions,
+        default_replication_factor=config.default_replication_factor,
+        is_replication_factor_capped=config.is_replication_factor_capped,
+        min_insync_replicas=config.min_insync_replicas,
+        unclean_leader_election_enable=config.unclean_leader_election_enable,
+        broker_session_timeout_ms=config.broker_session_timeout_ms,
+        snapshot_bytes=config.metadata_log_max_record_bytes_between_snapshots,
+        snapshot_interval_ms=config.metadata_log_max_snapshot_interval_ms,
+    )

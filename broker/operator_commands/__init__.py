@@ -1,0 +1,1 @@
+"""Commands of an operator that reach the controllers of a cluster."""

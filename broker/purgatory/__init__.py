@@ -1,1 +1,0 @@
-"""Requests that wait: for records to come, or for the high watermark to reach what they wrote."""

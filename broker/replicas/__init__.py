@@ -1,0 +1,1 @@
+"""The partitions of this node: replicas with their logs, and requests that wait for them."""

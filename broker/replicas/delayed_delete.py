@@ -1,0 +1,78 @@
+"""Deleted records that live replicas have yet to delete: parked until all of them have, or leadership is lost
+(KIP-107)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ...protocol.errors import ErrorCode
+from ..timing.purgatory import DelayedOperation
+from .hosted_partition import HostedPartition
+
+UNKNOWN_LOW_WATERMARK = -1
+
+
+class DeleteOutcome(NamedTuple):
+    error: ErrorCode
+    low_watermark: int
+
+
+class OpenDelete(NamedTuple):
+    """Records below `offset` are gone here, in the `leader_epoch` of this leader."""
+
+    hosted: HostedPartition
+    offset: int
+    leader_epoch: int
+
+    def outcome(self) -> DeleteOutcome | None:
+        """None while it is open."""
+        error = self.hosted.error
+        if error is not ErrorCode.NONE:
+            return DeleteOutcome(error, UNKNOWN_LOW_WATERMARK)
+        partition = self.hosted.partition
+        if not partition.is_leader or partition.leader_epoch != self.leader_epoch:
+            return DeleteOutcome(ErrorCode.NOT_LEADER_OR_FOLLOWER, UNKNOWN_LOW_WATERMARK)
+        low_watermark = partition.low_watermark(self.hosted.log.log_start_offset)
+        return DeleteOutcome(ErrorCode.NONE, low_watermark) if low_watermark >= self.offset else None
+
+
+class DelayedDelete(DelayedOperation):
+    """`respond` is called once, with an outcome for each delete, in their order."""
+
+    __slots__ = ("_is_answered", "_opened", "_outcomes", "_respond")
+
+    def __init__(self, opened: list[OpenDelete], respond: Callable[[list[DeleteOutcome]], None]) -> None:
+        super().__init__()
+        self._opened = opened
+        self._outcomes: dict[int, DeleteOutcome] = {}
+        self._respond = respond
+        self._is_answered = False
+
+    def try_complete(self) -> bool:
+        for number, delete in enumerate(self._opened):
+            if number not in self._outcomes:
+                outcome = delete.outcome()
+                if outcome is not None:
+                    self._outcomes[number] = outcome
+        if len(self._outcomes) < len(self._opened):
+            return False
+        self._answer()
+        return True
+
+    def on_expiration(self) -> None:
+        self._settle_all(ErrorCode.REQUEST_TIMED_OUT)
+
+    def on_failure(self, error: Exception) -> None:  # noqa: ARG002 - the purgatory has logged it
+        self._settle_all(ErrorCode.UNKNOWN_SERVER_ERROR)
+
+    def _settle_all(self, error: ErrorCode) -> None:
+        for number, delete in enumerate(self._opened):
+            low_watermark = delete.hosted.partition.low_watermark(delete.hosted.log.log_start_offset)
+            self._outcomes.setdefault(number, DeleteOutcome(error, low_watermark))
+        self._answer()
+
+    def _answer(self) -> None:
+        if not self._is_answered:
+            self._is_answered = True
+            self._respond([self._outcomes[number] for number in range(len(self._opened))])

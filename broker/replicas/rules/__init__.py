@@ -1,0 +1,1 @@
+"""Leadership, ISR and high watermark of one replica: rules only."""

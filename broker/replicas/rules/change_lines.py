@@ -1,0 +1,40 @@
+"""What the log says of topics and partitions that change: a line a topic that comes or goes, one a change of others.
+
+A broker that leaves or returns changes every partition it has a replica of. Details are at DEBUG, a line a partition.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from ....quorum.metadata.delta import MetadataDelta
+
+logger = logging.getLogger(__name__)
+
+
+def log_changes(delta: MetadataDelta) -> None:
+    for topic in delta.topics.deleted.values():
+        logger.info("topic deleted: topic=%s partitions=%d", topic.name, len(topic.partitions))
+    changes = []
+    for change in delta.topics.changed.values():
+        # What the first delta of a process brings was there before, or not: nothing says which.
+        if change.is_new and delta.base.offset >= 0:
+            logger.info("topic created: topic=%s partitions=%d", change.name, len(change.changed))
+        else:
+            changes.append(change)
+    if len(changes) == 1:
+        logger.info("partitions changed: topic=%s partitions=%d", changes[0].name, len(changes[0].changed))
+    elif changes:
+        partition_count = sum(len(change.changed) for change in changes)
+        logger.info("partitions changed: topics=%d partitions=%d", len(changes), partition_count)
+    if logger.isEnabledFor(logging.DEBUG):
+        for change in delta.topics.changed.values():
+            for index, registration in change.changed.items():
+                logger.debug(
+                    "partition changed: topic=%s partition=%d leader=%d leader_epoch=%d isr=%s",
+                    change.name,
+                    index,
+                    registration.leader,
+                    registration.leader_epoch,
+                    ",".join(map(str, registration.isr)),
+                )

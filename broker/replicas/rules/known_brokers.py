@@ -1,0 +1,26 @@
+"""What leaders ask of the brokers of their cluster: rules on the newest registrations."""
+
+from collections.abc import Mapping
+
+from ....quorum.metadata.image import BrokerRegistration
+
+
+class KnownBrokers:
+    """See `leadership.Brokers`."""
+
+    __slots__ = ("registrations",)
+
+    def __init__(self) -> None:
+        self.registrations: Mapping[int, BrokerRegistration] = {}
+
+    def may_join(self, broker_id: int, broker_epoch: int) -> bool:
+        broker = self.registrations.get(broker_id)
+        return broker is not None and broker.is_active and broker.epoch == broker_epoch
+
+    def is_stale(self, broker_id: int, broker_epoch: int) -> bool:
+        broker = self.registrations.get(broker_id)
+        return broker is not None and broker.epoch > broker_epoch
+
+    def is_alive(self, broker_id: int) -> bool:
+        broker = self.registrations.get(broker_id)
+        return broker is not None and not broker.is_fenced

@@ -1,0 +1,1 @@
+"""What a follower fetches, truncates and throttles: rules only."""

@@ -1,0 +1,1 @@
+"""Purgatory, and the timer wheels below it."""

@@ -1,0 +1,142 @@
+"""Requests that wait for a condition or a deadline, in lists by the key that may satisfy them.
+
+An operation is in one of three states. *New* leads to *completed* (`try_complete` held at once) or *parked*. *Parked*
+leads to *completed* by `check_and_complete`, by expiration, by failure or by `cancel`. *Completed* leads nowhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+
+from .loop_timer_wheel import LoopTimerWheel
+
+logger = logging.getLogger(__name__)
+
+TICK_MS = 5
+"""Operations expire at most this much late. One timer of the loop per tick with operations, whatever their number."""
+
+
+class DelayedOperation(ABC):
+    """What waits. Every call comes from the loop's thread."""
+
+    __slots__ = ("_keys", "_tick", "is_completed")
+
+    def __init__(self) -> None:
+        self.is_completed = False
+        self._keys: tuple[Hashable, ...] = ()
+        self._tick: int | None = None
+
+    @abstractmethod
+    def try_complete(self) -> bool:
+        """Looks at the condition; when it holds, does the work (answers) and returns True."""
+
+    @abstractmethod
+    def on_expiration(self) -> None:
+        """The deadline has passed, or the node stops: answers with what there is."""
+
+    @abstractmethod
+    def on_failure(self, error: Exception) -> None:
+        """`try_complete` or `on_expiration` raised `error`, which is logged: answers so that nobody waits for ever."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PurgatoryStatistics:
+    parked_count: int
+    """Operations that wait now (Kafka: PurgatorySize)."""
+    expired_count: int
+    """Operations that ended by their deadline since start (Kafka: ExpiresPerSec)."""
+
+
+class Purgatory:
+    """Parked operations by key, with one timer for all of them."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, name: str) -> None:
+        self.name = name
+        self._watchers: dict[Hashable, dict[DelayedOperation, None]] = {}
+        self._timer: LoopTimerWheel[DelayedOperation] = LoopTimerWheel(loop, TICK_MS, self._on_expired)
+        self._parked_count = 0
+        self._expired_count = 0
+
+    def statistics(self) -> PurgatoryStatistics:
+        return PurgatoryStatistics(parked_count=self._parked_count, expired_count=self._expired_count)
+
+    def watch(self, operation: DelayedOperation, keys: Iterable[Hashable], timeout_ms: int) -> bool:
+        """Completes the operation if its condition holds, and parks it under the keys otherwise.
+
+        True when it completed at once. An exception of `try_complete` is the caller's here, because nothing was parked.
+        """
+        if operation.try_complete():
+            operation.is_completed = True
+            return True
+        operation._keys = tuple(keys)
+        for key in operation._keys:
+            watchers = self._watchers.get(key)
+            if watchers is None:
+                watchers = self._watchers[key] = {}
+            watchers[operation] = None
+        self._parked_count += 1
+        operation._tick = self._timer.add(operation, timeout_ms)
+        return False
+
+    def check_and_complete(self, key: Hashable) -> int:
+        """Looks again at what is parked under `key`, oldest first; returns how many completed."""
+        watchers = self._watchers.get(key)
+        if watchers is None:
+            return 0
+        completed_count = 0
+        # A completion may begin further requests that park or complete under the same key: walk over a copy.
+        for operation in tuple(watchers):
+            if operation.is_completed:
+                continue
+            try:
+                is_completed = operation.try_complete()
+            except Exception as error:
+                self._fail(operation, error)
+                is_completed = True
+            if is_completed:
+                self._forget(operation)
+                completed_count += 1
+        return completed_count
+
+    def cancel(self, operation: DelayedOperation) -> None:
+        """Takes the operation out without a word to it; a completed one is no error."""
+        self._forget(operation)
+
+    def expire_all(self) -> None:
+        """Ends every operation as if its deadline had passed; what parks meanwhile stays."""
+        self._timer.expire_all()
+
+    def _forget(self, operation: DelayedOperation) -> None:
+        if operation.is_completed:
+            return
+        operation.is_completed = True
+        for key in operation._keys:
+            watchers = self._watchers.get(key)
+            if watchers is not None:
+                watchers.pop(operation, None)
+                if not watchers:
+                    del self._watchers[key]
+        if operation._tick is not None:
+            self._parked_count -= 1
+            self._timer.remove(operation, operation._tick)
+
+    def _on_expired(self, operation: DelayedOperation) -> None:
+        if operation.is_completed:
+            return
+        self._forget(operation)
+        self._expired_count += 1
+        try:
+            operation.on_expiration()
+        except Exception as error:
+            self._fail(operation, error)
+
+    def _fail(self, operation: DelayedOperation, error: Exception) -> None:
+        logger.exception("delayed operation failed: purgatory=%s operation=%s", self.name, type(operation).__name__)
+        try:
+            operation.on_failure(error)
+        except Exception:
+            logger.exception("delayed operation failed to answer: purgatory=%s", self.name)

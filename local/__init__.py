@@ -1,0 +1,1 @@
+"""A cluster on this machine: node processes started, found again, resized and stopped."""

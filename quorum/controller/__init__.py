@@ -1,0 +1,1 @@
+"""The active controller: decisions proposed, committed and published."""

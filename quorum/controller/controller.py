@@ -1,0 +1,420 @@
+"""The controller: takes requests that change metadata, and answers when the change is committed and replayed here.
+
+A decision is made on the committed image plus this controller's own records that are not committed yet (the overlay),
+so that requests need not wait for each other. The transitions of a controller:
+
+| state            | leaves by                                                    | to                   |
+|------------------|--------------------------------------------------------------|----------------------|
+| standby          | this node becomes leader of an epoch                         | claiming             |
+| claiming         | the first entry of that epoch is committed and replayed      | active               |
+| claiming, active | another leadership is heard: the overlay is dropped, whoever | standby, or claiming |
+|                  | waits gets NOT_CONTROLLER                                    |                      |
+| any              | the engine fails                                             | failed               |
+
+Nothing is decided or answered but in the active state: before the own epoch's first entry is replayed, entries of
+earlier epochs may still be missing from the image.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ...protocol.errors import ErrorCode, KafkaError
+from ..decisions.change import Change, image_after, prepare, split_commands
+from ..decisions.context import ControllerConfig, ControllerResult, Decision, DecisionContext
+from ..decisions.heartbeats import fence_expired
+from ..decisions.weights import LIGHT, weight
+from ..fencing.broker_sessions import BrokerSessions
+from ..fencing.broker_watcher import BrokerWatcher, NoWatcher
+from ..metadata.image import MetadataImage
+from ..metadata.loader import MetadataLoader
+from ..metadata.metadata_log import CommittedEntry, MetadataLog, SnapshotId
+from ..metadata.publishers import Publishers
+from ..metadata.record_codec import encode_entry, encode_record
+from ..metadata.records import DIRECTORY_LOST, AbortTransactionRecord, MetadataRecord
+from ..metadata.snapshot_schedule import SnapshotSchedule
+from ..raft.consensus import (
+    CommitPosition,
+    Consensus,
+    ConsensusFailed,
+    NotLeader,
+    OutcomeUnknown,
+    Snapshot,
+    VoterStatus,
+)
+from .own_snapshots import OwnSnapshots
+from .replay import Replay
+
+if TYPE_CHECKING:
+    from random import Random
+
+RequestT = TypeVar("RequestT")
+ResponseT = TypeVar("ResponseT")
+
+# How late the end of a session may be noticed, as a part of it.
+_CHECKS_PER_SESSION = 8
+# An observer that is silent for longer is not told of any more, as in Apache Kafka.
+_OBSERVER_SILENCE_MS_MAX = 300_000
+
+logger = logging.getLogger(__name__)
+
+
+class Controller:
+    """Part of every voter; at most one of them is active."""
+
+    def __init__(
+        self,
+        consensus: Consensus,
+        publishers: Publishers,
+        *,
+        config: ControllerConfig,
+        bootstrap: Sequence[MetadataRecord],
+        random: "Random",
+        loop: asyncio.AbstractEventLoop,
+        wall_clock_ms: Callable[[], int],
+        on_failure: Callable[[str], None],
+    ) -> None:
+        """Stand by. `bootstrap` is written when the log is empty;
+
+        `on_failure` hears the sentence with which the node must stop.
+        """
+        self._consensus = consensus
+        self._loader = MetadataLoader(publishers)
+        self._replay = Replay(self._loader, take=self._take, loop=loop, on_failure=on_failure)
+        self.log = MetadataLog()
+        """What brokers fetch."""
+        self._grown: asyncio.Future[None] = loop.create_future()
+        self._config = config
+        self._bootstrap = tuple(bootstrap)
+        self._random = random
+        self._loop = loop
+        self._wall_clock_ms = wall_clock_ms
+        self._on_failure = on_failure
+        self._sessions = BrokerSessions(config.broker_session_timeout_ms)
+        self._watcher: BrokerWatcher = NoWatcher()
+        self._former_leader_id: int | None = None
+        self._claimed_epoch: int | None = None
+        self._activated: asyncio.Future[None] = loop.create_future()
+        self._overlay: MetadataImage = self._loader.image
+        self._pending_count = 0
+        self._last_proposal: asyncio.Future[CommitPosition] | None = None
+        self._decided_beside: asyncio.Future[None] | None = None
+        self.snapshots = OwnSnapshots(
+            consensus,
+            self._loader,
+            self.log,
+            SnapshotSchedule(
+                max_bytes=config.snapshot_bytes, interval_ms=config.snapshot_interval_ms, now_ms=self._now_ms()
+            ),
+            is_behind=lambda: self._replay.is_behind,
+            loop=loop,
+            now_ms=self._now_ms,
+        )
+
+    @property
+    def image(self) -> MetadataImage:
+        """The committed image, as the publishers saw it last."""
+        return self._loader.image
+
+    @property
+    def is_active(self) -> bool:
+        return self._claimed_epoch is not None and self._activated.done()
+
+    @property
+    def has_fresh_quorum(self) -> bool:
+        """Whether this node is the active controller, and a majority of the voters said so just now."""
+        return self.is_active and self._consensus.has_fresh_quorum
+
+    def watch(self, watcher: BrokerWatcher) -> None:
+        """Let `watcher` hear of the brokers; before `start`."""
+        self._watcher = watcher
+
+    async def start(self) -> None:
+        """Replay what this node has, then take part. Raises ConsensusFailed."""
+        await self._consensus.start(self)
+        self._loader.catch_up()
+
+    async def stop(self) -> None:
+        """Stop taking part; what waits is answered first where it can be."""
+        self.snapshots.close()
+        await self._consensus.stop()
+        await self._replay.stop()
+        await self.snapshots.wait_closed()
+
+    async def wait_active(self) -> None:
+        """Wait until this node is the active controller and the cluster's first records are committed."""
+        await asyncio.shield(self._activated)
+        if self._last_proposal is not None:
+            await asyncio.shield(self._last_proposal)
+
+    async def submit(self, decision: Decision[RequestT, ResponseT], request: RequestT) -> ResponseT:
+        """Decide, commit, replay, answer: when this returns, publishers have seen the change.
+
+        Raises KafkaError: the decision's own, or NOT_CONTROLLER when this node is not active or stops being so (then
+        the change may or may not happen). A caller that stops waiting does not stop the change.
+        """
+        while self._decided_beside is not None:
+            await asyncio.shield(self._decided_beside)
+        try:
+            result, last = await self._decide(decision, request)
+        except KafkaError:
+            # It has no commit to wait for. One that was paused may have been replaced, and refuse what holds since.
+            if self.is_active:
+                await self._confirm()
+            raise
+        if result.heard_broker is not None:
+            self._sessions.touch(result.heard_broker, self._now_ms())
+            if result.heard_offset is not None:
+                self._sessions.note_offset(
+                    result.heard_broker,
+                    result.heard_offset,
+                    is_caught_up=result.heard_offset >= self._loader.image.offset,
+                    wall_ms=self._wall_clock_ms(),
+                )
+        if result.left_broker is not None:
+            self._sessions.end(result.left_broker)
+        elif result.heard_broker is not None and result.heard_broker in self._overlay.brokers:
+            # It may be in no image any more: leadership can have been lost while this was decided.
+            self._watcher.on_heard(result.heard_broker, self._overlay.brokers[result.heard_broker].epoch)
+        if last is not None:
+            try:
+                await asyncio.shield(last)
+            except (NotLeader, OutcomeUnknown, ConsensusFailed) as error:
+                raise self._not_controller() from error
+        return result.response
+
+    async def _confirm(self) -> None:
+        """Wait until what was proposed is committed, and the voters say that this node led when it was asked.
+
+        Raises KafkaError(NOT_CONTROLLER).
+        """
+        try:
+            if self._last_proposal is not None:
+                await asyncio.shield(self._last_proposal)
+            await self._consensus.read_barrier()
+        except (NotLeader, OutcomeUnknown, ConsensusFailed) as error:
+            raise self._not_controller() from error
+
+    async def _decide(
+        self, decision: Decision[RequestT, ResponseT], request: RequestT
+    ) -> "tuple[ControllerResult[ResponseT], asyncio.Future[CommitPosition] | None]":
+        if weight(self._overlay, request) > LIGHT and self.is_active:
+            done = self._decided_beside = self._loop.create_future()
+            decided = self._loop.create_task(self._decide_beside(decision, request, done))
+            decided.add_done_callback(_retrieve)
+            return await asyncio.shield(decided)
+        change = self._prepare(decision, request)
+        return change.result, self._propose_change(change)
+
+    def _prepare(self, decision: Decision[RequestT, ResponseT], request: RequestT) -> Change[ResponseT]:
+        if not self.is_active:
+            raise self._not_controller()
+        return self._preparation(decision, request)()
+
+    async def _decide_beside(
+        self, decision: Decision[RequestT, ResponseT], request: RequestT, done: "asyncio.Future[None]"
+    ) -> "tuple[ControllerResult[ResponseT], asyncio.Future[CommitPosition] | None]":
+        """Decide in the executor, for it takes long; whoever else wants a decision waits until this is `done`."""
+        try:
+            while True:
+                epoch, next_offset = self._claimed_epoch, self._consensus.next_offset
+                try:
+                    change = await self._loop.run_in_executor(None, self._preparation(decision, request))
+                except KafkaError as error:
+                    if self._claimed_epoch != epoch:
+                        raise self._not_controller() from error
+                    raise
+                if not self.is_active or self._claimed_epoch != epoch:
+                    raise self._not_controller()
+                # The engine may have put in an entry of its own meanwhile.
+                if self._consensus.next_offset == next_offset:
+                    return change.result, self._propose_change(change)
+        finally:
+            self._decided_beside = None
+            done.set_result(None)
+
+    def _preparation(
+        self, decision: Decision[RequestT, ResponseT], request: RequestT
+    ) -> Callable[[], Change[ResponseT]]:
+        now_ms = self._now_ms()
+        context = DecisionContext(
+            next_offset=self._consensus.next_offset,
+            random=self._random,
+            config=self._config,
+            has_live_session=lambda broker_id: self._sessions.is_live(broker_id, now_ms),
+        )
+        return partial(
+            prepare,
+            decision,
+            self._overlay,
+            request,
+            context,
+            epoch=self._claimed_epoch or 0,
+            timestamp_ms=self._wall_clock_ms(),
+        )
+
+    def _propose_change(self, change: Change[ResponseT]) -> "asyncio.Future[CommitPosition] | None":
+        # An answer without records may rest on records that are not committed yet, so it waits for them too.
+        return self._propose(change.commands, change.image) if change.commands else self._last_proposal
+
+    def _append(self, records: Sequence[MetadataRecord]) -> None:
+        timestamp_ms = self._wall_clock_ms()
+        commands = split_commands(timestamp_ms, records)
+        offset = self._consensus.next_offset + len(commands) - 1
+        image = image_after(
+            self._overlay, records, offset=offset, epoch=self._claimed_epoch or 0, timestamp_ms=timestamp_ms
+        )
+        self._propose(commands, image)
+
+    def _propose(self, commands: Sequence[bytes], overlay: MetadataImage) -> "asyncio.Future[CommitPosition]":
+        assert commands
+        epoch = self._claimed_epoch
+        if epoch is None:
+            raise self._not_controller()
+        for command in commands:
+            try:
+                proposal = self._consensus.propose(command, epoch=epoch)
+            except NotLeader as error:
+                raise self._not_controller() from error
+            self._pending_count += 1
+            # Whoever waits sees the exception; a proposal nobody waits for must not be reported as forgotten.
+            proposal.add_done_callback(_retrieve)
+            self._last_proposal = proposal
+        self._overlay = overlay
+        assert self._last_proposal is not None
+        return self._last_proposal
+
+    # What the engine tells.
+
+    def on_snapshot(self, snapshot: Snapshot) -> None:
+        self.log.reset(SnapshotId(snapshot.end_offset, snapshot.epoch))
+        self.snapshots.on_snapshot()
+        self._replay.add_snapshot(snapshot)
+
+    def on_commit(self, offset: int, epoch: int, command: bytes) -> None:
+        entry = CommittedEntry(offset, epoch, command)
+        self.log.append(entry)
+        self._tell_growth()
+        self._replay.add_entry(entry)
+
+    def _take(self, entry: CommittedEntry) -> None:
+        offset, epoch, command = entry
+        self._loader.load_entry(offset, epoch, command)
+        if epoch == self._claimed_epoch:
+            if not self._activated.done():
+                self._activate()
+            elif self._pending_count and command:
+                self._pending_count -= 1
+                if self._pending_count == 0:
+                    self._last_proposal = None
+                    self._overlay = self._loader.image
+        self.snapshots.on_entry()
+
+    def on_leadership(self, leader_id: int | None, epoch: int) -> None:
+        logger.info("quorum leader: leader=%s epoch=%d", leader_id, epoch)
+        self._sessions.clear()
+        self._pending_count = 0
+        self._last_proposal = None
+        if self._activated.done():
+            self._activated = self._loop.create_future()
+        self._claimed_epoch = epoch if leader_id == self._consensus.node_id else None
+        if leader_id not in (None, self._consensus.node_id):
+            self._former_leader_id = leader_id
+        self._watcher.on_inactive()
+        self._tell_growth()
+
+    def on_failure(self, error: ConsensusFailed) -> None:
+        self._claimed_epoch = None
+        self._on_failure(str(error))
+
+    def _activate(self) -> None:
+        self._loader.catch_up()
+        self._overlay = self._loader.image
+        now_ms = self._now_ms()
+        for broker in self._loader.image.brokers.values():
+            # One that is fenced has left, perhaps long ago, or will be heard.
+            if broker.is_fenced:
+                continue
+            if broker.id != self._consensus.node_id:
+                self._sessions.touch(broker.id, now_ms)
+            else:
+                # It may be an earlier run of this node that registered, so no new one is held up; and when this node is
+                # no broker any more, none follows.
+                self._sessions.await_contact(broker.id, now_ms)
+        self._activated.set_result(None)
+        logger.info("controller active: node_id=%d epoch=%d", self._consensus.node_id, self._consensus.epoch)
+        if self._loader.is_in_transaction:
+            reason = "the controller that began it stopped before its end"
+            command = encode_entry(self._wall_clock_ms(), [encode_record(AbortTransactionRecord(reason=reason))])
+            self._propose([command], self._overlay)
+        if self._overlay.cluster_id is None and self._bootstrap:
+            self._append(self._bootstrap)
+        self._watcher.on_active(self._former_leader_id)
+
+    async def watch_sessions(self) -> None:
+        """Fence brokers whose sessions end, while this node is the active controller; until cancelled.
+
+        What this process was held up itself does not count against them: heartbeats may lie unread.
+        """
+        period_ms = self._config.broker_session_timeout_ms // _CHECKS_PER_SESSION
+        while True:
+            slept_from_ms = self._now_ms()
+            await asyncio.sleep(period_ms / 1000)
+            now_ms = self._now_ms()
+            if now_ms - slept_from_ms > 2 * period_ms:
+                self._sessions.renew(now_ms)
+            if not self.is_active:
+                continue
+            for broker_id in self._sessions.expired(now_ms):
+                try:
+                    if await self.submit(fence_expired, broker_id):
+                        logger.warning("broker fenced: broker=%d reason=its session is over", broker_id)
+                except KafkaError:
+                    # Whoever is the active controller now gives everyone a new session.
+                    break
+
+    def _now_ms(self) -> int:
+        return int(self._loop.time() * 1000)
+
+    def observers(self, voter_ids: Collection[int]) -> tuple[VoterStatus, ...]:
+        """Return the brokers that do not vote, as their heartbeats of late tell. Times are wall-clock milliseconds."""
+        silent_since_ms = self._wall_clock_ms() - _OBSERVER_SILENCE_MS_MAX
+        return tuple(
+            VoterStatus(
+                replica_id=broker_id,
+                # All of them may have failed.
+                directory_id=next(iter(self._loader.image.brokers[broker_id].directories), DIRECTORY_LOST),
+                log_end_offset=position.offset + 1,
+                last_fetch_timestamp_ms=position.told_ms,
+                last_caught_up_timestamp_ms=position.caught_up_ms,
+            )
+            for broker_id, position in sorted(self._sessions.positions().items())
+            if broker_id not in voter_ids
+            and broker_id in self._loader.image.brokers
+            and position.told_ms > silent_since_ms
+        )
+
+    async def wait_growth(self) -> None:
+        """Wait until the log has more entries, or someone else leads."""
+        await asyncio.shield(self._grown)
+
+    def release_waiting(self) -> None:
+        """Let `wait_growth` return although nothing has grown."""
+        self._tell_growth()
+
+    def _tell_growth(self) -> None:
+        grown, self._grown = self._grown, self._loop.create_future()
+        grown.set_result(None)
+
+    def _not_controller(self) -> KafkaError:
+        leader_id = self._consensus.leader_id
+        if leader_id is None or leader_id == self._consensus.node_id:
+            return KafkaError(ErrorCode.NOT_CONTROLLER, "No controller appears to be active.")
+        return KafkaError(ErrorCode.NOT_CONTROLLER, f"The active controller appears to be node {leader_id}.")
+
+
+def _retrieve(future: "asyncio.Future[Any]") -> None:
+    if not future.cancelled():
+        future.exception()

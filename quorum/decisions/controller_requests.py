@@ -1,0 +1,66 @@
+"""The requests that a controller decides: which decision answers each API, and who may send it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Generic, Protocol, TypeVar
+
+from ...protocol.apis import ApiKey
+from .brokers import register_broker, unregister_broker
+from .configs import alter_configs, incremental_alter_configs
+from .context import Decision
+from .controllers import register_controller
+from .directories import assign_replicas_to_dirs
+from .elections import elect_leaders
+from .features import update_features
+from .heartbeats import heartbeat
+from .isr_changes import alter_partition
+from .partitions import create_partitions
+from .producer_ids import allocate_producer_ids
+from .reassignments import alter_reassignments
+from .topics import create_topics, delete_topics
+
+RequestT = TypeVar("RequestT")
+ResponseT = TypeVar("ResponseT")
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerRequest(Generic[RequestT, ResponseT]):
+    """One API. `sender` tells which node a request speaks for; it is refused from whoever has not proved to be that
+    one. Without it anybody may ask."""
+
+    api_key: ApiKey
+    decision: Decision[RequestT, ResponseT]
+    sender: Callable[[RequestT], int] | None = None
+
+    @property
+    def is_for_brokers(self) -> bool:
+        """Whether it is only for nodes of this cluster."""
+        return self.sender is not None
+
+
+class _OfBroker(Protocol):
+    @property
+    def broker_id(self) -> int: ...
+
+
+def _broker(request: _OfBroker) -> int:
+    return request.broker_id
+
+
+CREATE_TOPICS: Final = ControllerRequest(ApiKey.CREATE_TOPICS, create_topics)
+DELETE_TOPICS: Final = ControllerRequest(ApiKey.DELETE_TOPICS, delete_topics)
+CREATE_PARTITIONS: Final = ControllerRequest(ApiKey.CREATE_PARTITIONS, create_partitions)
+ELECT_LEADERS: Final = ControllerRequest(ApiKey.ELECT_LEADERS, elect_leaders)
+ALTER_PARTITION_REASSIGNMENTS: Final = ControllerRequest(ApiKey.ALTER_PARTITION_REASSIGNMENTS, alter_reassignments)
+ALTER_CONFIGS: Final = ControllerRequest(ApiKey.ALTER_CONFIGS, alter_configs)
+INCREMENTAL_ALTER_CONFIGS: Final = ControllerRequest(ApiKey.INCREMENTAL_ALTER_CONFIGS, incremental_alter_configs)
+UPDATE_FEATURES: Final = ControllerRequest(ApiKey.UPDATE_FEATURES, update_features)
+UNREGISTER_BROKER: Final = ControllerRequest(ApiKey.UNREGISTER_BROKER, unregister_broker)
+BROKER_REGISTRATION: Final = ControllerRequest(ApiKey.BROKER_REGISTRATION, register_broker, _broker)
+BROKER_HEARTBEAT: Final = ControllerRequest(ApiKey.BROKER_HEARTBEAT, heartbeat, _broker)
+ALLOCATE_PRODUCER_IDS: Final = ControllerRequest(ApiKey.ALLOCATE_PRODUCER_IDS, allocate_producer_ids, _broker)
+ALTER_PARTITION: Final = ControllerRequest(ApiKey.ALTER_PARTITION, alter_partition, _broker)
+ASSIGN_REPLICAS_TO_DIRS: Final = ControllerRequest(ApiKey.ASSIGN_REPLICAS_TO_DIRS, assign_replicas_to_dirs, _broker)
+CONTROLLER_REGISTRATION: Final = ControllerRequest(
+    ApiKey.CONTROLLER_REGISTRATION, register_controller, lambda request: request.controller_id
+)

@@ -1,1 +1,0 @@
-"""What a voter keeps: its journal and its snapshots."""

@@ -1,0 +1,1 @@
+"""An image as a tree of names, and the commands of the metadata shell: rules only."""

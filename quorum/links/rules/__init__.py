@@ -1,0 +1,1 @@
+"""Proofs, certificates, frames and refusals of links: rules only."""

@@ -1,0 +1,1 @@
+"""A voter around its Raft core: journal, snapshots, proposals, and the log of an observer."""

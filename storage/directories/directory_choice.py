@@ -1,0 +1,43 @@
+"""In which log directory a new log is made: where the controller says, else where an operator asked, else the emptiest.
+
+An operator asks with AlterReplicaLogDirs before the replica is there (KIP-113).
+"""
+
+from collections.abc import Callable, Sequence
+from errno import EIO
+from typing import Final
+from uuid import UUID
+
+from .log_directory import LogDirectory
+from .rules.checkpoints import TopicPartition
+
+PREFERENCES_MAX: Final = 10_000
+"""Of partitions that may never come; beyond it the oldest is forgotten, and its log goes to the emptiest directory."""
+
+
+class DirectoryChoice:
+    def __init__(self, directories: Sequence[LogDirectory], log_count_of: Callable[[str], int]) -> None:
+        """`log_count_of` tells how many logs are in the directory of a path."""
+        self._directories = directories
+        self._log_count_of = log_count_of
+        self._preferred: dict[TopicPartition, LogDirectory] = {}
+
+    def prefer(self, partition: TopicPartition, directory: LogDirectory) -> None:
+        """Of the log of this partition, once it is made; the last word counts."""
+        self._preferred.pop(partition, None)
+        if len(self._preferred) >= PREFERENCES_MAX:
+            del self._preferred[next(iter(self._preferred))]
+        self._preferred[partition] = directory
+
+    def choose(self, partition: TopicPartition, directory_id: UUID | None) -> LogDirectory:
+        """The one with this id if it can be used. Raises OSError when none can."""
+        online = [directory for directory in self._directories if directory.is_online]
+        preferred = self._preferred.pop(partition, None)
+        for directory in online:
+            if directory.id == directory_id:
+                return directory
+        if preferred is not None and preferred.is_online:
+            return preferred
+        if not online:
+            raise OSError(EIO, "all log directories are offline")
+        return min(online, key=lambda directory: self._log_count_of(directory.path))

@@ -1,0 +1,170 @@
+"""Syncs logs in groups: all requests of one turn of the loop, and all that come while a sync is under way, cost one.
+
+Each log directory has its own line, so that a slow disk keeps only its own logs waiting. Of one log there is never more
+than one sync at a time, as `Log.files_to_sync` asks.
+"""
+
+import logging
+from asyncio import AbstractEventLoop, Future
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from errno import EIO, ENOMEM
+from typing import TypeAlias
+
+from ...protocol.errors import CorruptData
+from ..disk.rules.disk_errors import SyncError
+from ..log.log import Log
+from ..log.recovery_point import Syncable
+
+logger = logging.getLogger(__name__)
+
+OnFlushed: TypeAlias = Callable[[OSError | None], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlusherStatistics:
+    request_count: int
+    # Groups of requests, and the files and folders synced for them.
+    round_count: int
+    sync_count: int
+
+
+class Flusher:
+    def __init__(self, loop: AbstractEventLoop) -> None:
+        self._loop = loop
+        self._lines: dict[str, _Line] = {}
+        self._request_count = 0
+
+    def request(self, log: Log, end_offset: int, on_flushed: OnFlushed) -> None:
+        """Sync `log` up to `end_offset` and call back in a later turn of the loop, with the error if there was one.
+
+        The recovery point has moved when the call comes. It also comes, without an error, when the log was removed
+        in the meantime. After an error the log directory is not to be trusted any more: take it offline.
+        """
+        self._request_count += 1
+        path = log.directory.rpartition("/")[0]
+        line = self._lines.get(path)
+        if line is None:
+            line = self._lines[path] = _Line(self._loop)
+        line.request(log, end_offset, on_flushed)
+
+    async def drain(self) -> None:
+        """Wait until nothing is under way: before the logs close."""
+        for line in self._lines.values():
+            while line.round is not None:
+                await line.round
+
+    def statistics(self) -> FlusherStatistics:
+        return FlusherStatistics(
+            request_count=self._request_count,
+            round_count=sum(line.round_count for line in self._lines.values()),
+            sync_count=sum(line.sync_count for line in self._lines.values()),
+        )
+
+
+class _Wanted:
+    """What is asked for one log."""
+
+    __slots__ = ("directory", "end_offset", "on_flushed")
+
+    def __init__(self, directory: str) -> None:
+        self.directory = directory
+        self.end_offset = 0
+        self.on_flushed: list[OnFlushed] = []
+
+
+class _Line:
+    """Idle (no round), or in a round: collecting until the next turn of the loop, then syncing in the executor."""
+
+    __slots__ = ("_loop", "_wanted", "round", "round_count", "sync_count")
+
+    def __init__(self, loop: AbstractEventLoop) -> None:
+        self._loop = loop
+        self._wanted: dict[Log, _Wanted] = {}
+        self.round: Future[None] | None = None
+        self.round_count = 0
+        self.sync_count = 0
+
+    def request(self, log: Log, end_offset: int, on_flushed: OnFlushed) -> None:
+        wanted = self._wanted.get(log)
+        if wanted is None:
+            wanted = self._wanted[log] = _Wanted(log.directory)
+        wanted.end_offset = max(wanted.end_offset, end_offset)
+        wanted.on_flushed.append(on_flushed)
+        if self.round is None:
+            self.round = self._loop.create_future()
+            self._loop.call_soon(self._begin)
+
+    def _begin(self) -> None:
+        wanted, self._wanted = self._wanted, {}
+        self.round_count += 1
+        groups: list[Sequence[Syncable]] = []
+        errors: list[OSError | None] = []
+        for log, one in wanted.items():
+            try:
+                groups.append(log.files_to_sync(one.end_offset))
+                errors.append(None)
+            except OSError as error:
+                groups.append(())
+                errors.append(error)
+            except CorruptData as error:
+                # An index that cannot be read keeps its own log from being synced, not the others of this round.
+                groups.append(())
+                errors.append(OSError(EIO, str(error)))
+            except Exception as error:
+                logger.exception("log not synced: partition=%s", log.name)
+                groups.append(())
+                errors.append(_unexpected(error))
+        self.sync_count += sum(map(len, groups))
+        try:
+            done = self._loop.run_in_executor(None, _sync, groups, errors)
+        except RuntimeError as error:
+            # No thread could be started: nothing was synced, and the next round may be.
+            logger.error("logs not synced: reason=%s", error)
+            refused: list[OSError | None] = [OSError(ENOMEM, f"no thread to sync in: {error}")] * len(errors)
+            self._loop.call_soon(self._end, wanted, refused)
+        else:
+            done.add_done_callback(lambda future: self._end(wanted, future.result()))
+
+    def _end(self, wanted: dict[Log, _Wanted], errors: list[OSError | None]) -> None:
+        finished = self.round
+        assert finished is not None, "rounds end once"
+        if self._wanted:
+            self.round = self._loop.create_future()
+            self._loop.call_soon(self._begin)
+        else:
+            self.round = None
+        finished.set_result(None)
+        for (log, one), error in zip(wanted.items(), errors, strict=True):
+            if log.directory != one.directory:
+                # Renamed for deletion: that its old names were not found says nothing about the disk.
+                error = None
+            elif error is None:
+                log.mark_flushed(one.end_offset)
+            for on_flushed in one.on_flushed:
+                try:
+                    on_flushed(error)
+                except Exception:
+                    # The others of this round wait too.
+                    logger.exception("what follows a sync failed: partition=%s", log.name)
+
+
+def _sync(groups: list[Sequence[Syncable]], errors: list[OSError | None]) -> list[OSError | None]:
+    """In the executor: almost all of it is waiting in system calls."""
+    for number, files in enumerate(groups):
+        try:
+            for file in files:
+                file.sync()
+        except OSError as error:
+            errors[number] = error
+        except Exception as error:
+            logger.exception("sync failed")
+            errors[number] = _unexpected(error)
+    return errors
+
+
+def _unexpected(error: Exception) -> OSError:
+    """Where memory was short nothing was begun; after anything else what is synced is unknown."""
+    if isinstance(error, MemoryError):
+        return OSError(ENOMEM, "out of memory")
+    return SyncError(EIO, f"unexpected error: {error!r}")

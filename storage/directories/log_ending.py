@@ -1,0 +1,64 @@
+"""What closing a log writes, and what the checkpoints are to say of one."""
+
+from collections.abc import Mapping
+
+from ..disk.rules.disk_errors import is_passing
+from ..log.log import Log
+from .log_directory import LogDirectory
+from .rules.checkpoints import HIGH_WATERMARKS, LOG_START_OFFSETS, RECOVERY_POINTS, TopicPartition
+
+
+def recovery_point_to_checkpoint(directory: LogDirectory, log: Log) -> int:
+    """What `recovery-point-offset-checkpoint` is to say of `log`."""
+    if log.damage is None:
+        return log.recovery_point
+    # It must be found damaged again: what is lost was synced, not torn.
+    return directory.checkpointed[RECOVERY_POINTS].get((log.topic, log.partition), log.recovery_point)
+
+
+def start_offset_to_checkpoint(log: Log) -> int | None:
+    """What `log-start-offset-checkpoint` is to say of `log`: nothing when it begins with its first segment.
+
+    Nothing above what is synced (housekeeping soon does): a loss of power could end the log below, and it would begin
+    anew there, without the producers of what is between. Nothing either before its folder is synced: a new log would
+    not begin there.
+    """
+    offset = min(log.log_start_offset, log.recovery_point)
+    return offset if offset > log.first_segment_base_offset and log.is_folder_synced else None
+
+
+def close_logs(logs: list[Log]) -> None:
+    """In the executor. A log that has no room for what `close` writes does not keep the others from being synced; the
+    OSError comes at the end then.
+    """
+    refusal: OSError | None = None
+    for log in logs:
+        try:
+            # One without a batch has nothing to lose but its folder, which is made anew; so idle ones cost no sync.
+            if log.log_end_offset > 0:
+                log.flush()
+            log.close()
+        except OSError as error:
+            if not is_passing(error):
+                raise
+            refusal = error
+            log.close_files()
+    if refusal is not None:
+        raise refusal
+
+
+def write_down_closed(
+    directory: LogDirectory, logs: list[Log], broker_epoch: int, high_watermarks: Mapping[TopicPartition, int]
+) -> None:
+    """Write the checkpoints, and the mark of a clean stop where all logs of the directory were closed. OSError."""
+    keys = [(log.topic, log.partition) for log in logs]
+    for name, offsets in (
+        (RECOVERY_POINTS, [recovery_point_to_checkpoint(directory, log) for log in logs]),
+        (LOG_START_OFFSETS, [start_offset_to_checkpoint(log) for log in logs]),
+        (HIGH_WATERMARKS, [high_watermarks.get(key) for key in keys]),
+    ):
+        known = {key: offset for key, offset in zip(keys, offsets, strict=True) if offset is not None}
+        directory.write_offsets(name, directory.offsets_of_unopened(name) | known)
+    # What was not opened was not recovered either.
+    if not directory.unopened and not any(log.damage is not None for log in logs):
+        directory.write_clean_shutdown(broker_epoch)

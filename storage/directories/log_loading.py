@@ -1,0 +1,172 @@
+"""What is in a log directory at start, and opening it. Runs in the executor: logs belong to nobody yet."""
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Final, Self
+from uuid import UUID
+
+from ...protocol.errors import ConfigError, CorruptData
+from ..disk.files import Files
+from ..disk.rules.disk_errors import ReadError
+from ..log.log import Log
+from ..log.partition_metadata import read_topic_id
+from ..log.rules.config import LogConfig
+from ..log.rules.file_names import LOG
+from .log_directory import LogDirectory
+from .rules.checkpoints import CLEANER_OFFSETS, LOG_START_OFFSETS, RECOVERY_POINTS, TopicPartition
+from .rules.folder_names import FolderKind, folder_name, parse_folder_name
+
+logger = logging.getLogger(__name__)
+
+# Folders in a log directory that are not partitions of topics.
+_NOT_LOGS: Final = frozenset({"__cluster_metadata-0", "remote-log-index-cache", "lost+found"})
+
+# Tries to open a log that fail at a read, before its replica counts as lost.
+_READS: Final = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogFolder:
+    """The folder of a log, not opened yet."""
+
+    path: str
+    topic: str
+    partition: int
+    # None when the folder does not know it.
+    topic_id: UUID | None = None
+    # Nobody can tell whose they are: a log is not synced before its topic id is, so they were not either.
+    has_unidentified_records: bool = False
+    # Why it cannot be opened.
+    error: CorruptData | ReadError | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundFolders:
+    logs: list[LogFolder]
+    # Those that were renamed for removal.
+    removed: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenSettings:
+    # By topic.
+    configs: Mapping[str, LogConfig]
+    now_ms: int
+    producer_id_expiration_ms: int
+    random: Random
+    # Whether the logs were ended by `Log.close`.
+    is_clean: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostponedLog:
+    """A log that could not be opened, and may be opened later."""
+
+    directory: LogDirectory
+    folder: LogFolder
+    settings: OpenSettings
+    # How many times in a row a read failed.
+    failed_reads: int = 0
+
+    def after(self, error: OSError) -> Self | None:
+        """The next try after this one failed, None when the log is to count as one that cannot be read.
+
+        A shortage is over sometime. A read may fail once, and succeed when it is tried again.
+        """
+        if not isinstance(error, ReadError):
+            return replace(self, failed_reads=0)
+        return None if self.failed_reads == _READS - 1 else replace(self, failed_reads=self.failed_reads + 1)
+
+
+def find_folders(files: Files, directory: LogDirectory) -> FoundFolders:
+    """What is in a directory; from here on its last stop was not clean. OSError."""
+    directory.remove_clean_shutdown()
+    found = FoundFolders(logs=[], removed=[])
+    for name in files.list_directory(directory.path):
+        path = f"{directory.path}/{name}"
+        if name in _NOT_LOGS or not files.is_directory(path):
+            continue
+        folder = parse_folder_name(name)
+        if folder is None:
+            logger.warning("folder ignored: path=%s reason=not named topic-partition", path)
+        elif folder.kind is FolderKind.DELETED:
+            found.removed.append(path)
+        elif folder.kind is FolderKind.LOG:
+            found.logs.append(look_into(files, path, folder.topic, folder.partition))
+        else:
+            logger.warning("folder kept aside: path=%s", path)
+    return found
+
+
+def check_distinct(found: Iterable[list[LogFolder]]) -> None:
+    """ConfigError when a partition has two logs."""
+    owners: dict[TopicPartition, str] = {}
+    for folders in found:
+        for folder in folders:
+            other = owners.setdefault((folder.topic, folder.partition), folder.path)
+            if other != folder.path:
+                name = folder_name(folder.topic, folder.partition)
+                raise ConfigError(
+                    f"Partition {name} has two logs, {other} and {folder.path}: remove the one that is wrong."
+                )
+
+
+def open_logs(
+    files: Files, directory: LogDirectory, folders: list[LogFolder], settings: OpenSettings
+) -> list[Log | CorruptData | OSError]:
+    """The logs, or why they could not be opened; recovered, and then synced, unless they were closed.
+
+    What recovery found may lie in the page cache only, and from now on it counts as stored: it is readable, and the
+    duplicate of a batch in it is acknowledged at once, also where `flush.messages` promises that a loss of power takes
+    back nothing acknowledged.
+    """
+    opened: list[Log | CorruptData | OSError] = []
+    recovery_points = directory.checkpointed[RECOVERY_POINTS]
+    start_offsets = directory.checkpointed[LOG_START_OFFSETS]
+    cleaned_ends = directory.checkpointed[CLEANER_OFFSETS]
+    for folder in folders:
+        key = folder.topic, folder.partition
+        if folder.error is not None:
+            opened.append(folder.error)
+            continue
+        try:
+            log = Log.open(
+                files,
+                folder.path,
+                topic=folder.topic,
+                partition=folder.partition,
+                topic_id=folder.topic_id,
+                config=settings.configs[folder.topic],
+                log_start_offset=start_offsets.get(key, 0),
+                recovery_point=recovery_points.get(key, 0),
+                cleaned_end=cleaned_ends.get(key, 0),
+                is_clean=settings.is_clean,
+                now_ms=settings.now_ms,
+                producer_id_expiration_ms=settings.producer_id_expiration_ms,
+                random=settings.random,
+                is_identified=folder.topic_id is not None,
+                room=directory.room,
+            )
+            if log.unflushed_records > 0 and log.damage is None:
+                log.flush_if_room()
+        except (CorruptData, OSError) as error:
+            opened.append(error)
+        else:
+            opened.append(log)
+    return opened
+
+
+def look_into(files: Files, path: str, topic: str, partition: int) -> LogFolder:
+    """Whose log is in a folder. OSError when descriptors or memory are short."""
+    try:
+        topic_id = read_topic_id(files, path)
+    except (CorruptData, ReadError) as error:
+        return LogFolder(path=path, topic=topic, partition=partition, error=error)
+    has_records = topic_id is None and any(
+        name.endswith(LOG) and files.size(f"{path}/{name}") for name in files.list_directory(path)
+    )
+    return LogFolder(
+        path=path, topic=topic, partition=partition, topic_id=topic_id, has_unidentified_records=has_records
+    )

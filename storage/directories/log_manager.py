@@ -1,0 +1,635 @@
+"""The logs of this node and the log directories that they are in.
+
+Order of use: `lock_directories`, `format_directories`, `load` (opens every log), then `get_or_create`, `delete` and so
+on, `close`. All on the loop's thread. An error of the disk takes its log directory offline, and the logs in it; the
+process goes on. Errors that say nothing about the disk as a whole, a full disk above all, only refuse what met them
+(`disk_errors.py`). What needs time and repetition is done by `log_housekeeping`.
+"""
+
+import asyncio
+import logging
+from asyncio import AbstractEventLoop
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from errno import EIO
+from random import Random
+from typing import Final
+from uuid import UUID
+
+from ...protocol.errors import ConfigError, CorruptData
+from ..disk.files import Files
+from ..disk.rules.disk_errors import ClosedError, ReadError, is_passing, is_shortage, leaves_directory_usable
+from ..disk.unbroken_call import run_unbroken
+from ..log.log import DEFAULT_PRODUCER_ID_EXPIRATION_MS, Log
+from ..log.rules.config import LogConfig
+from ..log.rules.producer_entry import ProducerEntry
+from .directory_choice import DirectoryChoice
+from .log_directory import LogDirectory, directory_of, draw_id
+from .log_ending import close_logs, write_down_closed
+from .log_loading import LogFolder, OpenSettings, PostponedLog, check_distinct, find_folders, look_into, open_logs
+from .rules.checkpoints import TopicPartition
+from .rules.folder_names import FolderKind, RemovedFolder, folder_name, moved_folder_name
+from .rules.meta_properties import uuid_text
+
+logger = logging.getLogger(__name__)
+
+# Logs that are opened or closed by one job of the executor.
+_LOGS_PER_JOB: Final = 50
+# A full disk refuses every append; the log says so this often.
+_COMPLAINT_INTERVAL_MS: Final = 10_000
+
+
+class LogManager:
+    def __init__(
+        self,
+        files: Files,
+        log_dirs: Sequence[str],
+        *,
+        node_id: int,
+        random: Random,
+        wall_clock_ms: Callable[[], int],
+        metadata_log_dir: str | None = None,
+        default_config: LogConfig | None = None,
+        producer_id_expiration_ms: int = DEFAULT_PRODUCER_ID_EXPIRATION_MS,
+        on_directory_failure: Callable[[str, OSError], None] | None = None,
+        reserve_bytes: int = 0,
+    ) -> None:
+        """`metadata_log_dir` is locked and formatted too; it need not be one of `log_dirs`.
+
+        `on_directory_failure` is told the path of a log directory right after its logs have left `logs`. Of the disk of
+        each log directory `reserve_bytes` are kept free of records; below 0 that follows from its size.
+        """
+        self.directories = tuple(LogDirectory(files, path) for path in dict.fromkeys(log_dirs))
+        self.default_config = LogConfig() if default_config is None else default_config
+        self.on_directory_failure = on_directory_failure
+        # Folders to remove, oldest first: housekeeping takes them.
+        self.removed_folders: deque[RemovedFolder] = deque()
+        self._files = files
+        self._node_id = node_id
+        self._random = random
+        self._wall_clock_ms = wall_clock_ms
+        self._producer_id_expiration_ms = producer_id_expiration_ms
+        self._metadata_directory: LogDirectory | None = None
+        if metadata_log_dir is not None and metadata_log_dir not in log_dirs:
+            self._metadata_directory = LogDirectory(files, metadata_log_dir)
+        self._logs: dict[str, dict[int, Log]] = {}
+        # By the path of the directory.
+        self._log_counts: Counter[str] = Counter()
+        self.directory_choice = DirectoryChoice(self.directories, lambda path: self._log_counts[path])
+        # What could not be opened, or was in a directory that failed.
+        self._offline: dict[TopicPartition, OSError] = {}
+        # Directories in which a log was moved aside: until they are synced, a loss of power may bring the folder back.
+        self._moved_in: set[str] = set()
+        # Of `load`. A log that is postponed since then and deleted meanwhile is moved aside by `delete`.
+        self._is_stray: Callable[[str, int, UUID | None], bool] = lambda *_: False
+        # Where the last try to make a log failed.
+        self._half_made: dict[TopicPartition, LogDirectory] = {}
+        # Those to be opened later: there was no room, a read failed, or they are being repaired.
+        self._postponed: dict[TopicPartition, PostponedLog] = {}
+        self._reserve_bytes = reserve_bytes
+        self._last_complaint_ms: dict[str, int] = {}
+        self._is_loaded = False
+        self._is_closed = False
+
+    # Starting
+
+    def lock_directories(self) -> str | None:
+        """Lock every directory; the cluster that they belong to, None when all are empty.
+
+        A directory whose disk fails is offline from the start. ConfigError when one is in use, or when all fail.
+        """
+        try:
+            self._attempt(self._all_directories, LogDirectory.lock)
+        except ConfigError:
+            self.unlock()
+            raise
+        known = [d.properties.cluster_id for d in self._all_directories if d.is_online and d.properties is not None]
+        return known[0] if known else None
+
+    def format_directories(self, cluster_id: str | None) -> str:
+        """Format the empty ones; the cluster id, which is drawn when there is none yet.
+
+        ConfigError when one is another cluster's or node's, or when all fail.
+        """
+        to_use = cluster_id or uuid_text(draw_id(self._random))
+        try:
+            self._attempt(self._all_directories, lambda one: one.format(to_use, self._node_id, self._random))
+            self._attempt(self.directories, lambda directory: directory.keep_room(self._reserve_bytes))
+        except ConfigError:
+            self.unlock()
+            raise
+        return to_use
+
+    @property
+    def metadata_directory_id(self) -> UUID:
+        """Of `metadata_log_dir`, else of the first log directory; zero before it is formatted."""
+        return (self._metadata_directory or self.directories[0]).id
+
+    @property
+    def _all_directories(self) -> tuple[LogDirectory, ...]:
+        return self.directories if self._metadata_directory is None else (*self.directories, self._metadata_directory)
+
+    def count_start(self) -> int:
+        """The number of this start, above all earlier ones, and kept. ConfigError when the last directory fails."""
+        number = 1 + max(directory.start_count for directory in self.directories)
+        self._attempt(self.directories, lambda directory: directory.keep_start_count(number))
+        return number
+
+    def previous_broker_epoch(self) -> int:
+        """The broker epoch of the last registration when the stop after it was clean in all directories; else -1.
+
+        To be asked before `load`, which removes the marks. ConfigError when the last directory fails.
+        """
+        epochs: set[int | None] = set()
+        self._attempt(self.directories, lambda directory: epochs.add(directory.closed_by_broker_epoch()))
+        epoch = epochs.pop()
+        return -1 if epochs or epoch is None or not all(one.is_online for one in self.directories) else epoch
+
+    async def load(
+        self,
+        loop: AbstractEventLoop,
+        *,
+        config_of: Callable[[str], LogConfig],
+        is_stray: Callable[[str, int, UUID | None], bool],
+    ) -> None:
+        """Open every log, recovering those of directories that were not closed.
+
+        Folders of partitions for which `is_stray` holds are renamed to `….-stray`: they are kept, but not opened. So
+        are those with records that name no topic id: they may be of a deleted topic of the same name. ConfigError when
+        two directories have a log of the same partition, or descriptors or memory are short.
+        """
+        self._is_stray = is_stray
+        found: dict[LogDirectory, list[LogFolder]] = {}
+        for directory in self.directories:
+            if directory.is_online:
+                try:
+                    folders = await run_unbroken(loop, find_folders, self._files, directory)
+                    found[directory] = self._without_strays(directory, folders.logs, is_stray)
+                except OSError as error:
+                    _check_supplies(directory, error)
+                    self._fail(directory, error)
+                    continue
+                for path in folders.removed:
+                    delay_ms = self.default_config.file_delete_delay_ms
+                    self.removed_folders.append(RemovedFolder(path=path, delay_ms=delay_ms))
+        check_distinct(found.values())
+        await asyncio.gather(*(self._load_directory(loop, one, folders, config_of) for one, folders in found.items()))
+        self._is_loaded = True
+
+    # The logs
+
+    @property
+    def logs(self) -> Iterator[Log]:
+        return (log for partitions in self._logs.values() for log in partitions.values())
+
+    def logs_in(self, directory: LogDirectory) -> list[Log]:
+        return [log for log in self.logs if log.directory.startswith(directory.path + "/")]
+
+    def get(self, topic: str, partition: int) -> Log | None:
+        return self._logs.get(topic, {}).get(partition)
+
+    def get_or_create(
+        self,
+        topic: str,
+        partition: int,
+        topic_id: UUID,
+        config: LogConfig,
+        *,
+        directory_id: UUID | None = None,
+        is_new: bool = False,
+    ) -> Log:
+        """The log, a new one in the directory `directory_id` or else as `directory_choice` says.
+
+        OSError when the directory fails or has failed, or has no room. While any directory is offline a log is made
+        only if `is_new` tells that there never was one: it may be out of sight. KafkaError INCONSISTENT_TOPIC_ID.
+        """
+        self._check_open()
+        log = self.get(topic, partition)
+        if log is not None:
+            if log.topic_id != topic_id:
+                self._identify(log, topic_id)
+            log.config = config
+            return log
+        key = topic, partition
+        if key in self._offline:
+            raise self._offline[key]
+        offline = [directory for directory in self.directories if not directory.is_online]
+        if offline and not is_new:
+            raise OSError(EIO, f"no log is made for {folder_name(*key)} while {offline[0].path} is offline")
+        # A try that failed may have left the folder: another one elsewhere would be a second log of the partition.
+        directory = self._half_made.get(key) or self.directory_choice.choose(key, directory_id)
+        if not directory.is_online:
+            raise OSError(EIO, f"the log of {folder_name(*key)} was begun in {directory.path}, which is offline")
+        self._half_made[key] = directory
+        try:
+            for path in sorted(self._moved_in):
+                self._files.sync_directory(path)
+                self._moved_in.remove(path)
+            directory.forget_absent(key, lambda other: self.get(*other) is not None)
+            log = Log.open(
+                self._files,
+                f"{directory.path}/{folder_name(topic, partition)}",
+                topic=topic,
+                partition=partition,
+                topic_id=topic_id,
+                config=config,
+                is_clean=True,
+                now_ms=self._wall_clock_ms(),
+                producer_id_expiration_ms=self._producer_id_expiration_ms,
+                random=self._random,
+                room=directory.room,
+            )
+        except OSError as error:
+            self.on_error(directory.path, error)
+            raise
+        del self._half_made[key]
+        self._add(log)
+        return log
+
+    def set_producer_id_expiration(self, expiration_ms: int) -> None:
+        """`producer.id.expiration.ms` has changed."""
+        if expiration_ms == self._producer_id_expiration_ms:
+            return
+        self._producer_id_expiration_ms = expiration_ms
+        for log in self.logs:
+            log.producers.expiration_ms = expiration_ms
+
+    def update_config(self, topic: str, config: LogConfig) -> None:
+        for log in self._logs.get(topic, {}).values():
+            log.config = config
+
+    def truncate(self, offsets: Mapping[Log, int]) -> None:
+        """`Log.truncate_to` for many logs, such that a crash in the middle is not taken for damage. OSError and
+        CorruptData, when all are cut that can be.
+
+        One write of each checkpoint for each directory, whatever the number of logs in it.
+        """
+        self._check_open()
+        for directory in self.directories:
+            limits = {
+                log: log.segment_base_offset_of(offset)
+                for log, offset in offsets.items()
+                if directory_of(self.directories, log.directory) is directory
+            }
+            if not limits:
+                continue
+            directory.limit_recovery_points({(log.topic, log.partition): limit for log, limit in limits.items()})
+            directory.limit_cleaned_ends(
+                {(log.topic, log.partition): min(offsets[log], log.log_end_offset) for log in limits}
+            )
+            # Of those that are cut below it.
+            directory.limit_start_offsets(
+                {
+                    (log.topic, log.partition): limit
+                    for log, limit in limits.items()
+                    if offsets[log] < log.log_start_offset
+                }
+            )
+        failure: OSError | CorruptData | None = None
+        for log, offset in offsets.items():
+            try:
+                log.truncate_to(offset)
+            except (OSError, CorruptData) as error:
+                failure = failure or error
+        # A cut in a gap, or within a batch, ends a log below.
+        self.limit_cleaned_ends(offsets)
+        if failure is not None:
+            raise failure
+
+    def limit_cleaned_ends(self, logs: Iterable[Log] = ()) -> None:
+        """Of these to where they end, and of others for which it could not be done; a failure is seen to."""
+        for directory in self.directories:
+            if directory.is_online:
+                ends = {
+                    (log.topic, log.partition): log.log_end_offset
+                    for log in logs
+                    if directory_of(self.directories, log.directory) is directory
+                }
+                try:
+                    directory.limit_cleaned_ends(ends)
+                except OSError as error:
+                    self.on_error(directory.path, error)
+
+    def restart(self, log: Log, offset: int, producers: Iterable[ProducerEntry], now_ms: int) -> None:
+        """`Log.truncate_fully_and_start_at`, such that a crash in the middle is not taken for damage. OSError."""
+        self._check_open()
+        directory = directory_of(self.directories, log.directory)
+        if directory is not None:
+            # There is a moment without any segment. The log of a process that ends then begins at 0.
+            directory.limit_recovery_points({(log.topic, log.partition): 0})
+            directory.limit_start_offsets({(log.topic, log.partition): 0})
+            directory.limit_cleaned_ends({(log.topic, log.partition): 0})
+        log.truncate_fully_and_start_at(offset, producers, now_ms)
+
+    def begin_repair(self, topic: str, partition: int, damage_offset: int | None) -> bool:
+        """Give up what a damaged log has from its damage on; one that could not be opened is set aside as a whole.
+
+        `damage_offset` is None where opening the log has found the damage.
+
+        The log is closed, and comes back by `open_postponed`: recovered from the segment of `damage_offset` on, which
+        cuts it where it is not intact. False when there is nothing to repair, as in a directory that is offline.
+        OSError.
+        """
+        self._check_open()
+        key = topic, partition
+        log = self.get(topic, partition)
+        if log is None:
+            if key in self._postponed or not any(one.is_online and key in one.unopened for one in self.directories):
+                return False
+            self.delete(topic, partition)
+            return True
+        directory = directory_of(self.directories, log.directory)
+        assert directory is not None, "logs are in log directories"
+        if log.damage is not None:
+            damage_offset = log.damage.offset
+        if damage_offset is None:
+            return False
+        directory.limit_recovery_points({key: log.segment_base_offset_of(damage_offset)})
+        directory.limit_cleaned_ends({key: damage_offset})
+        self._forget(topic, partition)
+        log.close_files()
+        self._offline[key] = ReadError(EIO, f"the log of {log.name} is being repaired")
+        directory.unopened.add(key)
+        folder = LogFolder(path=log.directory, topic=topic, partition=partition, topic_id=log.topic_id)
+        settings = self._open_settings({topic: log.config}, is_clean=False)
+        self._postponed[key] = PostponedLog(directory=directory, folder=folder, settings=settings)
+        return True
+
+    def delete(self, topic: str, partition: int) -> None:
+        """Rename the folder to `….-delete`; it goes after `file.delete.delay.ms`. Nothing when there is no log.
+
+        What could not be opened becomes `….-stray`: nobody knows for sure whose it is.
+        """
+        self._check_open()
+        log = self._forget(topic, partition)
+        self._postponed.pop((topic, partition), None)
+        for directory in self.directories:
+            if directory.is_online and (topic, partition) in directory.unopened:
+                directory.unopened.remove((topic, partition))
+                folder = f"{directory.path}/{folder_name(topic, partition)}"
+                path = self._move_aside(folder, topic, partition, FolderKind.STRAY, None)
+                logger.warning("log moved aside: partition=%s path=%s", folder_name(topic, partition), path)
+        if log is not None:
+            path = self._move_aside(log.directory, topic, partition, FolderKind.DELETED, log)
+            if path is not None:
+                self.removed_folders.append(RemovedFolder(path=path, delay_ms=log.config.file_delete_delay_ms))
+        self._remove_half_made(topic, partition)
+
+    def _remove_half_made(self, topic: str, partition: int) -> None:
+        """No record was ever appended to what a failed try to make the log has left."""
+        directory = self._half_made.pop((topic, partition), None)
+        folder = "" if directory is None else f"{directory.path}/{folder_name(topic, partition)}"
+        if directory is not None and directory.is_online and self._files.exists(folder):
+            path = self._move_aside(folder, topic, partition, FolderKind.DELETED, None)
+            if path is not None:
+                self.removed_folders.append(RemovedFolder(path=path, delay_ms=0))
+
+    # Failing
+
+    def on_error(self, path: str, error: OSError) -> None:
+        """`error` came from the disk that has `path`: the log directory goes offline if that says so much."""
+        directory = directory_of(self.directories, path)
+        if directory is None or not directory.is_online:
+            return
+        if leaves_directory_usable(error):
+            self._complain(directory, error)
+        else:
+            self._fail(directory, error)
+
+    # Stopping
+
+    async def close(
+        self,
+        loop: AbstractEventLoop,
+        *,
+        broker_epoch: int = -1,
+        high_watermarks: Mapping[TopicPartition, int] | None = None,
+        keeps_locks: bool = False,
+    ) -> None:
+        """Sync and close every log and write the checkpoints; then mark the stop as clean, and unlock.
+
+        Nothing else may use the logs while this runs, and from now on whatever would change one raises ClosedError. A
+        directory that fails meanwhile gets no mark. With `keeps_locks` the directories are `unlock`ed later: metadata
+        in one of them may still change.
+        """
+        self._is_closed = True
+        if self._is_loaded:
+            offsets = {} if high_watermarks is None else high_watermarks
+            online = [directory for directory in self.directories if directory.is_online]
+            await asyncio.gather(*(self._close_directory(loop, one, broker_epoch, offsets) for one in online))
+        self._logs.clear()
+        self._log_counts.clear()
+        if not keeps_locks:
+            self.unlock()
+
+    def unlock(self) -> None:
+        """Let go of the directories as they are."""
+        for directory in self.directories:
+            directory.unlock()
+        if self._metadata_directory is not None:
+            self._metadata_directory.unlock()
+
+    # Helpers
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ClosedError("The log directories of this node are closed.")
+
+    def _attempt(self, directories: Sequence[LogDirectory], step: Callable[[LogDirectory], None]) -> None:
+        for directory in directories:
+            try:
+                if directory.is_online:
+                    step(directory)
+            except OSError as error:
+                _check_supplies(directory, error)
+                if directory is self._metadata_directory:
+                    raise ConfigError(f"Metadata log directory {directory.path} cannot be used: {error}.") from error
+                directory.fail(error)
+                logger.error("log directory offline: path=%s error=%s", directory.path, error)
+        if not any(directory.is_online for directory in self.directories):
+            first = self.directories[0]
+            raise ConfigError(f"No log directory can be used; {first.path}: {first.error}.")
+
+    def _without_strays(
+        self, directory: LogDirectory, folders: Iterable[LogFolder], is_stray: Callable[[str, int, UUID | None], bool]
+    ) -> list[LogFolder]:
+        kept: list[LogFolder] = []
+        strays: Counter[str] = Counter()
+        for folder in folders:
+            if folder.has_unidentified_records or is_stray(folder.topic, folder.partition, folder.topic_id):
+                self._move_aside(folder.path, folder.topic, folder.partition, FolderKind.STRAY, None)
+                strays[folder.topic] += 1
+            else:
+                kept.append(folder)
+        for topic, count in strays.items():
+            # The metadata do not have them on this node: the topic was deleted or moved while the node was down.
+            logger.warning("stray logs moved aside: topic=%s partitions=%d path=%s", topic, count, directory.path)
+        return kept
+
+    async def _load_directory(
+        self,
+        loop: AbstractEventLoop,
+        directory: LogDirectory,
+        folders: list[LogFolder],
+        config_of: Callable[[str], LogConfig],
+    ) -> None:
+        started = loop.time()
+        for first in range(0, len(folders), _LOGS_PER_JOB):
+            some = folders[first : first + _LOGS_PER_JOB]
+            configs = {folder.topic: config_of(folder.topic) for folder in some}
+            settings = self._open_settings(configs, is_clean=directory.has_clean_shutdown)
+            opened = await run_unbroken(loop, open_logs, self._files, directory, some, settings)
+            for folder, log in zip(some, opened, strict=True):
+                self._register(PostponedLog(directory=directory, folder=folder, settings=settings), log)
+            # Recovery may have cut them.
+            self.limit_cleaned_ends([log for log in opened if isinstance(log, Log) and log.damage is None])
+        logger.info(
+            "logs loaded: directory=%s logs=%d recovered=%s seconds=%.3f",
+            directory.path,
+            len(folders),
+            not directory.has_clean_shutdown,
+            loop.time() - started,
+        )
+
+    def _open_settings(self, configs: Mapping[str, LogConfig], *, is_clean: bool) -> OpenSettings:
+        return OpenSettings(
+            configs=configs,
+            now_ms=self._wall_clock_ms(),
+            producer_id_expiration_ms=self._producer_id_expiration_ms,
+            random=self._random,
+            is_clean=is_clean,
+        )
+
+    async def open_postponed(self, loop: AbstractEventLoop) -> None:
+        """Open what could not be opened at `load`, and what is being repaired: then `get_or_create` finds it."""
+        for key, postponed in list(self._postponed.items()):
+            opening, log = await self._open_again(loop, postponed)
+            if self._postponed.get(key) is postponed:
+                del self._postponed[key], self._offline[key]
+                opening.directory.unopened.discard(key)
+                if log is not None:
+                    self._register(opening, log)
+                    if isinstance(log, Log) and log.damage is None:
+                        self.limit_cleaned_ends([log])
+
+    async def _open_again(
+        self, loop: AbstractEventLoop, opening: PostponedLog
+    ) -> tuple[PostponedLog, Log | CorruptData | OSError | None]:
+        """None: it was deleted meanwhile, or is a stray, which was not known before."""
+        directory, folder = opening.directory, opening.folder
+        if folder.error is not None:
+            try:
+                folder = await run_unbroken(loop, look_into, self._files, folder.path, folder.topic, folder.partition)
+            except OSError as error:
+                return opening, error
+            if self._postponed.get((folder.topic, folder.partition)) is not opening or (
+                folder.error is None and not self._without_strays(directory, [folder], self._is_stray)
+            ):
+                return opening, None
+            opening = replace(opening, folder=folder)
+        (log,) = await run_unbroken(loop, open_logs, self._files, directory, [folder], opening.settings)
+        return opening, log
+
+    def _register(self, opening: PostponedLog, log: Log | CorruptData | OSError) -> None:
+        directory = opening.directory
+        key = opening.folder.topic, opening.folder.partition
+        if isinstance(log, OSError):
+            self.on_error(directory.path, log)
+        if directory.error is not None:
+            self._offline[key] = directory.error
+        elif isinstance(log, Log):
+            self._add(log)
+            if log.damage is not None:
+                logger.error("log damaged: partition=%s damage=%s", log.name, log.damage)
+        elif isinstance(log, CorruptData) or (later := opening.after(log)) is None:
+            logger.error("log not opened: partition=%s reason=%s", folder_name(*key), log)
+            self._offline[key] = OSError(EIO, str(log))
+            directory.unopened.add(key)
+        else:
+            if later.failed_reads:
+                logger.warning("log not opened, tried again: partition=%s reason=%s", folder_name(*key), log)
+            self._offline[key] = log
+            directory.unopened.add(key)
+            self._postponed[key] = later
+
+    def _identify(self, log: Log, topic_id: UUID) -> None:
+        try:
+            log.identify(topic_id)
+        except OSError as error:
+            self.on_error(log.directory, error)
+            raise
+
+    def _add(self, log: Log) -> None:
+        self._logs.setdefault(log.topic, {})[log.partition] = log
+        self._log_counts[log.directory.rpartition("/")[0]] += 1
+
+    def _forget(self, topic: str, partition: int) -> Log | None:
+        self._offline.pop((topic, partition), None)
+        partitions = self._logs.get(topic, {})
+        log = partitions.pop(partition, None)
+        if log is not None:
+            self._log_counts[log.directory.rpartition("/")[0]] -= 1
+            if not partitions:
+                del self._logs[topic]
+        return log
+
+    def _move_aside(self, path: str, topic: str, partition: int, kind: FolderKind, log: Log | None) -> str | None:
+        """The new path of the folder, or None when the disk fails."""
+        unique_id = UUID(int=self._random.getrandbits(128), version=4)
+        target = f"{path.rpartition('/')[0]}/{moved_folder_name(topic, partition, kind, unique_id)}"
+        try:
+            if log is None:
+                self._files.rename(path, target)
+            else:
+                log.rename_directory(target)
+        except OSError as error:
+            self.on_error(path, error)
+            return None
+        self._moved_in.add(path.rpartition("/")[0])
+        logger.debug("log moved aside: partition=%s path=%s", folder_name(topic, partition), target)
+        return target
+
+    def _complain(self, directory: LogDirectory, error: OSError) -> None:
+        now_ms = self._wall_clock_ms()
+        last_ms = self._last_complaint_ms.get(directory.path)
+        if last_ms is None or abs(now_ms - last_ms) >= _COMPLAINT_INTERVAL_MS:
+            self._last_complaint_ms[directory.path] = now_ms
+            logger.error("disk refused a call: path=%s error=%s", directory.path, error)
+
+    def _fail(self, directory: LogDirectory, error: OSError) -> None:
+        if not directory.is_online:
+            return
+        directory.fail(error)
+        logger.error("log directory offline: path=%s error=%s", directory.path, error)
+        for log in self.logs_in(directory):
+            self._forget(log.topic, log.partition)
+            self._offline[log.topic, log.partition] = error
+            log.close_files()
+        if self.on_directory_failure is not None:
+            self.on_directory_failure(directory.path, error)
+
+    async def _close_directory(
+        self,
+        loop: AbstractEventLoop,
+        directory: LogDirectory,
+        broker_epoch: int,
+        high_watermarks: Mapping[TopicPartition, int],
+    ) -> None:
+        logs = self.logs_in(directory)
+        try:
+            for first in range(0, len(logs), _LOGS_PER_JOB):
+                await run_unbroken(loop, close_logs, logs[first : first + _LOGS_PER_JOB])
+            write_down_closed(directory, logs, broker_epoch, high_watermarks)
+        except OSError as error:
+            if is_passing(error):
+                logger.error("stop is not marked as clean: path=%s error=%s", directory.path, error)
+            else:
+                self._fail(directory, error)
+
+
+def _check_supplies(directory: LogDirectory, error: OSError) -> None:
+    """ConfigError for a shortage at the start, which says nothing about the directory: a node that started without it
+    would be without its replicas until the next restart."""
+    if is_shortage(error):
+        raise ConfigError(f"Log directory {directory.path} cannot be used: {error}.") from error

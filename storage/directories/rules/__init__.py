@@ -1,0 +1,1 @@
+"""Names and texts of the files of a log directory: rules only."""

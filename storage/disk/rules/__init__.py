@@ -1,0 +1,1 @@
+"""What an error of a disk means, and who holds a folder: rules only."""

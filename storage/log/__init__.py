@@ -1,0 +1,1 @@
+"""One partition's log: segments, indexes, recovery, retention."""

@@ -1,0 +1,37 @@
+"""What a follower may append: the batches of a leader's fetch answer, as they are."""
+
+from ...protocol.batches import HEADER_SIZE, is_crc_valid, read_header
+from ...protocol.errors import CorruptData, ErrorCode, KafkaError
+from .segment_scan import ScannedBatch
+
+
+def check_replicated_batches(
+    records: memoryview, next_offset: int, partition: str, *, leader_epoch: int | None = None
+) -> list[ScannedBatch]:
+    """The whole batches in `records`; one that is cut off at the end is left out, as a fetch may do that.
+
+    So are those from the first on that is of a later epoch than `leader_epoch`, that of the leader which was asked. Its
+    answer is read from its log while it is sent: it may lead no more by then, and have cut its log and gone on with
+    what another leader has. What came before would not fit to that (KAFKA-18723).
+
+    KafkaError CORRUPT_MESSAGE unless each has its CRC and their offsets rise from `next_offset` on.
+    """
+    batches = []
+    position = 0
+    try:
+        while position + HEADER_SIZE <= len(records):
+            header = read_header(records, position)
+            if position + header.size_bytes > len(records):
+                break
+            if leader_epoch is not None and header.partition_leader_epoch > leader_epoch:
+                break
+            if not is_crc_valid(records, position, header):
+                raise CorruptData(f"the batch at offset {header.base_offset} does not have its CRC")
+            if header.base_offset < next_offset:
+                raise CorruptData(f"offset {header.base_offset} is less than the next offset {next_offset}")
+            next_offset = header.next_offset
+            batches.append(ScannedBatch(position, header, records, position))
+            position += header.size_bytes
+    except CorruptData as error:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"Cannot append to {partition} as a follower: {error}") from None
+    return batches

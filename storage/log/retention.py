@@ -1,0 +1,52 @@
+"""Which segments may go: those before the log start offset, beyond `retention.bytes` and past `retention.ms`."""
+
+from collections.abc import Callable, Sequence
+
+from .rules.config import LogConfig
+from .segment import Segment
+
+
+def count_breached_segments(
+    segments: Sequence[Segment],
+    config: LogConfig,
+    *,
+    log_start_offset: int,
+    log_end_offset: int,
+    high_watermark: int,
+    now_ms: int,
+) -> int:
+    """How many of the oldest segments may be deleted.
+
+    Never one with an offset at or above the high watermark, so that the log start cannot pass it, and never an empty
+    active segment. The active segment may be among them: then the log must roll first.
+    """
+
+    def advance(count: int, is_breached: Callable[[Segment, int | None], bool]) -> int:
+        """On from `count` while the limit is breached; it is told a segment and where the next begins, if one does."""
+        while count < len(segments):
+            segment = segments[count]
+            next_base = segments[count + 1].base_offset if count + 1 < len(segments) else None
+            if next_base is None and segment.size_bytes == 0:
+                break
+            if high_watermark < (log_end_offset if next_base is None else next_base):
+                break
+            if not is_breached(segment, next_base):
+                break
+            count += 1
+        return count
+
+    count = advance(0, lambda _, next_base: next_base is not None and next_base <= log_start_offset)
+    if not config.deletes_by_retention:
+        return count
+    if config.retention_bytes >= 0:
+        surplus = sum(segment.size_bytes for segment in segments[count:]) - config.retention_bytes
+
+        def is_beyond_size(segment: Segment, _: int | None) -> bool:
+            nonlocal surplus
+            surplus -= segment.size_bytes
+            return surplus >= 0
+
+        count = advance(count, is_beyond_size)
+    if config.retention_ms >= 0:
+        count = advance(count, lambda segment, _: now_ms - segment.largest_timestamp > config.retention_ms)
+    return count

@@ -1,0 +1,1 @@
+"""Batches, producers and settings of a log: rules only."""

@@ -1,0 +1,452 @@
+"""One file range of a log and its indexes, named by its base offset.
+
+Only the last segment of a log, the active one, is appended to. For it the places of the newest batches are also kept in
+memory: readers at the tail, which most are, find their offset without touching a file.
+"""
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from struct import Struct
+from typing import Final, NamedTuple
+
+from ...protocol.batches import HEADER_SIZE, LENGTH_OVERHEAD, NO_TIMESTAMP, BatchHeader, Buffer
+from ...protocol.errors import CorruptData
+from ..disk.files import File, Files
+from ..disk.rules.disk_errors import is_passing
+from .index_file import CorruptIndex
+from .offset_index import MAX_RELATIVE_OFFSET, OffsetIndex
+from .rules.config import LogConfig
+from .rules.file_names import DELETED, INDEX_SUFFIXES, LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX, segment_file
+from .segment_scan import scan
+from .time_index import TimeIndex
+from .transaction_index import AbortedTransaction, TransactionIndex
+
+# Batches whose place is kept in memory, at 12 bytes each; half of them go when it is full.
+_RECENT_BATCHES: Final = 64
+# What one read takes in when a batch is looked for after an index entry: about an index interval.
+_WALK_BYTES: Final = 8192
+# Base offset, batch length, last offset delta.
+_PLACE: Final = Struct(">qi11xi")
+
+
+class Place(NamedTuple):
+    """Where a batch lies in the segment's file."""
+
+    position: int
+    size_bytes: int
+
+
+class Segment:
+    __slots__ = (
+        "_bytes_since_index_entry",
+        "_file",
+        "_files",
+        "_first_timestamp",
+        "_has_undone_append",
+        "_index_interval_bytes",
+        "_is_index_full",
+        "_is_index_write_due",
+        "_max_timestamp",
+        "_max_timestamp_offset",
+        "_offset_index",
+        "_recent_offsets",
+        "_recent_positions",
+        "_time_index",
+        "_transaction_index",
+        "base_offset",
+        "created_ms",
+        "directory",
+        "max_index_bytes",
+        "roll_jitter_ms",
+        "size_bytes",
+    )
+
+    def __init__(
+        self,
+        files: Files,
+        directory: str,
+        base_offset: int,
+        *,
+        config: LogConfig,
+        created_ms: int,
+        roll_jitter_ms: int = 0,
+        size_bytes: int = 0,
+    ) -> None:
+        self._files = files
+        self.directory = directory
+        self.base_offset = base_offset
+        self.size_bytes = size_bytes
+        self.created_ms = created_ms
+        self.roll_jitter_ms = roll_jitter_ms
+        self.max_index_bytes = config.segment_index_bytes
+        self._index_interval_bytes = config.index_interval_bytes
+        self._bytes_since_index_entry = 0
+        self._is_index_full = False
+        self._is_index_write_due = False
+        # Bytes of an append that failed were cut off again, and a loss of power could take that back.
+        self._has_undone_append = False
+        # Of the first batch; None while not read, or empty.
+        self._first_timestamp: int | None = None
+        # None while not read from the time index.
+        self._max_timestamp: int | None = NO_TIMESTAMP if size_bytes == 0 else None
+        self._max_timestamp_offset = base_offset
+        self._file: File | None = None
+        self._offset_index: OffsetIndex | None = None
+        self._time_index: TimeIndex | None = None
+        self._transaction_index: TransactionIndex | None = None
+        # Last offsets and positions of the newest batches appended here.
+        self._recent_offsets = array("q")
+        self._recent_positions = array("I")
+
+    @property
+    def file(self) -> File:
+        if self._file is None:
+            self._file = self._files.open(self.path(LOG), create=True)
+        return self._file
+
+    @property
+    def offset_index(self) -> OffsetIndex:
+        if self._offset_index is None:
+            self._open_indexes()
+            assert self._offset_index is not None
+        return self._offset_index
+
+    @property
+    def time_index(self) -> TimeIndex:
+        if self._time_index is None:
+            self._open_indexes()
+            assert self._time_index is not None
+        return self._time_index
+
+    @property
+    def transaction_index(self) -> TransactionIndex:
+        if self._transaction_index is None:
+            self._transaction_index = TransactionIndex(self._files, self.path(TRANSACTION_INDEX))
+        return self._transaction_index
+
+    @property
+    def max_timestamp(self) -> int:
+        """The largest timestamp in the segment; -1 when no batch has one."""
+        if self._max_timestamp is None:
+            self._max_timestamp, self._max_timestamp_offset = self.time_index.last()
+        return self._max_timestamp
+
+    @property
+    def max_timestamp_offset(self) -> int:
+        """The last offset of the first batch with `max_timestamp`."""
+        if self._max_timestamp is None:
+            self._max_timestamp, self._max_timestamp_offset = self.time_index.last()
+        return self._max_timestamp_offset
+
+    @property
+    def largest_timestamp(self) -> int:
+        """What retention by time goes by: the largest timestamp, or when the file was last written."""
+        timestamp = self.max_timestamp
+        return timestamp if timestamp >= 0 else self._files.modified_ms(self.path(LOG))
+
+    def should_roll(
+        self, config: LogConfig, size_bytes: int, last_offset: int, max_timestamp: int, now_ms: int
+    ) -> bool:
+        """Whether a batch of this size, last offset and timestamp belongs in a new segment."""
+        if self.size_bytes == 0:
+            return size_bytes > config.segment_bytes or last_offset - self.base_offset > MAX_RELATIVE_OFFSET
+        return (
+            self.size_bytes + size_bytes > config.segment_bytes
+            or self._waited_ms(max_timestamp, now_ms) > config.segment_ms - self.roll_jitter_ms
+            or self._is_index_full
+            or last_offset - self.base_offset > MAX_RELATIVE_OFFSET
+        )
+
+    def append(self, parts: Sequence[Buffer], size_bytes: int, last_offset: int, max_timestamp: int) -> None:
+        """Write one batch, given in parts. OSError leaves the segment as it was."""
+        self._write(parts, 0)
+        self.note_batch(size_bytes, last_offset, max_timestamp)
+
+    def append_run(self, data: Buffer, headers: Iterable[BatchHeader]) -> None:
+        """Write batches that lie one behind the other in `data`. OSError leaves the segment as it was."""
+        self._write((data,), len(data))
+        for header in headers:
+            self.note_batch(header.size_bytes, header.last_offset, header.max_timestamp)
+
+    def _write(self, parts: Sequence[Buffer], run_bytes: int) -> None:
+        """`run_bytes` are those of batches of which all but the first may get an index entry for those before it."""
+        if self._is_index_write_due:
+            self._write_pending()
+        # What noting the batch needs from files is read before: once it is written nothing may fail any more.
+        if self._max_timestamp is None:
+            _ = self.max_timestamp
+        if self._offset_index is None and self._bytes_since_index_entry + run_bytes > self._index_interval_bytes:
+            self._open_indexes()
+        file = self._file
+        if file is None:
+            file = self.file
+        try:
+            file.append(parts)
+        except OSError:
+            self._has_undone_append = True
+            raise
+
+    def note_batch(self, size_bytes: int, last_offset: int, max_timestamp: int) -> None:
+        """The file goes on with such a batch: take it into size, indexes and timestamps."""
+        position = self.size_bytes
+        if position == 0:
+            self._first_timestamp = max_timestamp
+        largest = self._max_timestamp
+        if largest is None:
+            largest = self.max_timestamp
+        if max_timestamp > largest:
+            self._max_timestamp = max_timestamp
+            self._max_timestamp_offset = last_offset
+        since_entry = self._bytes_since_index_entry
+        if since_entry > self._index_interval_bytes:
+            self._add_index_entries(last_offset, position)
+            since_entry = 0
+        self._bytes_since_index_entry = since_entry + size_bytes
+        recent = self._recent_offsets
+        if len(recent) == _RECENT_BATCHES:
+            del recent[: _RECENT_BATCHES // 2]
+            del self._recent_positions[: _RECENT_BATCHES // 2]
+        recent.append(last_offset)
+        self._recent_positions.append(position)
+        self.size_bytes = position + size_bytes
+
+    def locate(self, offset: int) -> Place | None:
+        """The first batch that ends at or after `offset`; None when there is none in this segment."""
+        recent = self._recent_offsets
+        count = len(recent)
+        if count:
+            slot = bisect_left(recent, offset)
+            if slot == count:
+                return None
+            positions = self._recent_positions
+            if slot or positions[0] == 0:
+                position = positions[slot]
+                end = positions[slot + 1] if slot + 1 < count else self.size_bytes
+                return Place(position, end - position)
+        return self._locate_by_index(offset)
+
+    def read_next_offset(self) -> int:
+        """The offset after the last one, by walking from the last index entry. CorruptData when that is not intact."""
+        next_offset = self.base_offset
+        if self.size_bytes == 0:
+            return next_offset
+        for batch in scan(self.file, self.offset_index.last_position(), self.size_bytes):
+            next_offset = batch.header.next_offset
+        return next_offset
+
+    def become_inactive(self) -> None:
+        """No batch follows: the time index gets its last entry, the indexes are written in full."""
+        if self._has_undone_append:
+            # Recovery need not look at this segment once the next is synced.
+            self.file.sync()
+            self._has_undone_append = False
+        self.write_indexes()
+        del self._recent_offsets[:]
+        del self._recent_positions[:]
+
+    def note_aborted(self, transaction: AbortedTransaction) -> None:
+        """The segment has the marker that aborts it."""
+        index = self.transaction_index
+        index.append(transaction)
+        if index.is_write_due:
+            self._is_index_write_due = True
+
+    def write_indexes_when_due(self) -> None:
+        """To be called now and then by whoever notes many batches. On a full disk they stay in memory."""
+        if self._is_index_write_due:
+            try:
+                self._write_pending()
+            except OSError as error:
+                if not is_passing(error):
+                    raise
+
+    def write_indexes(self) -> None:
+        """Write the index entries that are still in memory, and the largest timestamp. Then both files exist."""
+        self.time_index.append_entry(self.max_timestamp, self._max_timestamp_offset)
+        self._write_pending()
+        _ = self.offset_index.file, self.time_index.file
+
+    def write_indexes_if_room(self) -> None:
+        """For recovery: a log can be read on a full disk too. What was not written is by the next append or sync."""
+        try:
+            self.write_indexes()
+        except OSError as error:
+            if not is_passing(error):
+                raise
+
+    def sync_indexes(self) -> bool:
+        """Write the indexes in full and sync them, waiting. False, at once, when nothing happened since the log was
+        opened; else some files may just have been made, and their names are not synced."""
+        if not self._recent_offsets and self._offset_index is None and self._time_index is None:
+            return False
+        self.write_indexes()
+        for file in self.index_files():
+            file.sync()
+        return True
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop the batches that end at or after `offset`."""
+        place = self.locate(offset)
+        self.offset_index.truncate_to(offset)
+        self.time_index.truncate_to(offset)
+        self.transaction_index.truncate_to(offset)
+        if place is not None:
+            self.cut_at(place.position)
+        self._is_index_full = False
+
+    def cut_at(self, position: int) -> None:
+        """Drop the bytes from `position` on, where a batch begins; the indexes say nothing of them any more."""
+        self.file.truncate(position)
+        self.size_bytes = position
+        self._bytes_since_index_entry = 0
+        del self._recent_offsets[:]
+        del self._recent_positions[:]
+        self._read_max_timestamp()
+        if position == 0:
+            self._first_timestamp = None
+
+    def reset(self) -> None:
+        """Forget what is known of the batches, indexes included: `note_batch` is about to tell it again."""
+        self._drop_indexes()
+        for suffix in INDEX_SUFFIXES:
+            path = self.path(suffix)
+            if self._files.exists(path):
+                self._files.remove(path)
+        self._offset_index = OffsetIndex(self._files, self.path(OFFSET_INDEX), self.base_offset)
+        self._time_index = TimeIndex(self._files, self.path(TIME_INDEX), self.base_offset)
+        self._forget_batches()
+
+    def index_files(self) -> list[File]:
+        """The index files, for a sync, with all that is known in them."""
+        self._write_pending()
+        files = [self.offset_index.file, self.time_index.file]
+        transactions = self.transaction_index.file_if_any()
+        return files if transactions is None else [*files, transactions]
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+        self._drop_indexes()
+
+    def mark_deleted(self) -> list[str]:
+        """Rename the files to `….deleted` and return the new paths. Readers that have the file keep it."""
+        self._file = None
+        self._drop_indexes()
+        renamed = []
+        for suffix in (LOG, *INDEX_SUFFIXES):
+            path = self.path(suffix)
+            if self._files.exists(path):
+                self._files.rename(path, path + DELETED)
+                renamed.append(path + DELETED)
+        return renamed
+
+    def moved_to(self, directory: str) -> None:
+        """The folder was renamed."""
+        self.close()
+        self.directory = directory
+
+    def path(self, suffix: str) -> str:
+        return segment_file(self.directory, self.base_offset, suffix)
+
+    def _waited_ms(self, max_timestamp: int, now_ms: int) -> int:
+        first = self._first_timestamp
+        if first is None:
+            first = self._first_timestamp = next(iter(scan(self.file, 0, self.size_bytes))).header.max_timestamp
+        return max_timestamp - first if first >= 0 else now_ms - self.created_ms
+
+    def _locate_by_index(self, offset: int) -> Place | None:
+        position = self.offset_index.lookup(offset)
+        end = self.size_bytes
+        file = self.file
+        while position + HEADER_SIZE <= end:
+            start = position
+            buffer = file.read_at(position, min(_WALK_BYTES, end - position))
+            last = start + len(buffer) - _PLACE.size
+            if last < start:
+                raise CorruptData(f"{file.path} is shorter than the {end} bytes it should have")
+            while position <= last:
+                base_offset, length, last_offset_delta = _PLACE.unpack_from(buffer, position - start)
+                if length < HEADER_SIZE - LENGTH_OVERHEAD:
+                    raise CorruptData(f"{file.path} at {position}: a batch of the impossible length {length}")
+                if base_offset + last_offset_delta >= offset:
+                    return Place(position, LENGTH_OVERHEAD + length)
+                position += LENGTH_OVERHEAD + length
+        return None
+
+    def _add_index_entries(self, last_offset: int, position: int) -> None:
+        offset_index, time_index = self._offset_index, self._time_index
+        if offset_index is None or time_index is None:
+            offset_index, time_index = self.offset_index, self.time_index
+        offset_index.append_entry(last_offset, position)
+        time_index.append_entry(self.max_timestamp, self._max_timestamp_offset)
+        self._is_index_full = offset_index.is_full(self.max_index_bytes) or time_index.is_full(self.max_index_bytes)
+        if offset_index.is_write_due:
+            self._is_index_write_due = True
+
+    def _write_pending(self) -> None:
+        self.offset_index.write_pending()
+        self.time_index.write_pending()
+        if self._transaction_index is not None:
+            self._transaction_index.write_pending()
+        self._is_index_write_due = False
+
+    def _open_indexes(self) -> None:
+        try:
+            self._offset_index = OffsetIndex(self._files, self.path(OFFSET_INDEX), self.base_offset)
+            self._time_index = TimeIndex(self._files, self.path(TIME_INDEX), self.base_offset)
+            self._offset_index.check(self.size_bytes)
+            self._time_index.check()
+        except CorruptIndex:
+            self.rebuild_indexes()
+        self._is_index_full = self.offset_index.is_full(self.max_index_bytes) or self.time_index.is_full(
+            self.max_index_bytes
+        )
+
+    def rebuild_indexes(self) -> None:
+        """Make offset and time index anew from the batches; the transaction index needs producer state and stays."""
+        size = self.size_bytes
+        if self._offset_index is not None:
+            self._offset_index.close()
+        if self._time_index is not None:
+            self._time_index.close()
+        for suffix in (OFFSET_INDEX, TIME_INDEX):
+            if self._files.exists(self.path(suffix)):
+                self._files.remove(self.path(suffix))
+        self._offset_index = OffsetIndex(self._files, self.path(OFFSET_INDEX), self.base_offset)
+        self._time_index = TimeIndex(self._files, self.path(TIME_INDEX), self.base_offset)
+        self._forget_batches()
+        try:
+            for batch in scan(self.file, 0, size):
+                self.note_batch(batch.header.size_bytes, batch.header.last_offset, batch.header.max_timestamp)
+                self.write_indexes_when_due()
+        finally:
+            # A batch that is not intact does not make the file shorter.
+            self.size_bytes = size
+        # A loss of power must not leave less of them: an index that is merely short looks like any other.
+        self.sync_indexes()
+
+    def _forget_batches(self) -> None:
+        self.size_bytes = 0
+        self._bytes_since_index_entry = 0
+        self._is_index_full = False
+        self._first_timestamp = None
+        self._max_timestamp = NO_TIMESTAMP
+        self._max_timestamp_offset = self.base_offset
+        del self._recent_offsets[:]
+        del self._recent_positions[:]
+
+    def _read_max_timestamp(self) -> None:
+        """Known again after a cut: the last entry of the time index, or a batch after it."""
+        timestamp, offset = self.time_index.last()
+        for batch in scan(self.file, self.offset_index.lookup(offset), self.size_bytes):
+            if batch.header.max_timestamp > timestamp:
+                timestamp, offset = batch.header.max_timestamp, batch.header.last_offset
+        self._max_timestamp, self._max_timestamp_offset = timestamp, offset
+
+    def _drop_indexes(self) -> None:
+        for index in (self._offset_index, self._time_index, self._transaction_index):
+            if index is not None:
+                index.close()
+        self._offset_index = self._time_index = self._transaction_index = None

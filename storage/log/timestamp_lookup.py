@@ -1,0 +1,58 @@
+"""Offsets by timestamp, for ListOffsets (KIP-79, KIP-734)."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from ...protocol.batches import NO_TIMESTAMP
+from ...protocol.records import read_records
+from .segment import Segment
+from .segment_scan import ScannedBatch, scan
+
+# A search that follows an index entry finds its batch within about an index interval.
+_SEARCH_BYTES = 64 * 1024
+
+
+class TimestampOffset(NamedTuple):
+    timestamp: int
+    offset: int
+    leader_epoch: int
+
+
+def find_by_timestamp(segments: Iterable[Segment], timestamp: int, start_offset: int) -> TimestampOffset | None:
+    """The first record from `start_offset` on whose timestamp is at least `timestamp`."""
+    for segment in segments:
+        if segment.largest_timestamp < timestamp:
+            continue
+        from_offset = max(segment.time_index.lookup(timestamp), start_offset)
+        position = segment.offset_index.lookup(from_offset)
+        for batch in scan(segment.file, position, segment.size_bytes, chunk_bytes=_SEARCH_BYTES):
+            if batch.header.max_timestamp >= timestamp and batch.header.last_offset >= start_offset:
+                found = _first_in_batch(batch, timestamp, start_offset)
+                if found is not None:
+                    return found
+    return None
+
+
+def find_max_timestamp(segments: Iterable[Segment]) -> TimestampOffset | None:
+    """The first record with the largest timestamp; None when no record has one."""
+    segment = max(segments, key=lambda candidate: candidate.max_timestamp)
+    largest = segment.max_timestamp
+    if largest == NO_TIMESTAMP:
+        return None
+    position = segment.offset_index.lookup(segment.max_timestamp_offset)
+    for batch in scan(segment.file, position, segment.size_bytes, chunk_bytes=_SEARCH_BYTES):
+        if batch.header.max_timestamp == largest:
+            return _first_in_batch(batch, largest, 0)
+    return None
+
+
+def _first_in_batch(batch: ScannedBatch, timestamp: int, start_offset: int) -> TimestampOffset | None:
+    header = batch.header
+    if header.is_log_append_time:
+        # All its records have one timestamp.
+        offset = max(header.base_offset, start_offset)
+        return TimestampOffset(header.max_timestamp, offset, header.partition_leader_epoch)
+    for record in read_records(batch.records_buffer(), header):
+        if record.timestamp_ms >= timestamp and record.offset >= start_offset:
+            return TimestampOffset(record.timestamp_ms, record.offset, header.partition_leader_epoch)
+    return None

@@ -1,0 +1,47 @@
+"""What operators ask, as bytes."""
+
+import pytest
+
+from penstock.protocol.errors import CorruptData, ErrorCode
+from penstock.quorum.raft.operations import (
+    Operation,
+    Outcome,
+    Refused,
+    SnapshotTaken,
+    TakeSnapshot,
+    Transfer,
+    Transferred,
+    decode_operation,
+    decode_outcome,
+    encode_operation,
+    encode_outcome,
+)
+
+
+@pytest.mark.parametrize("operation", [Transfer(None), Transfer(3), TakeSnapshot()])
+def test_operations_come_back_as_they_were(operation: Operation) -> None:
+    decoded = decode_operation(encode_operation(operation))
+    assert (type(decoded), decoded) == (type(operation), operation)
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        Transferred(2),
+        SnapshotTaken("/data/x.checkpoint", 17, 4),
+        Refused(ErrorCode.NOT_CONTROLLER, "Node 1 does not lead.", 2),
+        Refused(ErrorCode.INVALID_REQUEST, "No."),
+    ],
+)
+def test_outcomes_come_back_as_they_were(outcome: Outcome) -> None:
+    decoded = decode_outcome(encode_outcome(outcome))
+    assert (type(decoded), decoded) == (type(outcome), outcome)
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\xff", b"\x80", b"\x81\x63any", b"\x82\x68transfer\x61x", b"\x82\x19\x27\x10\x01"]
+)
+def test_anything_else_is_refused(data: bytes) -> None:
+    for decode in (decode_operation, decode_outcome):
+        with pytest.raises(CorruptData):
+            decode(data)
