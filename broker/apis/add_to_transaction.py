@@ -24,7 +24,7 @@ from kio.static.primitive import i32
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
-from ..cluster.metadata_view import MetadataView
+from ..cluster.metadata_cache import MetadataCache
 from ..configuration.group_config import GroupConfig
 from ..coordination.key_partitions import partition_of_key
 from ..coordinators.group_coordinator import OFFSETS_TOPIC
@@ -33,8 +33,8 @@ from ..network.handlers import Handlers
 from ..network.request import Request
 from ..transactions.transaction import TransactionPartition
 from ..transactions.transaction_shard import Producer, TransactionShard
-from .gathered import Gathered
 from .init_producer_id import fenced_as_known
+from .response_collector import ResponseCollector
 
 FENCED_SINCE: Final = 2
 BY_BROKERS_SINCE: Final = 4
@@ -46,7 +46,7 @@ _Errors = Mapping[TransactionPartition, ErrorCode]
 
 
 def register(
-    handlers: Handlers, transactions: TransactionCoordinator, metadata: MetadataView, groups: GroupConfig
+    handlers: Handlers, transactions: TransactionCoordinator, metadata: MetadataCache, groups: GroupConfig
 ) -> None:
     additions = TransactionAdditions(transactions, metadata, groups.offsets_topic_num_partitions)
     handlers.add_replying(ApiKey.ADD_PARTITIONS_TO_TXN, additions.add_partitions, answer_error=add_partitions_error)
@@ -55,7 +55,7 @@ def register(
 
 class TransactionAdditions:
     def __init__(
-        self, transactions: TransactionCoordinator, metadata: MetadataView, offsets_partition_count: int
+        self, transactions: TransactionCoordinator, metadata: MetadataCache, offsets_partition_count: int
     ) -> None:
         """`offsets_partition_count` is what `__consumer_offsets` will have when there is none yet."""
         self._transactions = transactions
@@ -74,7 +74,7 @@ class TransactionAdditions:
         if is_of_broker and request.context.node_id is None:
             raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
         client_version = VERSION_OF_BROKERS if is_of_broker else VERSION_OF_CLIENTS
-        answers: Gathered[AddPartitionsToTxnResult] = Gathered(
+        answers: ResponseCollector[AddPartitionsToTxnResult] = ResponseCollector(
             len(message.transactions),
             lambda results: reply(
                 AddPartitionsToTxnResponse(
@@ -85,7 +85,7 @@ class TransactionAdditions:
             ),
         )
         for number, transaction in enumerate(message.transactions):
-            self._add(transaction, client_version, version, answers.place(number))
+            self._add(transaction, client_version, version, answers.slot(number))
 
     def _add(
         self,

@@ -26,7 +26,7 @@ from ...protocol.messages import NO_THROTTLE, kio_error
 from ...quorum.decisions.controller_requests import ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS
 from ...quorum.metadata.image import ConfigResource, ConfigResourceType
 from ..cluster.controller_channel import ControllerChannel
-from ..cluster.metadata_view import MetadataView
+from ..cluster.metadata_cache import MetadataCache
 from ..configuration.dynamic_configs import increment, validate_dynamic_configs
 from ..configuration.loggers import Loggers
 from ..configuration.tls_config import TlsConfig
@@ -46,7 +46,7 @@ Settled: TypeAlias = Mapping[int, KafkaError | None]
 
 def register(
     handlers: Handlers,
-    metadata: MetadataView,
+    metadata: MetadataCache,
     resolver: ConfigResolver,
     controller: ControllerChannel,
     loggers: Loggers,
@@ -72,7 +72,7 @@ class AlterConfigs:
 
     def __init__(
         self,
-        metadata: MetadataView,
+        metadata: MetadataCache,
         resolver: ConfigResolver,
         controller: ControllerChannel,
         loggers: Loggers,

@@ -11,7 +11,7 @@ from kio.schema.incremental_alter_configs.v1.request import AlterConfigsResource
 from ...protocol.errors import ErrorCode, KafkaError
 from ...quorum.decisions.configs import Operation
 from ..configuration.loggers import ROOT_LOGGER, Loggers
-from ..configuration.own_keys import LOG_LEVELS
+from ..configuration.penstock_keys import LOG_LEVELS
 from ..configuration.topic_configs import ConfigResolver
 from .config_resources import check_node_id
 

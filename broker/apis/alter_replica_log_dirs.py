@@ -26,13 +26,13 @@ from ...storage.directories.log_directory import LogDirectory
 from ...storage.directories.rules.checkpoints import TopicPartition
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
-from ..replicas.partition_manager import PartitionManager
+from ..replicas.replica_manager import ReplicaManager
 
 Prefer = Callable[[TopicPartition, LogDirectory], None]
 
 
 def register(
-    handlers: Handlers, partitions: PartitionManager, directories: Sequence[LogDirectory], prefer: Prefer
+    handlers: Handlers, partitions: ReplicaManager, directories: Sequence[LogDirectory], prefer: Prefer
 ) -> None:
     """`prefer` says where the log of a partition is to be made."""
 
@@ -43,7 +43,7 @@ def register(
 
 
 def alter_replica_log_dirs(
-    partitions: PartitionManager,
+    partitions: ReplicaManager,
     directories: Sequence[LogDirectory],
     prefer: Prefer,
     request: AlterReplicaLogDirsRequest,
@@ -70,7 +70,7 @@ def error_response(request: AlterReplicaLogDirsRequest, error: KafkaError) -> Al
 
 
 def _alter(
-    partitions: PartitionManager, directory: LogDirectory | None, prefer: Prefer, partition: TopicPartition
+    partitions: ReplicaManager, directory: LogDirectory | None, prefer: Prefer, partition: TopicPartition
 ) -> ErrorCode:
     if directory is None:
         return ErrorCode.LOG_DIR_NOT_FOUND

@@ -26,7 +26,7 @@ from ...protocol.errors import ErrorCode
 from ...protocol.messages import NO_THROTTLE, decode_request, encode_response, kio_error
 from ...quorum.metadata.features import FEATURES
 from ...quorum.metadata.image import MetadataImage
-from ..cluster.metadata_view import MetadataView
+from ..cluster.metadata_cache import MetadataCache
 from ..network.handlers import Handlers
 from ..network.request import Request
 
@@ -35,7 +35,7 @@ VERSION_OF_ZERO_LEVELS = 4
 SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
-def register(handlers: Handlers, metadata: MetadataView, *, is_controller: bool = False) -> None:
+def register(handlers: Handlers, metadata: MetadataCache, *, is_controller: bool = False) -> None:
     """`is_controller`: for the listener of controllers, which has a table of its own (KIP-919)."""
 
     def begin(request: Request) -> None:

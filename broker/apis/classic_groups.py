@@ -41,14 +41,14 @@ _MILLISECOND: Final = timedelta(milliseconds=1)
 
 
 def register(handlers: Handlers, groups: GroupCoordinator, config: GroupConfig) -> None:
-    classic = ClassicGroups(groups, config)
+    classic = ClassicGroupHandlers(groups, config)
     handlers.add_replying(ApiKey.JOIN_GROUP, classic.join, answer_error=join_error)
     handlers.add_replying(ApiKey.SYNC_GROUP, classic.sync, answer_error=sync_error)
     handlers.add_replying(ApiKey.HEARTBEAT, classic.heartbeat, answer_error=heartbeat_error)
     handlers.add_replying(ApiKey.LEAVE_GROUP, classic.leave, answer_error=leave_error)
 
 
-class ClassicGroups:
+class ClassicGroupHandlers:
     def __init__(self, groups: GroupCoordinator, config: GroupConfig) -> None:
         self._groups = groups
         self._config = config
@@ -66,28 +66,28 @@ class ClassicGroups:
             requires_member_id=request.api_version >= REQUIRES_MEMBER_ID_SINCE,
             may_skip_assignment=request.api_version >= SKIPS_ASSIGNMENT_SINCE,
         )
-        partition.machine.classic.join(message, context, partition.hold(reply, join_failure))
+        partition.shard.classic.join(message, context, partition.reply_when_committed(reply, join_failure))
 
     def sync(self, message: SyncGroupRequest, request: Request, reply: Callable[[SyncGroupResponse], None]) -> None:
         """Raises KafkaError."""
         partition = self._groups.get(message.group_id)
         if request.api_version >= NAMES_PROTOCOL_SINCE and None in (message.protocol_type, message.protocol_name):
             raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-        partition.machine.classic.sync(message, partition.hold(reply, sync_failure))
+        partition.shard.classic.sync(message, partition.reply_when_committed(reply, sync_failure))
 
     def heartbeat(
         self, message: HeartbeatRequest, _request: Request, reply: Callable[[HeartbeatResponse], None]
     ) -> None:
         """Raises KafkaError."""
         partition = self._groups.get(message.group_id)
-        answer = partition.machine.classic.heartbeat(message)
-        partition.hold(reply, _heartbeat_response)(answer)
+        answer = partition.shard.classic.heartbeat(message)
+        partition.reply_when_committed(reply, _heartbeat_response)(answer)
 
     def leave(self, message: LeaveGroupRequest, _request: Request, reply: Callable[[LeaveGroupResponse], None]) -> None:
         """Raises KafkaError."""
         partition = self._groups.get(message.group_id)
-        answer = partition.machine.classic.leave(message)
-        partition.hold(reply, _leave_response)(answer)
+        answer = partition.shard.classic.leave(message)
+        partition.reply_when_committed(reply, _leave_response)(answer)
 
 
 def join_error(request: JoinGroupRequest, error: KafkaError) -> JoinGroupResponse:

@@ -28,7 +28,7 @@ from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError, error_info
 from ...protocol.messages import NO_THROTTLE, kio_error
 from ...quorum.metadata.features import GROUP_VERSION
-from ..cluster.metadata_view import MetadataView
+from ..cluster.metadata_cache import MetadataCache
 from ..configuration.consumer_config import ConsumerGroupConfig
 from ..coordinators.group_coordinator import GroupCoordinator
 from ..groups.consumer.consumer_protocol import HeartbeatContext, check_heartbeat, heartbeat_failure
@@ -36,8 +36,8 @@ from ..groups.consumer.group import ConsumerGroup
 from ..groups.consumer.member import NO_PARTITIONS, ConsumerMember, merged
 from ..network.handlers import Handlers
 from ..network.request import Request
-from .gathered import Gathered
 from .group_administration import GROUP_AUTHORIZED_OPERATIONS, OPERATIONS_NOT_ASKED_FOR
+from .response_collector import ResponseCollector
 
 CONSUMER_GROUPS_SINCE: Final = 1
 """Level of group.version."""
@@ -45,14 +45,16 @@ CLASSIC_MEMBER: Final = i8(0)
 CONSUMER_MEMBER: Final = i8(1)
 
 
-def register(handlers: Handlers, groups: GroupCoordinator, metadata: MetadataView, config: ConsumerGroupConfig) -> None:
+def register(
+    handlers: Handlers, groups: GroupCoordinator, metadata: MetadataCache, config: ConsumerGroupConfig
+) -> None:
     consumers = ConsumerGroupRequests(groups, metadata, config)
     handlers.add_replying(ApiKey.CONSUMER_GROUP_HEARTBEAT, consumers.heartbeat, answer_error=heartbeat_error)
     handlers.add_replying(ApiKey.CONSUMER_GROUP_DESCRIBE, consumers.describe, answer_error=describe_error)
 
 
 class ConsumerGroupRequests:
-    def __init__(self, groups: GroupCoordinator, metadata: MetadataView, config: ConsumerGroupConfig) -> None:
+    def __init__(self, groups: GroupCoordinator, metadata: MetadataCache, config: ConsumerGroupConfig) -> None:
         self._groups = groups
         self._metadata = metadata
         self._config = config
@@ -73,8 +75,8 @@ class ConsumerGroupRequests:
             client_id=request.client_id or "",
             client_host=f"/{request.context.peer_host}",
         )
-        answer = partition.machine.consumer.protocol.heartbeat(message, context)
-        partition.hold(reply, heartbeat_failure)(answer)
+        answer = partition.shard.consumer.protocol.heartbeat(message, context)
+        partition.reply_when_committed(reply, heartbeat_failure)(answer)
 
     def describe(
         self,
@@ -86,7 +88,7 @@ class ConsumerGroupRequests:
         if not self._is_enabled():
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
         operations = GROUP_AUTHORIZED_OPERATIONS if message.include_authorized_operations else OPERATIONS_NOT_ASKED_FOR
-        answers: Gathered[DescribedGroup] = Gathered(
+        answers: ResponseCollector[DescribedGroup] = ResponseCollector(
             len(message.group_ids),
             lambda groups: reply(ConsumerGroupDescribeResponse(throttle_time=NO_THROTTLE, groups=groups)),
         )
@@ -95,10 +97,10 @@ class ConsumerGroupRequests:
             def of_error(error: ErrorCode, group_id: str = group_id) -> DescribedGroup:
                 return _not_described(group_id, error)
 
-            place = answers.place(number)
+            place = answers.slot(number)
             try:
                 partition = self._groups.get(group_id)
-                shard = partition.machine
+                shard = partition.shard
             except KafkaError as error:
                 place(of_error(error.code))
                 continue
@@ -109,7 +111,7 @@ class ConsumerGroupRequests:
                 is_classic = shard.groups.find(group_id) is not None
                 sentence = f"Group {group_id} {'is not a consumer group' if is_classic else 'not found'}."
                 described = _not_described(group_id, ErrorCode.GROUP_ID_NOT_FOUND, sentence)
-            partition.hold(place, of_error)(described)
+            partition.reply_when_committed(place, of_error)(described)
 
     def _is_enabled(self) -> bool:
         level = self._metadata.image.features.get(GROUP_VERSION, 0)

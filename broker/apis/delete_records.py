@@ -27,20 +27,20 @@ from ...protocol.messages import NO_THROTTLE, kio_error
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
 from ..replicas.delayed_delete import UNKNOWN_LOW_WATERMARK, DelayedDelete, DeleteOutcome, OpenDelete
-from ..replicas.hosted_partition import HostedPartition
-from ..replicas.partition_manager import PartitionManager
+from ..replicas.partition import Partition
+from ..replicas.replica_manager import ReplicaManager
 
 HIGH_WATERMARK: Final = -1
 
 
-def register(handlers: Handlers, partitions: PartitionManager) -> None:
+def register(handlers: Handlers, partitions: ReplicaManager) -> None:
     async def handle(request: DeleteRecordsRequest, _context: RequestContext) -> DeleteRecordsResponse:
         return await delete_records(partitions, request)
 
     handlers.add_message(ApiKey.DELETE_RECORDS, handle, answer_error=error_response)
 
 
-async def delete_records(partitions: PartitionManager, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
+async def delete_records(partitions: ReplicaManager, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
     # As in Kafka: what is named twice is done and answered once, as it was named last; no partitions, no topic.
     offsets: dict[TopicName, dict[int, int]] = {}
     for topic in request.topics:
@@ -78,7 +78,7 @@ async def delete_records(partitions: PartitionManager, request: DeleteRecordsReq
     )
 
 
-async def _all_replicas(partitions: PartitionManager, opened: list[OpenDelete], timeout_ms: int) -> list[DeleteOutcome]:
+async def _all_replicas(partitions: ReplicaManager, opened: list[OpenDelete], timeout_ms: int) -> list[DeleteOutcome]:
     done: asyncio.Future[list[DeleteOutcome]] = asyncio.get_running_loop().create_future()
     operation = DelayedDelete(opened, lambda outcomes: None if done.done() else done.set_result(outcomes))
     try:
@@ -88,21 +88,21 @@ async def _all_replicas(partitions: PartitionManager, opened: list[OpenDelete], 
         partitions.deletes.cancel(operation)
 
 
-def delete_before(hosted: HostedPartition, offset: int) -> OpenDelete:
+def delete_before(partition: Partition, offset: int) -> OpenDelete:
     """Deletes here; raises KafkaError."""
-    if hosted.is_internal:
+    if partition.is_internal:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
-    if not hosted.partition.is_leader:
+    if not partition.state.is_leader:
         raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    log = hosted.log
+    log = partition.log
     if log.config.is_compacted and not log.config.deletes_by_retention:
         raise KafkaError(ErrorCode.POLICY_VIOLATION)
-    high_watermark = hosted.partition.high_watermark
+    high_watermark = partition.state.high_watermark
     start_offset = high_watermark if offset == HIGH_WATERMARK else offset
     if not 0 <= start_offset <= high_watermark:
         raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
-    hosted.attempt(partial(log.increment_log_start_offset, start_offset))
-    return OpenDelete(hosted, start_offset, hosted.partition.leader_epoch)
+    partition.with_storage_errors(partial(log.increment_log_start_offset, start_offset))
+    return OpenDelete(partition, start_offset, partition.state.leader_epoch)
 
 
 def error_response(request: DeleteRecordsRequest, error: KafkaError) -> DeleteRecordsResponse:

@@ -19,7 +19,7 @@ from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
 from ...quorum.metadata.image import MetadataImage
-from ..cluster.metadata_view import MetadataView
+from ..cluster.metadata_cache import MetadataCache
 from ..cluster.rules.cluster_view import CLUSTER_AUTHORIZED_OPERATIONS, NO_LEADER, OPERATIONS_NOT_ASKED_FOR, ClusterView
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
@@ -28,14 +28,14 @@ BROKERS, CONTROLLERS = 1, 2
 _NAMES = {BROKERS: "BROKER", CONTROLLERS: "CONTROLLER"}
 
 
-def register(handlers: Handlers, metadata: MetadataView) -> None:
+def register(handlers: Handlers, metadata: MetadataCache) -> None:
     def handle(request: DescribeClusterRequest, context: RequestContext) -> DescribeClusterResponse:
         return describe_cluster(metadata.image, request, context.listener_name, metadata.node_id)
 
     handlers.add_message(ApiKey.DESCRIBE_CLUSTER, handle, answer_error=error_response)
 
 
-def register_for_controllers(handlers: Handlers, metadata: MetadataView, leader_id: Callable[[], int | None]) -> None:
+def register_for_controllers(handlers: Handlers, metadata: MetadataCache, leader_id: Callable[[], int | None]) -> None:
     """For the listener of controllers; `leader_id` is who leads the quorum, as far as this one knows."""
 
     def handle(request: DescribeClusterRequest, context: RequestContext) -> DescribeClusterResponse:

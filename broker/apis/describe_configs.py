@@ -30,7 +30,7 @@ from ...protocol.messages import NO_THROTTLE, kio_error
 from ...quorum.configs.table import broker_configs, client_metrics_configs, group_configs, topic_configs
 from ...quorum.decisions.topic_names import invalid_topic_name
 from ...quorum.metadata.image import ConfigResource, ConfigResourceType, MetadataImage
-from ..cluster.metadata_view import MetadataView
+from ..cluster.metadata_cache import MetadataCache
 from ..configuration.config_descriptions import (
     ConfigDescription,
     describe_broker,
@@ -61,7 +61,7 @@ _EVERYTHING: Final = _Everything()
 
 def register(
     handlers: Handlers,
-    metadata: MetadataView,
+    metadata: MetadataCache,
     resolver: ConfigResolver,
     loggers: Loggers,
     *,
@@ -77,7 +77,7 @@ def register(
 class DescribeConfigs:
     """Answers with the metadata of one moment and what is in effect on this broker."""
 
-    def __init__(self, metadata: MetadataView, resolver: ConfigResolver, loggers: Loggers) -> None:
+    def __init__(self, metadata: MetadataCache, resolver: ConfigResolver, loggers: Loggers) -> None:
         self._metadata = metadata
         self._resolver = resolver
         self._loggers = loggers

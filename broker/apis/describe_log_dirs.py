@@ -26,7 +26,7 @@ from ...protocol.messages import NO_THROTTLE, kio_error
 from ...storage.log.log import Log
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
-from ..replicas.partition_manager import PartitionManager
+from ..replicas.replica_manager import ReplicaManager
 
 UNKNOWN_BYTES = -1
 
@@ -50,7 +50,7 @@ class Volumes(Protocol):
 
 def register(
     handlers: Handlers,
-    partitions: PartitionManager,
+    partitions: ReplicaManager,
     directories: Sequence[Directory],
     volumes: Volumes,
 ) -> None:
@@ -61,7 +61,7 @@ def register(
 
 
 def describe_log_dirs(
-    partitions: PartitionManager,
+    partitions: ReplicaManager,
     directories: Sequence[Directory],
     volumes: Volumes,
     request: DescribeLogDirsRequest,
@@ -83,7 +83,7 @@ def error_response(_request: DescribeLogDirsRequest, error: KafkaError) -> Descr
 
 
 def _describe(
-    partitions: PartitionManager, directory: Directory, volumes: Volumes, wanted: set[tuple[str, int]] | None
+    partitions: ReplicaManager, directory: Directory, volumes: Volumes, wanted: set[tuple[str, int]] | None
 ) -> DescribeLogDirsResult:
     topics: dict[str, list[DescribeLogDirsPartition]] = {}
     error, total_bytes, free_bytes = ErrorCode.KAFKA_STORAGE_ERROR, UNKNOWN_BYTES, UNKNOWN_BYTES
@@ -96,10 +96,12 @@ def _describe(
             pass
     if error is ErrorCode.NONE:
         prefix = directory.path + "/"
-        for hosted in partitions.hosted:
-            if hosted.log.directory.startswith(prefix) and (wanted is None or (hosted.topic, hosted.index) in wanted):
-                topics.setdefault(hosted.topic, []).append(
-                    _partition(hosted.index, hosted.log, hosted.partition.high_watermark)
+        for partition in partitions.hosted:
+            if partition.log.directory.startswith(prefix) and (
+                wanted is None or (partition.topic, partition.index) in wanted
+            ):
+                topics.setdefault(partition.topic, []).append(
+                    _partition(partition.index, partition.log, partition.state.high_watermark)
                 )
     return DescribeLogDirsResult(
         error_code=kio_error(error),

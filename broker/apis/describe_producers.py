@@ -21,12 +21,12 @@ from ...quorum.decisions.topic_names import invalid_topic_name
 from ...storage.log.rules.producer_entry import ProducerEntry
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
-from ..replicas.partition_manager import PartitionManager
+from ..replicas.replica_manager import ReplicaManager
 
 NO_TRANSACTION = -1
 
 
-def register(handlers: Handlers, partitions: PartitionManager, steady_clock_ms: Callable[[], int]) -> None:
+def register(handlers: Handlers, partitions: ReplicaManager, steady_clock_ms: Callable[[], int]) -> None:
     def handle(request: DescribeProducersRequest, _context: RequestContext) -> DescribeProducersResponse:
         return describe_producers(partitions, request, steady_clock_ms())
 
@@ -34,7 +34,7 @@ def register(handlers: Handlers, partitions: PartitionManager, steady_clock_ms: 
 
 
 def describe_producers(
-    partitions: PartitionManager, request: DescribeProducersRequest, now_ms: int
+    partitions: ReplicaManager, request: DescribeProducersRequest, now_ms: int
 ) -> DescribeProducersResponse:
     topics = []
     for topic in request.topics:
@@ -44,8 +44,8 @@ def describe_producers(
             try:
                 if refusal is not None:
                     raise refusal
-                hosted = partitions.get_online(topic.name, index)
-                producers = hosted.log.producers.active(now_ms)
+                partition = partitions.get_online(topic.name, index)
+                producers = partition.log.producers.active(now_ms)
             except KafkaError as error:
                 answers.append(_partition(index, error))
             else:
@@ -66,7 +66,7 @@ def error_response(request: DescribeProducersRequest, error: KafkaError) -> Desc
     )
 
 
-def _topic_refusal(partitions: PartitionManager, topic: str) -> KafkaError | None:
+def _topic_refusal(partitions: ReplicaManager, topic: str) -> KafkaError | None:
     invalid = invalid_topic_name(topic)
     if invalid is not None:
         return KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, invalid)

@@ -24,7 +24,7 @@ from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
 from ...quorum.decisions.topic_names import INTERNAL_TOPICS, invalid_topic_name
 from ...quorum.metadata.image import MetadataImage, PartitionRegistration
-from ..cluster.metadata_view import MetadataView
+from ..cluster.metadata_cache import MetadataCache
 from ..cluster.rules.cluster_view import TOPIC_AUTHORIZED_OPERATIONS, ClusterView
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
@@ -32,7 +32,7 @@ from ..network.request import RequestContext
 NOT_TOLD = -(2**31)
 
 
-def register(handlers: Handlers, metadata: MetadataView, partition_limit: int) -> None:
+def register(handlers: Handlers, metadata: MetadataCache, partition_limit: int) -> None:
     """`partition_limit`: `max.request.partition.size.limit`."""
 
     def handle(request: DescribeTopicPartitionsRequest, context: RequestContext) -> DescribeTopicPartitionsResponse:

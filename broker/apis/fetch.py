@@ -47,7 +47,7 @@ from ..fetching.rules.fetch_sessions import FetchContext, FetchSessions
 from ..fetching.rules.follower_session import FollowerSession
 from ..network.handlers import Handlers
 from ..network.request import Request
-from ..replicas.partition_manager import PartitionManager
+from ..replicas.replica_manager import ReplicaManager
 from ..replication.rules.replication_quota import ReplicationQuota
 
 FUTURE_REPLICA_ID: Final = -3
@@ -65,7 +65,7 @@ ELSEWHERE: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED
 class FetchHandler:
     def __init__(
         self,
-        partitions: PartitionManager,
+        partitions: ReplicaManager,
         sessions: FetchSessions,
         *,
         max_bytes: int,
@@ -145,27 +145,27 @@ class FetchHandler:
         else:
             self._park(request, context, fetch, message.max_wait_ms)
         # What a follower has may be what others wait for: they come behind its own answer.
-        for hosted, effects in fetch.effects:
-            self._partitions.carry_out(hosted, effects)
+        for partition, effects in fetch.effects:
+            self._partitions.apply_effects(partition, effects)
 
     def _park(self, request: Request, context: FetchContext, fetch: DelayedFetch, max_wait_ms: int) -> None:
         fetches = self._partitions.fetches
         session = context.session
         keys = fetch.keys
 
-        stirred: list[FetchablePartition] = []
+        ready: list[FetchablePartition] = []
 
-        def on_stirred(partition: FetchablePartition) -> None:
+        def on_ready(partition: FetchablePartition) -> None:
             # All that is appended in this turn of the loop goes out in one answer.
-            if not stirred:
+            if not ready:
                 self._call_soon(look)
-            stirred.append(partition)
+            ready.append(partition)
 
         def look() -> None:
-            if any(map(fetch.is_ready_for, stirred)):
+            if any(map(fetch.is_ready_for, ready)):
                 fetches.cancel(fetch)
                 fetch.answer()
-            stirred.clear()
+            ready.clear()
 
         def interrupt() -> None:
             fetches.cancel(fetch)
@@ -180,7 +180,7 @@ class FetchHandler:
             session.interrupt = interrupt
         if isinstance(session, FollowerSession):
             # It hears of its partitions by itself.
-            session.on_stirred = on_stirred
+            session.on_ready = on_ready
             keys = ()
         request.on_disconnect = on_disconnect
         fetches.watch(fetch, keys, max_wait_ms)

@@ -7,11 +7,11 @@ from ...protocol.own_apis import OwnApiKey, encode_own_response
 from ...storage.log.rules.producer_state import ProducerState
 from ..network.handlers import Handlers
 from ..network.request import Request
-from ..replicas.partition_manager import PartitionManager
+from ..replicas.replica_manager import ReplicaManager
 from ..replication.leader_producers import ProducersQuestion, answer_question, decode_question, encode_refusal
 
 
-def register(handlers: Handlers, partitions: PartitionManager) -> None:
+def register(handlers: Handlers, partitions: ReplicaManager) -> None:
     def begin(request: Request) -> None:
         try:
             if request.context.node_id is None:
@@ -25,9 +25,9 @@ def register(handlers: Handlers, partitions: PartitionManager) -> None:
     handlers.add(OwnApiKey.FETCH_PRODUCERS, begin)
 
 
-def _known(partitions: PartitionManager, question: ProducersQuestion) -> ProducerState:
-    hosted = partitions.get_online(question.topic, question.partition)
-    error = hosted.partition.check_leader(question.leader_epoch)
+def _known(partitions: ReplicaManager, question: ProducersQuestion) -> ProducerState:
+    partition = partitions.get_online(question.topic, question.partition)
+    error = partition.state.check_leader(question.leader_epoch)
     if error is not ErrorCode.NONE:
         raise KafkaError(error)
-    return hosted.log.producers
+    return partition.log.producers

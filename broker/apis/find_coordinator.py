@@ -18,10 +18,10 @@ from kio.static.primitive import i32
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError, error_info
 from ...protocol.messages import NO_THROTTLE, kio_error
-from ..cluster.metadata_view import MetadataView
+from ..cluster.metadata_cache import MetadataCache
 from ..cluster.rules.cluster_view import BrokerAddress, ClusterView
 from ..coordination.key_partitions import partition_of_key
-from ..coordinators.state_topic import StateTopic
+from ..coordinators.internal_topic import InternalTopic
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
 
@@ -32,7 +32,7 @@ KEY_TYPES: Final = (0, 1, 2)
 
 
 def register(
-    handlers: Handlers, metadata: MetadataView, offsets_topic: StateTopic, transactions_topic: StateTopic
+    handlers: Handlers, metadata: MetadataCache, offsets_topic: InternalTopic, transactions_topic: InternalTopic
 ) -> None:
     topics = {GROUP: offsets_topic, TRANSACTION: transactions_topic}
 
@@ -48,7 +48,7 @@ def register(
 
 
 def find_coordinators(
-    metadata: MetadataView, topic: str, request: FindCoordinatorRequest, listener_name: str
+    metadata: MetadataCache, topic: str, request: FindCoordinatorRequest, listener_name: str
 ) -> FindCoordinatorResponse:
     view = ClusterView(metadata.image, listener_name)
     return FindCoordinatorResponse(

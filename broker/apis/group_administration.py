@@ -28,8 +28,8 @@ from ..groups.classic.group import ClassicGroup, ClassicState
 from ..groups.classic.member import ClassicMember
 from ..network.handlers import Handlers
 from ..network.request import Request
-from .gathered import Gathered
 from .listing import list_partitions
+from .response_collector import ResponseCollector
 
 CLASSIC_TYPE: Final = "classic"
 CONSUMER_TYPE: Final = "consumer"
@@ -72,7 +72,7 @@ class GroupAdministration:
     ) -> None:
         operations = GROUP_AUTHORIZED_OPERATIONS if message.include_authorized_operations else OPERATIONS_NOT_ASKED_FOR
         tells_absence = request.api_version >= TELLS_ABSENCE_SINCE
-        answers: Gathered[DescribedGroup] = Gathered(
+        answers: ResponseCollector[DescribedGroup] = ResponseCollector(
             len(message.groups),
             lambda described: reply(DescribeGroupsResponse(throttle_time=NO_THROTTLE, groups=described)),
         )
@@ -81,41 +81,41 @@ class GroupAdministration:
             def of_error(error: ErrorCode, group_id: str = group_id) -> DescribedGroup:
                 return _not_described(group_id, error)
 
-            place = answers.place(number)
+            place = answers.slot(number)
             try:
                 partition = self._groups.coordinators.get(group_id)
-                group = partition.machine.groups.find(group_id)
+                group = partition.shard.groups.find(group_id)
             except KafkaError as error:
                 place(of_error(error.code))
                 continue
             if group is not None:
                 described = _described(group, operations)
             elif tells_absence:
-                is_consumer_group = partition.machine.groups.find_consumer(group_id) is not None
+                is_consumer_group = partition.shard.groups.find_consumer(group_id) is not None
                 sentence = f"Group {group_id} {'is not a classic group' if is_consumer_group else 'not found'}."
                 described = _not_described(group_id, ErrorCode.GROUP_ID_NOT_FOUND, sentence, DEAD)
             else:
                 described = _not_described(group_id, ErrorCode.NONE, state=DEAD)
-            partition.hold(place, of_error)(described)
+            partition.reply_when_committed(place, of_error)(described)
 
     def delete(
         self, message: DeleteGroupsRequest, _request: Request, reply: Callable[[DeleteGroupsResponse], None]
     ) -> None:
         names = list(dict.fromkeys(message.groups_names))
-        answers: Gathered[DeletableGroupResult] = Gathered(
+        answers: ResponseCollector[DeletableGroupResult] = ResponseCollector(
             len(names), lambda results: reply(DeleteGroupsResponse(throttle_time=NO_THROTTLE, results=results))
         )
         by_partition: dict[GroupPartition, list[int]] = defaultdict(list)
         for number, name in enumerate(names):
             try:
                 partition = self._groups.coordinators.get(name)
-                _ = partition.machine
+                _ = partition.shard
                 by_partition[partition].append(number)
             except KafkaError as error:
-                answers.place(number)(_deleted(name, error.code))
+                answers.slot(number)(_deleted(name, error.code))
         for partition, numbers in by_partition.items():
             try:
-                errors = partition.machine.offsets.delete_groups([names[number] for number in numbers])
+                errors = partition.shard.offsets.delete_groups([names[number] for number in numbers])
             except KafkaError as error:
                 errors = [error.code] * len(numbers)
             for number, error_code in zip(numbers, errors, strict=True):
@@ -123,12 +123,12 @@ class GroupAdministration:
                 def of_error(error: ErrorCode, name: str = names[number]) -> DeletableGroupResult:
                     return _deleted(name, error)
 
-                partition.hold(answers.place(number), of_error)(_deleted(names[number], error_code))
+                partition.reply_when_committed(answers.slot(number), of_error)(_deleted(names[number], error_code))
 
 
 def _groups_of(partition: GroupPartition) -> Iterator[ListedGroup]:
     """Raises KafkaError."""
-    groups = partition.machine.groups
+    groups = partition.shard.groups
     for group in groups:
         yield ListedGroup(
             group_id=GroupId(group.id),

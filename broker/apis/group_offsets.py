@@ -33,12 +33,12 @@ from kio.static.primitive import i32, i64
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
-from ..cluster.metadata_view import MetadataView
+from ..cluster.metadata_cache import MetadataCache
 from ..coordinators.group_coordinator import GroupCoordinator
 from ..groups.offset_protocol import FetchedOffset, OffsetProtocol
 from ..network.handlers import Handlers
 from ..network.request import Request
-from .gathered import Gathered
+from .response_collector import ResponseCollector
 
 MANY_GROUPS_SINCE: Final = 8
 """OffsetFetch: before, an error of the group is told of every partition, and since 2 at the top, too. aiokafka looks at
@@ -54,14 +54,14 @@ NamedGroup: TypeAlias = fetched_by_name.OffsetFetchResponseGroup
 IdentifiedGroup: TypeAlias = fetched_by_id.OffsetFetchResponseGroup
 
 
-def register(handlers: Handlers, groups: GroupCoordinator, metadata: MetadataView) -> None:
+def register(handlers: Handlers, groups: GroupCoordinator, metadata: MetadataCache) -> None:
     offsets = GroupOffsets(groups, metadata)
     handlers.add_replying(ApiKey.OFFSET_FETCH, offsets.fetch, answer_error=fetch_error)
     handlers.add_replying(ApiKey.OFFSET_DELETE, offsets.delete, answer_error=delete_error)
 
 
 class GroupOffsets:
-    def __init__(self, groups: GroupCoordinator, metadata: MetadataView) -> None:
+    def __init__(self, groups: GroupCoordinator, metadata: MetadataCache) -> None:
         self._groups = groups
         self._metadata = metadata
 
@@ -78,7 +78,7 @@ class GroupOffsets:
         *,
         is_error_of_partitions: bool,
     ) -> None:
-        answers: Gathered[NamedGroup] = Gathered(
+        answers: ResponseCollector[NamedGroup] = ResponseCollector(
             len(message.groups),
             lambda groups: reply(fetched_by_name.OffsetFetchResponse(throttle_time=NO_THROTTLE, groups=groups)),
         )
@@ -90,10 +90,10 @@ class GroupOffsets:
             def of_offsets(offsets: OffsetProtocol, group: fetch_by_name.OffsetFetchRequestGroup = group) -> NamedGroup:
                 return self._named_group(offsets, group, require_stable=message.require_stable)
 
-            self._fetch_group(group, of_offsets, of_error, answers.place(number))
+            self._fetch_group(group, of_offsets, of_error, answers.slot(number))
 
     def _fetch_by_id(self, message: fetch_by_id.OffsetFetchRequest, reply: Callable[[OffsetFetched], None]) -> None:
-        answers: Gathered[IdentifiedGroup] = Gathered(
+        answers: ResponseCollector[IdentifiedGroup] = ResponseCollector(
             len(message.groups),
             lambda groups: reply(fetched_by_id.OffsetFetchResponse(throttle_time=NO_THROTTLE, groups=groups)),
         )
@@ -109,7 +109,7 @@ class GroupOffsets:
             ) -> IdentifiedGroup:
                 return self._identified_group(offsets, group, require_stable=message.require_stable)
 
-            self._fetch_group(group, of_offsets, of_error, answers.place(number))
+            self._fetch_group(group, of_offsets, of_error, answers.slot(number))
 
     def _fetch_group(
         self,
@@ -120,13 +120,13 @@ class GroupOffsets:
     ) -> None:
         try:
             partition = self._groups.coordinators.get(group.group_id)
-            offsets = partition.machine.offsets
+            offsets = partition.shard.offsets
             offsets.check_fetcher(group.group_id, group.member_id, group.member_epoch)
             answer = of_offsets(offsets)
         except KafkaError as error:
             reply(of_error(error.code))
         else:
-            partition.hold(reply, lambda error: of_error(FETCH_ERRORS.get(error, error)))(answer)
+            partition.reply_when_committed(reply, lambda error: of_error(FETCH_ERRORS.get(error, error)))(answer)
 
     def _named_group(
         self, offsets: OffsetProtocol, group: fetch_by_name.OffsetFetchRequestGroup, *, require_stable: bool
@@ -189,8 +189,8 @@ class GroupOffsets:
         partition = self._groups.get(message.group_id)
         wanted = [(str(topic.name), int(one.partition_index)) for topic in message.topics for one in topic.partitions]
         known = [one for one in wanted if topics.partition(*one) is not None]
-        errors = dict(zip(known, partition.machine.offsets.delete(message.group_id, known), strict=True))
-        partition.hold(reply, _delete_failure)(
+        errors = dict(zip(known, partition.shard.offsets.delete(message.group_id, known), strict=True))
+        partition.reply_when_committed(reply, _delete_failure)(
             OffsetDeleteResponse(
                 error_code=kio_error(ErrorCode.NONE),
                 throttle_time=NO_THROTTLE,

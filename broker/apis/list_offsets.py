@@ -38,9 +38,9 @@ from ...protocol.messages import NO_THROTTLE, decode_request, encode_response, k
 from ...storage.log.timestamp_lookup import TimestampOffset
 from ..network.handlers import Handlers
 from ..network.request import Request
-from ..replicas.hosted_partition import HostedPartition
-from ..replicas.partition_manager import PartitionManager
-from ..replicas.rules.partition import NO_EPOCH
+from ..replicas.partition import Partition
+from ..replicas.replica_manager import ReplicaManager
+from ..replicas.rules.partition_state import NO_EPOCH
 
 
 class OffsetTime(IntEnum):
@@ -77,7 +77,7 @@ class FoundOffset(NamedTuple):
 NOT_FOUND: Final = FoundOffset()
 
 
-def register(handlers: Handlers, partitions: PartitionManager) -> None:
+def register(handlers: Handlers, partitions: ReplicaManager) -> None:
     def begin(request: Request) -> None:
         version = request.api_version
         message = decode_request(request.api_key, version, request.body, request.body_offset)
@@ -88,7 +88,7 @@ def register(handlers: Handlers, partitions: PartitionManager) -> None:
     handlers.add(ApiKey.LIST_OFFSETS, begin)
 
 
-def list_offsets(partitions: PartitionManager, request: ListOffsetsRequest, version: int) -> ListOffsetsResponse:
+def list_offsets(partitions: ReplicaManager, request: ListOffsetsRequest, version: int) -> ListOffsetsResponse:
     names = Counter((topic.name, wanted.partition_index) for topic in request.topics for wanted in topic.partitions)
     topics: dict[TopicName, dict[int, ListOffsetsPartitionResponse]] = {}
     for topic in request.topics:
@@ -100,8 +100,8 @@ def list_offsets(partitions: PartitionManager, request: ListOffsetsRequest, vers
                     raise KafkaError(ErrorCode.INVALID_REQUEST)
                 if wanted.timestamp < 0 and version < FIRST_VERSIONS.get(wanted.timestamp, version + 1):
                     raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
-                hosted = partitions.get_online(topic.name, index)
-                found = find_offset(hosted, wanted, request.replica_id, request.isolation_level)
+                partition = partitions.get_online(topic.name, index)
+                found = find_offset(partition, wanted, request.replica_id, request.isolation_level)
             except KafkaError as refusal:
                 error = refusal.code
                 if error is ErrorCode.OFFSET_NOT_AVAILABLE and version < FIRST_OFFSET_NOT_AVAILABLE_VERSION:
@@ -123,10 +123,10 @@ def list_offsets(partitions: PartitionManager, request: ListOffsetsRequest, vers
 
 
 def find_offset(
-    hosted: HostedPartition, wanted: ListOffsetsPartition, replica_id: int, isolation_level: int
+    partition: Partition, wanted: ListOffsetsPartition, replica_id: int, isolation_level: int
 ) -> FoundOffset:
     """Raises KafkaError."""
-    state = hosted.partition
+    state = partition.state
     error = (
         state.compare_epoch(wanted.current_leader_epoch)
         if replica_id == DEBUGGING_REPLICA_ID
@@ -134,7 +134,7 @@ def find_offset(
     )
     if error is not ErrorCode.NONE:
         raise KafkaError(error)
-    log = hosted.log
+    log = partition.log
     is_client = replica_id == CONSUMER_REPLICA_ID
     if not is_client:
         end_offset = log.log_end_offset
@@ -150,13 +150,13 @@ def find_offset(
                 raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE)
             return FoundOffset(end_offset, NO_TIMESTAMP, state.leader_epoch)
         case OffsetTime.EARLIEST | OffsetTime.EARLIEST_LOCAL:
-            return _earliest(hosted)
+            return _earliest(partition)
         case OffsetTime.LATEST_TIERED | OffsetTime.EARLIEST_PENDING_UPLOAD:
             return NOT_FOUND
         case OffsetTime.MAX_TIMESTAMP:
-            found = hosted.attempt(log.max_timestamp_offset)
+            found = partition.with_storage_errors(log.max_timestamp_offset)
         case timestamp_ms:
-            found = hosted.attempt(partial(log.offset_for_timestamp, timestamp_ms, end_offset))
+            found = partition.with_storage_errors(partial(log.offset_for_timestamp, timestamp_ms, end_offset))
     if found is None or found.offset >= end_offset:
         if is_latest_unknown:
             raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE)
@@ -164,9 +164,9 @@ def find_offset(
     return FoundOffset(found.offset, found.timestamp, found.leader_epoch)
 
 
-def _earliest(hosted: HostedPartition) -> FoundOffset:
-    start_offset = hosted.log.log_start_offset
-    earliest = hosted.log.leader_epochs.earliest_epoch()
+def _earliest(partition: Partition) -> FoundOffset:
+    start_offset = partition.log.log_start_offset
+    earliest = partition.log.leader_epochs.earliest_epoch()
     # An epoch that starts above the log start is not that of the first record.
     is_known = earliest is not None and earliest[1] <= start_offset
     return FoundOffset(start_offset, NO_TIMESTAMP, earliest[0] if earliest is not None and is_known else NO_EPOCH)

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from ...protocol.errors import ErrorCode, KafkaError
-from ..coordination.state_machine import StateMachine
-from ..coordinators.coordinator_partition import CoordinatorPartition
-from .gathered import Gathered
+from ..coordination.coordinator_shard import CoordinatorShard
+from ..coordinators.coordinator_context import CoordinatorContext
+from .response_collector import ResponseCollector
 
-MachineT = TypeVar("MachineT", bound=StateMachine)
+ShardT = TypeVar("ShardT", bound=CoordinatorShard)
 T = TypeVar("T")
 
 _LEFT_OUT: Final = (ErrorCode.NONE, ErrorCode.NOT_COORDINATOR)
@@ -24,8 +24,8 @@ class _Listing(NamedTuple, Generic[T]):
 
 
 def list_partitions(
-    partitions: Iterable[CoordinatorPartition[MachineT]],
-    entries_of: Callable[[CoordinatorPartition[MachineT]], Sequence[T]],
+    partitions: Iterable[CoordinatorContext[ShardT]],
+    entries_of: Callable[[CoordinatorContext[ShardT]], Sequence[T]],
     respond: Callable[[ErrorCode, list[T]], None],
 ) -> None:
     """Calls `respond` when all that is listed is committed: with the entries of the partitions in their order, and the
@@ -39,12 +39,12 @@ def list_partitions(
         return _Listing(error, ())
 
     present = list(partitions)
-    answers: Gathered[_Listing[T]] = Gathered(len(present), join)
+    answers: ResponseCollector[_Listing[T]] = ResponseCollector(len(present), join)
     for number, partition in enumerate(present):
-        answer = answers.place(number)
+        answer = answers.slot(number)
         try:
             entries = entries_of(partition)
         except KafkaError as error:
             answer(of_error(error.code))
         else:
-            partition.hold(answer, of_error)(_Listing(ErrorCode.NONE, entries))
+            partition.reply_when_committed(answer, of_error)(_Listing(ErrorCode.NONE, entries))

@@ -31,7 +31,7 @@ from ...protocol.messages import NO_THROTTLE, decode_request, encode_response, k
 from ...protocol.metadata import MetadataRequest, MetadataResponse
 from ...quorum.decisions.topic_names import INTERNAL_TOPICS, invalid_topic_name
 from ...quorum.metadata.image import EMPTY_IMAGE, MetadataImage, TopicImage
-from ..cluster.metadata_view import MetadataView
+from ..cluster.metadata_cache import MetadataCache
 from ..cluster.rules.cluster_view import (
     CLUSTER_AUTHORIZED_OPERATIONS,
     OPERATIONS_NOT_ASKED_FOR,
@@ -52,7 +52,7 @@ CreateTopics: TypeAlias = Callable[[tuple[str, ...], str], Awaitable[None]]
 """Creates topics with the cluster's defaults; those that cannot be created are still missing when it returns."""
 
 
-def register(handlers: Handlers, metadata: MetadataView, create_topics: CreateTopics | None) -> None:
+def register(handlers: Handlers, metadata: MetadataCache, create_topics: CreateTopics | None) -> None:
     """Without `create_topics`, topics are created only when somebody asks for it by CreateTopics."""
     handlers.add(ApiKey.METADATA, MetadataHandler(metadata, create_topics).begin)
 
@@ -63,7 +63,7 @@ class MetadataHandler:
     A thousand clients that look for a new leader ask the same question, and most bytes of a large answer never change.
     """
 
-    def __init__(self, metadata: MetadataView, create_topics: CreateTopics | None) -> None:
+    def __init__(self, metadata: MetadataCache, create_topics: CreateTopics | None) -> None:
         self._metadata = metadata
         self._create_topics = create_topics
         self._cached: dict[tuple[int, str, bytes], bytes] = {}

@@ -17,7 +17,7 @@ from ...protocol.offset_commit import (
     encode_offset_commit_response,
 )
 from ...quorum.metadata.image import TopicImage, TopicsImage
-from ..cluster.metadata_view import MetadataView
+from ..cluster.metadata_cache import MetadataCache
 from ..coordinators.group_coordinator import GroupCoordinator
 from ..groups.offset_protocol import Committer, OffsetToCommit
 from ..network.handlers import Handlers
@@ -27,12 +27,12 @@ KNOWS_GROUP_ERRORS_SINCE: Final = 9
 FIRST_WITH_IDS: Final = 10
 
 
-def register(handlers: Handlers, groups: GroupCoordinator, metadata: MetadataView) -> None:
+def register(handlers: Handlers, groups: GroupCoordinator, metadata: MetadataCache) -> None:
     handlers.add(ApiKey.OFFSET_COMMIT, OffsetCommitHandler(groups, metadata).begin)
 
 
 class OffsetCommitHandler:
-    def __init__(self, groups: GroupCoordinator, metadata: MetadataView) -> None:
+    def __init__(self, groups: GroupCoordinator, metadata: MetadataCache) -> None:
         self._groups = groups
         self._metadata = metadata
 
@@ -51,7 +51,7 @@ class OffsetCommitHandler:
             partition = self._groups.coordinators.get(message.group_id)
             committer = Committer(message.group_id, message.member_id, message.instance_id, message.generation)
             knows_group_errors = request.api_version >= KNOWS_GROUP_ERRORS_SINCE
-            outcomes = partition.machine.offsets.commit(committer, offsets, knows_group_errors=knows_group_errors)
+            outcomes = partition.shard.offsets.commit(committer, offsets, knows_group_errors=knows_group_errors)
         except KafkaError as error:
             _respond(request, message, _filled(errors, [error.code] * len(offsets)))
             return
@@ -59,7 +59,7 @@ class OffsetCommitHandler:
         def respond(failure: ErrorCode) -> None:
             _respond(request, message, _filled(errors, [failure or outcome for outcome in outcomes]))
 
-        partition.hold(respond, lambda failure: failure)(ErrorCode.NONE)
+        partition.reply_when_committed(respond, lambda failure: failure)(ErrorCode.NONE)
 
 
 def _topic(topics: TopicsImage, wanted: CommittedTopic) -> TopicImage | None:

@@ -19,13 +19,13 @@ from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
-from ..replicas.partition_manager import PartitionManager
-from ..replicas.rules.partition import NO_EPOCH
+from ..replicas.replica_manager import ReplicaManager
+from ..replicas.rules.partition_state import NO_EPOCH
 
 UNKNOWN = (-1, -1)
 
 
-def register(handlers: Handlers, partitions: PartitionManager) -> None:
+def register(handlers: Handlers, partitions: ReplicaManager) -> None:
     def handle(request: OffsetForLeaderEpochRequest, _context: RequestContext) -> OffsetForLeaderEpochResponse:
         return offset_for_leader_epoch(partitions, request)
 
@@ -33,20 +33,20 @@ def register(handlers: Handlers, partitions: PartitionManager) -> None:
 
 
 def offset_for_leader_epoch(
-    partitions: PartitionManager, request: OffsetForLeaderEpochRequest
+    partitions: ReplicaManager, request: OffsetForLeaderEpochRequest
 ) -> OffsetForLeaderEpochResponse:
     def answer(topic: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
         try:
-            hosted = partitions.get_online(topic, wanted.partition)
+            partition = partitions.get_online(topic, wanted.partition)
         except KafkaError as error:
             return _answer(wanted, error.code, UNKNOWN)
-        error_code = hosted.partition.check_leader(wanted.current_leader_epoch)
+        error_code = partition.state.check_leader(wanted.current_leader_epoch)
         if wanted.current_leader_epoch < NO_EPOCH:
             # Only here a negative epoch is one: everywhere else it is none.
             error_code = ErrorCode.FENCED_LEADER_EPOCH
         if error_code is not ErrorCode.NONE:
             return _answer(wanted, error_code, UNKNOWN)
-        log = hosted.log
+        log = partition.log
         found = log.leader_epochs.end_offset_for(wanted.leader_epoch, log.log_end_offset)
         return _answer(wanted, ErrorCode.NONE, UNKNOWN if found is None else found)
 

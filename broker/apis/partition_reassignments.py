@@ -20,12 +20,12 @@ from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
 from ...quorum.metadata.image import MetadataImage, PartitionRegistration, TopicImage
-from ..cluster.metadata_view import MetadataView
+from ..cluster.metadata_cache import MetadataCache
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
 
 
-def register(handlers: Handlers, metadata: MetadataView) -> None:
+def register(handlers: Handlers, metadata: MetadataCache) -> None:
     def handle(
         request: ListPartitionReassignmentsRequest, _context: RequestContext
     ) -> ListPartitionReassignmentsResponse:

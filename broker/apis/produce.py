@@ -60,8 +60,8 @@ from ..network.handlers import Handlers
 from ..network.request import Request
 from ..network.rules.request_memory import RequestMemory
 from ..replicas.delayed_produce import DelayedProduce, OpenAppend, TopicAnswers
-from ..replicas.hosted_partition import HostedPartition
-from ..replicas.partition_manager import PartitionManager
+from ..replicas.partition import Partition
+from ..replicas.replica_manager import ReplicaManager
 
 logger = logging.getLogger(__name__)
 
@@ -112,7 +112,7 @@ UNKNOWN_TO_PRODUCERS: Final = frozenset(
 class ProduceHandler:
     def __init__(
         self,
-        partitions: PartitionManager,
+        partitions: ReplicaManager,
         verifier: TransactionVerifier,
         memory: RequestMemory,
         wall_clock_ms: Callable[[], int],
@@ -137,22 +137,22 @@ class ProduceHandler:
         """Appends to one partition. False when that cannot be: then nothing was appended, and whatever the answer has
         to tell is found anew by `_begin_any`."""
         partitions = self._partitions
-        hosted = partitions.find_by_id(topic, index) if name is None else partitions.find(name, index)
-        if hosted is None:
+        partition = partitions.find_by_id(topic, index) if name is None else partitions.find(name, index)
+        if partition is None:
             return False
         try:
-            info = hosted.append(admit(request, acks, hosted, records), self._wall_clock_ms(), acks)
+            info = partition.append(admit(request, acks, partition, records), self._wall_clock_ms(), acks)
         except KafkaError:
             return False
         if not acks:
             request.respond_nothing()
-        elif hosted.is_open(info.last_offset + 1, acks):
+        elif partition.is_pending(info.last_offset + 1, acks):
             answer = PartitionProduceResponse(
                 index, 0, info.first_offset, info.log_append_time_ms, info.log_start_offset
             )
-            topic_id = hosted.topic_id if name is None else None
+            topic_id = partition.topic_id if name is None else None
             answers: list[TopicAnswers] = [(name, topic_id, [answer])]
-            opened = OpenAppend(hosted, info.last_offset + 1, hosted.partition.leader_epoch, answers[0][2], 0)
+            opened = OpenAppend(partition, info.last_offset + 1, partition.state.leader_epoch, answers[0][2], 0)
             self._park(request, acks, timeout_ms, answers, [opened])
         else:
             request.respond(
@@ -167,7 +167,7 @@ class ProduceHandler:
                     info.log_start_offset,
                 )
             )
-        partitions.complete_fetches(hosted)
+        partitions.complete_fetches(partition)
         return True
 
     def _begin_any(self, request: Request) -> None:
@@ -182,30 +182,30 @@ class ProduceHandler:
 
     def _transactional_batches(
         self, request: Request, message: ProduceRequest
-    ) -> dict[HostedPartition, tuple[int, int, int]]:
+    ) -> dict[Partition, tuple[int, int, int]]:
         """Producer id, epoch and first sequence of what may be appended to partitions here."""
         batches = {}
         for topic in message.topics:
             name = topic.name if topic.topic_id is None else self._partitions.topic_name(topic.topic_id)
             for index, records in topic.partitions:
-                hosted = None if name is None else self._partitions.find(name, index)
-                if hosted is None:
+                partition = None if name is None else self._partitions.find(name, index)
+                if partition is None:
                     continue
                 try:
-                    batch = admit(request, message.acks, hosted, records, is_in_transaction=True)
+                    batch = admit(request, message.acks, partition, records, is_in_transaction=True)
                 except KafkaError:
                     continue
                 if batch[TRANSACTIONAL_BYTE] & TRANSACTIONAL_FLAG:
-                    batches[hosted] = PRODUCER.unpack_from(batch, PRODUCER_OFFSET)
+                    batches[partition] = PRODUCER.unpack_from(batch, PRODUCER_OFFSET)
         return batches
 
     def _begin_in_transaction(
-        self, request: Request, message: ProduceRequest, batches: Mapping[HostedPartition, tuple[int, int, int]]
+        self, request: Request, message: ProduceRequest, batches: Mapping[Partition, tuple[int, int, int]]
     ) -> None:
         assert message.transactional_id is not None
         producer_id, producer_epoch, _ = next(iter(batches.values()))
         writer = Writer(message.transactional_id, producer_id, producer_epoch, transaction_support(request.api_version))
-        sequences = {hosted: sequence for hosted, (_, _, sequence) in batches.items()}
+        sequences = {partition: sequence for partition, (_, _, sequence) in batches.items()}
         outcomes = self._verifier.begin(writer, sequences)
         if not needs_confirmation(outcomes):
             self._append_all(request, message, outcomes)
@@ -214,11 +214,11 @@ class ProduceHandler:
         kept = decode_produce(request.api_version, memoryview(bytes(request.body)), request.body_offset)
         kept_bytes = len(request.body)
         self._memory.take(kept_bytes)
-        request.hold_back()
+        request.hold_later_requests()
 
         def append(confirmed: Outcomes) -> None:
             self._memory.give_back(self, kept_bytes)
-            request.let_go()
+            request.release_later_requests()
             try:
                 self._append_all(request, kept, confirmed)
             except Exception:
@@ -237,7 +237,7 @@ class ProduceHandler:
         is_in_transaction = message.transactional_id is not None
         answers: list[TopicAnswers] = []
         opened: list[OpenAppend] = []
-        appended: list[HostedPartition] = []
+        appended: list[Partition] = []
         has_error = False
         for topic in message.topics:
             name = topic.name if topic.topic_id is None else self._partitions.topic_name(topic.topic_id)
@@ -245,21 +245,21 @@ class ProduceHandler:
             if topic.partitions:
                 answers.append((topic.name, topic.topic_id, topic_answers))
             for index, records in topic.partitions:
-                hosted = None if name is None else self._partitions.find(name, index)
+                partition = None if name is None else self._partitions.find(name, index)
                 try:
                     if refusal is not None:
                         raise KafkaError(refusal)
-                    if hosted is None:
+                    if partition is None:
                         error = KafkaError(self._absence(name, index))
                         with suppress(KafkaError):
                             batch = check_batch(request.api_version, records)
                             self._partitions.note_refused(topic.topic_id or topic.name, index, batch, error)
                         raise error
-                    batch = admit(request, acks, hosted, records, is_in_transaction=is_in_transaction)
-                    if hosted not in outcomes and batch[TRANSACTIONAL_BYTE] & TRANSACTIONAL_FLAG:
+                    batch = admit(request, acks, partition, records, is_in_transaction=is_in_transaction)
+                    if partition not in outcomes and batch[TRANSACTIONAL_BYTE] & TRANSACTIONAL_FLAG:
                         # It came here while the coordinator was asked about the others.
-                        raise hosted.in_passing(batch, KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
-                    verification = outcomes.get(hosted)
+                        raise partition.in_passing(batch, KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+                    verification = outcomes.get(partition)
                     if isinstance(verification, KafkaError):
                         raise unverified(verification.code, request.api_version)
                 except KafkaError as error:
@@ -267,19 +267,19 @@ class ProduceHandler:
                     topic_answers.append(failure(index, error, NO_OFFSET, error.message))
                     continue
                 try:
-                    info = hosted.append(batch, now_ms, acks, verification)
+                    info = partition.append(batch, now_ms, acks, verification)
                 except KafkaError as error:
                     has_error = True
-                    log_start_offset = NO_OFFSET if error.code in WITHOUT_LOG_START else hosted.log.log_start_offset
+                    log_start_offset = NO_OFFSET if error.code in WITHOUT_LOG_START else partition.log.log_start_offset
                     # What the log says goes out only with the records that it is about (KIP-467).
                     message_text = error.message if error.record_errors else None
                     topic_answers.append(failure(index, error, log_start_offset, message_text))
                     continue
-                appended.append(hosted)
+                appended.append(partition)
                 end_offset = info.last_offset + 1
-                if acks and hosted.is_open(end_offset, acks):
-                    leader_epoch = hosted.partition.leader_epoch
-                    opened.append(OpenAppend(hosted, end_offset, leader_epoch, topic_answers, len(topic_answers)))
+                if acks and partition.is_pending(end_offset, acks):
+                    leader_epoch = partition.state.leader_epoch
+                    opened.append(OpenAppend(partition, end_offset, leader_epoch, topic_answers, len(topic_answers)))
                 topic_answers.append(
                     PartitionProduceResponse(
                         index, 0, info.first_offset, info.log_append_time_ms, info.log_start_offset
@@ -293,8 +293,8 @@ class ProduceHandler:
             request.close_connection(f"produce with acks=0 failed: {_first_error(answers)}")
         else:
             request.respond_nothing()
-        for hosted in appended:
-            self._partitions.complete_fetches(hosted)
+        for partition in appended:
+            self._partitions.complete_fetches(partition)
 
     def _absence(self, name: str | None, index: int) -> ErrorCode:
         if name is None:
@@ -377,13 +377,13 @@ def unverified(error: ErrorCode, version: int) -> KafkaError:
 
 
 def admit(
-    request: Request, acks: int, hosted: HostedPartition, records: Buffer | None, *, is_in_transaction: bool = False
+    request: Request, acks: int, partition: Partition, records: Buffer | None, *, is_in_transaction: bool = False
 ) -> Buffer:
     """The batch to append, if a client may append it at all; raises KafkaError."""
     batch = check_batch(request.api_version, records)
     if acks not in VALID_ACKS:
         raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
-    if hosted.is_internal and request.client_id != ADMIN_CLIENT_ID:
+    if partition.is_internal and request.client_id != ADMIN_CLIENT_ID:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
     if batch[TRANSACTIONAL_BYTE] & TRANSACTIONAL_FLAG and not is_in_transaction:
         raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)

@@ -32,8 +32,8 @@ from ..network.handlers import Handlers
 from ..network.request import Request
 from ..transactions.transaction import NOT_STARTED, Transaction, TransactionPartition
 from ..transactions.transaction_state import TransactionState
-from .gathered import Gathered
 from .listing import list_partitions
+from .response_collector import ResponseCollector
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _STATES: Final = {state.value: state for state in TransactionState}
@@ -57,7 +57,7 @@ class TransactionAdministration:
         _request: Request,
         reply: Callable[[DescribeTransactionsResponse], None],
     ) -> None:
-        answers: Gathered[DescribedTransaction] = Gathered(
+        answers: ResponseCollector[DescribedTransaction] = ResponseCollector(
             len(message.transactional_ids),
             lambda states: reply(DescribeTransactionsResponse(throttle_time=NO_THROTTLE, transaction_states=states)),
         )
@@ -66,14 +66,14 @@ class TransactionAdministration:
             def answer_error(error: ErrorCode, transactional_id: str = transactional_id) -> DescribedTransaction:
                 return _not_described(transactional_id, error)
 
-            place = answers.place(number)
+            place = answers.slot(number)
             try:
                 partition = self._transactions.get(transactional_id)
-                described = _described(*partition.machine.describe(transactional_id))
+                described = _described(*partition.shard.describe(transactional_id))
             except KafkaError as error:
                 place(answer_error(error.code))
             else:
-                partition.hold(place, answer_error)(described)
+                partition.reply_when_committed(place, answer_error)(described)
 
     def list_all(
         self, message: ListTransactionsRequest, _request: Request, reply: Callable[[ListTransactionsResponse], None]
@@ -83,7 +83,7 @@ class TransactionAdministration:
         wanted = _Filter(message, self._now_ms())
 
         def transactions_of(partition: TransactionPartitionState) -> list[ListedTransaction]:
-            return [_as_listed(transaction) for transaction in partition.machine if wanted.has(transaction)]
+            return [_as_listed(transaction) for transaction in partition.shard if wanted.has(transaction)]
 
         list_partitions(
             self._transactions.coordinators,

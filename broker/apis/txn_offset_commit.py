@@ -26,7 +26,7 @@ from ...protocol.apis import ApiKey
 from ...protocol.batches import NO_SEQUENCE
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
-from ..cluster.metadata_view import MetadataView
+from ..cluster.metadata_cache import MetadataCache
 from ..coordination.ports import TransactionProducer
 from ..coordinators.group_coordinator import GroupCoordinator, GroupPartition
 from ..coordinators.transaction_verifier import Outcome, Outcomes, TransactionSupport, TransactionVerifier, Writer
@@ -51,14 +51,14 @@ Codes = list[list[ErrorCode]]
 
 
 def register(
-    handlers: Handlers, groups: GroupCoordinator, metadata: MetadataView, verifier: TransactionVerifier
+    handlers: Handlers, groups: GroupCoordinator, metadata: MetadataCache, verifier: TransactionVerifier
 ) -> None:
     committing = TransactionalOffsets(groups, metadata, verifier)
     handlers.add_replying(ApiKey.TXN_OFFSET_COMMIT, committing.begin, answer_error=error_response)
 
 
 class TransactionalOffsets:
-    def __init__(self, groups: GroupCoordinator, metadata: MetadataView, verifier: TransactionVerifier) -> None:
+    def __init__(self, groups: GroupCoordinator, metadata: MetadataCache, verifier: TransactionVerifier) -> None:
         self._groups = groups
         self._metadata = metadata
         self._verifier = verifier
@@ -81,7 +81,7 @@ class TransactionalOffsets:
             return
         try:
             partition = self._groups.get(message.group_id)
-            _ = partition.machine
+            _ = partition.shard
         except KafkaError as error:
             refuse(error.code)
             return
@@ -96,7 +96,9 @@ class TransactionalOffsets:
             except KafkaError as error:
                 refuse(_error_for(error.code, writer.support))
             else:
-                partition.hold(respond, lambda error: [error or outcome for outcome in outcomes])(outcomes)
+                partition.reply_when_committed(respond, lambda error: [error or outcome for outcome in outcomes])(
+                    outcomes
+                )
 
         self._verifier.confirm(writer, batches, self._verifier.begin(writer, batches), commit)
 
@@ -137,7 +139,7 @@ def _commit(
         str(message.group_id), message.member_id, message.group_instance_id, int(message.generation_id)
     )
     producer = TransactionProducer(writer.producer_id, writer.producer_epoch, verification)
-    return partition.machine.offsets.commit_in_transaction(committer, offsets, producer)
+    return partition.shard.offsets.commit_in_transaction(committer, offsets, producer)
 
 
 def _support(version: int) -> TransactionSupport:

@@ -32,9 +32,9 @@ from ..coordinators.group_coordinator import OFFSETS_TOPIC, GroupCoordinator
 from ..network.handlers import Handlers
 from ..network.request import Request
 from ..replicas.delayed_append import DelayedAppend
-from ..replicas.hosted_partition import HostedPartition
-from ..replicas.partition_manager import PartitionManager
-from .gathered import Gathered
+from ..replicas.partition import Partition
+from ..replicas.replica_manager import ReplicaManager
+from .response_collector import ResponseCollector
 
 logger = logging.getLogger(__name__)
 
@@ -47,16 +47,14 @@ NOT_READY: Final = frozenset(
 
 
 def register(
-    handlers: Handlers, partitions: PartitionManager, groups: GroupCoordinator, wall_clock_ms: Callable[[], int]
+    handlers: Handlers, partitions: ReplicaManager, groups: GroupCoordinator, wall_clock_ms: Callable[[], int]
 ) -> None:
     writer = MarkerWriter(partitions, groups, wall_clock_ms)
     handlers.add_replying(ApiKey.WRITE_TXN_MARKERS, writer.begin, answer_error=error_response)
 
 
 class MarkerWriter:
-    def __init__(
-        self, partitions: PartitionManager, groups: GroupCoordinator, wall_clock_ms: Callable[[], int]
-    ) -> None:
+    def __init__(self, partitions: ReplicaManager, groups: GroupCoordinator, wall_clock_ms: Callable[[], int]) -> None:
         self._partitions = partitions
         self._groups = groups
         self._wall_clock_ms = wall_clock_ms
@@ -80,9 +78,9 @@ class MarkerWriter:
                 _log_aborted([place for place, code in zip(wanted, codes, strict=True) if not code], request)
             reply(_response([(int(marker.producer_id), topic, index) for marker, topic, index in wanted], codes))
 
-        answers: Gathered[ErrorCode] = Gathered(len(wanted), respond)
+        answers: ResponseCollector[ErrorCode] = ResponseCollector(len(wanted), respond)
         for number, (marker, topic, index) in enumerate(wanted):
-            settle = answers.place(number)
+            settle = answers.slot(number)
             try:
                 self._write(marker, topic, index, settle)
             except KafkaError as error:
@@ -90,8 +88,8 @@ class MarkerWriter:
 
     def _write(self, marker: WritableTxnMarker, topic: str, index: int, settle: Callable[[ErrorCode], None]) -> None:
         """Raises KafkaError: then nothing was written, and `settle` is not called."""
-        hosted = self._partitions.find(topic, index)
-        if hosted is None:
+        partition = self._partitions.find(topic, index)
+        if partition is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if topic == OFFSETS_TOPIC:
             self._end_for_groups(marker, index, settle)
@@ -104,9 +102,9 @@ class MarkerWriter:
             coordinator_epoch=marker.coordinator_epoch,
             now_ms=now_ms,
         )
-        info = hosted.append_of_coordinator(batch, now_ms, transaction_version=marker.transaction_version)
-        self._settle_when_committed(hosted, info.last_offset + 1, settle)
-        self._partitions.complete_fetches(hosted)
+        info = partition.append_of_coordinator(batch, now_ms, transaction_version=marker.transaction_version)
+        self._settle_when_committed(partition, info.last_offset + 1, settle)
+        self._partitions.complete_fetches(partition)
 
     def _end_for_groups(self, marker: WritableTxnMarker, index: int, settle: Callable[[ErrorCode], None]) -> None:
         try:
@@ -122,10 +120,10 @@ class MarkerWriter:
             raise KafkaError(_as_leader(error.code), error.message) from error
 
     def _settle_when_committed(
-        self, hosted: HostedPartition, end_offset: int, settle: Callable[[ErrorCode], None]
+        self, partition: Partition, end_offset: int, settle: Callable[[ErrorCode], None]
     ) -> None:
-        operation = DelayedAppend(hosted, end_offset, settle)
-        self._partitions.produces.watch(operation, (hosted,), COMMIT_TIMEOUT_MS)
+        operation = DelayedAppend(partition, end_offset, settle)
+        self._partitions.produces.watch(operation, (partition,), COMMIT_TIMEOUT_MS)
 
 
 def _as_leader(error: ErrorCode) -> ErrorCode:

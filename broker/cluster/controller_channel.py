@@ -23,7 +23,7 @@ class ControllerChannel(Protocol):
         ...
 
 
-class LocalChannel:
+class LocalControllerChannel:
     """To the controller in this process, which is the only one."""
 
     def __init__(self, controller: Controller) -> None:

@@ -1,7 +1,7 @@
 """Metadata for a node that does not vote: it fetches the committed log from any voter, and keeps it (KIP-595, KIP-630).
 
 The node follows one voter as long as that one answers, and turns to the next one after any timeout. The leader that the
-voter names is where requests for the controller go first (`quorum_channel.py`).
+voter names is where requests for the controller go first (`remote_controller_channel.py`).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from ...quorum.voter.observer_log import ObserverLog
 from ...quorum.voter.snapshot_saver import write_snapshot
 from ...quorum.voter.snapshots import SnapshotWriter
 from ...storage.disk.rules.disk_errors import is_passing
-from ...storage.disk.unbroken_call import run_unbroken
+from ...storage.disk.shielded_call import run_unbroken
 from ..configuration.quorum_times import QuorumTimes
 from .peers import PeerConnector
 from .rules.voter_choice import SilentVoters, VoterChoice

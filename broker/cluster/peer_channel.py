@@ -15,7 +15,7 @@ from ...protocol.messages import Response
 from ...quorum.links.rules.peer_proof import PeerRefused
 from ..network.handlers import Handlers, MessageHandler
 from ..network.request import Answer, Request, RequestContext
-from .metadata_view import MetadataView
+from .metadata_cache import MetadataCache
 
 if TYPE_CHECKING:
     from ...client.connection import Connection
@@ -36,7 +36,7 @@ class PeerChannel:
 
     def __init__(
         self,
-        metadata: MetadataView,
+        metadata: MetadataCache,
         peers: Callable[[], PeerConnector],
         *,
         node_id: int,
@@ -177,10 +177,10 @@ class _OwnRequests:
     def on_answer(self, _request: Request, _answer: Answer) -> None:
         raise AssertionError("a request of this node's own is answered by its reply")
 
-    def hold_back(self, _request: Request) -> None:
+    def hold_later_requests(self, _request: Request) -> None:
         """Nothing is behind it."""
 
-    def let_go(self, _request: Request) -> None:
+    def release_later_requests(self, _request: Request) -> None:
         """Nothing is behind it."""
 
     def mute(self, _throttle_time_ms: int) -> None:

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Mapping
 from typing import Final
 
-from .own_keys import LOG_LEVELS
+from .penstock_keys import LOG_LEVELS
 
 logger = logging.getLogger(__name__)
 

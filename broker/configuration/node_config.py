@@ -17,7 +17,7 @@ from ...quorum.links.rules.node_certificates import NodeCertificates
 from ...quorum.metadata.voters import Voter, parse_voters
 from .group_config import GroupConfig, load_groups
 from .listener_config import ListenerConfig, check_distinct_ports, parse_listeners, parse_protocol_map
-from .own_keys import (
+from .penstock_keys import (
     BROKER_FAST_FENCING_ENABLE,
     CLUSTER_CERTIFICATE_NAME,
     CLUSTER_ID,
@@ -82,7 +82,7 @@ class NodeConfig:
     # From log.dirs, or log.dir when that is not set. The metadata log is in the first of them unless told otherwise.
     log_dirs: tuple[str, ...]
     metadata_log_dir: str
-    # See `own_keys`; -1 leaves it to the size of the disk.
+    # See `penstock_keys`; -1 leaves it to the size of the disk.
     log_dir_reserve_bytes: int
     # Of the module `logging`.
     log_level: int
@@ -142,7 +142,7 @@ class NodeConfig:
     initial_broker_registration_timeout_ms: int
     # `controller.quorum.fetch.timeout.ms` and `controller.quorum.request.timeout.ms`, within the session.
     quorum_times: QuorumTimes
-    # See `own_keys`.
+    # See `penstock_keys`.
     broker_fast_fencing_enable: bool
     metadata_log_max_record_bytes_between_snapshots: int
     # 0: only the bytes count.

@@ -6,7 +6,7 @@ from typing import Final
 from ...protocol.errors import ConfigError
 from ...quorum.configs.definition import ConfigValue, parse
 from ...quorum.configs.table import KAFKA_RELEASE, broker_configs
-from .own_keys import OWN_KEYS
+from .penstock_keys import OWN_KEYS
 
 # Keys of plug-ins and of single listeners: what follows the prefix is theirs.
 _OPEN_PREFIXES: Final = ("listener.name.", "config.providers.", "rsm.config.", "rlmm.config.")

@@ -17,17 +17,17 @@ from ...quorum.metadata.image import MetadataImage, TopicImage
 from ..configuration.consumer_config import SettingsOf
 from ..configuration.group_config import GroupConfig
 from ..groups.group_shard import GroupShard
-from ..replicas.hosted_partition import HostedPartition
-from ..replicas.partition_manager import PartitionManager
-from .coordinator_partition import CoordinatorPartition, CoordinatorTimers
-from .coordinators import Coordinators
+from ..replicas.partition import Partition
+from ..replicas.replica_manager import ReplicaManager
+from .coordinator_context import CoordinatorContext, CoordinatorTimers
+from .coordinator_runtime import CoordinatorRuntime
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
-GroupPartition: TypeAlias = CoordinatorPartition[GroupShard]
+GroupPartition: TypeAlias = CoordinatorContext[GroupShard]
 
 
 class GroupCoordinator:
@@ -35,7 +35,7 @@ class GroupCoordinator:
 
     def __init__(
         self,
-        partitions: PartitionManager,
+        partitions: ReplicaManager,
         config: GroupConfig,
         settings_of: SettingsOf,
         *,
@@ -53,7 +53,7 @@ class GroupCoordinator:
         self._random = random
         # One of its own: what takes long there keeps nobody from the disk.
         self._aside = ThreadPoolExecutor(1, "groups")
-        self.coordinators: Coordinators[GroupShard] = Coordinators(
+        self.coordinators: CoordinatorRuntime[GroupShard] = CoordinatorRuntime(
             OFFSETS_TOPIC, partitions.node_id, lambda: partitions.image, self._coordinate
         )
 
@@ -74,16 +74,18 @@ class GroupCoordinator:
         if changed:
             are_some_new = any(topic.is_new for topic in delta.topics.changed.values())
             for partition in self.coordinators:
-                partition.when_active(
+                partition.run_when_loaded(
                     lambda shard: shard.consumer.on_topics_changed(changed, are_some_new=are_some_new)
                 )
         for topic in delta.topics.deleted.values():
             for partition in self.coordinators:
-                partition.when_active(partial(_forget_topic, topic))
+                partition.run_when_loaded(partial(_forget_topic, topic))
 
-    def _coordinate(self, hosted: HostedPartition) -> GroupPartition:
+    def _coordinate(self, hosted: Partition) -> GroupPartition:
         def make_shard(partition: GroupPartition, timers: CoordinatorTimers) -> GroupShard:
-            def run_aside(work: Callable[[], T], on_done: Callable[[T], None], on_failed: Callable[[], None]) -> None:
+            def run_in_background(
+                work: Callable[[], T], on_done: Callable[[T], None], on_failed: Callable[[], None]
+            ) -> None:
                 try:
                     running = self._loop.run_in_executor(self._aside, work)
                 except RuntimeError as error:
@@ -92,7 +94,7 @@ class GroupCoordinator:
                     on_failed()
                     return
                 running.add_done_callback(
-                    lambda _: partition.when_active(lambda _: on_run(running, on_done, on_failed))
+                    lambda _: partition.run_when_loaded(lambda _: on_run(running, on_done, on_failed))
                 )
 
             def on_run(running: asyncio.Future[T], on_done: Callable[[T], None], on_failed: Callable[[], None]) -> None:
@@ -109,13 +111,13 @@ class GroupCoordinator:
                 config=self._config,
                 settings_of=self._settings_of,
                 image=lambda: self._partitions.image,
-                run_aside=run_aside,
+                run_in_background=run_in_background,
                 now_ms=self._wall_clock_ms,
                 steady_now_ms=self._steady_clock_ms,
                 new_id=lambda: str(UUID(int=self._random.getrandbits(128), version=4)),
             )
 
-        return CoordinatorPartition(
+        return CoordinatorContext(
             hosted,
             make_shard,
             replies=self._partitions.produces,

@@ -11,11 +11,11 @@ from ...quorum.metadata.delta import MetadataDelta
 from ...quorum.metadata.features import TRANSACTION_VERSION
 from ...quorum.metadata.image import MetadataImage
 from ..configuration.transaction_config import TransactionConfig
-from ..replicas.hosted_partition import HostedPartition
-from ..replicas.partition_manager import PartitionManager
+from ..replicas.partition import Partition
+from ..replicas.replica_manager import ReplicaManager
 from ..transactions.transaction_shard import ProducerIdNeededError, TransactionShard
-from .coordinator_partition import CoordinatorPartition, CoordinatorTimers
-from .coordinators import Coordinators
+from .coordinator_context import CoordinatorContext, CoordinatorTimers
+from .coordinator_runtime import CoordinatorRuntime
 from .marker_sender import MarkerSender, Peers
 
 T = TypeVar("T")
@@ -23,7 +23,7 @@ T = TypeVar("T")
 TRANSACTIONS_TOPIC: Final = "__transaction_state"
 COMMIT_TIMEOUT_MS: Final = 30_000
 """Kafka's default of request.timeout.ms: as long as a client waits for what its request has changed."""
-TransactionPartitionState: TypeAlias = CoordinatorPartition[TransactionShard]
+TransactionPartitionState: TypeAlias = CoordinatorContext[TransactionShard]
 
 
 class TransactionCoordinator:
@@ -31,7 +31,7 @@ class TransactionCoordinator:
 
     def __init__(
         self,
-        partitions: PartitionManager,
+        partitions: ReplicaManager,
         config: TransactionConfig,
         peers: Peers,
         next_producer_id: Callable[[], Awaitable[int]],
@@ -49,7 +49,7 @@ class TransactionCoordinator:
         self._steady_clock_ms = steady_clock_ms
         self._markers = MarkerSender(peers, lambda: partitions.image, loop)
         self._tasks: set[asyncio.Task[None]] = set()
-        self.coordinators: Coordinators[TransactionShard] = Coordinators(
+        self.coordinators: CoordinatorRuntime[TransactionShard] = CoordinatorRuntime(
             TRANSACTIONS_TOPIC, partitions.node_id, lambda: partitions.image, self._coordinate
         )
 
@@ -82,9 +82,9 @@ class TransactionCoordinator:
         """Has `respond` called with what the operation comes to, once that holds. It is given a new producer id when it
         needs one. Raises KafkaError, or calls `respond` with what `answer_error` makes of it."""
         partition = self.get(transactional_id)
-        reply = partition.hold(respond, answer_error)
+        reply = partition.reply_when_committed(respond, answer_error)
         try:
-            result = operation(partition.machine, None)
+            result = operation(partition.shard, None)
         except ProducerIdNeededError:
             self.start(self._ask_again(partition, operation, reply, lambda error: respond(answer_error(error))))
         else:
@@ -100,7 +100,7 @@ class TransactionCoordinator:
         try:
             producer_id = await self._next_producer_id()
             # It may have gone meanwhile.
-            result = operation(partition.machine, producer_id)
+            result = operation(partition.shard, producer_id)
         except KafkaError as error:
             refuse(error.code)
         except asyncio.CancelledError:
@@ -115,7 +115,7 @@ class TransactionCoordinator:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _coordinate(self, hosted: HostedPartition) -> TransactionPartitionState:
+    def _coordinate(self, hosted: Partition) -> TransactionPartitionState:
         def make_shard(partition: TransactionPartitionState, timers: CoordinatorTimers) -> TransactionShard:
             return TransactionShard(
                 partition,
@@ -127,7 +127,7 @@ class TransactionCoordinator:
                 now_ms=self._steady_clock_ms,
             )
 
-        return CoordinatorPartition(
+        return CoordinatorContext(
             hosted,
             make_shard,
             replies=self._partitions.produces,
@@ -144,4 +144,4 @@ class TransactionCoordinator:
         except KafkaError:
             # Whoever wanted it comes again.
             return
-        partition.when_active(lambda _: on_id(producer_id))
+        partition.run_when_loaded(lambda _: on_id(producer_id))

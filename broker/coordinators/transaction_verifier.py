@@ -28,7 +28,7 @@ from ...protocol.messages import Request, Response
 from ...quorum.metadata.image import MetadataImage
 from ...storage.log.rules.transaction_verification import UNVERIFIED, TransactionVerification
 from ..coordination.key_partitions import partition_of_key
-from ..replicas.hosted_partition import HostedPartition
+from ..replicas.partition import Partition
 from .transaction_coordinator import TRANSACTIONS_TOPIC
 
 logger = logging.getLogger(__name__)
@@ -59,7 +59,7 @@ class Writer(NamedTuple):
 
 Outcome: TypeAlias = TransactionVerification | KafkaError | None
 """Of a partition: what its append is to bring, or why there is to be none. None while the transaction goes on there."""
-Outcomes: TypeAlias = Mapping[HostedPartition, Outcome]
+Outcomes: TypeAlias = Mapping[Partition, Outcome]
 Place: TypeAlias = tuple[str, int]
 """Topic and partition."""
 
@@ -105,15 +105,15 @@ class TransactionVerifier:
         for task in self._in_flight.values():
             task.cancel()
 
-    def begin(self, writer: Writer, batches: Mapping[HostedPartition, int]) -> dict[HostedPartition, Outcome]:
+    def begin(self, writer: Writer, batches: Mapping[Partition, int]) -> dict[Partition, Outcome]:
         """What the partitions say; `batches` has the first sequence for each. Those that have a verification are to be
         confirmed before anything is appended to them; see `needs_confirmation`."""
-        outcomes: dict[HostedPartition, Outcome] = {}
+        outcomes: dict[Partition, Outcome] = {}
         is_verified = self._config().is_enabled or writer.support.adds_partitions
-        for hosted, sequence in batches.items():
+        for partition, sequence in batches.items():
             try:
-                outcomes[hosted] = (
-                    hosted.begin_verification(
+                outcomes[partition] = (
+                    partition.begin_verification(
                         writer.producer_id,
                         writer.producer_epoch,
                         sequence,
@@ -124,13 +124,13 @@ class TransactionVerifier:
                     else UNVERIFIED
                 )
             except KafkaError as error:
-                outcomes[hosted] = KafkaError(error.code)
+                outcomes[partition] = KafkaError(error.code)
         return outcomes
 
     def confirm(
         self,
         writer: Writer,
-        batches: Mapping[HostedPartition, int],
+        batches: Mapping[Partition, int],
         outcomes: Outcomes,
         on_confirmed: Callable[[Outcomes], None],
     ) -> None:
@@ -263,7 +263,7 @@ class _Confirmation:
         self,
         verifier: TransactionVerifier,
         writer: Writer,
-        batches: Mapping[HostedPartition, int],
+        batches: Mapping[Partition, int],
         on_confirmed: Callable[[Outcomes], None],
     ) -> None:
         self._verifier = verifier
@@ -273,20 +273,20 @@ class _Confirmation:
         self._deadline_s = verifier.loop.time() + verifier.config.retry_ms_max / 1000
 
     def ask(self, outcomes: Outcomes) -> None:
-        asked = {hosted: one for hosted, one in outcomes.items() if isinstance(one, TransactionVerification)}
+        asked = {partition: one for partition, one in outcomes.items() if isinstance(one, TransactionVerification)}
         if not needs_confirmation(asked):
             self._on_confirmed(outcomes)
             return
 
         def on_answer(errors: Mapping[Place, ErrorCode]) -> None:
             confirmed = dict(outcomes)
-            for hosted in asked:
-                error = errors.get((hosted.topic, hosted.index), ErrorCode.NONE)
+            for partition in asked:
+                error = errors.get((partition.topic, partition.index), ErrorCode.NONE)
                 if error is not ErrorCode.NONE:
-                    confirmed[hosted] = KafkaError(error)
+                    confirmed[partition] = KafkaError(error)
             self._judge(confirmed)
 
-        self._verifier.ask(self._writer, ((hosted.topic, hosted.index) for hosted in asked), on_answer)
+        self._verifier.ask(self._writer, ((partition.topic, partition.index) for partition in asked), on_answer)
 
     def _judge(self, outcomes: Outcomes) -> None:
         is_early = self._writer.support.adds_partitions and any(map(self._is_early, outcomes.items()))
@@ -295,28 +295,30 @@ class _Confirmation:
         elif self._verifier.loop.time() < self._deadline_s:
             self._verifier.loop.call_later(self._verifier.config.retry_backoff_ms / 1000, self._ask_again)
         else:
-            self._on_confirmed({hosted: self._at_deadline(hosted, outcome) for hosted, outcome in outcomes.items()})
+            self._on_confirmed(
+                {partition: self._at_deadline(partition, outcome) for partition, outcome in outcomes.items()}
+            )
 
-    def _is_early(self, item: tuple[HostedPartition, Outcome]) -> bool:
+    def _is_early(self, item: tuple[Partition, Outcome]) -> bool:
         """The transaction before this one was ending, by the coordinator's word or because its end was written here
         meanwhile."""
-        hosted, outcome = item
+        partition, outcome = item
         if isinstance(outcome, KafkaError):
             return outcome.code is ErrorCode.CONCURRENT_TRANSACTIONS
-        return self._is_dropped(hosted, outcome)
+        return self._is_dropped(partition, outcome)
 
-    def _is_dropped(self, hosted: HostedPartition, outcome: Outcome) -> bool:
-        return isinstance(outcome, TransactionVerification) and not hosted.holds_verification(
+    def _is_dropped(self, partition: Partition, outcome: Outcome) -> bool:
+        return isinstance(outcome, TransactionVerification) and not partition.holds_verification(
             self._writer.producer_id, outcome
         )
 
-    def _at_deadline(self, hosted: HostedPartition, outcome: Outcome) -> Outcome:
+    def _at_deadline(self, partition: Partition, outcome: Outcome) -> Outcome:
         """A dropped verification lets no append in, and its INVALID_TXN_STATE is fatal to producers. The partition says
         what is true by now; where the coordinator must be asked again, the producer sends again."""
-        if not self._is_dropped(hosted, outcome):
+        if not self._is_dropped(partition, outcome):
             return outcome
-        current = self._verifier.begin(self._writer, {hosted: self._batches[hosted]})[hosted]
-        return KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS) if needs_confirmation({hosted: current}) else current
+        current = self._verifier.begin(self._writer, {partition: self._batches[partition]})[partition]
+        return KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS) if needs_confirmation({partition: current}) else current
 
     def _ask_again(self) -> None:
         self.ask(self._verifier.begin(self._writer, self._batches))

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.fetch import PartitionFetchResponse
-from ..replicas.partition_manager import PartitionManager
+from ..replicas.replica_manager import ReplicaManager
 from ..replicas.rules.effects import Effect
-from ..replicas.rules.partition import NO_EPOCH
+from ..replicas.rules.partition_state import NO_EPOCH
 from ..replication.rules.replication_quota import ReplicationQuota
 from ..timing.purgatory import DelayedOperation
 from .rules.closest_replica import Reader, closest_replica
@@ -20,7 +20,7 @@ from .rules.follower_session import FollowerSession
 
 if TYPE_CHECKING:
     from ...storage.log.file_slice import FileSlice
-    from ..replicas.hosted_partition import HostedPartition
+    from ..replicas.partition import Partition
 
 PartitionAnswer: TypeAlias = "PartitionFetchResponse[FileSlice]"
 FetchAnswers: TypeAlias = list[tuple[FetchablePartition, PartitionAnswer]]
@@ -68,10 +68,10 @@ class LeaderThrottle(NamedTuple):
     replica_id: int
     now_ms: Callable[[], int]
 
-    def holds_back(self, hosted: HostedPartition) -> bool:
+    def is_throttled(self, partition: Partition) -> bool:
         return (
-            self.quota.is_throttled(hosted.topic, hosted.index)
-            and not hosted.partition.is_in_sync(self.replica_id)
+            self.quota.is_throttled(partition.topic, partition.index)
+            and not partition.state.is_in_sync(self.replica_id)
             and self.quota.is_exceeded(self.now_ms())
         )
 
@@ -104,7 +104,7 @@ class DelayedFetch(DelayedOperation):
 
     def __init__(
         self,
-        partitions: PartitionManager,
+        partitions: ReplicaManager,
         context: FetchContext,
         limits: FetchLimits,
         respond: Callable[[FetchAnswers], None],
@@ -126,10 +126,10 @@ class DelayedFetch(DelayedOperation):
         self._hidden_from: int | None = None
         self.answers: FetchAnswers = []
         # What follows from what a follower said that it has: to be carried out when it is answered or parked.
-        self.effects: list[tuple[HostedPartition, Sequence[Effect]]] = []
+        self.effects: list[tuple[Partition, Sequence[Effect]]] = []
 
     @property
-    def keys(self) -> Sequence[HostedPartition]:
+    def keys(self) -> Sequence[Partition]:
         """What to park under."""
         return [partition.hosted for partition in self._context.partitions if partition.hosted is not None]
 
@@ -180,8 +180,8 @@ class DelayedFetch(DelayedOperation):
                 has_news = True
             elif is_incremental and partition.is_known(answer.high_watermark, answer.log_start_offset):
                 has_all = partition.fetch_offset == hosted.log.log_end_offset
-                if session is not None and has_all and hosted.partition.is_in_sync(session.replica_id):
-                    session.settle(partition)
+                if session is not None and has_all and hosted.state.is_in_sync(session.replica_id):
+                    session.mark_idle(partition)
                 continue
             answers.append((partition, answer))
         self.answers = answers
@@ -218,20 +218,20 @@ class DelayedFetch(DelayedOperation):
 
     def _read_partition(
         self,
-        hosted: HostedPartition,
+        partition: Partition,
         wanted: FetchablePartition,
         max_bytes: int,
         min_one_batch: bool,
         follower: FollowerFetch | None,
     ) -> tuple[PartitionAnswer, int]:
-        state = hosted.partition
+        state = partition.state
         if follower is None:
-            error = self._check(hosted, wanted)
+            error = self._check(partition, wanted)
         else:
             error = state.check_follower(follower.replica_id, wanted.current_leader_epoch, follower.broker_epoch)
         if error is not ErrorCode.NONE:
             return failed(wanted.index, error), 0
-        log = hosted.log
+        log = partition.log
         offset = wanted.fetch_offset
         high_watermark = state.high_watermark
         log_start_offset = log.log_start_offset
@@ -270,7 +270,7 @@ class DelayedFetch(DelayedOperation):
                 now_ms=follower.now_ms,
             )
             if effects:
-                self.effects.append((hosted, effects))
+                self.effects.append((partition, effects))
                 high_watermark = state.high_watermark
                 last_stable_offset = log.last_stable_offset(high_watermark)
         elif self._limits.reader is not None:
@@ -287,21 +287,21 @@ class DelayedFetch(DelayedOperation):
                     ),
                     0,
                 )
-        end_offset = self._end_offset(hosted)
+        end_offset = self._end_offset(partition)
         aborted: Sequence[tuple[int, int]] | None = () if self._limits.end is FetchEnd.LAST_STABLE_OFFSET else None
         slices: Sequence[FileSlice] = ()
         size = 0
-        is_held_back = self._throttle is not None and self._throttle.holds_back(hosted)
+        is_held_back = self._throttle is not None and self._throttle.is_throttled(partition)
         if offset < end_offset and (max_bytes > 0 or min_one_batch) and not is_held_back:
             try:
-                data = hosted.read(offset, max_bytes, end_offset, min_one_batch)
+                data = partition.read(offset, max_bytes, end_offset, min_one_batch)
                 slices, size = data
                 if aborted is not None and size:
-                    aborted = hosted.aborted_transactions(data, offset, end_offset)
+                    aborted = partition.aborted_transactions(data, offset, end_offset)
             except KafkaError as failure:
                 return failed(wanted.index, failure.code), 0
             if follower is not None and size and state.on_follower_sent(follower.replica_id, offset):
-                hosted.check(offset, size)
+                partition.check(offset, size)
         return (
             PartitionFetchResponse(
                 wanted.index, 0, high_watermark, last_stable_offset, log_start_offset, slices, aborted
@@ -377,42 +377,44 @@ class DelayedFetch(DelayedOperation):
     def _sum_of_ends(self) -> int:
         return sum(map(self._end_offset, self.keys))
 
-    def _has_happened(self, hosted: HostedPartition, wanted: FetchablePartition) -> bool:
+    def _has_happened(self, partition: Partition, wanted: FetchablePartition) -> bool:
         """Whether one partition alone is reason enough to read again."""
-        if hosted.error is not ErrorCode.NONE or self._check(hosted, wanted) is not ErrorCode.NONE:
+        if partition.error is not ErrorCode.NONE or self._check(partition, wanted) is not ErrorCode.NONE:
             return True
-        log = hosted.log
+        log = partition.log
         offset = wanted.fetch_offset
         if not log.log_start_offset <= offset <= log.log_end_offset:
             # The log was cut, at one end or the other.
             return True
-        if self._is_new_log_start(hosted, wanted):
+        if self._is_new_log_start(partition, wanted):
             return True
-        return self._limits.min_bytes <= 1 and offset < self._end_offset(hosted)
+        return self._limits.min_bytes <= 1 and offset < self._end_offset(partition)
 
-    def _check(self, hosted: HostedPartition, wanted: FetchablePartition) -> ErrorCode:
-        state = hosted.partition
+    def _check(self, partition: Partition, wanted: FetchablePartition) -> ErrorCode:
+        state = partition.state
         if self._limits.is_leader_only:
             return state.check_leader(wanted.current_leader_epoch)
         return state.compare_epoch(wanted.current_leader_epoch)
 
-    def _is_new_log_start(self, hosted: HostedPartition, wanted: FetchablePartition) -> bool:
+    def _is_new_log_start(self, partition: Partition, wanted: FetchablePartition) -> bool:
         """Whether a follower has yet to hear of deleted records, for which somebody may wait."""
-        return self._limits.end is FetchEnd.LOG_END and -1 < wanted.sent_log_start_offset < hosted.log.log_start_offset
+        return (
+            self._limits.end is FetchEnd.LOG_END and -1 < wanted.sent_log_start_offset < partition.log.log_start_offset
+        )
 
-    def _end_offset(self, hosted: HostedPartition) -> int:
+    def _end_offset(self, partition: Partition) -> int:
         """Up to where this fetch may read the partition."""
         end = self._limits.end
         if end is FetchEnd.HIGH_WATERMARK:
-            return hosted.partition.high_watermark
+            return partition.state.high_watermark
         if end is FetchEnd.LAST_STABLE_OFFSET:
-            return hosted.log.last_stable_offset(hosted.partition.high_watermark)
-        return hosted.log.log_end_offset
+            return partition.log.last_stable_offset(partition.state.high_watermark)
+        return partition.log.log_end_offset
 
 
-def is_idle(hosted: HostedPartition, partition: FetchablePartition) -> bool:
+def is_idle(hosted: Partition, partition: FetchablePartition) -> bool:
     """A short cut for most partitions of most session fetches: the client has all there is, and has been told so."""
-    state = hosted.partition
+    state = hosted.state
     log = hosted.log
     return (
         partition.fetch_offset == log.log_end_offset == state.high_watermark == partition.sent_high_watermark

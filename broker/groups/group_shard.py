@@ -28,7 +28,7 @@ from .classic.records import (
 from .classic_requests import ClassicRequests
 from .consumer.changes import CONSUMER_GROUP_KEYS
 from .consumer.consumer_groups import ConsumerGroups
-from .consumer.expression_resolver import RunAside
+from .consumer.expression_resolver import RunInBackground
 from .group_table import GroupTable
 from .offset_protocol import OffsetProtocol
 from .offset_store import CommittedOffset, OffsetStore
@@ -48,12 +48,12 @@ class GroupShard:
         config: GroupConfig,
         settings_of: SettingsOf,
         image: Callable[[], MetadataImage],
-        run_aside: RunAside,
+        run_in_background: RunInBackground,
         now_ms: Callable[[], int],
         steady_now_ms: Callable[[], int],
         new_id: Callable[[], str],
     ) -> None:
-        """`image` is the newest metadata. `run_aside` does what takes long. `now_ms` is the wall clock's,
+        """`image` is the newest metadata. `run_in_background` does what takes long. `now_ms` is the wall clock's,
         `steady_now_ms` one that does not follow its jumps: by that offsets are committed and groups become empty, and
         both are forgotten, which does not come back. `new_id` makes ends of member ids."""
         self._timers = timers
@@ -69,7 +69,7 @@ class GroupShard:
             timers,
             self._rebalance,
             image,
-            run_aside,
+            run_in_background,
             config=config.consumer,
             settings_of=settings_of,
             classic_max_size=config.group_max_size,

@@ -301,10 +301,10 @@ class Connection(asyncio.BufferedProtocol):
             self._outbox.send()
         self._after_send()
 
-    def hold_back(self, request: Request) -> None:
+    def hold_later_requests(self, request: Request) -> None:
         self._exclusive = request
 
-    def let_go(self, request: Request) -> None:
+    def release_later_requests(self, request: Request) -> None:
         if self._exclusive is request:
             self._exclusive = None
             self._continue_soon()

@@ -12,7 +12,7 @@ from functools import partial
 from ...protocol.errors import ConfigError
 from ..configuration.listener_config import ListenerConfig
 from .connection import Connection, ConnectionHost
-from .first_bytes import FirstBytes, OtherProtocol, UnknownConnections
+from .protocol_sniffer import OtherProtocol, ProtocolSniffer, UnknownConnections
 from .tls_transport import TlsHost, TlsTransport
 
 logger = logging.getLogger(__name__)
@@ -77,7 +77,7 @@ class Listeners:
         """What makes the protocol of each connection."""
         make: Callable[[], asyncio.BaseProtocol] = partial(Connection, self._host, listener_name)
         if self._other is not None:
-            make = partial(FirstBytes, self._other, partial(Connection, self._host, listener_name), self._unknown)
+            make = partial(ProtocolSniffer, self._other, partial(Connection, self._host, listener_name), self._unknown)
         context = self._tls_of(listener_name)
         if context is None:
             return make

@@ -65,9 +65,9 @@ class RequestOwner(Protocol):
 
     def on_answer(self, request: Request, answer: Answer) -> None: ...
 
-    def hold_back(self, request: Request) -> None: ...
+    def hold_later_requests(self, request: Request) -> None: ...
 
-    def let_go(self, request: Request) -> None: ...
+    def release_later_requests(self, request: Request) -> None: ...
 
     def mute(self, throttle_time_ms: int) -> None: ...
 
@@ -141,13 +141,12 @@ class Request:
         self.on_disconnect = None
         self._owner.on_answer(self, self.answer)
 
-    def hold_back(self) -> None:
-        """This request must wait before it can take its place: requests behind it do not begin until `let_go` or the
-        answer."""
-        self._owner.hold_back(self)
+    def hold_later_requests(self) -> None:
+        """Requests behind this one do not begin until `release_later_requests` or its answer."""
+        self._owner.hold_later_requests(self)
 
-    def let_go(self) -> None:
-        self._owner.let_go(self)
+    def release_later_requests(self) -> None:
+        self._owner.release_later_requests(self)
 
     def set_context(self, context: RequestContext) -> None:
         """For later requests of this connection."""

@@ -37,7 +37,6 @@ from ..apis import (
     init_producer_id,
     list_offsets,
     metadata,
-    not_built,
     offset_commit,
     offset_for_leader_epoch,
     partition_reassignments,
@@ -46,27 +45,28 @@ from ..apis import (
     topics,
     transaction_administration,
     txn_offset_commit,
+    unimplemented,
     unregister_broker,
     update_features,
     write_txn_markers,
 )
 from ..apis.describe_quorum import DescribeQuorum
 from ..cluster.controller_channel import ControllerChannel
-from ..cluster.metadata_view import MetadataView
+from ..cluster.metadata_cache import MetadataCache
 from ..cluster.producer_ids import ProducerIds
 from ..cluster.tls_contexts import TlsContexts
 from ..configuration.loggers import PROCESS_LOGGERS
 from ..configuration.node_config import NodeConfig
 from ..configuration.topic_configs import ConfigResolver
 from ..coordinators.group_coordinator import OFFSETS_TOPIC, GroupCoordinator
-from ..coordinators.state_topic import StateTopic
+from ..coordinators.internal_topic import InternalTopic
 from ..coordinators.transaction_coordinator import TRANSACTIONS_TOPIC, TransactionCoordinator
 from ..coordinators.transaction_verifier import TransactionVerifier
 from ..fetching.rules.fetch_sessions import FetchSessions
 from ..network.handlers import Handlers
 from ..network.peer_log import PeerLog
 from ..network.rules.request_memory import RequestMemory
-from ..replicas.partition_manager import PartitionManager
+from ..replicas.replica_manager import ReplicaManager
 from ..replication.rules.replication_throttles import ReplicationThrottles
 from .lifecycle import BrokerLifecycle
 
@@ -75,7 +75,7 @@ SESSION_ID_BITS = 31
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HandlerParts:
+class HandlerDependencies:
     """What handlers are made of."""
 
     config: NodeConfig
@@ -84,9 +84,9 @@ class HandlerParts:
     hello: Callable[[], PeerHello]
     tls: TlsContexts
     lifecycle: BrokerLifecycle
-    metadata: MetadataView
+    metadata: MetadataCache
     configs: ConfigResolver
-    partitions: PartitionManager
+    partitions: ReplicaManager
     groups: GroupCoordinator
     transactions: TransactionCoordinator
     producer_ids: ProducerIds
@@ -104,7 +104,7 @@ class HandlerParts:
     random: Random
 
 
-def register_handlers(parts: HandlerParts) -> Handlers:
+def register_handlers(parts: HandlerDependencies) -> Handlers:
     """The table from which the node dispatches and ApiVersions answers."""
     handlers = Handlers()
     config, controller = parts.config, parts.controller
@@ -178,13 +178,13 @@ def register_handlers(parts: HandlerParts) -> Handlers:
     add_to_transaction.register(handlers, parts.transactions, parts.metadata, config.groups)
     end_transaction.register(handlers, parts.transactions)
     transaction_administration.register(handlers, parts.transactions, parts.wall_clock_ms)
-    not_built.register(handlers)
+    unimplemented.register(handlers)
     return handlers
 
 
-def _offsets_topic(parts: HandlerParts) -> StateTopic:
+def _offsets_topic(parts: HandlerDependencies) -> InternalTopic:
     config = parts.config.groups
-    return StateTopic(
+    return InternalTopic(
         OFFSETS_TOPIC,
         lambda: parts.metadata.image,
         parts.controller,
@@ -200,7 +200,7 @@ def _offsets_topic(parts: HandlerParts) -> StateTopic:
     )
 
 
-def _transactions_topic(parts: HandlerParts) -> StateTopic:
+def _transactions_topic(parts: HandlerDependencies) -> InternalTopic:
     config = parts.config.transactions
 
     def configs(replication_factor: int) -> Mapping[str, str]:
@@ -216,7 +216,7 @@ def _transactions_topic(parts: HandlerParts) -> StateTopic:
             "unclean.leader.election.enable": "false",
         }
 
-    return StateTopic(
+    return InternalTopic(
         TRANSACTIONS_TOPIC,
         lambda: parts.metadata.image,
         parts.controller,

@@ -17,24 +17,24 @@ from ..apis import (
     describe_configs,
     describe_quorum,
     metadata_fetch,
-    not_built,
     partition_reassignments,
     peer_authentication,
     quorum_operations,
+    unimplemented,
 )
 from ..apis.describe_quorum import QuorumDescriber
-from ..cluster.controller_channel import LocalChannel
-from ..cluster.metadata_view import MetadataView
+from ..cluster.controller_channel import LocalControllerChannel
+from ..cluster.metadata_cache import MetadataCache
 from ..cluster.tls_contexts import TlsContexts
 from ..configuration.loggers import PROCESS_LOGGERS
 from ..configuration.node_config import NodeConfig
 from ..configuration.topic_configs import ConfigResolver
 from ..network.connection import NEVER_MS, ConnectionHost
 from ..network.dispatch import Dispatcher
-from ..network.first_bytes import OtherProtocol
 from ..network.handlers import Handlers
 from ..network.listeners import Listeners
 from ..network.peer_log import PeerLog
+from ..network.protocol_sniffer import OtherProtocol
 from ..network.rules.connection_limits import ConnectionLimits
 from ..network.rules.request_memory import RequestMemory
 from . import controller_handlers
@@ -52,7 +52,7 @@ class ControllerListener:
         config: NodeConfig,
         consensus: Consensus,
         controller: Controller,
-        metadata: MetadataView,
+        metadata: MetadataCache,
         configs: ConfigResolver,
         snapshots: Snapshots,
         describer: QuorumDescriber,
@@ -78,13 +78,13 @@ class ControllerListener:
             metadata_fetch.MetadataFetchHandler(controller, snapshots, consensus=consensus, loop=loop),
         )
         describe_configs.register(handlers, metadata, configs, PROCESS_LOGGERS, is_controller=True)
-        alter_configs.register_for_controllers(handlers, configs, LocalChannel(controller), PROCESS_LOGGERS)
+        alter_configs.register_for_controllers(handlers, configs, LocalControllerChannel(controller), PROCESS_LOGGERS)
         acls.register(handlers)
         partition_reassignments.register(handlers, metadata)
         describe_cluster.register_for_controllers(handlers, metadata, lambda: consensus.leader_id)
         describe_quorum.register(handlers, lambda request, _context: describer.describe(request))
         quorum_operations.register(handlers, quorum_operations.QuorumOperator(consensus, controller, snapshots))
-        not_built.register(handlers, is_controller=True)
+        unimplemented.register(handlers, is_controller=True)
         peer_log = PeerLog(loop)
         self._dispatcher = Dispatcher(handlers, loop, peer_log)
         self._listeners = Listeners(

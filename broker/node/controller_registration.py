@@ -15,7 +15,7 @@ from ...protocol.errors import KafkaError
 from ...quorum.decisions.controller_requests import CONTROLLER_REGISTRATION
 from ..cluster.controller_channel import ControllerChannel
 from ..configuration.listener_config import ListenerConfig
-from .registration_parts import registered_features, registered_listeners
+from .registration_fields import registered_features, registered_listeners
 
 logger = logging.getLogger(__name__)
 

@@ -31,9 +31,9 @@ from ...quorum.decisions.controller_requests import BROKER_HEARTBEAT, BROKER_REG
 from ...quorum.metadata.delta import MetadataDelta
 from ...quorum.metadata.image import MetadataImage
 from ..cluster.controller_channel import ControllerChannel
-from ..cluster.metadata_view import MetadataView
+from ..cluster.metadata_cache import MetadataCache
 from ..configuration.listener_config import ListenerConfig
-from .registration_parts import registered_features, registered_listeners
+from .registration_fields import registered_features, registered_listeners
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ class BrokerLifecycle:
     def __init__(
         self,
         controller: ControllerChannel,
-        metadata: MetadataView,
+        metadata: MetadataCache,
         *,
         node_id: int,
         rack: str | None,

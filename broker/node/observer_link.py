@@ -21,10 +21,10 @@ from ...quorum.voter.observer_log import ObserverLog
 from ...storage.disk.files import Files
 from ...storage.log.rules.config import LogConfig
 from ..cluster.controller_channel import ControllerChannel
+from ..cluster.metadata_cache import MetadataCache
 from ..cluster.metadata_observer import MetadataObserver
-from ..cluster.metadata_view import MetadataView
 from ..cluster.peers import PeerConnector
-from ..cluster.quorum_channel import QuorumChannel
+from ..cluster.remote_controller_channel import RemoteControllerChannel
 from ..cluster.rules.voter_choice import SilentVoters
 from ..cluster.tls_contexts import TlsContexts
 from ..configuration.node_config import NodeConfig
@@ -44,7 +44,7 @@ class ObserverLink:
         config: NodeConfig,
         files: Files,
         publishers: Publishers,
-        metadata: MetadataView,
+        metadata: MetadataCache,
         *,
         folder: str,
         hello: Callable[[], PeerHello],
@@ -82,7 +82,7 @@ class ObserverLink:
             wall_clock_ms=wall_clock_ms,
         )
         self._task: asyncio.Task[None] | None = None
-        self._channels: list[QuorumChannel] = []
+        self._channels: list[RemoteControllerChannel] = []
 
     async def find_cluster_id(self) -> str | None:
         waiting = Refusals(self._loop.time)
@@ -117,7 +117,7 @@ class ObserverLink:
         return {}
 
     def channel(self, timeout_ms: int) -> ControllerChannel:
-        channel = QuorumChannel(
+        channel = RemoteControllerChannel(
             self._peers,
             self._metadata,
             voters=self._config.voters,

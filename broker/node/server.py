@@ -26,14 +26,14 @@ from ...quorum.metadata.publishers import MetadataPublisher, Publishers
 from ...quorum.raft.consensus import ConsensusFailed
 from ...storage.directories.log_manager import LogManager
 from ...storage.disk.files import Files
-from ..cluster.metadata_view import MetadataView
+from ..cluster.metadata_cache import MetadataCache
 from ..cluster.quorum_link import QuorumLink
 from ..cluster.tls_contexts import TlsContexts
 from ..configuration.node_config import NodeConfig
 from ..configuration.topic_configs import ConfigResolver
-from .broker_parts import BrokerParts, join_broker
 from .feature_guard import FeatureGuard
 from .steady_clock import SteadyClock
+from .wiring import BrokerParts, wire_broker
 
 logger = logging.getLogger(__name__)
 
@@ -85,7 +85,7 @@ class Node:
             reserve_bytes=config.log_dir_reserve_bytes,
         )
         self._followers = followers
-        self._metadata = MetadataView(config.node_id)
+        self._metadata = MetadataCache(config.node_id)
         self._publishers = Publishers()
         self._publishers.add(self._metadata)
         self._publishers.add(FeatureGuard(self._fail))
@@ -98,7 +98,7 @@ class Node:
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
-    def metadata(self) -> MetadataView:
+    def metadata(self) -> MetadataCache:
         return self._metadata
 
     @property
@@ -207,7 +207,7 @@ class Node:
         config = self._config
         previous_broker_epoch = self._logs.previous_broker_epoch()
         incarnation_id = incarnation_id_of(self._logs.count_start(), self._random.getrandbits(128))
-        parts = self._parts = join_broker(
+        parts = self._parts = wire_broker(
             config,
             self._files,
             self._logs,
@@ -316,7 +316,7 @@ class Node:
         while True:
             await asyncio.sleep(ROOM_CHECK_S)
             await self._logs.open_postponed(self._loop)
-            parts.partitions.try_again()
+            parts.partitions.retry_offline_partitions()
 
     def _start_task(self, name: str, work: Coroutine[None, None, None]) -> None:
         async def watch() -> None:

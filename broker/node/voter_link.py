@@ -16,7 +16,7 @@ from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
 
 from ...protocol.errors import ConfigError
 from ...quorum.controller.controller import Controller
-from ...quorum.controller.leader_upkeep import LeaderUpkeep
+from ...quorum.controller.periodic_elections import LeaderUpkeep
 from ...quorum.decisions.bootstrap import bootstrap_records
 from ...quorum.decisions.context import ControllerConfig
 from ...quorum.fencing.broker_outages import BrokerOutages
@@ -28,8 +28,8 @@ from ...quorum.voter.snapshots import Snapshots
 from ...quorum.voter.voter import RaftVoter
 from ...storage.disk.files import Files
 from ..apis.describe_quorum import QuorumDescriber
-from ..cluster.controller_channel import ControllerChannel, LocalChannel
-from ..cluster.metadata_view import MetadataView
+from ..cluster.controller_channel import ControllerChannel, LocalControllerChannel
+from ..cluster.metadata_cache import MetadataCache
 from ..cluster.rules.voter_choice import SilentVoters
 from ..cluster.tls_contexts import TlsContexts
 from ..configuration.node_config import DEFAULTS, NodeConfig
@@ -39,7 +39,7 @@ from ..network.request import RequestContext
 if TYPE_CHECKING:
     from ...quorum.controller.broker_probes import BrokerProbes
     from ...quorum.links.stream_links import StreamLinks
-    from ..cluster.quorum_channel import QuorumChannel
+    from ..cluster.remote_controller_channel import RemoteControllerChannel
     from .controller_listener import ControllerListener
 
 logger = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ class VoterLink:
         config: NodeConfig,
         files: Files,
         publishers: Publishers,
-        metadata: MetadataView,
+        metadata: MetadataCache,
         configs: ConfigResolver,
         *,
         folder: str,
@@ -84,7 +84,7 @@ class VoterLink:
         self._on_failure = on_failure
         self._voter: RaftVoter | None = None
         self._controller: Controller | None = None
-        self._channels: list[QuorumChannel] = []
+        self._channels: list[RemoteControllerChannel] = []
         self._silent = SilentVoters(config.quorum_times.request_timeout_ms)
         self._describer: QuorumDescriber | None = None
         self._listener: ControllerListener | None = None
@@ -222,13 +222,13 @@ class VoterLink:
 
     def channel(self, timeout_ms: int) -> ControllerChannel:
         if self._is_alone:
-            return LocalChannel(self.controller)
+            return LocalControllerChannel(self.controller)
         from ..cluster.peers import PeerConnector
-        from ..cluster.quorum_channel import QuorumChannel
+        from ..cluster.remote_controller_channel import RemoteControllerChannel
 
         assert self._voter is not None, "the controller has not been started"
         voter, config = self._voter, self._config
-        channel = QuorumChannel(
+        channel = RemoteControllerChannel(
             PeerConnector(
                 secret=config.cluster_secret,
                 hello=self._hello,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ...protocol.errors import ErrorCode
 from ..timing.purgatory import DelayedOperation
-from .hosted_partition import ALL, HostedPartition
+from .partition import ALL, Partition
 
 
 class DelayedAppend(DelayedOperation):
@@ -14,16 +14,16 @@ class DelayedAppend(DelayedOperation):
 
     __slots__ = ("_end_offset", "_hosted", "_leader_epoch", "_settle")
 
-    def __init__(self, hosted: HostedPartition, end_offset: int, settle: Callable[[ErrorCode], None]) -> None:
+    def __init__(self, partition: Partition, end_offset: int, settle: Callable[[ErrorCode], None]) -> None:
         """Of the present leadership of `hosted`."""
         super().__init__()
-        self._hosted = hosted
+        self._hosted = partition
         self._end_offset = end_offset
-        self._leader_epoch = hosted.partition.leader_epoch
+        self._leader_epoch = partition.state.leader_epoch
         self._settle = settle
 
     def try_complete(self) -> bool:
-        outcome = self._hosted.outcome(self._end_offset, self._leader_epoch, ALL)
+        outcome = self._hosted.append_result(self._end_offset, self._leader_epoch, ALL)
         if outcome is None:
             return False
         self._settle(outcome)

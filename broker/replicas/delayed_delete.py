@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ...protocol.errors import ErrorCode
 from ..timing.purgatory import DelayedOperation
-from .hosted_partition import HostedPartition
+from .partition import Partition
 
 UNKNOWN_LOW_WATERMARK = -1
 
@@ -21,7 +21,7 @@ class DeleteOutcome(NamedTuple):
 class OpenDelete(NamedTuple):
     """Records below `offset` are gone here, in the `leader_epoch` of this leader."""
 
-    hosted: HostedPartition
+    hosted: Partition
     offset: int
     leader_epoch: int
 
@@ -30,7 +30,7 @@ class OpenDelete(NamedTuple):
         error = self.hosted.error
         if error is not ErrorCode.NONE:
             return DeleteOutcome(error, UNKNOWN_LOW_WATERMARK)
-        partition = self.hosted.partition
+        partition = self.hosted.state
         if not partition.is_leader or partition.leader_epoch != self.leader_epoch:
             return DeleteOutcome(ErrorCode.NOT_LEADER_OR_FOLLOWER, UNKNOWN_LOW_WATERMARK)
         low_watermark = partition.low_watermark(self.hosted.log.log_start_offset)
@@ -68,7 +68,7 @@ class DelayedDelete(DelayedOperation):
 
     def _settle_all(self, error: ErrorCode) -> None:
         for number, delete in enumerate(self._opened):
-            low_watermark = delete.hosted.partition.low_watermark(delete.hosted.log.log_start_offset)
+            low_watermark = delete.hosted.state.low_watermark(delete.hosted.log.log_start_offset)
             self._outcomes.setdefault(number, DeleteOutcome(error, low_watermark))
         self._answer()
 

@@ -9,7 +9,7 @@ from uuid import UUID
 from ...protocol.errors import ErrorCode
 from ...protocol.produce import PartitionProduceResponse
 from ..timing.purgatory import DelayedOperation
-from .hosted_partition import HostedPartition
+from .partition import Partition
 
 TopicAnswers: TypeAlias = tuple[str | None, UUID | None, list[PartitionProduceResponse]]
 
@@ -17,7 +17,7 @@ TopicAnswers: TypeAlias = tuple[str | None, UUID | None, list[PartitionProduceRe
 class OpenAppend(NamedTuple):
     """An append that does not count yet. Its answer stands at `answers[position]` as if all went well."""
 
-    hosted: HostedPartition
+    hosted: Partition
     end_offset: int
     """The append ends here, exclusive: this much has to count."""
     leader_epoch: int
@@ -51,7 +51,7 @@ class DelayedProduce(DelayedOperation):
     def try_complete(self) -> bool:
         still_open = []
         for append in self._open:
-            error = append.hosted.outcome(append.end_offset, append.leader_epoch, self._acks)
+            error = append.hosted.append_result(append.end_offset, append.leader_epoch, self._acks)
             if error is None:
                 still_open.append(append)
             else:

@@ -7,7 +7,7 @@ from typing import Final
 
 from ...protocol.errors import ErrorCode
 from ..timing.purgatory import DelayedOperation
-from .hosted_partition import ALL, HostedPartition
+from .partition import ALL, Partition
 
 WRITTEN_ERRORS: Final = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -30,16 +30,16 @@ class DelayedReply(DelayedOperation):
     __slots__ = ("_end_offset", "_hosted", "_leader_epoch", "_settle")
 
     def __init__(
-        self, hosted: HostedPartition, end_offset: int, leader_epoch: int, settle: Callable[[ErrorCode], None]
+        self, partition: Partition, end_offset: int, leader_epoch: int, settle: Callable[[ErrorCode], None]
     ) -> None:
         super().__init__()
-        self._hosted = hosted
+        self._hosted = partition
         self._end_offset = end_offset
         self._leader_epoch = leader_epoch
         self._settle = settle
 
     def try_complete(self) -> bool:
-        outcome = self._hosted.outcome(self._end_offset, self._leader_epoch, ALL)
+        outcome = self._hosted.append_result(self._end_offset, self._leader_epoch, ALL)
         if outcome is None:
             return False
         if outcome is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND:
@@ -62,13 +62,13 @@ class DelayedCommit(DelayedReply):
 
     def __init__(
         self,
-        hosted: HostedPartition,
+        partition: Partition,
         end_offset: int,
         leader_epoch: int,
         settle: Callable[[ErrorCode], None],
         on_expired: Callable[[], None],
     ) -> None:
-        super().__init__(hosted, end_offset, leader_epoch, settle)
+        super().__init__(partition, end_offset, leader_epoch, settle)
         self._on_expired = on_expired
 
     def on_expiration(self) -> None:

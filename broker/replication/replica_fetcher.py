@@ -27,14 +27,14 @@ from ...protocol.replica_fetch import (
 from ...quorum.links.rules.peer_proof import PeerRefused
 from ...storage.log.rules.producer_entry import ProducerEntry
 from ..cluster.peers import PeerConnector
-from ..replicas.hosted_partition import HostedPartition
+from ..replicas.partition import Partition
 from .fetcher_link import FetcherLink
 from .leader_offsets import LeaderOffsets, ask_leader_offsets
 from .rules.divergence import truncation_offset
 from .rules.fetch_plan import DELAY_MS_MIN, FetchPlan, FollowedKey
 from .rules.fetcher_config import FetcherConfig
-from .rules.held_up import HeldUpReplicas
 from .rules.replication_quota import ReplicationQuota
+from .rules.stalled_partitions import StalledPartitions
 
 logger = logging.getLogger(__name__)
 
@@ -57,13 +57,13 @@ _SESSION_ERRORS: Final = frozenset(
 
 
 class Followed(Protocol):
-    """What is needed of `replicas/partition_manager.py`. Raises KafkaError when a disk fails."""
+    """What is needed of `replicas/replica_manager.py`. Raises KafkaError when a disk fails."""
 
-    def truncate(self, offsets: Mapping[HostedPartition, int]) -> None: ...
+    def truncate(self, offsets: Mapping[Partition, int]) -> None: ...
 
-    def restart(self, hosted: HostedPartition, offset: int, producers: Iterable[ProducerEntry]) -> None: ...
+    def restart(self, partition: Partition, offset: int, producers: Iterable[ProducerEntry]) -> None: ...
 
-    def complete_waiting(self, hosted: HostedPartition) -> None: ...
+    def complete_waiting(self, partition: Partition) -> None: ...
 
 
 class ReplicaFetcher:
@@ -100,8 +100,8 @@ class ReplicaFetcher:
         self._wall_clock_ms = wall_clock_ms
         self._client_id = f"replica-{node_id}".encode()
         self._plan = FetchPlan(self._position_of, delay_ms_max=config.backoff_ms)
-        self._held_up = HeldUpReplicas()
-        self._followed: dict[FollowedKey, HostedPartition] = {}
+        self._held_up = StalledPartitions()
+        self._followed: dict[FollowedKey, Partition] = {}
         self._link: FetcherLink | None = None
         # The numbers of requests that are not answered yet.
         self._sent: deque[int] = deque()
@@ -110,9 +110,9 @@ class ReplicaFetcher:
         self._arrived: deque[tuple[FollowedKey, FetchedPartition]] = deque()
         self._arrived_number = 0
         self._is_taking_in = False
-        self._diverging: dict[HostedPartition, int] = {}
+        self._diverging: dict[Partition, int] = {}
         # Appended to, and not synced yet.
-        self._unsynced: dict[HostedPartition, FollowedKey] = {}
+        self._unsynced: dict[Partition, FollowedKey] = {}
         # Those that lacked something of what was committed when the leader was heard last, or was not heard yet.
         self._lagging: set[FollowedKey] = set()
         self._searching: dict[FollowedKey, asyncio.Task[None]] = {}
@@ -127,39 +127,39 @@ class ReplicaFetcher:
 
     # What to fetch.
 
-    def follow(self, hosted: HostedPartition) -> None:
+    def follow(self, partition: Partition) -> None:
         """In the leader epoch that the partition is in now."""
-        key = _key(hosted)
-        self._followed[key] = hosted
-        self._diverging.pop(hosted, None)
+        key = _key(partition)
+        self._followed[key] = partition
+        self._diverging.pop(partition, None)
         self._lagging.add(key)
         self._plan.add(key)
         self._fetch_soon()
 
-    def unfollow(self, hosted: HostedPartition) -> None:
-        key = _key(hosted)
-        if self._followed.get(key) is not hosted:
+    def unfollow(self, partition: Partition) -> None:
+        key = _key(partition)
+        if self._followed.get(key) is not partition:
             return
         del self._followed[key]
         self._plan.remove(key)
         self._held_up.forget(key)
-        self._diverging.pop(hosted, None)
+        self._diverging.pop(partition, None)
         self._lagging.discard(key)
         searching = self._searching.pop(key, None)
         if searching is not None:
             searching.cancel()
-        if self._unsynced.pop(hosted, None) is not None:
-            hosted.on_synced = None
+        if self._unsynced.pop(partition, None) is not None:
+            partition.on_synced = None
             self._fetch_soon()
 
-    def on_log_start(self, hosted: HostedPartition) -> None:
+    def on_log_start(self, partition: Partition) -> None:
         """Retention has moved it: the leader sends no consumer here for what is gone."""
-        self._plan.on_moved(_key(hosted))
+        self._plan.on_moved(_key(partition))
         self._fetch_soon()
 
     def _position_of(self, key: FollowedKey) -> FollowedPartition:
-        hosted = self._followed[key]
-        state, log = hosted.partition, hosted.log
+        partition = self._followed[key]
+        state, log = partition.state, partition.log
         # What is not synced where it has to be does not count.
         return FollowedPartition(
             state.leader_epoch, state.log_end_offset, log.leader_epochs.latest_epoch, log.log_start_offset
@@ -276,9 +276,9 @@ class ReplicaFetcher:
             return
         due_ms = min(quota.allowed_ms(now_ms), now_ms + PAUSE_MS_MAX)
         for key in self._lagging:
-            hosted = self._followed[key]
+            partition = self._followed[key]
             # What was asked for already, and is on its way, would be thrown away and fetched again.
-            if quota.is_throttled(hosted.topic, hosted.index) and not (self._sent and plan.is_in_session(key)):
+            if quota.is_throttled(partition.topic, partition.index) and not (self._sent and plan.is_in_session(key)):
                 plan.pause(key, due_ms)
 
     def _watch_delays(self, now_ms: int) -> None:
@@ -352,60 +352,62 @@ class ReplicaFetcher:
             self._fetch()
 
     def _take_in(self, key: FollowedKey, fetched: FetchedPartition) -> None:
-        hosted = self._followed.get(key)
-        if hosted is None:
+        partition = self._followed.get(key)
+        if partition is None:
             return
-        if not self._plan.expects(key, self._arrived_number) or hosted in self._unsynced:
+        if not self._plan.expects(key, self._arrived_number) or partition in self._unsynced:
             # Without a word of that, the leader would send the same again and again.
             self._plan.on_moved(key)
             return
         error = ErrorCode(fetched.error_code)
         if error is ErrorCode.OFFSET_OUT_OF_RANGE:
-            self._search(key, hosted)
+            self._search(key, partition)
         elif error is not ErrorCode.NONE:
-            self._fail(key, hosted, error.name)
+            self._fail(key, partition, error.name)
         elif fetched.diverging_epoch is not None:
-            log = hosted.log
+            log = partition.log
             own_epoch = log.leader_epochs.end_offset_for(fetched.diverging_epoch[0], log.log_end_offset)
-            self._diverging[hosted] = truncation_offset(fetched.diverging_epoch, own_epoch, log.log_end_offset)
+            self._diverging[partition] = truncation_offset(fetched.diverging_epoch, own_epoch, log.log_end_offset)
         else:
             try:
-                self._append(hosted, fetched)
+                self._append(partition, fetched)
             except (KafkaError, CorruptData) as refusal:
-                self._fail(key, hosted, str(refusal))
+                self._fail(key, partition, str(refusal))
                 return
-            self._count(key, hosted, fetched)
+            self._count(key, partition, fetched)
             self._plan.on_progress(key)
             self._held_up.forget(key)
-            if not hosted.is_synced:
-                self._unsynced[hosted] = key
-                hosted.on_synced = partial(self._on_synced, hosted)
+            if not partition.is_synced:
+                self._unsynced[partition] = key
+                partition.on_synced = partial(self._on_synced, partition)
 
-    def _count(self, key: FollowedKey, hosted: HostedPartition, fetched: FetchedPartition) -> None:
-        if self._quota.is_set and self._quota.is_throttled(hosted.topic, hosted.index):
+    def _count(self, key: FollowedKey, partition: Partition, fetched: FetchedPartition) -> None:
+        if self._quota.is_set and self._quota.is_throttled(partition.topic, partition.index):
             self._quota.record(len(fetched.records), self._now_ms())
-        if fetched.high_watermark > hosted.log.log_end_offset:
+        if fetched.high_watermark > partition.log.log_end_offset:
             self._lagging.add(key)
         elif self._lagging:
             self._lagging.discard(key)
 
-    def _append(self, hosted: HostedPartition, fetched: FetchedPartition) -> None:
-        log = hosted.log
+    def _append(self, partition: Partition, fetched: FetchedPartition) -> None:
+        log = partition.log
         is_more_readable = False
         if len(fetched.records) > 0:
             if log.log_start_offset == log.log_end_offset:
                 # Where records were deleted, the leader's log may begin within a batch, and comes with all of that.
                 base_offset = int.from_bytes(fetched.records[:8], "big")
                 if base_offset < log.log_end_offset:
-                    self._partitions.restart(hosted, base_offset, log.producers.below(base_offset))
-            is_more_readable = hosted.append_as_follower(fetched.records, self._wall_clock_ms())
-        if hosted.on_leader_offsets(high_watermark=fetched.high_watermark, log_start_offset=fetched.log_start_offset):
+                    self._partitions.restart(partition, base_offset, log.producers.below(base_offset))
+            is_more_readable = partition.append_as_follower(fetched.records, self._wall_clock_ms())
+        if partition.on_leader_offsets(
+            high_watermark=fetched.high_watermark, log_start_offset=fetched.log_start_offset
+        ):
             is_more_readable = True
         if is_more_readable:
-            self._partitions.complete_waiting(hosted)
+            self._partitions.complete_waiting(partition)
 
-    def _on_synced(self, hosted: HostedPartition, is_refused: bool) -> None:
-        key = self._unsynced.pop(hosted, None)
+    def _on_synced(self, partition: Partition, is_refused: bool) -> None:
+        key = self._unsynced.pop(partition, None)
         if key is not None:
             if is_refused:
                 self._plan.delay(key, self._now_ms())
@@ -427,10 +429,10 @@ class ReplicaFetcher:
                 hosted.topic,
                 hosted.index,
                 self._leader_id,
-                hosted.partition.leader_epoch,
+                hosted.state.leader_epoch,
                 hosted.log.log_end_offset,
                 offset,
-                hosted.partition.high_watermark,
+                hosted.state.high_watermark,
             )
         before = {hosted: self._position_of(_key(hosted)) for hosted in diverging}
         try:
@@ -446,7 +448,7 @@ class ReplicaFetcher:
             else:
                 self._plan.on_progress(key)
 
-    def _fail(self, key: FollowedKey, hosted: HostedPartition, reason: str) -> None:
+    def _fail(self, key: FollowedKey, hosted: Partition, reason: str) -> None:
         now_ms = self._now_ms()
         is_news = self._held_up.note(key, f"{hosted.topic}-{hosted.index}", reason, now_ms)
         logger.log(
@@ -455,7 +457,7 @@ class ReplicaFetcher:
             hosted.topic,
             hosted.index,
             self._leader_id,
-            hosted.partition.leader_epoch,
+            hosted.state.leader_epoch,
             hosted.log.log_end_offset,
             reason,
         )
@@ -466,13 +468,13 @@ class ReplicaFetcher:
 
     # Finding where to begin.
 
-    def _search(self, key: FollowedKey, hosted: HostedPartition) -> None:
+    def _search(self, key: FollowedKey, partition: Partition) -> None:
         """The log ends where the leader's has nothing: the leader is asked what it has."""
         self._plan.delay(key, self._now_ms())
         if key not in self._searching:
-            self._searching[key] = self._loop.create_task(self._find_position(key, hosted))
+            self._searching[key] = self._loop.create_task(self._find_position(key, partition))
 
-    async def _find_position(self, key: FollowedKey, hosted: HostedPartition) -> None:
+    async def _find_position(self, key: FollowedKey, partition: Partition) -> None:
         try:
             async with self._search_turns:
                 position = self._position_of(key)
@@ -482,23 +484,23 @@ class ReplicaFetcher:
                 offsets = await ask_leader_offsets(
                     self._peers,
                     address,
-                    hosted.topic,
-                    hosted.index,
+                    partition.topic,
+                    partition.index,
                     node_id=self._node_id,
                     leader_epoch=position.leader_epoch,
                     timeout_ms=CONNECT_TIMEOUT_MS,
                 )
             # It may have gone on meanwhile: what the leader had then says nothing of that.
-            if self._followed.get(key) is hosted and self._position_of(key) == position:
-                self._begin_at(hosted, offsets)
+            if self._followed.get(key) is partition and self._position_of(key) == position:
+                self._begin_at(partition, offsets)
                 self._plan.add(key)
                 self._fetch_soon()
         except (ConnectionError, TimeoutError, CorruptData, PeerRefused, KafkaError) as error:
-            self._fail(key, hosted, str(error))
+            self._fail(key, partition, str(error))
         finally:
             self._searching.pop(key, None)
 
-    def _begin_at(self, hosted: HostedPartition, leader: LeaderOffsets) -> None:
+    def _begin_at(self, hosted: Partition, leader: LeaderOffsets) -> None:
         log_end_offset = hosted.log.log_end_offset
         logger.warning(
             "log ends where the leader's has nothing: topic=%s partition=%d leader=%d start=%d end=%d leaders_start=%d "
@@ -525,5 +527,5 @@ def _correlation_id(number: int) -> int:
     return number & 0x7FFFFFFF
 
 
-def _key(hosted: HostedPartition) -> FollowedKey:
-    return hosted.topic_id.bytes, hosted.index
+def _key(partition: Partition) -> FollowedKey:
+    return partition.topic_id.bytes, partition.index

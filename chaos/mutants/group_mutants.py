@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from ...broker.coordinators.coordinator_partition import CoordinatorPartition
+from ...broker.coordinators.coordinator_context import CoordinatorContext
 from ...broker.groups.classic import rebalance as classic_rebalance
 from ...broker.groups.classic.group import ClassicGroup
 from ...broker.groups.classic.records import OFFSET_COMMIT_KEY, GroupMetadataValue
@@ -74,7 +74,7 @@ MUTANTS: Final = (
     Mutant(
         name="commit-answered-at-append",
         bug="coordinators answer when they have the records, which may be lost with them",
-        owner=CoordinatorPartition,
+        owner=CoordinatorContext,
         attribute="_reply",
         make=_at_append,
     ),

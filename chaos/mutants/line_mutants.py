@@ -12,10 +12,10 @@ from ...broker.groups.classic.group import ClassicGroup
 from ...broker.groups.consumer import offset_access
 from ...broker.groups.offset_store import OffsetStore
 from ...broker.node import lifecycle
-from ...broker.replicas.hosted_partition import HostedPartition
-from ...broker.replicas.partition_manager import PartitionManager
+from ...broker.replicas.partition import Partition
+from ...broker.replicas.replica_manager import ReplicaManager
 from ...broker.replicas.rules.in_sync_replicas import InSyncReplicas
-from ...broker.replicas.rules.leadership import Leadership
+from ...broker.replicas.rules.leader_state import LeaderState
 from ...broker.replication import replica_fetcher
 from ...broker.replication.replica_fetcher import ReplicaFetcher
 from ...broker.replication.rules import divergence
@@ -223,23 +223,23 @@ MUTANTS: Final = (
     Mutant(
         name="join-behind-the-epoch-start",
         bug="a replica joins the ISR before it has what earlier leaders may have committed",
-        owner=Leadership,
+        owner=LeaderState,
         attribute="proposal_to_join",
         make=edited("        or follower.log_end_offset < self.epoch_start_offset\n", ""),
     ),
     Mutant(
         name="refused-not-remembered",
         bug="a batch behind one that was refused in passing is out of order",
-        owner=HostedPartition,
+        owner=Partition,
         attribute="append",
         make=edited("if self._refused:", "if False:"),
     ),
     Mutant(
         name="deleted-producers-unknown",
         bug="a follower begins at its leader's log start without the producers of what is deleted",
-        owner=PartitionManager,
+        owner=ReplicaManager,
         attribute="restart",
-        make=edited("hosted.log, offset, producers, self", "hosted.log, offset, (), self"),
+        make=edited("partition.log, offset, producers, self", "partition.log, offset, (), self"),
     ),
     Mutant(
         name="gap-in-a-compacted-topic",

@@ -6,11 +6,11 @@ from ...quorum.controller.controller import Controller
 from ...quorum.raft.barriers import BarrierResult, Barriers
 from ...quorum.raft.core import RaftCore
 from ...quorum.raft.elections import Elections
+from ...quorum.raft.eligibility import EmptyLogProbe
 from ...quorum.raft.journal_items import LogEnd, Term
 from ...quorum.raft.log import RaftLog
 from ...quorum.raft.messages import AppendAck
 from ...quorum.raft.pysyncobj_engine import Decisions
-from ...quorum.raft.standing import Census
 from ...quorum.raft.step import Step
 from .mutant import Mutant
 
@@ -140,7 +140,7 @@ MUTANTS: Final = (
     Mutant(
         name="new-disk-votes",
         bug="a voter that lost its disk takes itself for one of a new cluster",
-        owner=Census,
+        owner=EmptyLogProbe,
         attribute="is_new_cluster",
         make=_new_disk_votes,
     ),

@@ -6,9 +6,9 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from ...broker.fetching.delayed_fetch import DelayedFetch
-from ...broker.replicas.hosted_partition import HostedPartition
+from ...broker.replicas.partition import Partition
 from ...broker.replicas.rules.known_brokers import KnownBrokers
-from ...broker.replicas.rules.leadership import Leadership
+from ...broker.replicas.rules.leader_state import LeaderState
 from ...broker.replication.replica_fetcher import ReplicaFetcher
 from ...quorum.decisions import isr_changes
 from .mutant import Mutant
@@ -17,18 +17,18 @@ _ANY_EPOCH: Final = -1
 
 
 def _truncate_to_high_watermark(follow: Callable[..., None]) -> Any:
-    def truncating(fetcher: ReplicaFetcher, hosted: HostedPartition) -> None:
-        fetcher._partitions.truncate({hosted: hosted.partition.high_watermark})
-        follow(fetcher, hosted)
+    def truncating(fetcher: ReplicaFetcher, partition: Partition) -> None:
+        fetcher._partitions.truncate({partition: partition.state.high_watermark})
+        follow(fetcher, partition)
 
     return truncating
 
 
-def _acknowledge_at_append(is_open: Callable[..., bool]) -> Any:
-    def is_open_for_leader(hosted: HostedPartition, end_offset: int, _acks: int) -> bool:
-        return is_open(hosted, end_offset, 1)
+def _acknowledge_at_append(is_pending: Callable[..., bool]) -> Any:
+    def is_pending_for_leader(partition: Partition, end_offset: int, _acks: int) -> bool:
+        return is_pending(partition, end_offset, 1)
 
-    return is_open_for_leader
+    return is_pending_for_leader
 
 
 def _is_never_stale(_: Any) -> Any:
@@ -59,7 +59,7 @@ def _any_partition_epoch(check: Callable[..., Any]) -> Any:
 
 
 def _committed_isr_only(_: Any) -> Any:
-    def counts(leadership: Leadership, follower: Any, _log_end_offset: int, _now_ms: int) -> bool:
+    def counts(leadership: LeaderState, follower: Any, _log_end_offset: int, _now_ms: int) -> bool:
         return follower.broker_id in leadership.isr.committed
 
     return counts
@@ -85,8 +85,8 @@ MUTANTS: Final = (
     Mutant(
         name="acknowledge-at-append",
         bug="acks=all is answered when the leader has the records",
-        owner=HostedPartition,
-        attribute="is_open",
+        owner=Partition,
+        attribute="is_pending",
         make=_acknowledge_at_append,
     ),
     Mutant(
@@ -114,7 +114,7 @@ MUTANTS: Final = (
     Mutant(
         name="committed-isr-only",
         bug="the high watermark passes a replica that may be in the ISR already (KIP-497)",
-        owner=Leadership,
+        owner=LeaderState,
         attribute="_counts",
         make=_committed_isr_only,
     ),

@@ -9,7 +9,7 @@ from ...protocol.errors import KafkaError
 from ..decisions.context import ControllerResult, DecisionContext
 from ..decisions.heartbeats import GoneBroker, fence_gone
 from ..fencing.fast_fencing import Bar, Dial, Effect, FastFencing, Fence
-from ..links.knock import Refused, Unclear, knock
+from ..links.port_probe import Refused, Unclear, probe_port
 from ..metadata.image import MetadataImage
 from .controller import Controller
 
@@ -92,7 +92,7 @@ class BrokerProbes:
         await asyncio.sleep((dial.at_ms - self._now_ms()) / 1000)
         if not self._rules.is_dialing(attempt):
             return
-        found = await knock(self._loop, attempt.host, attempt.port, timeout_s=_DIAL_TIMEOUT_S)
+        found = await probe_port(self._loop, attempt.host, attempt.port, timeout_s=_DIAL_TIMEOUT_S)
         controller = self._controller
         self._carry_out(
             self._rules.on_dialed(

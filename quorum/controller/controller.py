@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ...protocol.errors import ErrorCode, KafkaError
 from ..decisions.change import Change, image_after, prepare, split_commands
 from ..decisions.context import ControllerConfig, ControllerResult, Decision, DecisionContext
+from ..decisions.decision_cost import INLINE_MAX, weight
 from ..decisions.heartbeats import fence_expired
-from ..decisions.weights import LIGHT, weight
 from ..fencing.broker_sessions import BrokerSessions
 from ..fencing.broker_watcher import BrokerWatcher, NoWatcher
 from ..metadata.image import MetadataImage
@@ -44,8 +44,8 @@ from ..raft.consensus import (
     Snapshot,
     VoterStatus,
 )
-from .own_snapshots import OwnSnapshots
 from .replay import Replay
+from .snapshot_generator import OwnSnapshots
 
 if TYPE_CHECKING:
     from random import Random
@@ -100,7 +100,7 @@ class Controller:
         self._overlay: MetadataImage = self._loader.image
         self._pending_count = 0
         self._last_proposal: asyncio.Future[CommitPosition] | None = None
-        self._decided_beside: asyncio.Future[None] | None = None
+        self._background_decision: asyncio.Future[None] | None = None
         self.snapshots = OwnSnapshots(
             consensus,
             self._loader,
@@ -155,8 +155,8 @@ class Controller:
         Raises KafkaError: the decision's own, or NOT_CONTROLLER when this node is not active or stops being so (then
         the change may or may not happen). A caller that stops waiting does not stop the change.
         """
-        while self._decided_beside is not None:
-            await asyncio.shield(self._decided_beside)
+        while self._background_decision is not None:
+            await asyncio.shield(self._background_decision)
         try:
             result, last = await self._decide(decision, request)
         except KafkaError:
@@ -200,8 +200,8 @@ class Controller:
     async def _decide(
         self, decision: Decision[RequestT, ResponseT], request: RequestT
     ) -> "tuple[ControllerResult[ResponseT], asyncio.Future[CommitPosition] | None]":
-        if weight(self._overlay, request) > LIGHT and self.is_active:
-            done = self._decided_beside = self._loop.create_future()
+        if weight(self._overlay, request) > INLINE_MAX and self.is_active:
+            done = self._background_decision = self._loop.create_future()
             decided = self._loop.create_task(self._decide_beside(decision, request, done))
             decided.add_done_callback(_retrieve)
             return await asyncio.shield(decided)
@@ -232,7 +232,7 @@ class Controller:
                 if self._consensus.next_offset == next_offset:
                     return change.result, self._propose_change(change)
         finally:
-            self._decided_beside = None
+            self._background_decision = None
             done.set_result(None)
 
     def _preparation(

@@ -22,7 +22,7 @@ from .answers import ZERO_ID, base64_id, wire_code
 from .context import ControllerResult, DecisionContext
 from .partition_changes import broker_changes
 from .placement import is_reserved_directory
-from .registration_parts import endpoints_of, features_of
+from .registration_fields import endpoints_of, features_of
 
 
 def register_broker(

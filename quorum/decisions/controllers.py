@@ -12,7 +12,7 @@ from ..metadata.image import MetadataImage
 from ..metadata.records import RegisterControllerRecord, SupportedFeature
 from .answers import ZERO_ID, wire_code
 from .context import ControllerResult, DecisionContext
-from .registration_parts import endpoints_of, features_of
+from .registration_fields import endpoints_of, features_of
 
 
 def register_controller(

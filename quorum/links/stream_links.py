@@ -24,7 +24,7 @@ from typing import Final, cast
 from uuid import UUID
 
 from ...protocol.errors import CorruptData
-from .knock import Refused, Unclear, knock
+from .port_probe import Refused, Unclear, probe_port
 from .rules.link_frames import MAX_FRAME_BYTES, FrameReader, encode_frame
 from .rules.link_hello import PREFACE, DialerHello, ListenerHello, encode_refusal
 from .rules.node_certificates import NodeCertificates
@@ -166,7 +166,7 @@ class StreamLinks:
         refusals = 0
         for delay_s in _LOSS_REDIALS_S:
             await asyncio.sleep(delay_s)
-            found = await knock(self._loop, host, port, timeout_s=_DIAL_TIMEOUT_S)
+            found = await probe_port(self._loop, host, port, timeout_s=_DIAL_TIMEOUT_S)
             if isinstance(found, Unclear):
                 return False
             if isinstance(found, Refused):

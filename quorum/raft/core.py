@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, assert_never
 from .barriers import Barriers
 from .consensus import ConsensusFailed, TransferFailed
 from .elections import Elections, RaftTiming
-from .handover import Handover
+from .eligibility import EmptyLogProbe, Rejoins
 from .inbox import Heard, PeerGone
-from .journal_items import Entry, Term
+from .journal_items import LogEntry, Term
+from .leadership_transfer import LeadershipTransfer
 from .log import RaftLog
 from .messages import (
     Admission,
@@ -41,7 +42,6 @@ from .progress import Progress
 from .pysyncobj_engine import AckIntent, Decisions, Intent, SendIntent, TimeoutNowIntent, VoteIntent, VoteRequestIntent
 from .replicator import Replicator
 from .snapshot_transfer import FinishSnapshot, OutgoingSnapshot, SnapshotReceive
-from .standing import Admissions, Census
 from .step import Step
 
 if TYPE_CHECKING:
@@ -72,15 +72,15 @@ class RaftCore:
         self._elections = Elections(
             voter_id=node_id, voter_count=len(voter_ids), timing=timing, random=random, now_s=clock()
         )
-        self._return_id = random.getrandbits(62)
-        self._census = Census(self._return_id, self._peer_ids)
+        self._disk_incarnation = random.getrandbits(62)
+        self._census = EmptyLogProbe(self._disk_incarnation, self._peer_ids)
         self._census_at_s = clock()
-        self._admissions = Admissions()
+        self._admissions = Rejoins()
         self._barriers = Barriers(len(voter_ids))
         self._replicator = Replicator(log, self._peer_ids)
         self._snapshot_receive = SnapshotReceive()
         self._finished_snapshot: FinishSnapshot | None = None
-        self._handover: Handover | None = None
+        self._handover: LeadershipTransfer | None = None
         self._is_transfer = False
         self._step = Step()
         self._next_step_at_s = clock()
@@ -167,11 +167,11 @@ class RaftCore:
         """Whether the next step can begin a round for some that came behind the last one."""
         return self._barriers.is_round_due and self._has_committed_own_term
 
-    def begin_handover(self, peer_id: int | None) -> Handover:
+    def begin_handover(self, peer_id: int | None) -> LeadershipTransfer:
         """Hand leadership to a peer, or to the one that has the most. Raises TransferFailed when that is under way."""
         if self._handover is not None:
             raise TransferFailed("Leadership is being handed over already.")
-        self._handover = Handover(peer_id, now_s=self._clock(), ask_again_s=self._timing.heartbeat_s)
+        self._handover = LeadershipTransfer(peer_id, now_s=self._clock(), ask_again_s=self._timing.heartbeat_s)
         return self._handover
 
     def offer_snapshot(self, snapshot: OutgoingSnapshot) -> None:
@@ -267,14 +267,14 @@ class RaftCore:
                     self._barriers.on_ack(peer_id, message.sequence)
             case CensusRequest():
                 has_data = self._log.end_offset > 0
-                self._send(peer_id, CensusReply(self.term, message.return_id, has_data))
+                self._send(peer_id, CensusReply(self.term, message.disk_incarnation, has_data))
             case CensusReply():
                 self._census.on_reply(peer_id, message)
             case Admission():
                 if (
                     message.term == self.term
                     and peer_id == self._decisions.leader_id
-                    and message.return_id == self._return_id
+                    and message.disk_incarnation == self._disk_incarnation
                     and not self._log.is_member
                 ):
                     self._log.set_member()
@@ -308,7 +308,7 @@ class RaftCore:
         if message.entries or message.previous_offset >= 0:
             self._census.on_data()
         first_offset = message.previous_offset + 1
-        entries = [Entry(first_offset + number, *body) for number, body in enumerate(message.entries)]
+        entries = [LogEntry(first_offset + number, *body) for number, body in enumerate(message.entries)]
         commit_end = self._decisions.commit_end
         if first_offset < commit_end:
             # What is committed here is in every later leader's log, so the message can be taken to begin behind it.
@@ -336,10 +336,10 @@ class RaftCore:
             self._admissions.on_member(peer_id)
             self._decisions.on_ack(peer_id, next_offset=next_offset, is_match=message.is_match)
         else:
-            self._admissions.on_ack(peer_id, message.return_id)
+            self._admissions.on_ack(peer_id, message.disk_incarnation)
             match_end = self._replicator.progress[peer_id].match_end
             if self._admissions.ready(peer_id, match_end=match_end, commit_end=self._decisions.commit_end):
-                self._send(peer_id, Admission(self.term, message.return_id))
+                self._send(peer_id, Admission(self.term, message.disk_incarnation))
 
     def _on_pre_vote_request(self, peer_id: int, message: PreVoteRequest, now_s: float) -> None:
         own = (self._log.last_epoch, self._log.end_offset - 1)
@@ -363,7 +363,7 @@ class RaftCore:
         elif now_s >= self._census_at_s:
             self._census_at_s = now_s + self._timing.heartbeat_s
             if self._log.end_offset == 0:
-                self._send_to_all(CensusRequest(self.term, self._return_id))
+                self._send_to_all(CensusRequest(self.term, self._disk_incarnation))
 
     def _campaign_if_due(self, now_s: float) -> None:
         if self.is_leader or now_s < self._elections.campaign_at_s:
@@ -459,7 +459,7 @@ class RaftCore:
         )
 
     def _append_ack(self, next_offset: int, *, is_match: bool) -> AppendAck:
-        return AppendAck(self.term, next_offset, is_match, self._log.is_member, self._return_id)
+        return AppendAck(self.term, next_offset, is_match, self._log.is_member, self._disk_incarnation)
 
     # What the library decided.
 

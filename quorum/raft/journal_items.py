@@ -32,7 +32,7 @@ class Term(NamedTuple):
     voted_for: int | None
 
 
-class Entry(NamedTuple):
+class LogEntry(NamedTuple):
     """An entry of the log; `epoch` is the term of the leader that proposed it. A no-op has an empty command."""
 
     offset: int
@@ -41,7 +41,7 @@ class Entry(NamedTuple):
 
 
 class Membership(NamedTuple):
-    """Whether the voter on this disk may vote and counts for commits (see `standing.py`)."""
+    """Whether the voter on this disk may vote and counts for commits (see `eligibility.py`)."""
 
     is_member: bool
 
@@ -70,7 +70,7 @@ class SegmentHead(NamedTuple):
     is_member: bool
 
 
-JournalItem: TypeAlias = Term | Entry | Membership | LogEnd | CommitMark
+JournalItem: TypeAlias = Term | LogEntry | Membership | LogEnd | CommitMark
 
 
 def encode_items(items: Sequence[JournalItem | SegmentHead]) -> bytes:
@@ -91,7 +91,7 @@ def decode_items(payload: bytes, path: str) -> Iterator[SegmentHead | JournalIte
 
 def _encode(item: JournalItem | SegmentHead) -> list[object]:
     match item:
-        case Entry():
+        case LogEntry():
             return [_ENTRY, *item]
         case Term():
             return [_TERM, *item]
@@ -120,7 +120,7 @@ def _decode(item: object, path: str) -> SegmentHead | JournalItem:
         case [1, int() as term, int() | None as voted_for]:
             return Term(term, voted_for)
         case [2, int() as offset, int() as epoch, bytes() as command]:
-            return Entry(offset, epoch, command)
+            return LogEntry(offset, epoch, command)
         case [3, bool() as is_member]:
             return Membership(is_member)
         case [4, int() as offset, int() as epoch]:

@@ -9,21 +9,21 @@ so between two calls of `settle`: what it appended again was never gone, and wha
 
 from collections.abc import Iterable, Sequence
 
-from .journal_items import CommitMark, Entry, JournalItem, LogEnd, Membership, Term
+from .journal_items import CommitMark, JournalItem, LogEnd, LogEntry, Membership, Term
 
 
 class RaftLog:
     """One voter's log, term and vote."""
 
     def __init__(
-        self, *, start_offset: int, previous_epoch: int, entries: Iterable[Entry], term: Term, is_member: bool
+        self, *, start_offset: int, previous_epoch: int, entries: Iterable[LogEntry], term: Term, is_member: bool
     ) -> None:
         self.start_offset = start_offset
         self.previous_epoch = previous_epoch
         self.term = term
         self.is_member = is_member
         self._entries = list(entries)
-        self._cut: list[Entry] = []
+        self._cut: list[LogEntry] = []
         self._items: list[JournalItem] = []
         self._commit_end = 0
         self._written_commit_end = 0
@@ -43,12 +43,12 @@ class RaftLog:
             return self.previous_epoch
         return self._entries[index].epoch if 0 <= index < len(self._entries) else None
 
-    def entry(self, offset: int) -> Entry:
+    def entry(self, offset: int) -> LogEntry:
         """Return an entry that the log has."""
         assert self.start_offset <= offset < self.end_offset, f"{offset} is not in the log"
         return self._entries[offset - self.start_offset]
 
-    def entries(self, start_offset: int, end_offset: int, *, max_bytes: int) -> Sequence[Entry]:
+    def entries(self, start_offset: int, end_offset: int, *, max_bytes: int) -> Sequence[LogEntry]:
         """Return entries the log has from `start_offset` on: at least one, then up to `max_bytes` of commands."""
         start = start_offset - self.start_offset
         stop = min(end_offset - self.start_offset, len(self._entries))
@@ -69,7 +69,7 @@ class RaftLog:
 
     # Changes.
 
-    def append(self, entry: Entry) -> None:
+    def append(self, entry: LogEntry) -> None:
         assert entry.offset == self.end_offset, f"offset {entry.offset} after {self.end_offset}"
         if self._cut:
             if self._cut[0].epoch == entry.epoch:

@@ -42,15 +42,15 @@ class Append(NamedTuple):
 class AppendAck(NamedTuple):
     """`is_match`: the log agrees with the leader's below `next_offset`. Else the leader may try again from there.
 
-    `is_member` is false while the sender's disk is new: such a copy counts for nothing (`standing.py`), and `return_id`
-    names the run in which it came back.
+    `is_member` is false while the sender's disk is new: such a copy counts for nothing (`eligibility.py`), and
+    `disk_incarnation` names the run in which it came back.
     """
 
     term: int
     next_offset: int
     is_match: bool
     is_member: bool
-    return_id: int
+    disk_incarnation: int
 
 
 class VoteRequest(NamedTuple):
@@ -111,25 +111,25 @@ class BarrierAck(NamedTuple):
 
 
 class CensusRequest(NamedTuple):
-    """From a voter whose disk is empty: is there any data? (`standing.py`.)"""
+    """From a voter whose disk is empty: is there any data? (`eligibility.py`.)"""
 
     term: int
-    return_id: int
+    disk_incarnation: int
 
 
 class CensusReply(NamedTuple):
     """`has_data`: the sender's log has an entry or a snapshot."""
 
     term: int
-    return_id: int
+    disk_incarnation: int
     has_data: bool
 
 
 class Admission(NamedTuple):
-    """The run `return_id` has caught up: from now on its disk counts again."""
+    """The run `disk_incarnation` has caught up: from now on its disk counts again."""
 
     term: int
-    return_id: int
+    disk_incarnation: int
 
 
 class SnapshotPart(NamedTuple):

@@ -31,7 +31,7 @@ from pysyncobj.node import Node
 from pysyncobj.transport import Transport
 
 from .consensus import ConsensusFailed
-from .journal_items import Entry, Term
+from .journal_items import LogEntry, Term
 from .log import RaftLog
 
 VERSION: Final = "0.3.17"
@@ -183,14 +183,14 @@ class Decisions:
         self._library.doTick(0)
         self._show_links(is_open=self.is_leader)
 
-    def propose(self, commands: list[bytes]) -> list[Entry]:
+    def propose(self, commands: list[bytes]) -> list[LogEntry]:
         """Append the commands to the leader's log; appends to the peers follow."""
         assert self.is_leader
         assert commands
         self._enter()
         entries = []
         for command in commands[:-1]:
-            entries.append(Entry(self._log.end_offset, self.term, command))
+            entries.append(LogEntry(self._log.end_offset, self.term, command))
             self._log.append(entries[-1])
         # One send for the group: the library sends after each command of its own.
         self._journal.staged = commands[-1]
@@ -208,7 +208,7 @@ class Decisions:
 
     def on_append(
         self, peer_id: int, *, term: int, previous_offset: int, previous_epoch: int, commit_end: int,
-        entries: list[Entry],
+        entries: list[LogEntry],
     ) -> None:  # fmt: skip
         """Take in a leader's entries, in no term below ours and behind nothing that is committed here and differs."""
         self._journal.arrived = {entry.offset: entry.command for entry in entries}
@@ -337,7 +337,7 @@ class _JournalAdapter(LibraryJournal):  # type: ignore[misc]  # the library has 
         offset = index - _INDEX_OF_OFFSET_0
         command = self.arrived[offset] if self.arrived else self.staged
         self.staged = b""
-        self._log.append(Entry(offset, term, command))
+        self._log.append(LogEntry(offset, term, command))
 
     def clear(self) -> None:
         """Only an installed snapshot clears the log."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from .journal_items import Entry
+from .journal_items import LogEntry
 from .log import RaftLog
 from .messages import Append, AppendAck, EntryBody, RaftMessage, SnapshotAck
 from .progress import PART_BYTES, Progress
@@ -97,7 +97,7 @@ class Replicator:
             previous_epoch = self._log.epoch_at(progress.next_offset - 1)
             if previous_epoch is None:
                 return self._serve_snapshot(peer_id, term, now_s)
-            entries: Sequence[Entry] = ()
+            entries: Sequence[LogEntry] = ()
             if progress.next_offset < self._log.end_offset and progress.may_send_entries:
                 entries = self._log.entries(progress.next_offset, self._log.end_offset, max_bytes=PART_BYTES)
             elif messages:

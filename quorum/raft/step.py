@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from .barriers import BarrierResult
-from .journal_items import Entry, JournalItem
+from .journal_items import JournalItem, LogEntry
 from .messages import RaftMessage
 from .snapshot_transfer import FinishSnapshot, SnapshotWork
 
@@ -20,7 +20,7 @@ class Step:
     snapshot_work: list[SnapshotWork] = field(default_factory=list)
     items: list[JournalItem] = field(default_factory=list)
     messages: list[Addressed] = field(default_factory=list)
-    proposed: Sequence[Entry] | None = None
+    proposed: Sequence[LogEntry] | None = None
     """The entries made of the step's proposals, as many; None when this voter did not lead any more."""
     leader_id: int | None = None
     epoch: int = 0

@@ -22,9 +22,9 @@ from ..raft.frames import encode_frame
 from ..raft.journal_items import (
     FORMAT,
     CommitMark,
-    Entry,
     JournalItem,
     LogEnd,
+    LogEntry,
     Membership,
     SegmentHead,
     Term,
@@ -164,7 +164,7 @@ class Journal:
         self._next_sequence += 1
         for item in items:
             match item:
-                case Entry():
+                case LogEntry():
                     assert item.offset == self.end_offset, f"offset {item.offset} after {self.end_offset}"
                     self.end_offset, self.last_epoch = item.offset + 1, item.epoch
                     self._segments[-1].entries_end = max(self._segments[-1].entries_end, self.end_offset)

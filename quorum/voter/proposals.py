@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
 from ..raft.consensus import CommitPosition, OutcomeUnknown
-from ..raft.journal_items import Entry
+from ..raft.journal_items import LogEntry
 
 # One write holds up the ones behind it; this many bytes go to a disk in some tens of milliseconds.
 _MAX_GROUP_BYTES = 4 * 1024 * 1024
@@ -52,12 +52,12 @@ class Proposals:
             taken.append(self._waiting.popleft())
         return taken
 
-    def on_appended(self, entries: Sequence[Entry], proposals: Sequence[Proposal]) -> None:
+    def on_appended(self, entries: Sequence[LogEntry], proposals: Sequence[Proposal]) -> None:
         for entry, proposal in zip(entries, proposals, strict=True):
             if proposal.outcome is not None:
                 self._appended[entry.offset] = proposal
 
-    def on_commit(self, entry: Entry) -> None:
+    def on_commit(self, entry: LogEntry) -> None:
         proposal = self._appended.pop(entry.offset, None)
         if proposal is not None and proposal.outcome is not None and not proposal.outcome.done():
             proposal.outcome.set_result(CommitPosition(entry.offset, entry.epoch))

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ...protocol.errors import CorruptData
 from ...storage.disk.files import Files
 from ..raft.frames import Frame, scan_frames
-from ..raft.journal_items import CommitMark, Entry, JournalItem, LogEnd, Membership, SegmentHead, Term, decode_items
+from ..raft.journal_items import CommitMark, JournalItem, LogEnd, LogEntry, Membership, SegmentHead, Term, decode_items
 
 SUFFIX = ".journal"
 
@@ -69,7 +69,7 @@ class RecoveredLog:
         self.start_offset = 0
         self.previous_epoch = 0
         """Epoch of the entry before `start_offset`."""
-        self.entries: list[Entry] = []
+        self.entries: list[LogEntry] = []
         self._has_begun = False
 
     @property
@@ -96,7 +96,7 @@ class RecoveredLog:
                     raise CorruptData(f"{path} does not begin with the head of a segment")
                 else:
                     self._replay(item, path)
-                    if isinstance(item, Entry):
+                    if isinstance(item, LogEntry):
                         entries_end = max(entries_end, item.offset + 1)
         if not self._has_begun:
             # Its frames hold nothing at all.
@@ -117,7 +117,7 @@ class RecoveredLog:
         match item:
             case Term():
                 self.term = item
-            case Entry():
+            case LogEntry():
                 if item.offset != self.end_offset:
                     raise CorruptData(f"{path} has offset {item.offset} where {self.end_offset} was expected")
                 self.entries.append(item)

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 from uuid import UUID
 
 from ...storage.disk.files import Files
-from ...storage.disk.unbroken_call import run_unbroken
+from ...storage.disk.shielded_call import run_unbroken
 from ..links.rules.peer_links import NoLinks, PeerLinks
+from ..raft.bootstrap_notice import FoundingNotice
 from ..raft.consensus import (
     MAX_COMMAND_BYTES,
     CommitPosition,
@@ -31,7 +32,6 @@ from ..raft.consensus import (
 )
 from ..raft.core import RaftCore
 from ..raft.elections import RaftTiming
-from ..raft.founding_notice import FoundingNotice
 from ..raft.inbox import Inbox
 from ..raft.log import RaftLog
 from ..raft.messages import encode_message
@@ -104,7 +104,7 @@ class RaftVoter:
         self._timer: asyncio.TimerHandle | None = None
         self._wake_handle: asyncio.Handle | None = None
         self._tell_handle: asyncio.Handle | None = None
-        self._told_end = 0
+        self._applied_end = 0
         self._commit_end = 0
         self._founding = FoundingNotice(loop.time())
         self._arrived: Snapshot | None = None
@@ -135,13 +135,13 @@ class RaftVoter:
 
     @property
     def is_member(self) -> bool:
-        """Whether this voter's disk counts (see `standing.py`)."""
+        """Whether this voter's disk counts (see `eligibility.py`)."""
         return self._core is not None and self._core.is_member
 
     @property
     def high_watermark(self) -> int:
         """End of the entries that the listener has heard, exclusive."""
-        return self._told_end
+        return self._applied_end
 
     # Start and stop.
 
@@ -160,7 +160,7 @@ class RaftVoter:
                 log,
                 node_id=self.node_id,
                 voter_ids=self._voter_ids,
-                commit_end=self._told_end,
+                commit_end=self._applied_end,
                 timing=self._timing,
                 random=self._random,
                 clock=self._loop.time,
@@ -188,11 +188,11 @@ class RaftVoter:
             )
         if snapshot is not None:
             self._listener.on_snapshot(snapshot)
-            self._told_end = snapshot.end_offset
-        for offset in range(self._told_end, log.end_offset):
+            self._applied_end = snapshot.end_offset
+        for offset in range(self._applied_end, log.end_offset):
             self.bytes_since_snapshot += len(log.entry(offset).command)
         self._commit_end = recovered.commit_end
-        while self._told_end < self._commit_end:
+        while self._applied_end < self._commit_end:
             self._tell_one()
 
     async def stop(self) -> None:
@@ -206,7 +206,7 @@ class RaftVoter:
         ):
             self._wake()
             await self._until_idle()
-        while self._told_end < self._commit_end and self._failure is None and not self._has_ended:
+        while self._applied_end < self._commit_end and self._failure is None and not self._has_ended:
             self._tell_commits()
         await self._end("This node stopped.")
 
@@ -263,7 +263,7 @@ class RaftVoter:
         return handover.leader_id
 
     async def save_snapshot(self, *, end_offset: int, epoch: int, chunks: Iterator[bytes]) -> bool:
-        assert end_offset <= self._told_end, "a snapshot holds committed entries only"
+        assert end_offset <= self._applied_end, "a snapshot holds committed entries only"
         if self._is_stopping:
             return False
         self.bytes_since_snapshot = 0
@@ -285,7 +285,7 @@ class RaftVoter:
             directory_ids=self._directory_ids,
             leader_id=self.leader_id,
             epoch=self.epoch,
-            high_watermark=self._told_end,
+            high_watermark=self._applied_end,
             log_end_offset=0 if self._log is None else self._log.end_offset,
             progress={} if self._core is None else self._core.progress,
             loop_s=self._loop.time(),
@@ -414,7 +414,7 @@ class RaftVoter:
             self._core.on_snapshot_finished(FinishSnapshot(arrived.end_offset, arrived.epoch))
         self._commit_end = max(self._commit_end, step.commit_end)
         self._barriers += [(end_offset, _as_future(token)) for token, end_offset in step.barriers]
-        self._core.trim_to(min(self._saver.memory_start, self._told_end))
+        self._core.trim_to(min(self._saver.memory_start, self._applied_end))
         if step.wants_entry and not self._proposals.has_own:
             # Behind those that wait, whose offsets may have been foretold.
             self._proposals.add(Proposal(b"", self.epoch, None))
@@ -455,7 +455,7 @@ class RaftVoter:
         assert snapshot.end_offset == installed.end_offset
         assert self._listener is not None
         self._listener.on_snapshot(snapshot)
-        self._told_end = snapshot.end_offset
+        self._applied_end = snapshot.end_offset
         self.bytes_since_snapshot = 0
         self._proposals.give_up_appended("The entry was replaced by a snapshot.")
 
@@ -471,15 +471,15 @@ class RaftVoter:
         self._tell_handle = None
         told_bytes = 0
         for _ in range(_COMMITS_PER_TURN):
-            if self._told_end >= self._commit_end or told_bytes >= _COMMIT_BYTES_PER_TURN:
+            if self._applied_end >= self._commit_end or told_bytes >= _COMMIT_BYTES_PER_TURN:
                 break
             told_bytes += self._tell_one()
-        while self._barriers and self._barriers[0][0] <= self._told_end:
+        while self._barriers and self._barriers[0][0] <= self._applied_end:
             end_offset, done = self._barriers.popleft()
             assert self._log is not None
             if not done.done():
                 done.set_result(CommitPosition(end_offset - 1, self._log.epoch_at(end_offset - 1) or 0))
-        if self._told_end < self._commit_end and self._tell_handle is None:
+        if self._applied_end < self._commit_end and self._tell_handle is None:
             self._tell_handle = self._loop.call_soon(self._tell_later)
 
     def _tell_later(self) -> None:
@@ -493,8 +493,8 @@ class RaftVoter:
         """Return how many bytes it had."""
         assert self._log is not None
         assert self._listener is not None
-        entry = self._log.entry(self._told_end)
-        self._told_end += 1
+        entry = self._log.entry(self._applied_end)
+        self._applied_end += 1
         try:
             self._listener.on_commit(entry.offset, entry.epoch, entry.command)
         except Exception as error:

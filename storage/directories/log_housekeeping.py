@@ -16,12 +16,12 @@ from typing import Final
 from ...protocol.errors import CorruptData
 from ..disk.files import Files
 from ..disk.rules.disk_errors import is_passing
-from ..disk.unbroken_call import run_unbroken
+from ..disk.shielded_call import run_unbroken
 from ..log.log import Log
 from ..log.rules.config import MAX_INT64
 from .flusher import Flusher
+from .log_closing import recovery_point_to_checkpoint, start_offset_to_checkpoint
 from .log_directory import LogDirectory
-from .log_ending import recovery_point_to_checkpoint, start_offset_to_checkpoint
 from .log_manager import LogManager
 from .rules.checkpoints import HIGH_WATERMARKS, LOG_START_OFFSETS, RECOVERY_POINTS
 

@@ -20,13 +20,13 @@ from uuid import UUID
 from ...protocol.errors import ConfigError, CorruptData
 from ..disk.files import Files
 from ..disk.rules.disk_errors import ClosedError, ReadError, is_passing, is_shortage, leaves_directory_usable
-from ..disk.unbroken_call import run_unbroken
+from ..disk.shielded_call import run_unbroken
 from ..log.log import DEFAULT_PRODUCER_ID_EXPIRATION_MS, Log
 from ..log.rules.config import LogConfig
 from ..log.rules.producer_entry import ProducerEntry
 from .directory_choice import DirectoryChoice
+from .log_closing import close_logs, write_down_closed
 from .log_directory import LogDirectory, directory_of, draw_id
-from .log_ending import close_logs, write_down_closed
 from .log_loading import LogFolder, OpenSettings, PostponedLog, check_distinct, find_folders, look_into, open_logs
 from .rules.checkpoints import TopicPartition
 from .rules.folder_names import FolderKind, RemovedFolder, folder_name, moved_folder_name

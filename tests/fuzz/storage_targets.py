@@ -14,7 +14,7 @@ from penstock.quorum.metadata.record_codec import Entry as MetadataEntry
 from penstock.quorum.metadata.record_codec import UnknownRecord, decode_entry, encode_entry, encode_record
 from penstock.quorum.raft.consensus import ConsensusFailed
 from penstock.quorum.raft.frames import encode_frame, scan_frames
-from penstock.quorum.raft.journal_items import Entry, Term
+from penstock.quorum.raft.journal_items import LogEntry, Term
 from penstock.quorum.voter.journal import Journal
 from penstock.quorum.voter.snapshots import Snapshots, SnapshotWriter
 from penstock.storage.directories.rules.checkpoints import decode_offsets, encode_offsets
@@ -61,7 +61,7 @@ def read_journal(data: bytes) -> None:
     except ConsensusFailed:
         return
     assert [entry.offset for entry in entries] == list(range(journal.start_offset, journal.end_offset))
-    journal.write([Entry(journal.end_offset, journal.last_epoch, b"next")])
+    journal.write([LogEntry(journal.end_offset, journal.last_epoch, b"next")])
     again = Journal(files, _DIRECTORY, reserve_bytes=0)
     assert again.recover().entries[:-1] == entries
     assert again.term == journal.term
@@ -139,7 +139,7 @@ def journal_seeds() -> list[bytes]:
     assert journal.recover().entries == []
     journal.write([Term(3, 1)])
     for offset, command in enumerate(entry_seeds()):
-        journal.write([Entry(offset, 3, command)])
+        journal.write([LogEntry(offset, 3, command)])
     whole = files.read(_JOURNAL)
     return [b"\0" + whole, b"\0" + whole[:-5], b"\1" + _unframed(whole)]
 

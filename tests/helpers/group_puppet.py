@@ -151,7 +151,7 @@ class GroupPuppet:
             config=config,
             settings_of=lambda _group: self.settings,
             image=lambda: self.image,
-            run_aside=self._run_aside,
+            run_in_background=self._run_in_background,
             now_ms=lambda: self.timers.now_ms + self.clock_ahead_ms,
             steady_now_ms=lambda: self.timers.now_ms,
             new_id=lambda: f"id{next(numbers)}",
@@ -160,7 +160,9 @@ class GroupPuppet:
             self.shard.replay(offset, record.key, record.value)
         self.shard.on_loaded()
 
-    def _run_aside(self, work: Callable[[], T], on_done: Callable[[T], None], on_failed: Callable[[], None]) -> None:
+    def _run_in_background(
+        self, work: Callable[[], T], on_done: Callable[[T], None], on_failed: Callable[[], None]
+    ) -> None:
         self.aside.append(lambda: on_failed() if self.is_aside_failing else on_done(work()))
 
     def restarted(self) -> GroupPuppet:

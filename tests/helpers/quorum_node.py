@@ -35,7 +35,7 @@ _COMMANDS_PER_CHUNK = 16
 _LOADS_PER_STATE = 256
 
 
-class FirstBytes(asyncio.Protocol):
+class ProtocolSniffer(asyncio.Protocol):
     """Waits until it is known what a connection is."""
 
     def __init__(self, links: StreamLinks) -> None:
@@ -146,7 +146,7 @@ class Node:
             self.in_flight -= 1
 
     async def run(self, port: int) -> None:
-        await self.loop.create_server(lambda: FirstBytes(self.links), "127.0.0.1", port)
+        await self.loop.create_server(lambda: ProtocolSniffer(self.links), "127.0.0.1", port)
         await self.voter.start(self)
         tasks: set[asyncio.Task[None]] = set()
         while True:

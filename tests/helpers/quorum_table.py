@@ -6,7 +6,7 @@ from random import Random
 from penstock.quorum.raft.core import RaftCore
 from penstock.quorum.raft.elections import RaftTiming
 from penstock.quorum.raft.inbox import Heard
-from penstock.quorum.raft.journal_items import Entry, Term
+from penstock.quorum.raft.journal_items import LogEntry, Term
 from penstock.quorum.raft.log import RaftLog
 from penstock.quorum.raft.messages import RaftMessage
 from penstock.quorum.raft.step import Step
@@ -90,7 +90,7 @@ class Table:
     def commit_end(self, node_id: int) -> int:
         return self.steps[node_id][-1].commit_end
 
-    def propose(self, node_id: int, *commands: bytes) -> list[Entry]:
+    def propose(self, node_id: int, *commands: bytes) -> list[LogEntry]:
         step = self.step(node_id, commands=commands)
         return [] if step.proposed is None else list(step.proposed)
 

@@ -6,7 +6,7 @@ from uuid import UUID
 from penstock.broker.replicas.rules.effects import Effect, ProposeIsr
 from penstock.broker.replicas.rules.in_sync_replicas import IsrProposal
 from penstock.broker.replicas.rules.known_brokers import KnownBrokers
-from penstock.broker.replicas.rules.partition import Partition
+from penstock.broker.replicas.rules.partition_state import PartitionState
 from penstock.quorum.metadata.image import BrokerRegistration, PartitionRegistration
 
 LAG_MS_MAX = 10_000
@@ -30,7 +30,7 @@ class Replica:
             )
             for broker_id in replicas
         }
-        self.partition = Partition(
+        self.partition = PartitionState(
             node_id=1,
             brokers=self.brokers,
             high_watermark=high_watermark,

@@ -15,7 +15,7 @@ from memory_node import produce
 
 from penstock.broker.configuration.node_config import load
 from penstock.broker.node.server import Node
-from penstock.broker.replicas.hosted_partition import HostedPartition
+from penstock.broker.replicas.partition import Partition
 from penstock.client.connection import Connection, connect
 from penstock.protocol.errors import ErrorCode
 from penstock.storage.disk.memory_files import MemoryFiles
@@ -68,7 +68,7 @@ class World:
         async with await connect("127.0.0.1", self.nodes[node_id].bound_ports["PLAINTEXT"]) as connection:
             yield connection
 
-    def hosted(self, node_id: int) -> HostedPartition | None:
+    def hosted(self, node_id: int) -> Partition | None:
         return self.nodes[node_id].parts.partitions.find(TOPIC, 0)
 
     async def wait_in_sync(self, *node_ids: int) -> None:
@@ -89,7 +89,7 @@ class World:
             states = {
                 None
                 if hosted is None
-                else (hosted.log.log_start_offset, hosted.log.log_end_offset, hosted.partition.high_watermark)
+                else (hosted.log.log_start_offset, hosted.log.log_end_offset, hosted.state.high_watermark)
                 for hosted in found
             }
             return len(states) == 1 and None not in states
@@ -141,4 +141,4 @@ async def produce_some(connection: Connection, count: int) -> None:
 
 def leads(world: World, node_id: int) -> bool:
     hosted = world.hosted(node_id)
-    return hosted is not None and hosted.partition.is_leader
+    return hosted is not None and hosted.state.is_leader

@@ -33,7 +33,7 @@ from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i16, i32, i32Timedelta, i64
 from produce_requests import produce_request
 
-from penstock.broker.replicas.hosted_partition import HostedPartition
+from penstock.broker.replicas.partition import Partition
 from penstock.chaos.simulation.cluster.loop import new_loop
 from penstock.chaos.simulation.cluster.machine import BROKER_PORT, Machine, host_of
 from penstock.chaos.simulation.cluster.network import Network
@@ -100,7 +100,7 @@ class Scenario:
         self._level = logger.level
         logger.addHandler(self._log)
         logger.setLevel(logging.INFO)
-        logging.getLogger("penstock.broker.replication.isr_proposals").setLevel(logging.DEBUG)
+        logging.getLogger("penstock.broker.replication.alter_partition_manager").setLevel(logging.DEBUG)
         for machine in machines.values():
             machine.start()
         self.until(lambda: all(machine.is_ready for machine in machines.values()))
@@ -137,7 +137,7 @@ class Scenario:
             if hosted is None:
                 self._tell(f"{name}: {'down' if machine.node is None else 'not there yet'}")
                 continue
-            state, log = hosted.partition, hosted.log
+            state, log = hosted.state, hosted.log
             epochs = ", ".join(f"epoch {epoch} from {start}" for epoch, start in log.leader_epochs.entries) or "nothing"
             role = "leads" if state.is_leader else "follows" if state.is_following else "has no leader"
             counted = ""
@@ -193,13 +193,13 @@ class Scenario:
 
     def epoch_of(self, name: str) -> int:
         hosted = self._hosted(name)
-        return -1 if hosted is None else hosted.partition.leader_epoch
+        return -1 if hosted is None else hosted.state.leader_epoch
 
     def has_pending_isr(self, name: str) -> bool:
         hosted = self._hosted(name)
-        return hosted is not None and hosted.partition.pending_isr is not None
+        return hosted is not None and hosted.state.pending_isr is not None
 
-    def _hosted(self, name: str) -> HostedPartition | None:
+    def _hosted(self, name: str) -> Partition | None:
         node = self._machines[name].node
         return node.parts.partitions.find(TOPIC, 0) if node is not None and node.has_parts else None
 
@@ -226,8 +226,7 @@ class Scenario:
     def _state(self) -> object:
         hosted = [self._hosted(name) for name in self._machines]
         return self._registration, [
-            one and (one.log.log_end_offset, one.partition.high_watermark, one.partition.partition_epoch)
-            for one in hosted
+            one and (one.log.log_end_offset, one.state.high_watermark, one.state.partition_epoch) for one in hosted
         ]
 
     def kill(self, name: str) -> None:
@@ -301,7 +300,7 @@ class Scenario:
     def _knows_that_it_leads(self, name: str) -> bool:
         hosted = self._hosted(name)
         # Others may have heard of its leadership before it did.
-        return self.leader != name or (hosted is not None and hosted.partition.is_leader)
+        return self.leader != name or (hosted is not None and hosted.state.is_leader)
 
     def read(self, name: str, offset: int, leader_epoch: int = -1) -> None:
         """A consumer's fetch, which may name the leader epoch that it believes in (KIP-320)."""

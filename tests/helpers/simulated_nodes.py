@@ -31,7 +31,7 @@ from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i16, i32, i32Timedelta, i64
 from produce_requests import produce_request
 
-from penstock.broker.replicas.hosted_partition import HostedPartition
+from penstock.broker.replicas.partition import Partition
 from penstock.chaos.simulation.cluster.loop import new_loop
 from penstock.chaos.simulation.cluster.machine import BROKER_PORT, CONTROLLER_PORT, Machine, host_of
 from penstock.chaos.simulation.cluster.network import Network
@@ -176,7 +176,7 @@ class SimulatedNodes:
 
         def leads() -> bool:
             hosted = self.hosted(self.leader_id)
-            return self.leader_id in wanted and hosted is not None and hosted.partition.is_leader
+            return self.leader_id in wanted and hosted is not None and hosted.state.is_leader
 
         self.wait(leads, f"leader among {wanted}")
         return self.leader_id
@@ -188,7 +188,7 @@ class SimulatedNodes:
 
         self.wait(are_in_sync, f"in-sync replicas {node_ids}")
 
-    def hosted(self, node_id: int) -> HostedPartition | None:
+    def hosted(self, node_id: int) -> Partition | None:
         machine = self.machines.get(node_id)
         if machine is None or machine.node is None or not machine.is_ready:
             return None
@@ -343,12 +343,12 @@ class SimulatedNodes:
 
     def _is_all_committed(self) -> bool:
         leader = self.hosted(self.leader_id)
-        return leader is not None and leader.partition.high_watermark == leader.log.log_end_offset
+        return leader is not None and leader.state.high_watermark == leader.log.log_end_offset
 
     def _check_equal(self) -> None:
         def ends() -> set[tuple[int, int] | None]:
             return {
-                None if one is None else (one.log.log_end_offset, one.partition.high_watermark)
+                None if one is None else (one.log.log_end_offset, one.state.high_watermark)
                 for one in map(self.hosted, NODES)
             }
 

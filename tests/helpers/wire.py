@@ -146,8 +146,8 @@ class Node:
             idle_ms_max=IDLE_MS,
         )
 
-    def hold_back(self, request: Request) -> None:
-        request.hold_back()
+    def hold_later_requests(self, request: Request) -> None:
+        request.hold_later_requests()
         self._remember(request)
 
     def respond(self, request: Request) -> None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ....quorum.metadata.image import BrokerRegistration
 from ...replicas.rules.follower_progress import FollowerProgress
-from ...replicas.rules.partition import Partition
+from ...replicas.rules.partition_state import PartitionState
 
 
 class Reader(NamedTuple):
@@ -20,7 +20,7 @@ class Reader(NamedTuple):
 
 
 def closest_replica(
-    partition: Partition, brokers: Mapping[int, BrokerRegistration], fetch_offset: int, reader: Reader
+    partition: PartitionState, brokers: Mapping[int, BrokerRegistration], fetch_offset: int, reader: Reader
 ) -> int | None:
     """The broker to read from; None when that is the leader, or this replica does not lead.
 

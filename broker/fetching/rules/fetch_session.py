@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from ...replicas.hosted_partition import HostedPartition
+    from ...replicas.partition import Partition
 
 PartitionKey: TypeAlias = tuple[int | str | None, int]
 
@@ -60,7 +60,7 @@ class FetchablePartition:
         self.sent_high_watermark = -1
         self.sent_log_start_offset = -1
         # Found once and kept, so that an incremental fetch looks nothing up; the fetch handler alone judges it.
-        self.hosted: HostedPartition | None = None
+        self.hosted: Partition | None = None
 
     def is_known(self, high_watermark: int, log_start_offset: int) -> bool:
         """Whether the client was told exactly this in an earlier answer of the session."""

@@ -1,10 +1,9 @@
-"""The fetch session of a follower: it looks only at partitions that may have something to tell.
+"""The fetch session of a follower (KIP-227), which reads only the partitions that are ready.
 
-A follower fetches everything of a leader in one session, thousands of partitions of which few change between two of its
-requests. So the session is told of what happens to a partition (`stir`, `note`), instead of looking; a partition in
-which the follower has everything, knows all offsets and is in sync rests until then (`settle`). That it rests also says
-that the follower had all there was at each of its requests: the leader is told so when something happens
-(`on_follower_heard`).
+A follower fetches all partitions of a leader in one session: thousands, of which few change between two requests. A
+partition is idle (`mark_idle`) while the follower has every record, knows all offsets and is in sync. An append or a
+change of an offset makes it ready (`mark_ready`, `mark_changed`). An idle partition also proves that the follower was
+caught up at each of its requests, which the leader learns when the partition becomes ready (`on_follower_heard`).
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ from typing import TYPE_CHECKING
 from .fetch_session import FetchablePartition, FetchSession, FollowerId, PartitionKey
 
 if TYPE_CHECKING:
-    from ...replicas.hosted_partition import HostedPartition
+    from ...replicas.partition import Partition
 
 
 class FollowerSession(FetchSession):
-    __slots__ = ("on_stirred", "replica_id", "stirred")
+    __slots__ = ("on_ready", "ready", "replica_id")
 
     def __init__(
         self,
@@ -33,53 +32,53 @@ class FollowerSession(FetchSession):
         super().__init__(session_id, partitions, follower=follower, uses_ids=uses_ids, now_ms=now_ms)
         self.replica_id = follower.replica_id
         # Nobody has watched them yet.
-        self.stirred = dict.fromkeys(partitions.values())
+        self.ready = dict.fromkeys(partitions.values())
         for partition in partitions.values():
             if partition.hosted is not None:
                 self.watch(partition, partition.hosted)
         # Of the parked request.
-        self.on_stirred: Callable[[FetchablePartition], None] | None = None
+        self.on_ready: Callable[[FetchablePartition], None] | None = None
 
     def on_answered(self) -> None:
         super().on_answered()
-        self.on_stirred = None
+        self.on_ready = None
 
     def wanted(self) -> tuple[FetchablePartition, ...]:
-        return tuple(self.stirred)
+        return tuple(self.ready)
 
-    def watch(self, partition: FetchablePartition, hosted: HostedPartition) -> None:
+    def watch(self, partition: FetchablePartition, hosted: Partition) -> None:
         """What happens to `hosted` concerns the partition."""
         hosted.watchers[partition] = self
 
-    def note(self, partition: FetchablePartition) -> None:
+    def mark_changed(self, partition: FetchablePartition) -> None:
         """There is something to tell of a partition, with whatever is told next."""
-        if partition not in self.stirred:
-            self.stirred[partition] = None
+        if partition not in self.ready:
+            self.ready[partition] = None
             if partition.hosted is not None:
-                partition.hosted.partition.on_follower_heard(self.replica_id, self.last_used_ms)
+                partition.hosted.state.on_follower_heard(self.replica_id, self.last_used_ms)
 
-    def stir(self, partition: FetchablePartition) -> None:
+    def mark_ready(self, partition: FetchablePartition) -> None:
         """Something has happened to a partition that the follower may wait for."""
-        self.note(partition)
-        if self.on_stirred is not None:
-            self.on_stirred(partition)
+        self.mark_changed(partition)
+        if self.on_ready is not None:
+            self.on_ready(partition)
 
-    def settle(self, partition: FetchablePartition) -> None:
+    def mark_idle(self, partition: FetchablePartition) -> None:
         """The follower has everything of it, and knows so."""
-        self.stirred.pop(partition, None)
+        self.ready.pop(partition, None)
 
     def on_read(self, partition: FetchablePartition) -> None:
         super().on_read(partition)
-        self.stirred.pop(partition, None)
-        self.stirred[partition] = None
+        self.ready.pop(partition, None)
+        self.ready[partition] = None
 
     def on_named(self, partition: FetchablePartition) -> None:
-        self.stirred[partition] = None
+        self.ready[partition] = None
         # A follower that moved before an answer came has thrown that away, with the offsets that it was told there.
         partition.sent_high_watermark = -1
 
     def on_forgotten(self, partition: FetchablePartition) -> None:
-        self.stirred.pop(partition, None)
+        self.ready.pop(partition, None)
         if partition.hosted is not None:
             partition.hosted.watchers.pop(partition, None)
 

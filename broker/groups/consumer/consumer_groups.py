@@ -16,7 +16,7 @@ from .changes import from_record, removal_of_group
 from .classic_members import ClassicMembers
 from .consumer_protocol import ConsumerProtocol
 from .departures import Departures
-from .expression_resolver import ExpressionResolver, RunAside
+from .expression_resolver import ExpressionResolver, RunInBackground
 from .group import ConsumerGroup
 from .journal import ConsumerJournal
 from .member import STATIC_LEAVE_EPOCH
@@ -37,7 +37,7 @@ class ConsumerGroups:
         timers: Timers,
         rebalance: ClassicRebalance,
         image: Callable[[], MetadataImage],
-        run_aside: RunAside,
+        run_in_background: RunInBackground,
         *,
         config: ConsumerGroupConfig,
         settings_of: SettingsOf,
@@ -68,7 +68,7 @@ class ConsumerGroups:
             groups,
             self._journal,
             topics,
-            run_aside,
+            run_in_background,
             now_ms=now_ms,
             refresh_interval_ms=config.regex_refresh_interval_ms,
         )

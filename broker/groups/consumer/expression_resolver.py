@@ -24,7 +24,7 @@ MIN_REFRESH_INTERVAL_MS: Final = 10_000
 """New topics can come fast; as in Apache Kafka."""
 
 
-class RunAside(Protocol):
+class RunInBackground(Protocol):
     def __call__(self, work: Callable[[], T], on_done: Callable[[T], None], on_failed: Callable[[], None]) -> None:
         """Has `work` done elsewhere, and calls `on_done` here, or `on_failed` where memory or threads were short;
         neither if the coordinator is gone by then."""
@@ -36,7 +36,7 @@ class ExpressionResolver:
         groups: GroupTable,
         journal: ConsumerJournal,
         topics: SubscribedTopics,
-        run_aside: RunAside,
+        run_in_background: RunInBackground,
         *,
         now_ms: Callable[[], int],
         refresh_interval_ms: int,
@@ -45,7 +45,7 @@ class ExpressionResolver:
         self._groups = groups
         self._journal = journal
         self._topics = topics
-        self._run_aside = run_aside
+        self._run_in_background = run_in_background
         self._now_ms = now_ms
         self._refresh_interval_ms = refresh_interval_ms
         self._under_way: set[str] = set()
@@ -99,7 +99,7 @@ class ExpressionResolver:
             # The next heartbeat tries again.
             self._under_way.discard(group_id)
 
-        self._run_aside(
+        self._run_in_background(
             lambda: topics_matching(expressions, image.topics.by_name, lambda: not self._is_stopped), on_done, on_failed
         )
 

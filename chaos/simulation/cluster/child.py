@@ -39,7 +39,7 @@ from .shapes import Choices, shape_of  # noqa: E402
 # What nodes import while they start: once here, not in every run.
 _LOADED_BY_NODES: Final = (
     ".broker.node.controller_listener",
-    ".broker.cluster.quorum_channel",
+    ".broker.cluster.remote_controller_channel",
     ".broker.node.voter_link",
     ".quorum.links.stream_links",
     ".quorum.decisions.bootstrap",

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ....broker.replicas.hosted_partition import HostedPartition
+from ....broker.replicas.partition import Partition
 from ....protocol.batches import CONTROL_FLAG, read_header
 from ....quorum.metadata.image import MetadataImage, PartitionRegistration
 from .machine import Machine
@@ -52,7 +52,7 @@ class _Replica:
 
     machine: Machine
     process: Process | None
-    hosted: HostedPartition
+    hosted: Partition
     log: ReplicaLog = field(default_factory=ReplicaLog)
     state: _State = _NEW
 
@@ -117,7 +117,7 @@ class ReplicaJudge:
         """Whether any leader takes this node for one that may be in sync."""
         truth = self._partitions.get((topic, index))
         return truth is not None and any(
-            node_id in replica.hosted.partition.maximal_isr for replica in truth.replicas.values()
+            node_id in replica.hosted.state.maximal_isr for replica in truth.replicas.values()
         )
 
     def registration(self, topic: str, index: int) -> PartitionRegistration | None:
@@ -198,15 +198,15 @@ class ReplicaJudge:
                 del known[key]
 
     def _begin(
-        self, machine: Machine, hosted: HostedPartition, known: dict[int, tuple[_Truth, _Replica]]
+        self, machine: Machine, hosted: Partition, known: dict[int, tuple[_Truth, _Replica]]
     ) -> tuple[_Truth, _Replica]:
         truth = self._partitions.setdefault((hosted.topic, hosted.index), _Truth())
         replica = truth.replicas[machine.node_id] = _Replica(machine, machine.process, hosted)
         known[id(hosted)] = truth, replica
         return truth, replica
 
-    def _on_hosted(self, machine: Machine, hosted: HostedPartition, truth: _Truth, replica: _Replica) -> None:
-        partition, log, old = hosted.partition, hosted.log, replica.state
+    def _on_hosted(self, machine: Machine, hosted: Partition, truth: _Truth, replica: _Replica) -> None:
+        partition, log, old = hosted.state, hosted.log, replica.state
         now = (
             log.log_start_offset, log.log_end_offset, partition.high_watermark, partition.leader_epoch,
             partition.is_leader, partition.maximal_isr,
@@ -327,7 +327,7 @@ class ReplicaJudge:
             return
         if leader.state.leader_epoch != registration.leader_epoch:
             return
-        partition = leader.hosted.partition
+        partition = leader.hosted.state
         missing = {*registration.isr, *registration.elr} - {registration.leader} - partition.maximal_isr
         if missing:
             self._violate(

@@ -32,8 +32,8 @@ from penstock.broker.coordinators.transaction_verifier import TransactionVerifie
 from penstock.broker.fetching.rules.fetch_sessions import FetchSessions
 from penstock.broker.network.request import Answer, CloseConnection, Request, RequestContext
 from penstock.broker.network.rules.request_memory import RequestMemory
-from penstock.broker.replicas.hosted_partition import HostedPartition
-from penstock.broker.replicas.partition_manager import PartitionManager
+from penstock.broker.replicas.partition import Partition
+from penstock.broker.replicas.replica_manager import ReplicaManager
 from penstock.broker.replicas.rules.in_sync_replicas import IsrProposal
 from penstock.broker.replication.rules.replication_quota import ReplicationQuota
 from penstock.broker.timing.purgatory import Purgatory
@@ -147,19 +147,19 @@ class Replication:
     """Notes what the partitions ask for."""
 
     def __init__(self) -> None:
-        self.proposals: list[tuple[HostedPartition, IsrProposal]] = []
-        self.followed: dict[HostedPartition, int] = {}
+        self.proposals: list[tuple[Partition, IsrProposal]] = []
+        self.followed: dict[Partition, int] = {}
 
-    def propose_isr(self, hosted: HostedPartition, proposal: IsrProposal) -> None:
+    def propose_isr(self, hosted: Partition, proposal: IsrProposal) -> None:
         self.proposals.append((hosted, proposal))
 
-    def follow(self, hosted: HostedPartition) -> None:
-        self.followed[hosted] = hosted.partition.leader_id
+    def follow(self, hosted: Partition) -> None:
+        self.followed[hosted] = hosted.state.leader_id
 
-    def unfollow(self, hosted: HostedPartition) -> None:
+    def unfollow(self, hosted: Partition) -> None:
         self.followed.pop(hosted, None)
 
-    def on_log_start(self, hosted: HostedPartition) -> None:
+    def on_log_start(self, hosted: Partition) -> None:
         """Nobody leads them."""
 
 
@@ -205,10 +205,10 @@ class Exchange:
         if isinstance(answer, CloseConnection):
             self.reason = answer.reason
 
-    def hold_back(self, _request: Request) -> None:
+    def hold_later_requests(self, _request: Request) -> None:
         self.is_held_back = True
 
-    def let_go(self, _request: Request) -> None:
+    def release_later_requests(self, _request: Request) -> None:
         self.is_held_back = False
 
     def mute(self, throttle_time_ms: int) -> None: ...
@@ -217,7 +217,7 @@ class Exchange:
 
 
 class PuppetPeers:
-    """Coordinators of transactions: what they are asked waits for the test to `answer`."""
+    """CoordinatorRuntime of transactions: what they are asked waits for the test to `answer`."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[int, Any, asyncio.Future[Any]]] = []
@@ -320,9 +320,9 @@ class DataNode:
             )
         )
 
-    def restarted(self, high_watermarks: Mapping[tuple[str, int], int]) -> PartitionManager:
+    def restarted(self, high_watermarks: Mapping[tuple[str, int], int]) -> ReplicaManager:
         """Another manager of the same logs."""
-        return PartitionManager(
+        return ReplicaManager(
             node_id=NODE_ID,
             logs=self.logs,
             flusher=self.flusher,
@@ -411,7 +411,7 @@ class DataNode:
         self.configs = replace(self.configs, **values)
         self.publish(ConfigRecord(resource_type=2, resource_name=topic, name="flush.messages", value="1"))
 
-    def hosted(self, topic: str = "a", index: int = 0) -> HostedPartition:
+    def hosted(self, topic: str = "a", index: int = 0) -> Partition:
         return self.partitions.get_online(topic, index)
 
     # Requests.

@@ -20,7 +20,7 @@ class Nobody:
 
     def on_answer(self, *_: object) -> None: ...
 
-    hold_back = let_go = mute = set_context = on_answer
+    hold_later_requests = release_later_requests = mute = set_context = on_answer
 
 
 def again(exchange: Exchange) -> Request:

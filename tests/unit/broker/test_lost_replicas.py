@@ -1,4 +1,4 @@
-"""A node says that it cannot open a replica's log, so that others lead (`DirectoryReporter`)."""
+"""A node says that it cannot open a replica's log, so that others lead (`AssignmentsManager`)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from metadata_cluster import Cluster
 from replicated_topics import fence
 
 from penstock.broker.cluster.controller_channel import ControllerChannel
-from penstock.broker.node import directory_reporter
-from penstock.broker.node.directory_reporter import DirectoryReporter
+from penstock.broker.node import assignments_manager as directory_reporter
+from penstock.broker.node.assignments_manager import AssignmentsManager
 from penstock.protocol.errors import ErrorCode
 from penstock.quorum.decisions.directories import assign_replicas_to_dirs
 from penstock.quorum.metadata.delta import MetadataDelta
@@ -64,7 +64,7 @@ class World:
         self.cluster = Cluster()
         self.logs = UnopenedLogs()
         self.asked_count = 0
-        self.reporter = DirectoryReporter(
+        self.reporter = AssignmentsManager(
             self.logs,
             cast(ControllerChannel, self),
             node_id=1,

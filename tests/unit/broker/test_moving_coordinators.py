@@ -15,9 +15,9 @@ from kio.static.primitive import i32
 from moving_coordinators import GROUP, MINUTE, NODES, STATE_TOPICS, World, run
 from replicating_nodes import wait_for
 
-from penstock.broker.coordinators import coordinator_partition
+from penstock.broker.coordinators import coordinator_context as coordinator_partition
 from penstock.broker.coordinators.group_coordinator import OFFSETS_TOPIC
-from penstock.broker.node import directory_reporter
+from penstock.broker.node import assignments_manager as directory_reporter
 from penstock.protocol.errors import ErrorCode
 
 pytestmark = pytest.mark.simulation

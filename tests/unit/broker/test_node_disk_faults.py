@@ -100,7 +100,7 @@ def test_topic_deleted_to_make_room_costs_nothing_else() -> None:
                 await describe(connection)
             for _ in range(3):
                 # As often as a look for room.
-                node.parts.partitions.try_again()
+                node.parts.partitions.retry_offline_partitions()
                 await describe(connection)
             assert await create_topic(connection, "u") == OK
             assert await produce(connection, "u", b"first") == OK

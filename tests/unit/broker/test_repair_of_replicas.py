@@ -6,8 +6,8 @@ import pytest
 from memory_node import end_offset
 from replicating_nodes import TOPIC, World, create, leads, produce_some, run, wait_for
 
-from penstock.broker.node import directory_reporter
-from penstock.broker.replicas.hosted_partition import HostedPartition
+from penstock.broker.node import assignments_manager as directory_reporter
+from penstock.broker.replicas.partition import Partition
 from penstock.protocol.batches import HEADER_SIZE
 from penstock.quorum.metadata.image import PartitionRegistration
 from penstock.storage.directories.rules.checkpoints import RECOVERY_POINTS
@@ -37,7 +37,7 @@ def registration(world: World) -> PartitionRegistration:
     return found
 
 
-def hosted(world: World, node_id: int) -> HostedPartition:
+def hosted(world: World, node_id: int) -> Partition:
     found = world.hosted(node_id)
     assert found is not None
     return found

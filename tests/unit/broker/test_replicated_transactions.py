@@ -9,7 +9,7 @@ from kio.schema.write_txn_markers.v2.request import WritableTxnMarker, WritableT
 from kio.static.primitive import i8, i16, i32
 from replicating_nodes import TOPIC, World, create, run, wait_for
 
-from penstock.broker.replicas.hosted_partition import ALL
+from penstock.broker.replicas.partition import ALL
 from penstock.protocol.errors import ErrorCode
 from penstock.protocol.records import Record, write_batch
 from penstock.storage.log.rules.transaction_verification import UNVERIFIED
@@ -53,7 +53,7 @@ def seen(world: World, node_id: int) -> tuple[int, list[tuple[int, ...]], list[t
     assert hosted is not None
     log = hosted.log
     return (
-        log.last_stable_offset(hosted.partition.high_watermark),
+        log.last_stable_offset(hosted.state.high_watermark),
         [tuple(one) for one in log.aborted_transactions(0, log.log_end_offset)],
         [(one.producer_id, one.epoch, one.transaction_first_offset) for one in log.producers.active(NOW)],
     )
@@ -87,7 +87,7 @@ def test_next_leader_ends_what_was_begun_under_the_one_before_it() -> None:
         await world.stop(2)
         following = world.hosted(3)
         assert following is not None
-        await wait_for(lambda: following.partition.is_leader, "another leader")
+        await wait_for(lambda: following.state.is_leader, "another leader")
         assert await end(world, 1, 3, epoch=0, is_commit=False, version=1) is ErrorCode.NONE
         await world.start(2)
         await world.wait_in_sync(1, 2, 3)

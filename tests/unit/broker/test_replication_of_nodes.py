@@ -122,7 +122,7 @@ def test_records_that_were_never_committed_go_though_the_leaders_log_starts_behi
             led = world.hosted(3)
             assert led is not None
             if is_retention:
-                await wait_for(lambda: led.partition.high_watermark == 8, "committed records")
+                await wait_for(lambda: led.state.high_watermark == 8, "committed records")
                 led.log.increment_log_start_offset(8)
                 world.nodes[3].parts.partitions.on_retention(TOPIC, 0)
             else:
@@ -304,7 +304,7 @@ def test_rule_7_the_leader_hears_of_retention_on_a_follower_at_once() -> None:
         assert followed is not None
         followed.log.increment_log_start_offset(2)
         world.nodes[3].parts.partitions.on_retention(TOPIC, 0)
-        (follower,) = led.partition.in_sync_followers()
+        (follower,) = led.state.in_sync_followers()
         await wait_for(lambda: follower.log_start_offset == 2, "follower's log start")
 
     run(scenario)

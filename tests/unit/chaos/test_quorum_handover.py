@@ -10,7 +10,7 @@ from penstock.chaos.simulation.quorum_judge import QuorumJudge
 from penstock.chaos.simulation.simulated_voter import SimulatedVoter
 from penstock.chaos.simulation.virtual_loop import VirtualLoop
 from penstock.quorum.raft.consensus import NotLeader, OutcomeUnknown, TransferFailed
-from penstock.quorum.raft.handover import TIMEOUT_S
+from penstock.quorum.raft.leadership_transfer import TIMEOUT_S
 from penstock.quorum.voter.voter import RaftVoter
 
 IDS = (1, 2, 3)

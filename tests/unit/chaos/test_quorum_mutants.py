@@ -20,10 +20,10 @@ DIRECTED = {
     "duplicate-votes": "raft/test_core.py::test_a_voter_has_one_vote",
     "older-term-acknowledges": "raft/test_core.py::test_an_acknowledgement_counts_in_its_own_term_only",
     "snapshot-without-log-match": "raft/test_core.py::test_a_snapshot_message_commits_nothing",
-    "new-disk-votes": "raft/test_standing.py::test_an_empty_disk_that_hears_of_data_waits",
+    "new-disk-votes": "raft/test_eligibility.py::test_an_empty_disk_that_hears_of_data_waits",
     "decides-too-early": "controller/test_controller_leadership.py::"
     "test_a_leader_answers_nothing_before_an_entry_of_its_epoch",
-    "new-disk-counts": "raft/test_standing.py::test_a_new_disk_under_an_old_id_waits_until_it_has_caught_up",
+    "new-disk-counts": "raft/test_eligibility.py::test_a_new_disk_under_an_old_id_waits_until_it_has_caught_up",
 }
 
 # Those that random runs find within some tens of seeds, with one that does.

@@ -12,7 +12,7 @@ from kio.schema.api_versions.v4.request import ApiVersionsRequest
 from kio.schema.api_versions.v4.response import ApiVersionsResponse
 
 from penstock.broker.apis.api_versions import api_versions, register, unsupported_version
-from penstock.broker.cluster.metadata_view import MetadataView
+from penstock.broker.cluster.metadata_cache import MetadataCache
 from penstock.broker.network.handlers import Handlers
 from penstock.broker.network.request import Answer, Request, RequestContext
 from penstock.protocol.apis import APIS, ApiKey
@@ -39,14 +39,14 @@ class Connection:
     def set_context(self, context: RequestContext) -> None:
         self.client_software = context.client_software
 
-    def hold_back(self, request: Request) -> None: ...
-    def let_go(self, request: Request) -> None: ...
+    def hold_later_requests(self, request: Request) -> None: ...
+    def release_later_requests(self, request: Request) -> None: ...
     def mute(self, throttle_time_ms: int) -> None: ...
 
 
 def ask(frame: bytes, version: int, body_offset: int) -> tuple[Connection, bytes]:
     handlers = Handlers()
-    metadata = MetadataView()
+    metadata = MetadataCache()
     metadata.image = IMAGE
     register(handlers, metadata)
     connection = Connection()

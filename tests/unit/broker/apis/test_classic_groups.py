@@ -36,10 +36,10 @@ class Loading:
         self.error = error
 
     @property
-    def machine(self) -> object:
+    def shard(self) -> object:
         raise KafkaError(self.error)
 
-    def hold(self, respond: Callable[[Any], None], _answer_error: object) -> Callable[[Any], None]:
+    def reply_when_committed(self, respond: Callable[[Any], None], _answer_error: object) -> Callable[[Any], None]:
         return respond
 
 

@@ -262,7 +262,7 @@ def test_lost_leadership_ends_the_wait(filled: DataNode) -> None:
 def test_a_follower_serves_consumers_up_to_its_own_high_watermark_kip_392(filled: DataNode) -> None:
     filled.reassign("a", 1, 2)
     filled.elect("a", leader=2)
-    partition = filled.hosted().partition
+    partition = filled.hosted().state
     assert filled.fetch((0, 0)).high_watermark == partition.high_watermark == 5
     waiting = filled.begin_fetch((0, 5))
     assert filled.fetch((0, 0), version=10).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER

@@ -9,7 +9,7 @@ from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
 from kio.static.primitive import i8
 
 from penstock.broker.apis.find_coordinator import error_response, find_coordinators
-from penstock.broker.cluster.metadata_view import MetadataView
+from penstock.broker.cluster.metadata_cache import MetadataCache
 from penstock.protocol.errors import ErrorCode, KafkaError
 
 
@@ -18,7 +18,7 @@ def request(kind: int = 0) -> FindCoordinatorRequest:
 
 
 def test_without_its_topic_no_group_has_a_coordinator() -> None:
-    answer: Any = find_coordinators(MetadataView(), "__consumer_offsets", request(), "PLAINTEXT")
+    answer: Any = find_coordinators(MetadataCache(), "__consumer_offsets", request(), "PLAINTEXT")
     assert [one.error_code for one in answer.coordinators] == [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 2
 
 

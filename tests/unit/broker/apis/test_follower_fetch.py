@@ -51,7 +51,7 @@ def test_follower_reads_to_the_end_of_the_log(led: DataNode) -> None:
 
 def test_fetch_of_a_follower_advances_the_high_watermark_and_is_told(led: DataNode) -> None:
     assert answer(ask(led, 2, last_fetched_epoch=0)).high_watermark == 2
-    assert led.hosted().partition.high_watermark == 2
+    assert led.hosted().state.high_watermark == 2
 
 
 def test_fetch_that_waits_is_answered_by_the_next_append(led: DataNode) -> None:
@@ -82,7 +82,7 @@ def test_follower_whose_log_parts_from_the_leaders_is_told_where_kip_595(led: Da
     found = answer(ask(led, 4, last_fetched_epoch=0, current_leader_epoch=1))
     assert (found.diverging_epoch.epoch, found.diverging_epoch.end_offset) == (0, 3)
     # Nothing of such a fetch counts.
-    assert led.hosted().partition.high_watermark == 0
+    assert led.hosted().state.high_watermark == 0
 
 
 @pytest.mark.parametrize(
@@ -94,19 +94,19 @@ def test_follower_whose_log_parts_from_the_leaders_is_told_where_kip_595(led: Da
 )
 def test_fetch_with_a_wrong_epoch_does_not_count(led: DataNode, options: dict[str, int], error: ErrorCode) -> None:
     assert answer(ask(led, 3, last_fetched_epoch=0, **options)).error_code == error
-    assert led.hosted().partition.high_watermark == 0
+    assert led.hosted().state.high_watermark == 0
 
 
 def test_fetch_beyond_the_log_does_not_count(led: DataNode) -> None:
     assert answer(ask(led, 9, last_fetched_epoch=-1)).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
-    assert led.hosted().partition.high_watermark == 0
+    assert led.hosted().state.high_watermark == 0
 
 
 def test_fetch_in_another_nodes_name_is_refused(led: DataNode) -> None:
     led.peer_node_id = 3
     exchange = ask(led, 3)
     assert exchange.answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    assert led.hosted().partition.high_watermark == 0
+    assert led.hosted().state.high_watermark == 0
 
 
 def test_session_of_a_follower_tells_the_log_end_of_partitions_that_it_does_not_name(led: DataNode) -> None:
@@ -125,7 +125,7 @@ def test_session_of_a_follower_tells_the_log_end_of_partitions_that_it_does_not_
 
 def test_replica_that_catches_up_is_proposed_for_the_isr(led: DataNode) -> None:
     led.publish_isr("a", 1)
-    assert led.hosted().partition.high_watermark == 3
+    assert led.hosted().state.high_watermark == 3
     ask(led, 3, last_fetched_epoch=0)
     ((hosted, proposal),) = led.replication.proposals
     assert hosted is led.hosted()
@@ -155,9 +155,9 @@ def test_follower_appends_what_the_leader_has(node: DataNode) -> None:
     assert node.replication.followed == {hosted: 2}
     hosted.append_as_follower(memoryview(write_batch([Record(0, 0, None, b"x")], leader_epoch=0)), 0)
     assert hosted.log.leader_epochs.entries == ((0, 0),)
-    assert (hosted.log.log_end_offset, hosted.partition.high_watermark) == (1, 0)
+    assert (hosted.log.log_end_offset, hosted.state.high_watermark) == (1, 0)
     assert hosted.on_leader_offsets(high_watermark=5, log_start_offset=0)
-    assert hosted.partition.high_watermark == 1
+    assert hosted.state.high_watermark == 1
 
 
 def test_what_was_committed_before_it_came_can_be_read_when_it_comes(node: DataNode) -> None:
@@ -186,11 +186,11 @@ def test_follower_that_has_to_sync_counts_what_is_synced(node: DataNode) -> None
     node.configure("a", flush_messages=1)
     hosted = node.hosted()
     hosted.append_as_follower(memoryview(write_batch([Record(0, 0, None, b"x")], leader_epoch=0)), 0)
-    assert (hosted.is_synced, hosted.partition.log_end_offset) == (False, 0)
+    assert (hosted.is_synced, hosted.state.log_end_offset) == (False, 0)
     refused: list[bool] = []
     hosted.on_synced = refused.append
     node.flusher.finish()
-    assert (hosted.is_synced, hosted.partition.log_end_offset, refused) == (True, 1, [False])
+    assert (hosted.is_synced, hosted.state.log_end_offset, refused) == (True, 1, [False])
 
 
 def test_what_the_leader_has_deleted_goes_when_the_sync_lets_it(node: DataNode) -> None:
@@ -201,7 +201,7 @@ def test_what_the_leader_has_deleted_goes_when_the_sync_lets_it(node: DataNode) 
     assert not hosted.on_leader_offsets(high_watermark=1, log_start_offset=1)
     before = hosted.log.log_start_offset
     node.flusher.finish()
-    assert (before, hosted.log.log_start_offset, hosted.partition.high_watermark) == (0, 1, 1)
+    assert (before, hosted.log.log_start_offset, hosted.state.high_watermark) == (0, 1, 1)
 
 
 def test_who_waits_for_the_sync_of_what_is_cut_off_is_told(node: DataNode) -> None:
@@ -223,7 +223,7 @@ def test_sync_from_before_a_cut_says_nothing_of_what_came_after(node: DataNode) 
         hosted.append_as_follower(memoryview(write_batch([Record(offset, 0, None, b"x")], leader_epoch=0)), 0)
     node.partitions.truncate({hosted: 1})
     node.flusher.finish()
-    assert hosted.partition.log_end_offset == 1
+    assert hosted.state.log_end_offset == 1
 
 
 def test_rule_7_deletion_waits_until_all_live_replicas_have_deleted(led: DataNode) -> None:

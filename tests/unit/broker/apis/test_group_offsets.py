@@ -15,7 +15,7 @@ from kio.static.primitive import i8, i32
 from memory_node import World, create_topic, describe, run
 
 from penstock.broker.apis.group_offsets import GroupOffsets
-from penstock.broker.cluster.metadata_view import MetadataView
+from penstock.broker.cluster.metadata_cache import MetadataCache
 from penstock.protocol.errors import ErrorCode, KafkaError
 
 
@@ -30,7 +30,7 @@ def answer(version: int) -> Any:
     topic = OffsetFetchRequestTopics(name=TopicName("t"), partition_indexes=(i32(0), i32(1)))
     group = OffsetFetchRequestGroup(group_id=GroupId("g"), member_id=None, member_epoch=i32(-1), topics=(topic,))
     answers: list[Any] = []
-    GroupOffsets(groups, MetadataView()).fetch(
+    GroupOffsets(groups, MetadataCache()).fetch(
         OffsetFetchRequest(groups=(group,), require_stable=False), request, answers.append
     )
     return answers[0].groups[0]

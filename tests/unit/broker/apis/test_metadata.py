@@ -15,7 +15,7 @@ from kio.static.primitive import i32
 
 from penstock.broker.apis.describe_topic_partitions import describe_topic_partitions
 from penstock.broker.apis.metadata import MetadataHandler, metadata_response
-from penstock.broker.cluster.metadata_view import MetadataView
+from penstock.broker.cluster.metadata_cache import MetadataCache
 from penstock.broker.network.request import Answer, Request, RequestContext
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.protocol.messages import decode_response, encode_request
@@ -159,7 +159,7 @@ class Asking:
     """A handler, and the answers it gave."""
 
     def __init__(self, *, creates: bool = False) -> None:
-        self.metadata = MetadataView()
+        self.metadata = MetadataCache()
         self.metadata.image = IMAGE
         self.created: list[tuple[str, ...]] = []
         self.answers: list[Answer] = []
@@ -174,8 +174,8 @@ class Asking:
     def on_answer(self, _request: Request, answer: Answer) -> None:
         self.answers.append(answer)
 
-    def hold_back(self, request: Request) -> None: ...
-    def let_go(self, request: Request) -> None: ...
+    def hold_later_requests(self, request: Request) -> None: ...
+    def release_later_requests(self, request: Request) -> None: ...
     def mute(self, throttle_time_ms: int) -> None: ...
     def set_context(self, context: RequestContext) -> None: ...
 

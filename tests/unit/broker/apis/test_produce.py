@@ -63,7 +63,7 @@ def test_acks_0_has_no_response(node: DataNode) -> None:
     node.create_topic()
     exchange = node.begin_produce(batch(), acks=0)
     assert exchange.request.answer == ()
-    assert node.hosted().partition.high_watermark == 1
+    assert node.hosted().state.high_watermark == 1
 
 
 def test_error_with_acks_0_closes_the_connection(node: DataNode) -> None:
@@ -348,10 +348,10 @@ def test_flush_messages_1_answers_after_the_sync(node: DataNode, acks: int) -> N
     node.configure("a", flush_messages=1)
     exchange = node.begin_produce(batch(), acks=acks)
     assert not exchange.is_answered
-    assert node.hosted().partition.high_watermark == 0
+    assert node.hosted().state.high_watermark == 0
     node.flusher.finish()
     assert exchange.answer.responses[0].partition_responses[0].base_offset == 0
-    assert node.hosted().partition.high_watermark == 1
+    assert node.hosted().state.high_watermark == 1
     assert node.produces.statistics().parked_count == 0
 
 
@@ -402,9 +402,9 @@ def test_new_epoch_of_the_same_leader_ends_what_is_open(node: DataNode) -> None:
     exchange = node.begin_produce(batch())
     node.elect("a", leader=1)
     assert exchange.answer.responses[0].partition_responses[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert node.hosted().partition.high_watermark == 0, "it is not synced yet"
+    assert node.hosted().state.high_watermark == 0, "it is not synced yet"
     node.flusher.finish()
-    assert node.hosted().partition.high_watermark == 1
+    assert node.hosted().state.high_watermark == 1
 
 
 def test_deleted_topic_ends_what_is_open(node: DataNode) -> None:
@@ -455,4 +455,4 @@ def test_parked_work_leaves_with_its_client_and_appends_stay(node: DataNode) -> 
     assert node.produces.statistics().parked_count == 0
     node.flusher.finish()
     assert not exchange.is_answered
-    assert node.hosted().partition.high_watermark == 1
+    assert node.hosted().state.high_watermark == 1

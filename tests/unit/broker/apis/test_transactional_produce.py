@@ -93,7 +93,7 @@ def test_first_batch_of_a_transaction_waits_for_its_coordinator(node: DataNode) 
     assert not exchange.is_held_back
     assert node.memory.used_bytes == 0
     assert code(exchange) is ErrorCode.NONE
-    assert node.hosted().log.last_stable_offset(node.hosted().partition.high_watermark) == 0
+    assert node.hosted().log.last_stable_offset(node.hosted().state.high_watermark) == 0
 
 
 @pytest.mark.usefixtures("topic")

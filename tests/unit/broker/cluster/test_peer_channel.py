@@ -19,7 +19,7 @@ from kio.schema.types import GroupId
 from kio.static.primitive import i8, i16, i32, i32Timedelta
 from metadata_cluster import Cluster
 
-from penstock.broker.cluster.metadata_view import MetadataView
+from penstock.broker.cluster.metadata_cache import MetadataCache
 from penstock.broker.cluster.peer_channel import PeerChannel
 from penstock.broker.cluster.peers import PeerConnector
 from penstock.broker.configuration.node_config import load
@@ -148,7 +148,7 @@ class SilentPeer:
 
 def test_the_answer_of_a_broker_that_is_fenced_meanwhile_is_not_waited_for() -> None:
     async def main() -> None:
-        cluster, view, peer = Cluster(), MetadataView(1), SilentPeer()
+        cluster, view, peer = Cluster(), MetadataCache(1), SilentPeer()
         cluster.add_brokers(2)
         view.image = cluster.image
         channel = PeerChannel(

@@ -23,7 +23,7 @@ from kio.schema.list_config_resources.v1.request import ListConfigResourcesReque
 from kio.static.primitive import i8
 
 from penstock.broker.apis import alter_configs, describe_configs
-from penstock.broker.cluster.metadata_view import MetadataView
+from penstock.broker.cluster.metadata_cache import MetadataCache
 from penstock.broker.configuration.loggers import Loggers
 from penstock.broker.configuration.node_config import DEFAULTS, load
 from penstock.broker.configuration.topic_configs import ConfigResolver
@@ -78,7 +78,7 @@ class OneNode:
     def __init__(self, properties: dict[str, str]) -> None:
         config = load(properties)
         self.resolver = ConfigResolver(config)
-        self.metadata = MetadataView()
+        self.metadata = MetadataCache()
         self.config = ControllerConfig(node_id=config.node_id, properties=config.properties)
         self.handlers = Handlers()
         self.register(Loggers(kafka_loggers(self.root_level)))

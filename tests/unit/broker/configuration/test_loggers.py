@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from penstock.broker.configuration.loggers import PROCESS_LOGGERS, Loggers
-from penstock.broker.configuration.own_keys import LOG_LEVELS
+from penstock.broker.configuration.penstock_keys import LOG_LEVELS
 
 
 def loggers(*names: str, root_level: int = logging.INFO) -> tuple[Loggers, logging.Manager]:

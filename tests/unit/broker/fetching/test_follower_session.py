@@ -50,15 +50,15 @@ class Follower:
         return session
 
     @property
-    def stirred(self) -> list[int]:
-        return [partition.index for partition in self.session.stirred]
+    def ready(self) -> list[int]:
+        return [partition.index for partition in self.session.ready]
 
 
 @pytest.fixture
 def follower(node: DataNode) -> Follower:
     follower = Follower(node)
     follower.fetch(max_wait_ms=0)
-    assert follower.stirred == []
+    assert follower.ready == []
     return follower
 
 
@@ -72,7 +72,7 @@ def test_append_stirs_its_partition_and_answers_the_request_that_waits(follower:
     follower.node.produce(index=1, acks=1)
     follower.node.turn()
     assert answered(waiting) == [1]
-    assert follower.stirred == [1]
+    assert follower.ready == [1]
 
 
 def test_all_that_is_appended_in_one_turn_goes_out_in_one_answer(follower: Follower) -> None:
@@ -94,25 +94,25 @@ def test_partition_rests_when_the_follower_has_all_and_knows_so(follower: Follow
     # It has the record now, and hears of the high watermark that moved by that.
     assert answered(follower.fetch((1, 1), max_wait_ms=0)) == [1]
     assert answered(follower.fetch(max_wait_ms=0)) == []
-    assert follower.stirred == []
+    assert follower.ready == []
 
 
 def test_partition_that_is_named_is_told_of_though_it_was_before(follower: Follower) -> None:
     """The answer before may have come when the follower had moved by itself, and was thrown away."""
     assert answered(follower.fetch((1, 0), max_wait_ms=0)) == [1]
     assert answered(follower.fetch(max_wait_ms=0)) == []
-    assert follower.stirred == []
+    assert follower.ready == []
 
 
 def test_partition_out_of_sync_is_looked_at_with_each_request(follower: Follower) -> None:
     follower.node.publish_isr("a", 1)
-    assert follower.stirred == [0]
+    assert follower.ready == [0]
     follower.fetch(max_wait_ms=0)
-    assert follower.stirred == [0]
+    assert follower.ready == [0]
     assert len(follower.node.replication.proposals) == 1
     follower.node.publish_isr("a", 1, FOLLOWER)
     follower.fetch(max_wait_ms=0)
-    assert follower.stirred == []
+    assert follower.ready == []
 
 
 def test_follower_of_a_quiet_partition_keeps_up_by_fetching_others(follower: Follower) -> None:
@@ -121,7 +121,7 @@ def test_follower_of_a_quiet_partition_keeps_up_by_fetching_others(follower: Fol
     follower.fetch(max_wait_ms=0)
     node.now_ms += LAG_MS_MAX // 2
     node.produce(acks=1)
-    partition = node.hosted().partition
+    partition = node.hosted().state
     assert partition.on_time(node.now_ms) == ()
     node.now_ms += LAG_MS_MAX // 2 + 1
     assert len(partition.on_time(node.now_ms)) == 1

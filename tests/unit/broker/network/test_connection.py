@@ -103,12 +103,12 @@ def test_a_connection_that_waits_for_an_answer_keeps_no_turn_busy(loop: ManualLo
 
 
 def test_request_that_holds_back_is_followed_only_when_it_lets_go(loop: ManualLoop) -> None:
-    node = Node(loop, begin=Node.hold_back)
+    node = Node(loop, begin=Node.hold_later_requests)
     connection, wire = node.connect()
     feed(connection, wire, frame(0) + frame(1))
     loop.turn()
     assert node.begun_ids == [0]
-    node.begun[0].let_go()
+    node.begun[0].release_later_requests()
     loop.turn()
     assert node.begun_ids == [0, 1]
     node.begun[1].respond(answer(1))

@@ -11,7 +11,7 @@ from kio.schema.broker_heartbeat.v2.response import BrokerHeartbeatResponse
 from kio.schema.broker_registration.v4.response import BrokerRegistrationResponse
 from kio.static.primitive import i64
 
-from penstock.broker.cluster.metadata_view import MetadataView
+from penstock.broker.cluster.metadata_cache import MetadataCache
 from penstock.broker.node.lifecycle import BrokerLifecycle
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.protocol.messages import NO_THROTTLE, kio_error
@@ -65,7 +65,7 @@ class World:
         self.replaced: list[str] = []
         self.publishers = Publishers()
         self.follower = Follower()
-        view = MetadataView(4)
+        view = MetadataCache(4)
         self.lifecycle = BrokerLifecycle(
             self.controller,
             view,

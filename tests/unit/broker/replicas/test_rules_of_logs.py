@@ -68,7 +68,7 @@ def test_rule_8_a_follower_asks_by_the_epoch_of_its_last_batch_not_by_its_leader
         node.elect("a", leader=2)
     hosted = node.hosted()
     hosted.append_as_follower(batch(0, 1), 0)
-    assert (hosted.partition.leader_epoch, hosted.log.leader_epochs.latest_epoch) == (3, 1)
+    assert (hosted.state.leader_epoch, hosted.log.leader_epochs.latest_epoch) == (3, 1)
 
 
 def test_rule_8_a_follower_takes_no_batch_of_a_later_epoch_than_its_leaders(node: DataNode) -> None:
@@ -154,7 +154,7 @@ def test_rule_10_a_follower_of_the_topic_that_was_counts_for_nothing(node: DataN
     node.peer_node_id = 2
     follower: dict[str, Any] = {"replica_id": 2, "replica_epoch": 2, "log_start_offset": 0, "version": 17}
     assert node.fetch((0, 1), topic=old_id, **follower).error_code == ErrorCode.UNKNOWN_TOPIC_ID
-    assert node.hosted().partition.high_watermark == 0
+    assert node.hosted().state.high_watermark == 0
 
 
 def test_rule_10_a_log_of_another_topic_id_is_not_opened() -> None:
@@ -211,8 +211,8 @@ def test_rule_12_a_leader_begins_with_the_configs_of_the_same_change(node: DataN
         PartitionChangeRecord(topic_id=topic_id, partition_id=0, leader=1, isr=(1,)),
         ConfigRecord(resource_type=2, resource_name="a", name="min.insync.replicas", value="2"),
     )
-    assert (hosted.partition.is_leader, hosted.partition.is_under_min_isr) == (True, True)
-    assert hosted.partition.high_watermark == 0
+    assert (hosted.state.is_leader, hosted.state.is_under_min_isr) == (True, True)
+    assert hosted.state.high_watermark == 0
 
 
 def test_rule_12_a_new_partition_begins_with_the_configs_of_the_same_change() -> None:

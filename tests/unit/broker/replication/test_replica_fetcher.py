@@ -39,7 +39,7 @@ class Partition:
         self.on_synced: Callable[[bool], None] | None = None
 
     @property
-    def partition(self) -> Any:
+    def state(self) -> Any:
         counted = self.synced_offset if self.must_sync else self.log_end_offset
         return SimpleNamespace(leader_epoch=3, log_end_offset=counted, high_watermark=0)
 

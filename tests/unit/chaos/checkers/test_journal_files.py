@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from penstock.chaos.checkers.journal_files import PlainJournal, judge_journals, read_journal
 from penstock.quorum.raft.frames import encode_frame
-from penstock.quorum.raft.journal_items import CommitMark, Entry, LogEnd, SegmentHead, Term, encode_items
+from penstock.quorum.raft.journal_items import CommitMark, LogEnd, LogEntry, SegmentHead, Term, encode_items
 from penstock.quorum.voter.journal import Journal
 from penstock.storage.disk.memory_files import MemoryFiles
 
 FOLDER = "/journal"
 
 
-def written(*writes: list[Entry | CommitMark | LogEnd | Term], rolls: bool = False) -> PlainJournal:
+def written(*writes: list[LogEntry | CommitMark | LogEnd | Term], rolls: bool = False) -> PlainJournal:
     files = MemoryFiles()
     files.make_directories(FOLDER)
     journal = Journal(files, FOLDER, reserve_bytes=16)
@@ -24,8 +24,8 @@ def written(*writes: list[Entry | CommitMark | LogEnd | Term], rolls: bool = Fal
     return read_journal({int(name.partition(".")[0]): files.read(f"{FOLDER}/{name}") for name in names})
 
 
-def entries(*epochs: int, start: int = 0, content: bytes = b"") -> list[Entry | CommitMark | LogEnd | Term]:
-    return [Entry(offset, epoch, b"%d" % offset + content) for offset, epoch in enumerate(epochs, start)]
+def entries(*epochs: int, start: int = 0, content: bytes = b"") -> list[LogEntry | CommitMark | LogEnd | Term]:
+    return [LogEntry(offset, epoch, b"%d" % offset + content) for offset, epoch in enumerate(epochs, start)]
 
 
 def test_a_journal_is_read_as_it_was_written() -> None:
@@ -47,7 +47,7 @@ def test_a_second_head_of_a_segment_is_found() -> None:
 
 def test_what_a_torn_write_left_is_none_of_the_journal() -> None:
     head = encode_frame(0, encode_items([SegmentHead(2, 0, 0, 1, None, True)]))
-    entry = encode_frame(1, encode_items([Entry(0, 1, b"0")]))
+    entry = encode_frame(1, encode_items([LogEntry(0, 1, b"0")]))
     assert read_journal({0: head + entry[:-1]}).end_offset == 0
 
 

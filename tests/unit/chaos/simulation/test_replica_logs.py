@@ -108,7 +108,7 @@ class Replica:
         self.partition = SimpleNamespace(
             high_watermark=0, leader_epoch=1, is_leader=node_id == 1, maximal_isr=frozenset({1, 2})
         )
-        hosted = SimpleNamespace(topic="t", index=0, log=self.log, partition=self.partition)
+        hosted = SimpleNamespace(topic="t", index=0, log=self.log, state=self.partition)
         node = SimpleNamespace(
             has_parts=True,
             metadata=SimpleNamespace(image=SimpleNamespace(offset=0, topics=SimpleNamespace(by_name={}))),

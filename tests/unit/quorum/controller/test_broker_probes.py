@@ -14,7 +14,7 @@ from penstock.quorum.controller.controller import Controller
 from penstock.quorum.decisions.context import ControllerConfig, Decision, DecisionContext
 from penstock.quorum.decisions.heartbeats import GoneBroker
 from penstock.quorum.fencing.fast_fencing import FastFencing
-from penstock.quorum.links.knock import REFUSED, UNCLEAR, OpenDoor, knock
+from penstock.quorum.links.port_probe import REFUSED, UNCLEAR, Accepted, probe_port
 from penstock.quorum.metadata.image import BrokerRegistration, MetadataImage
 from penstock.quorum.metadata.records import Endpoint
 
@@ -155,10 +155,10 @@ def test_a_name_refuses_when_all_its_addresses_do(host: str) -> None:
         loop = asyncio.get_running_loop()
         with bound() as taken:
             port = taken.getsockname()[1]
-            assert await knock(loop, host, port, timeout_s=5) is REFUSED
+            assert await probe_port(loop, host, port, timeout_s=5) is REFUSED
             taken.listen()
-            found = await knock(loop, host, port, timeout_s=5)
-            assert isinstance(found, OpenDoor)
+            found = await probe_port(loop, host, port, timeout_s=5)
+            assert isinstance(found, Accepted)
             assert not await found.is_closed_by_peer(within_s=0.01)
 
     asyncio.run(ask())
@@ -167,6 +167,6 @@ def test_a_name_refuses_when_all_its_addresses_do(host: str) -> None:
 @pytest.mark.parametrize("host", ["nobody.invalid", "..", "a" * 64 + ".invalid", "\0"], ids=ascii)
 def test_a_name_that_nobody_knows_or_can_have_refuses_nothing(host: str) -> None:
     async def ask() -> None:
-        assert await knock(asyncio.get_running_loop(), host, 9, timeout_s=5) is UNCLEAR
+        assert await probe_port(asyncio.get_running_loop(), host, 9, timeout_s=5) is UNCLEAR
 
     asyncio.run(ask())

@@ -33,14 +33,18 @@ from replicated_topics import make_topic
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.quorum.controller.controller import Controller
 from penstock.quorum.decisions.context import ControllerResult, DecisionContext
-from penstock.quorum.decisions.weights import LIGHT, weight
+from penstock.quorum.decisions.decision_cost import INLINE_MAX, weight
 from penstock.quorum.metadata.image import MetadataImage
 from penstock.quorum.metadata.records import FeatureLevelRecord
 
 LARGE = CreateTopicsRequest(
     topics=(
         CreatableTopic(
-            name=TopicName("t"), num_partitions=i32(LIGHT + 1), replication_factor=i16(1), assignments=(), configs=()
+            name=TopicName("t"),
+            num_partitions=i32(INLINE_MAX + 1),
+            replication_factor=i16(1),
+            assignments=(),
+            configs=(),
         ),
     )
 )
@@ -86,22 +90,22 @@ class HeldDecision:
 
 
 def test_creating_many_partitions_is_no_light_decision() -> None:
-    assert weight(MetadataImage(), LARGE) > LIGHT
+    assert weight(MetadataImage(), LARGE) > INLINE_MAX
 
 
 def test_what_may_concern_any_partition_is_no_light_decision_where_there_are_many() -> None:
     cluster = Cluster()
     cluster.add_brokers(1)
-    make_topic(cluster, "t", *[(1,)] * (LIGHT + 1))
+    make_topic(cluster, "t", *[(1,)] * (INLINE_MAX + 1))
     for request in (
         UnregisterBrokerRequest(broker_id=BrokerId(1)),
         UpdateFeaturesRequest(feature_updates=(), validate_only=False),
         min_insync_replicas("2"),
-        moves(LIGHT + 1),
-        assignments(LIGHT + 1),
+        moves(INLINE_MAX + 1),
+        assignments(INLINE_MAX + 1),
     ):
-        assert weight(cluster.image, request) > LIGHT
-    assert weight(cluster.image, assignments(1)) <= LIGHT
+        assert weight(cluster.image, request) > INLINE_MAX
+    assert weight(cluster.image, assignments(1)) <= INLINE_MAX
 
 
 @on_a_loop

@@ -17,7 +17,7 @@ from penstock.quorum.metadata.records import (
 from penstock.quorum.metadata.snapshot_records import image_chunks
 from penstock.quorum.raft.consensus import MAX_COMMAND_BYTES
 from penstock.quorum.raft.frames import encode_frame, scan_frames
-from penstock.quorum.raft.journal_items import CommitMark, Entry, Membership, SegmentHead, Term, encode_items
+from penstock.quorum.raft.journal_items import CommitMark, LogEntry, Membership, SegmentHead, Term, encode_items
 from penstock.quorum.voter.journal import Journal
 from penstock.quorum.voter.observer_log import ObserverLog
 from penstock.quorum.voter.snapshots import SnapshotWriter
@@ -42,7 +42,7 @@ def journal_of(files: MemoryFiles, commands: Sequence[bytes], *, committed_end: 
     journal.recover()
     journal.write([Term(1, 1), Membership(True)])
     for offset, content in enumerate(commands):
-        journal.write([Entry(offset, 1, content)])
+        journal.write([LogEntry(offset, 1, content)])
     if committed_end:
         journal.write([CommitMark(committed_end)])
     return journal
@@ -75,7 +75,7 @@ def test_a_journal_whose_segment_has_two_heads_shows_all_its_entries() -> None:
     journal.close()
     path = f"{FOLDER}/{1:020}.journal"
     sequence = scan_frames(files.read(path), None, path).frames[-1].sequence + 1
-    late: Sequence[SegmentHead | Entry] = SegmentHead(2, 1, 1, 1, None, True), Entry(1, 1, level(2))
+    late: Sequence[SegmentHead | LogEntry] = SegmentHead(2, 1, 1, 1, None, True), LogEntry(1, 1, level(2))
     files.open(path).append([encode_frame(sequence + number, encode_items([item])) for number, item in enumerate(late)])
     stored = open_folder(files, "/data")
     assert [stored.image_at(offset).image.features for offset in range(2)] == [{"f": 1}, {"f": 2}]
@@ -99,7 +99,7 @@ def test_the_newest_snapshot_that_leads_to_the_offset_is_taken() -> None:
     journal.roll()
     save_snapshot(files, 4, 4)
     journal.trim_to(4)
-    journal.write([Entry(4, 1, level(5)), Entry(5, 1, level(6))])
+    journal.write([LogEntry(4, 1, level(5)), LogEntry(5, 1, level(6))])
     stored = open_folder(files, FOLDER)
     assert [stored.image_at(offset).image.features["f"] for offset in (3, 4, 5)] == [4, 5, 6]
     for offset in (2, 6):

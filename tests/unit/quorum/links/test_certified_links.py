@@ -13,7 +13,7 @@ from uuid import UUID
 
 import pytest
 from certificates import Authority
-from quorum_node import FirstBytes
+from quorum_node import ProtocolSniffer
 
 from penstock.client.clock import monotonic_s
 from penstock.local.ports import find_free
@@ -55,7 +55,7 @@ class Voter:
 
     async def start(self) -> None:
         tls = None if self.contexts is None else self.contexts[0]
-        self.server = await self.loop.create_server(lambda: FirstBytes(self.links), HOST, self.port, ssl=tls)
+        self.server = await self.loop.create_server(lambda: ProtocolSniffer(self.links), HOST, self.port, ssl=tls)
         self.links.start(self)
 
     async def stop(self) -> None:

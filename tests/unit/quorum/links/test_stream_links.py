@@ -11,7 +11,7 @@ from uuid import UUID
 
 import cbor2
 import pytest
-from quorum_node import FirstBytes
+from quorum_node import ProtocolSniffer
 
 from penstock.local.ports import find_free
 from penstock.protocol.errors import CorruptData
@@ -88,7 +88,7 @@ class Side:
         self.server: asyncio.Server | None = None
 
     async def start(self) -> None:
-        self.server = await self.loop.create_server(lambda: FirstBytes(self.links), HOST, self.port)
+        self.server = await self.loop.create_server(lambda: ProtocolSniffer(self.links), HOST, self.port)
         self.links.start(self.heard)
 
     async def stop(self) -> None:

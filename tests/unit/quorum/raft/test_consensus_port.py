@@ -34,7 +34,7 @@ class ListOfEntries:
         self.base = base
         self._start_offset = 0
         self._listener: ConsensusListener | None = None
-        self._told_end = 0
+        self._applied_end = 0
 
     @property
     def next_offset(self) -> int:
@@ -44,7 +44,7 @@ class ListOfEntries:
         self._listener = listener
         if self.base is not None:
             listener.on_snapshot(self.base)
-            self._start_offset = self._told_end = self.base.end_offset
+            self._start_offset = self._applied_end = self.base.end_offset
         before = self.epoch if not self.kept else self.kept[-1][0]
         self._tell()
         self.epoch = max(before, 0 if self.base is None else self.base.epoch) + 1
@@ -91,14 +91,14 @@ class ListOfEntries:
         return True
 
     def status(self) -> QuorumStatus:
-        return QuorumStatus(leader_id=self.leader_id, epoch=self.epoch, high_watermark=self._told_end, voters=())
+        return QuorumStatus(leader_id=self.leader_id, epoch=self.epoch, high_watermark=self._applied_end, voters=())
 
     def _tell(self) -> None:
         assert self._listener is not None
-        while self._told_end < self.next_offset:
-            epoch, command = self.kept[self._told_end - self._start_offset]
-            self._told_end += 1
-            self._listener.on_commit(self._told_end - 1, epoch, command)
+        while self._applied_end < self.next_offset:
+            epoch, command = self.kept[self._applied_end - self._start_offset]
+            self._applied_end += 1
+            self._listener.on_commit(self._applied_end - 1, epoch, command)
 
 
 class Engines(Protocol):

@@ -13,9 +13,9 @@ from penstock.quorum.raft.consensus import ConsensusFailed
 from penstock.quorum.raft.frames import encode_frame, scan_frames
 from penstock.quorum.raft.journal_items import (
     CommitMark,
-    Entry,
     JournalItem,
     LogEnd,
+    LogEntry,
     Membership,
     SegmentHead,
     Term,
@@ -29,7 +29,7 @@ FOLDER = "/quorum"
 RESERVE = 4096
 
 
-def opened(files: MemoryFiles) -> tuple[Journal, list[Entry]]:
+def opened(files: MemoryFiles) -> tuple[Journal, list[LogEntry]]:
     journal = Journal(files, FOLDER, reserve_bytes=RESERVE)
     return journal, journal.recover().entries
 
@@ -42,9 +42,9 @@ def fresh() -> tuple[MemoryFiles, Journal]:
     return files, journal
 
 
-def append(journal: Journal, count: int = 1, *, size: int = 10) -> list[Entry]:
+def append(journal: Journal, count: int = 1, *, size: int = 10) -> list[LogEntry]:
     """Write one group."""
-    entries = [Entry(journal.end_offset + number, 1, bytes([number % 256]) * size) for number in range(count)]
+    entries = [LogEntry(journal.end_offset + number, 1, bytes([number % 256]) * size) for number in range(count)]
     journal.write(entries)
     return entries
 
@@ -97,7 +97,7 @@ def test_segments_keep_term_and_epoch_when_older_ones_are_trimmed() -> None:
 def test_torn_at_every_byte_exactly_the_whole_writes_come_back() -> None:
     files, journal = fresh()
     ends = []
-    written: list[Entry] = []
+    written: list[LogEntry] = []
     for _ in range(4):
         written += append(journal, 2)
         ends.append((files.size(path_of(files)), len(written)))
@@ -116,7 +116,7 @@ def test_torn_at_every_byte_exactly_the_whole_writes_come_back() -> None:
 def test_a_flipped_bit_is_refused_or_was_in_the_last_write() -> None:
     files, journal = fresh()
     last_write = written_count = 0
-    written: list[Entry] = []
+    written: list[LogEntry] = []
     for _ in range(3):
         last_write, written_count = files.size(path_of(files)) if written else 0, len(written)
         written += append(journal, 2)
@@ -158,7 +158,7 @@ def test_a_short_segment_before_another_is_refused() -> None:
         opened(files)
 
 
-@pytest.mark.parametrize("items", [[], [Entry(0, 1, b"x")]])
+@pytest.mark.parametrize("items", [[], [LogEntry(0, 1, b"x")]])
 def test_a_journal_without_a_head_is_refused(items: list[JournalItem]) -> None:
     files = with_bytes(encode_frame(0, encode_items(items)))
     with pytest.raises(ConsensusFailed, match="does not begin with the head of a segment"):
@@ -183,7 +183,7 @@ def test_whatever_was_written_survives_the_loss_of_power(seed: int, steps: list[
     """`w` writes, `r` rolls, `t` trims, `c` cuts the power; what a call returned from is kept."""
     random = Random(seed)
     files, journal = fresh()
-    expected: list[Entry] = []
+    expected: list[LogEntry] = []
     for step in [*steps, "c"]:
         match step:
             case "w":
@@ -205,12 +205,12 @@ def test_whatever_was_written_survives_the_loss_of_power(seed: int, steps: list[
 def test_power_lost_inside_a_call_keeps_what_was_promised(seed: int, skip: int) -> None:
     random = Random(seed)
     files, journal = fresh()
-    promised: list[Entry] = []
+    promised: list[LogEntry] = []
     files.fail(None, under=FOLDER, skip=skip, count=None)
-    attempted: list[Entry] = []
+    attempted: list[LogEntry] = []
     try:
         while True:
-            attempted = [Entry(journal.end_offset, 1, random.randbytes(700))]
+            attempted = [LogEntry(journal.end_offset, 1, random.randbytes(700))]
             journal.write(attempted)
             promised += attempted
             if random.random() < 0.3:
@@ -301,14 +301,14 @@ def test_a_conflict_replaces_the_tail() -> None:
     entries = append(journal, 5)
     journal.roll()
     append(journal, 2)
-    replacement = Entry(3, 2, b"new")
+    replacement = LogEntry(3, 2, b"new")
     journal.write([LogEnd(3, 1), replacement])
     reopened, found = opened(files)
     assert found == [*entries[:3], replacement]
     assert (reopened.end_offset, reopened.last_epoch) == (4, 2)
     # The segment that began at offset 5 goes on; a new one cannot begin below it.
     reopened.roll()
-    reopened.write([Entry(4, 2, b"more")])
+    reopened.write([LogEntry(4, 2, b"more")])
     assert [entry.offset for entry in opened(files)[1]] == [0, 1, 2, 3, 4]
     reopened.trim_to(5)
     assert [entry.offset for entry in opened(files)[1]] == [3, 4]
@@ -318,21 +318,21 @@ def test_a_log_begins_anew_behind_a_snapshot() -> None:
     files, journal = fresh()
     append(journal, 5)
     journal.write([LogEnd(40, 3), CommitMark(40)])
-    journal.write([Entry(40, 3, b"x")])
+    journal.write([LogEntry(40, 3, b"x")])
     reopened = Journal(files, FOLDER, reserve_bytes=RESERVE)
     log = reopened.recover()
     assert (log.start_offset, log.previous_epoch, log.commit_end) == (40, 3, 40)
-    assert log.entries == [Entry(40, 3, b"x")]
+    assert log.entries == [LogEntry(40, 3, b"x")]
 
 
 def test_the_journal_of_the_first_format_is_read_as_a_member_s() -> None:
     frames = [[[0, 1, 0, 0, 0, None]], [[1, 1, 4], [2, 0, 1, b""]], [[2, 1, 1, b"x"]]]
     files = with_bytes(b"".join(encode_frame(number, cbor2.dumps(items)) for number, items in enumerate(frames)))
     journal, entries = opened(files)
-    assert entries == [Entry(0, 1, b""), Entry(1, 1, b"x")]
+    assert entries == [LogEntry(0, 1, b""), LogEntry(1, 1, b"x")]
     assert (journal.term, journal.is_member, journal.commit_end) == (Term(1, 4), True, 0)
-    journal.write([Entry(2, 1, b"y"), CommitMark(3), Membership(True)])
-    assert opened(files)[1][-1] == Entry(2, 1, b"y")
+    journal.write([LogEntry(2, 1, b"y"), CommitMark(3), Membership(True)])
+    assert opened(files)[1][-1] == LogEntry(2, 1, b"y")
 
 
 def write_after_close(files: MemoryFiles, journal: Journal, *groups: list[JournalItem]) -> None:
@@ -382,9 +382,9 @@ def test_a_segment_with_two_heads_is_read_and_trimmed_without_loss(first_segment
     journal.roll()
     start = journal.end_offset
     journal.close()
-    late: list[JournalItem] = [Entry(start + number, 1, b"late") for number in range(3)]
+    late: list[JournalItem] = [LogEntry(start + number, 1, b"late") for number in range(3)]
     write_after_close(files, journal, late, [CommitMark(start + 3)])
-    entries += [item for item in late if isinstance(item, Entry)]
+    entries += [item for item in late if isinstance(item, LogEntry)]
     journal, found = opened(files)
     assert found == entries
     entries += append(journal)
@@ -404,12 +404,12 @@ def test_a_segment_begun_below_the_last_one_is_read_and_trimmed_without_loss() -
     entries = append(journal, 5)
     journal.roll()
     append(journal, 2)
-    entries = [*entries[:3], Entry(3, 2, b"new")]
+    entries = [*entries[:3], LogEntry(3, 2, b"new")]
     journal.write([LogEnd(3, 1), entries[3]])
     journal.close()
-    late: list[JournalItem] = [Entry(4, 2, b"late"), Entry(5, 2, b"later")]
+    late: list[JournalItem] = [LogEntry(4, 2, b"late"), LogEntry(5, 2, b"later")]
     write_after_close(files, journal, late)
-    entries += [item for item in late if isinstance(item, Entry)]
+    entries += [item for item in late if isinstance(item, LogEntry)]
     journal, found = opened(files)
     assert found == entries
     entries += append(journal)
@@ -470,10 +470,10 @@ def test_every_kind_of_item_survives_each_tear_and_no_flipped_bit_is_believed() 
     states = [state_of(files)]
     groups: list[list[JournalItem]] = [
         [Term(1, 2), Membership(True)],
-        [Entry(0, 1, b""), Entry(1, 1, b"one"), CommitMark(1)],
-        [Term(3, None), LogEnd(1, 1), Entry(1, 3, b"other")],
+        [LogEntry(0, 1, b""), LogEntry(1, 1, b"one"), CommitMark(1)],
+        [Term(3, None), LogEnd(1, 1), LogEntry(1, 3, b"other")],
         [LogEnd(9, 3), CommitMark(9)],
-        [Entry(9, 3, b"behind a snapshot"), Term(4, 1)],
+        [LogEntry(9, 3, b"behind a snapshot"), Term(4, 1)],
     ]
     for items in groups:
         journal.write(items)

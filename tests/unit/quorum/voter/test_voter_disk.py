@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.quorum.raft.consensus import ConsensusFailed
-from penstock.quorum.raft.journal_items import CommitMark, Entry, Membership, Term
+from penstock.quorum.raft.journal_items import CommitMark, LogEntry, Membership, Term
 from penstock.quorum.voter.voter_disk import RecoveredState, VoterDisk
 from penstock.storage.disk.memory_files import MemoryFiles
 
@@ -26,7 +26,7 @@ def written(count: int = 50) -> tuple[MemoryFiles, VoterDisk]:
     voter_disk = disk(files)
     voter_disk.open()
     voter_disk.recover()
-    entries = [Entry(offset, 1, b"%d" % offset) for offset in range(count)]
+    entries = [LogEntry(offset, 1, b"%d" % offset) for offset in range(count)]
     voter_disk.write((), (), [Term(1, 1), Membership(True), *entries, CommitMark(count)])
     return files, voter_disk
 
@@ -79,7 +79,7 @@ def test_power_lost_while_the_journal_is_trimmed_loses_nothing(skip: int) -> Non
     """D5: the library cleared its journal and wrote it again."""
     files, voter_disk = written()
     voter_disk.journal.roll()
-    voter_disk.write((), (), [Entry(50, 1, b"50")])
+    voter_disk.write((), (), [LogEntry(50, 1, b"50")])
     save(voter_disk, 50)
     files.fail(skip=skip, count=None)
     try:
@@ -98,12 +98,12 @@ def test_a_frame_whose_sync_failed_is_written_again_at_the_next_start() -> None:
     files, voter_disk = written(3)
     files.fail("sync")
     with pytest.raises(ConsensusFailed, match="cannot be written"):
-        voter_disk.write((), (), [Entry(3, 1, b"in doubt")])
+        voter_disk.write((), (), [LogEntry(3, 1, b"in doubt")])
     files.kill()
     after = disk(files)
     after.open()
     assert after.recover().log.end_offset == 4
-    after.write((), (), [Entry(4, 1, b"next")])
+    after.write((), (), [LogEntry(4, 1, b"next")])
     from random import Random
 
     for seed in range(20):

@@ -14,7 +14,7 @@ from node_disk import NOW_MS, NodeDisk, append, node_disk
 from penstock.protocol.records import Record, write_batch
 from penstock.storage.directories import log_housekeeping
 from penstock.storage.directories.flusher import Flusher
-from penstock.storage.directories.log_ending import start_offset_to_checkpoint
+from penstock.storage.directories.log_closing import start_offset_to_checkpoint
 from penstock.storage.directories.log_housekeeping import HousekeepingConfig, LogHousekeeping
 from penstock.storage.disk.memory_nodes import Operation
 from penstock.storage.log.rules.config import LogConfig

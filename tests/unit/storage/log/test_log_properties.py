@@ -21,7 +21,7 @@ from node_disk import open_directories
 from penstock.protocol.batches import HEADER_SIZE, iterate_headers, read_header
 from penstock.protocol.errors import ConfigError, ErrorCode, KafkaError
 from penstock.protocol.records import Record, write_batch
-from penstock.storage.directories.log_ending import start_offset_to_checkpoint
+from penstock.storage.directories.log_closing import start_offset_to_checkpoint
 from penstock.storage.directories.log_manager import LogManager
 from penstock.storage.disk.memory_files import MemoryFiles
 from penstock.storage.log.log import Log

@@ -10,7 +10,7 @@ import pytest
 
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.protocol.records import Record, write_batch
-from penstock.storage.directories.log_ending import start_offset_to_checkpoint
+from penstock.storage.directories.log_closing import start_offset_to_checkpoint
 from penstock.storage.disk.memory_files import MemoryFiles
 from penstock.storage.log.log import Log
 from penstock.storage.log.rules.config import LogConfig

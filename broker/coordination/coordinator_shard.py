@@ -1,0 +1,20 @@
+"""What the node asks of a coordinator's state machine, whatever it coordinates."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class CoordinatorShard(Protocol):
+    """Is made when its partition's leadership comes to this node, and dropped when that goes."""
+
+    def replay(self, offset: int, key: bytes | None, value: bytes | None, producer_id: int) -> None:
+        """One record, in their order. Raises CorruptData."""
+
+    def replay_end_transaction(self, producer_id: int, *, is_commit: bool) -> None: ...
+
+    def on_loaded(self) -> None:
+        """All was replayed; from here on it is asked."""
+
+    def on_unloaded(self) -> None:
+        """It is asked no more: answers whoever waits."""

@@ -1,0 +1,407 @@
+"""One partition of a state topic that this node leads: its state shard, and what that needs of the node.
+
+state     requests are answered with    entered by                left by
+loading   COORDINATOR_LOAD_IN_PROGRESS  leadership that came      the whole log being replayed; `unload`
+failed    NOT_COORDINATOR               records not replayed      the next attempt to load; `unload`
+active    what the shard says         the end of loading        `unload`
+unloaded  NOT_COORDINATOR               leadership that went      never: the next leadership is another object
+
+Loading that fails begins anew, with a shard that knows nothing, for as long as the leadership lasts: descriptors,
+memory or threads may be short for a moment, and a fail-over is when they are. A log that cannot be read for
+`HAND_OVER_AFTER_S` is for another in-sync replica to coordinate; while there is none, loading is tried on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
+from typing import Final, Generic, TypeVar
+
+from ...protocol.batches import HEADER_SIZE, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, read_header
+from ...protocol.errors import CorruptData, ErrorCode, KafkaError
+from ...protocol.records import Record, control_type, read_records, write_batch
+from ...storage.log.file_slice import FileSlice
+from ...storage.log.rules.append_info import AppendInfo
+from ...storage.log.rules.control_records import write_end_transaction_marker
+from ..coordination.coordinator_shard import CoordinatorShard
+from ..coordination.ports import StateRecord, TransactionProducer
+from ..replicas.delayed_reply import WRITTEN_ERRORS, DelayedCommit, DelayedReply
+from ..replicas.partition import Partition
+from ..timing.loop_timer_wheel import LoopTimerWheel
+from ..timing.purgatory import Purgatory
+
+logger = logging.getLogger(__name__)
+
+ShardT = TypeVar("ShardT", bound=CoordinatorShard)
+ResponseT = TypeVar("ResponseT")
+
+TIMER_TICK_MS: Final = 10
+LOAD_RETRY_S: Final = 0.1
+"""Until loading that failed is tried again for the first time, twice as long each time after it."""
+LOAD_RETRY_S_MAX: Final = 5.0
+REPLAY_RETRY_S_MAX: Final = 60.0
+"""The same where not a read fails but what is made of the records: each try replays all of them."""
+HAND_OVER_AFTER_S: Final = 10.0
+"""Of reads that fail: most shortages are over by then, and clients that wait for the coordinator give up after 60 s."""
+RECORDS_PER_TURN: Final = 500
+"""So many are replayed before other requests have their turn: some milliseconds."""
+COMMIT_MARKER: Final = 1
+
+
+class _ReadFailedError(Exception):
+    """This node cannot read the log; another replica may."""
+
+
+class CoordinatorContext(Generic[ShardT]):
+    """Owned by `CoordinatorRuntime`, which makes it when the leadership of `hosted` comes."""
+
+    def __init__(
+        self,
+        partition: Partition,
+        make_shard: Callable[[CoordinatorContext[ShardT], CoordinatorTimers], ShardT],
+        *,
+        replies: Purgatory,
+        loop: asyncio.AbstractEventLoop,
+        wall_clock_ms: Callable[[], int],
+        on_append: Callable[[Partition], None],
+        load_bytes: int,
+        commit_timeout_ms: int,
+    ) -> None:
+        """`replies` are held there; it is looked at when the high watermark of `hosted` moves. `on_append` lets
+        followers fetch. `load_bytes` are read at a time, `commit_timeout_ms` is the longest that a reply is held."""
+        self.hosted = partition
+        self.leader_epoch = partition.state.leader_epoch
+        self._replies = replies
+        self._loop = loop
+        self._wall_clock_ms = wall_clock_ms
+        self._on_append = on_append
+        self._load_bytes = load_bytes
+        self._commit_timeout_ms = commit_timeout_ms
+        # All that the shard knows of stands before this offset.
+        self._end_offset = partition.log.log_end_offset
+        self._timers = CoordinatorTimers(loop)
+        self._make_shard = make_shard
+        self._shard = make_shard(self, self._timers)
+        self._error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        self._postponed: list[Callable[[ShardT], None]] = []
+        self._loading: asyncio.Task[None] | None = loop.create_task(self._load())
+
+    @property
+    def shard(self) -> ShardT:
+        """Raises KafkaError while it cannot be asked."""
+        if self._error is not ErrorCode.NONE:
+            raise KafkaError(self._error)
+        return self._shard
+
+    def run_when_loaded(self, change: Callable[[ShardT], None]) -> None:
+        """Makes a change that nobody waits for, once loading is over. One that fails is logged."""
+        if self._loading is not None:
+            self._postponed.append(change)
+        elif self._error is ErrorCode.NONE:
+            try:
+                change(self._shard)
+            except KafkaError as error:
+                logger.warning("change of a coordinator failed: partition=%s error=%s", self.hosted.log.name, error)
+            except Exception:
+                logger.exception("change of a coordinator failed: partition=%s", self.hosted.log.name)
+
+    def unload(self) -> None:
+        """The leadership has gone."""
+        was_active = self._error is ErrorCode.NONE
+        self._error = ErrorCode.NOT_COORDINATOR
+        if self._loading is not None:
+            self._loading.cancel()
+            self._loading = None
+        self._timers.cancel_all()
+        if was_active:
+            self._shard.on_unloaded()
+
+    # What the shard needs.
+
+    def append(self, records: Sequence[StateRecord]) -> int:
+        """As `ports.StateLog`."""
+        now_ms = self._wall_clock_ms()
+        batch = _batch_of(records, now_ms)
+        return self._note(self._attempt(lambda: self.hosted.append_of_coordinator(batch, now_ms)))
+
+    def append_in_transaction(self, records: Sequence[StateRecord], producer: TransactionProducer) -> int:
+        """As `ports.TransactionalStateLog`."""
+        now_ms = self._wall_clock_ms()
+        batch = _batch_of(
+            records,
+            now_ms,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.producer_epoch,
+            is_transactional=True,
+        )
+        return self._note(
+            self._attempt(lambda: self.hosted.append_of_coordinator(batch, now_ms, verification=producer.verification))
+        )
+
+    def end_transaction(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        *,
+        is_commit: bool,
+        coordinator_epoch: int,
+        transaction_version: int,
+        respond: Callable[[ErrorCode], None],
+    ) -> None:
+        """Writes down that a transaction has ended, and `respond`s when that is committed. Raises KafkaError, and then
+        nothing was written."""
+        shard = self.shard
+        now_ms = self._wall_clock_ms()
+        marker = write_end_transaction_marker(
+            producer_id, producer_epoch, is_commit=is_commit, coordinator_epoch=coordinator_epoch, now_ms=now_ms
+        )
+        self._note(
+            self._attempt(
+                lambda: self.hosted.append_of_coordinator(marker, now_ms, transaction_version=transaction_version)
+            )
+        )
+        shard.replay_end_transaction(producer_id, is_commit=is_commit)
+        self.reply_when_committed(respond, lambda error: error)(ErrorCode.NONE)
+
+    def _attempt(self, append: Callable[[], AppendInfo]) -> AppendInfo:
+        """Raises KafkaError, of the errors that clients of a coordinator know."""
+        try:
+            if self.hosted.error is not ErrorCode.NONE or self.hosted.state.leader_epoch != self.leader_epoch:
+                raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            return append()
+        except KafkaError as error:
+            raise KafkaError(WRITTEN_ERRORS.get(error.code, error.code), error.message) from error
+
+    def _note(self, info: AppendInfo) -> int:
+        self._end_offset = info.last_offset + 1
+        self._on_append(self.hosted)
+        return info.first_offset
+
+    def when_committed(self, proceed: Callable[[], None]) -> None:
+        """Calls `proceed` when all is committed that was appended by now; at once if it is, never if it never is."""
+        if self.hosted.state.high_watermark >= self._end_offset:
+            proceed()
+        else:
+            self._await_commit(self._end_offset, proceed)
+
+    def _await_commit(self, end_offset: int, proceed: Callable[[], None]) -> None:
+        def settle(error: ErrorCode) -> None:
+            if error is ErrorCode.NONE and self._error is ErrorCode.NONE:
+                proceed()
+
+        def look_again() -> None:
+            if self._error is ErrorCode.NONE:
+                self._await_commit(end_offset, proceed)
+
+        operation = DelayedCommit(self.hosted, end_offset, self.leader_epoch, settle, look_again)
+        self._replies.watch(operation, (self.hosted,), self._commit_timeout_ms)
+
+    def reply_when_committed(
+        self, respond: Callable[[ResponseT], None], answer_error: Callable[[ErrorCode], ResponseT]
+    ) -> Callable[[ResponseT], None]:
+        """A reply for the shard: `respond` is called when all is committed that it had appended when it replied, or
+        with what `answer_error` makes of the error if that never happens."""
+        return partial(self._reply, respond, answer_error)
+
+    def _reply(
+        self,
+        respond: Callable[[ResponseT], None],
+        answer_error: Callable[[ErrorCode], ResponseT],
+        response: ResponseT,
+    ) -> None:
+        partition = self.hosted
+        if partition.state.high_watermark >= self._end_offset:
+            respond(response)
+            return
+
+        def settle(error: ErrorCode) -> None:
+            respond(response if error is ErrorCode.NONE else answer_error(error))
+
+        operation = DelayedReply(partition, self._end_offset, self.leader_epoch, settle)
+        self._replies.watch(operation, (partition,), self._commit_timeout_ms)
+
+    # Loading.
+
+    async def _load(self) -> None:
+        started_s = self._loop.time()
+        failing_since_s: float | None = None
+        retry_s = LOAD_RETRY_S
+        said = ""
+        while True:
+            try:
+                self._activate(await self._replay_all(), started_s)
+                return
+            except _ReadFailedError as error:
+                failure = str(error)
+                retry_s_max = LOAD_RETRY_S_MAX
+                now_s = self._loop.time()
+                failing_since_s = now_s if failing_since_s is None else failing_since_s
+                if now_s - failing_since_s >= HAND_OVER_AFTER_S and not self.hosted.is_leadership_given_up:
+                    logger.error(
+                        "leadership given up: partition=%s reason=coordinator not loaded", self.hosted.log.name
+                    )
+                    self.hosted.give_up_leadership()
+            except Exception as error:
+                failure = repr(error)
+                retry_s_max = REPLAY_RETRY_S_MAX
+                # It may be so for ever: clients look for another coordinator, and lists leave this partition out.
+                self._error = ErrorCode.NOT_COORDINATOR
+            if failure != said:
+                said = failure
+                logger.error(
+                    "coordinator not loaded, retrying: partition=%s error=%s",
+                    self.hosted.log.name,
+                    failure,
+                    exc_info=retry_s_max == REPLAY_RETRY_S_MAX,
+                )
+            await asyncio.sleep(retry_s)
+            retry_s = min(2 * retry_s, retry_s_max)
+            self._error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+            self._timers.cancel_all()
+            self._shard = self._make_shard(self, self._timers)
+
+    def _activate(self, record_count: int, started_s: float) -> None:
+        """Raises what the shard raises."""
+        self._end_offset = self.hosted.log.log_end_offset
+        self._error = ErrorCode.NONE
+        try:
+            self._shard.on_loaded()
+        except Exception:
+            self._error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+            self._shard.on_unloaded()
+            raise
+        self._loading = None
+        self.hosted.keep_leadership()
+        for change in self._postponed:
+            self.run_when_loaded(change)
+        self._postponed.clear()
+        logger.log(
+            logging.INFO if record_count else logging.DEBUG,
+            "coordinator loaded: partition=%s leader_epoch=%d records=%d milliseconds=%d",
+            self.hosted.log.name,
+            self.leader_epoch,
+            record_count,
+            (self._loop.time() - started_s) * 1000,
+        )
+
+    async def _replay_all(self) -> int:
+        """How many records there were. Raises _ReadFailedError, or what the shard raises."""
+        log = self.hosted.log
+        record_count = 0
+        offset = log.log_start_offset
+        while offset < log.log_end_offset:
+            raw = await self._read(offset)
+            try:
+                offset, count = await self._replay(raw, offset)
+            except CorruptData:
+                # Either the log of this replica is damaged, and another one is to lead, or all have the same records.
+                self.hosted.check(offset, len(raw))
+                raise
+            record_count += count
+        return record_count
+
+    async def _read(self, offset: int) -> bytes:
+        """Raises _ReadFailedError; a file that cannot be read is damage that the next read finds."""
+        try:
+            data = self.hosted.read(offset, self._load_bytes, self.hosted.log.log_end_offset, True)
+            return await self._loop.run_in_executor(None, _read_all, data.slices)
+        except Exception as error:
+            raise _ReadFailedError(f"{error!r} at offset {offset}") from error
+
+    async def _replay(self, raw: bytes, offset: int) -> tuple[int, int]:
+        """All whole batches; returns where the next one begins, and how many records there were."""
+        position = 0
+        count = since_pause = 0
+        start_offset = offset
+        while len(raw) - position >= HEADER_SIZE:
+            header = read_header(raw, position)
+            if position + header.size_bytes > len(raw):
+                break
+            batch = memoryview(raw)[position : position + header.size_bytes]
+            producer_id = header.producer_id if header.is_transactional else NO_PRODUCER_ID
+            for record in read_records(batch, header):
+                if record.offset < start_offset:
+                    continue
+                if header.is_control:
+                    kind = control_type(record)
+                    if kind <= COMMIT_MARKER:
+                        self._shard.replay_end_transaction(header.producer_id, is_commit=kind == COMMIT_MARKER)
+                else:
+                    self._shard.replay(record.offset, record.key, record.value, producer_id)
+                since_pause += 1
+                if since_pause >= RECORDS_PER_TURN:
+                    count += since_pause
+                    since_pause = 0
+                    await asyncio.sleep(0)
+            position += header.size_bytes
+            offset = header.next_offset
+        if position == 0:
+            raise CorruptData(f"no whole batch at offset {offset}")
+        return offset, count + since_pause
+
+
+def _batch_of(
+    records: Sequence[StateRecord],
+    now_ms: int,
+    *,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+    is_transactional: bool = False,
+) -> bytes:
+    return write_batch(
+        [Record(number, now_ms, record.key, record.value) for number, record in enumerate(records)],
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        is_transactional=is_transactional,
+    )
+
+
+class CoordinatorTimers:
+    """`ports.Timers` of one partition. Timers survive no unloading."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._wheel: LoopTimerWheel[_Timer] = LoopTimerWheel(loop, TIMER_TICK_MS, self._on_expired)
+        self._scheduled: dict[Hashable, tuple[_Timer, int]] = {}
+
+    def schedule(self, key: Hashable, delay_ms: int, on_expired: Callable[[], None]) -> None:
+        self.cancel(key)
+        timer = _Timer(key, on_expired)
+        self._scheduled[key] = (timer, self._wheel.add(timer, delay_ms))
+
+    def cancel(self, key: Hashable) -> None:
+        scheduled = self._scheduled.pop(key, None)
+        if scheduled is not None:
+            self._wheel.remove(*scheduled)
+
+    def cancel_all(self) -> None:
+        for key in list(self._scheduled):
+            self.cancel(key)
+
+    def _on_expired(self, timer: _Timer) -> None:
+        scheduled = self._scheduled.get(timer.key)
+        if scheduled is None or scheduled[0] is not timer:
+            # Another timer of the same turn has put it off.
+            return
+        del self._scheduled[timer.key]
+        try:
+            timer.on_expired()
+        except KafkaError as error:
+            # What it wanted to write down is tried again by whatever comes next.
+            logger.warning("timer of a coordinator failed: key=%s error=%s", timer.key, error)
+        except Exception:
+            logger.exception("timer of a coordinator failed: key=%s", timer.key)
+
+
+class _Timer:
+    __slots__ = ("key", "on_expired")
+
+    def __init__(self, key: Hashable, on_expired: Callable[[], None]) -> None:
+        self.key = key
+        self.on_expired = on_expired
+
+
+def _read_all(slices: Sequence[FileSlice]) -> bytes:
+    """In a thread: it may wait for the disk. Raises OSError."""
+    return b"".join(bytes(piece.read(0, piece.size)) for piece in slices)

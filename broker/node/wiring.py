@@ -1,0 +1,355 @@
+"""The parts of a node that serves clients, made and joined; nothing here touches a disk or a socket yet."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from ...quorum.links.rules.peer_proof import PeerHello
+from ...storage.directories.flusher import Flusher
+from ...storage.directories.log_housekeeping import HousekeepingConfig, LogHousekeeping
+from ...storage.directories.log_manager import LogManager
+from ...storage.directories.rules.checkpoints import HIGH_WATERMARKS
+from ...storage.disk.files import Files
+from ...storage.log.log import Log
+from ..apis.describe_quorum import DescribeQuorum
+from ..cluster.controller_channel import ControllerChannel
+from ..cluster.metadata_cache import MetadataCache
+from ..cluster.peer_channel import PeerChannel
+from ..cluster.producer_ids import ProducerIds, allocate_producer_ids
+from ..cluster.tls_contexts import TlsContexts
+from ..configuration.node_config import NodeConfig
+from ..configuration.topic_configs import ConfigResolver
+from ..coordinators.group_coordinator import GroupCoordinator
+from ..coordinators.transaction_coordinator import TransactionCoordinator
+from ..coordinators.transaction_verifier import TransactionVerifier, VerificationConfig
+from ..network.connection import NEVER_MS, ConnectionHost
+from ..network.dispatch import Dispatcher
+from ..network.handlers import Handlers
+from ..network.listeners import Listeners
+from ..network.peer_log import PeerLog
+from ..network.rules.connection_limits import ConnectionLimits
+from ..network.rules.request_memory import RequestMemory
+from ..replicas.partition import Partition
+from ..replicas.replica_manager import ReplicaManager
+from ..replication.replica_fetcher_manager import ReplicaFetcherManager, ReplicationConfig
+from ..replication.rules.fetcher_config import FetcherConfig
+from ..replication.rules.replication_throttles import ReplicationThrottles
+from ..timing.purgatory import Purgatory
+from .assignments_manager import AssignmentsManager
+from .broker_handlers import HandlerDependencies, register_handlers
+from .lifecycle import BrokerLifecycle
+
+if TYPE_CHECKING:
+    from ..cluster.peers import PeerConnector
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerParts:
+    """In the order in which they are started."""
+
+    lifecycle: BrokerLifecycle
+    configs: ConfigResolver
+    throttles: ReplicationThrottles
+    produces: Purgatory
+    fetches: Purgatory
+    deletes: Purgatory
+    flusher: Flusher
+    replication: ReplicaFetcherManager
+    partitions: ReplicaManager
+    groups: GroupCoordinator
+    transactions: TransactionCoordinator
+    directories: AssignmentsManager
+    housekeeping: LogHousekeeping
+    peer_channels: Sequence[PeerChannel]
+    verifier: TransactionVerifier
+    handlers: Handlers
+    dispatcher: Dispatcher
+    listeners: Listeners
+
+
+def wire_broker(
+    config: NodeConfig,
+    files: Files,
+    logs: LogManager,
+    configs: ConfigResolver,
+    metadata: MetadataCache,
+    *,
+    controller: ControllerChannel,
+    heartbeats: ControllerChannel,
+    isr_changes: ControllerChannel,
+    assignments: ControllerChannel,
+    describe_quorum: DescribeQuorum,
+    hello: Callable[[], PeerHello],
+    tls: TlsContexts,
+    incarnation_id: UUID,
+    directory_ids: Sequence[UUID],
+    loop: asyncio.AbstractEventLoop,
+    wall_clock_ms: Callable[[], int],
+    steady_clock_ms: Callable[[], int],
+    random: Random,
+    on_failure: Callable[[str], None],
+    on_replaced: Callable[[str], None],
+) -> BrokerParts:
+    """`directory_ids` are those of the log directories in use; `heartbeats`, `isr_changes` and `assignments` (of
+    replicas to log directories) are channels of their own, which no client's request holds up; `steady_clock_ms` is
+    the wall clock for decisions; `on_failure` hears why the node cannot go on, `on_replaced` that another process has
+    its place.
+    """
+    lifecycle = BrokerLifecycle(
+        heartbeats,
+        metadata,
+        node_id=config.node_id,
+        rack=config.broker_rack,
+        incarnation_id=incarnation_id,
+        directories=directory_ids,
+        heartbeat_interval_ms=config.broker_heartbeat_interval_ms,
+        on_replaced=on_replaced,
+    )
+    produces, fetches, deletes = (Purgatory(loop, name) for name in ("Produce", "Fetch", "DeleteRecords"))
+    flusher = Flusher(loop)
+    throttles = ReplicationThrottles(
+        node_id=config.node_id,
+        in_effect=lambda: configs.in_effect,
+        window_count=config.replication_quota_window_num,
+        window_ms=1000 * config.replication_quota_window_size_seconds,
+    )
+    replication = ReplicaFetcherManager(
+        _replication_config(config),
+        metadata,
+        channel=isr_changes,
+        peers=lambda: _peers(config, hello, tls),
+        broker_epoch=lambda: lifecycle.broker_epoch,
+        quota=throttles.follower,
+        loop=loop,
+        wall_clock_ms=wall_clock_ms,
+        on_failure=on_failure,
+    )
+    partitions = ReplicaManager(
+        node_id=config.node_id,
+        logs=logs,
+        flusher=flusher,
+        log_config=configs.log_config,
+        high_watermarks={
+            key: offset
+            for directory in logs.directories
+            if directory.is_online
+            for key, offset in directory.checkpointed[HIGH_WATERMARKS].items()
+        },
+        produces=produces,
+        fetches=fetches,
+        deletes=deletes,
+        replication=replication,
+        lag_ms_max=config.replica_lag_time_max_ms,
+        monotonic_ms=lambda: int(loop.time() * 1000),
+        steady_clock_ms=steady_clock_ms,
+        on_disk_error=logs.on_error,
+        loop=loop,
+        on_failure=on_failure,
+    )
+    replication.attach(partitions)
+    groups = GroupCoordinator(
+        partitions,
+        config.groups,
+        lambda group_id: configs.group_settings(partitions.image, group_id),
+        loop=loop,
+        wall_clock_ms=wall_clock_ms,
+        steady_clock_ms=steady_clock_ms,
+        random=random,
+    )
+    producer_ids = ProducerIds(
+        lambda: allocate_producer_ids(controller, node_id=config.node_id, broker_epoch=lifecycle.broker_epoch)
+    )
+    markers = PeerChannel(
+        metadata,
+        lambda: _peers(config, hello, tls),
+        node_id=config.node_id,
+        listener_name=config.inter_broker_listener_name,
+        loop=loop,
+    )
+    transactions = TransactionCoordinator(
+        partitions,
+        config.transactions,
+        markers,
+        producer_ids.next_id,
+        loop=loop,
+        wall_clock_ms=wall_clock_ms,
+        steady_clock_ms=steady_clock_ms,
+    )
+
+    def on_internal_change(partition: Partition) -> None:
+        groups.coordinators.on_leadership(partition)
+        transactions.coordinators.on_leadership(partition)
+
+    partitions.on_internal_change = on_internal_change
+    directories = AssignmentsManager(
+        partitions,
+        assignments,
+        node_id=config.node_id,
+        broker_epoch=lambda: lifecycle.broker_epoch,
+        directory_id_of=lambda path: next(one.id for one in logs.directories if path.startswith(one.path + "/")),
+        is_online=lambda directory_id: any(one.is_online and one.id == directory_id for one in logs.directories),
+    )
+    partitions.on_damage = directories.recheck_replica
+    housekeeping = LogHousekeeping(
+        logs,
+        flusher,
+        files,
+        loop,
+        config=_housekeeping_config(config),
+        wall_clock_ms=steady_clock_ms,
+        high_watermark_of=lambda log: _high_watermark(partitions, log),
+        on_deleted=lambda log: partitions.on_retention(log.topic, log.partition),
+    )
+    questions = PeerChannel(
+        metadata,
+        lambda: _peers(config, hello, tls),
+        node_id=config.node_id,
+        listener_name=config.inter_broker_listener_name,
+        loop=loop,
+    )
+    peer_channels = [markers, questions]
+    verifier = TransactionVerifier(
+        questions,
+        lambda: partitions.image,
+        lambda: _verification_config(configs.node_config),
+        loop=loop,
+        now_ms=steady_clock_ms,
+    )
+    peer_log = PeerLog(loop)
+    memory = RequestMemory(config.queued_max_request_bytes)
+    handlers = register_handlers(
+        HandlerDependencies(
+            config=config,
+            controller=controller,
+            describe_quorum=describe_quorum,
+            hello=hello,
+            tls=tls,
+            lifecycle=lifecycle,
+            metadata=metadata,
+            configs=configs,
+            partitions=partitions,
+            groups=groups,
+            transactions=transactions,
+            producer_ids=producer_ids,
+            verifier=verifier,
+            throttles=throttles,
+            directories=logs.directories,
+            directory_choice=logs.directory_choice,
+            files=files,
+            peer_log=peer_log,
+            memory=memory,
+            loop=loop,
+            wall_clock_ms=wall_clock_ms,
+            steady_clock_ms=steady_clock_ms,
+            random=random,
+        )
+    )
+    for channel in peer_channels:
+        channel.attach(handlers)
+    dispatcher = Dispatcher(handlers, loop, peer_log)
+    limits = ConnectionLimits(
+        total=config.max_connections,
+        per_host=config.max_connections_per_ip,
+        per_host_overrides=config.max_connections_per_ip_overrides,
+    )
+    configs.on_change(
+        lambda _old, new: limits.set_limits(
+            total=new.max_connections,
+            per_host=new.max_connections_per_ip,
+            per_host_overrides=new.max_connections_per_ip_overrides,
+        )
+    )
+    configs.on_change(lambda _old, new: tls.change(new.tls))
+    configs.on_change(lambda _old, new: logs.set_producer_id_expiration(new.producer_id_expiration_ms))
+    listeners = Listeners(
+        ConnectionHost(
+            loop=loop,
+            begin=dispatcher.begin,
+            overlapping=handlers.overlapping,
+            memory=memory,
+            peer_log=peer_log,
+            limits=limits,
+            request_bytes_max=config.socket_request_max_bytes,
+            idle_ms_max=config.connections_max_idle_ms if config.connections_max_idle_ms >= 0 else NEVER_MS,
+        ),
+        tls_of=tls.server,
+    )
+    return BrokerParts(
+        lifecycle=lifecycle,
+        configs=configs,
+        throttles=throttles,
+        produces=produces,
+        fetches=fetches,
+        deletes=deletes,
+        flusher=flusher,
+        replication=replication,
+        partitions=partitions,
+        groups=groups,
+        transactions=transactions,
+        directories=directories,
+        housekeeping=housekeeping,
+        peer_channels=peer_channels,
+        verifier=verifier,
+        handlers=handlers,
+        dispatcher=dispatcher,
+        listeners=listeners,
+    )
+
+
+def _housekeeping_config(config: NodeConfig) -> HousekeepingConfig:
+    return HousekeepingConfig(
+        log_initial_task_delay_ms=config.log_initial_task_delay_ms,
+        log_flush_scheduler_interval_ms=config.log_flush_scheduler_interval_ms,
+        log_flush_offset_checkpoint_interval_ms=config.log_flush_offset_checkpoint_interval_ms,
+        log_flush_start_offset_checkpoint_interval_ms=config.log_flush_start_offset_checkpoint_interval_ms,
+        replica_high_watermark_checkpoint_interval_ms=config.replica_high_watermark_checkpoint_interval_ms,
+        log_retention_check_interval_ms=config.log_retention_check_interval_ms,
+        producer_id_expiration_check_interval_ms=config.producer_id_expiration_check_interval_ms,
+    )
+
+
+def _verification_config(config: NodeConfig) -> VerificationConfig:
+    return VerificationConfig(
+        is_enabled=config.transactions.transaction_partition_verification_enable,
+        retry_backoff_ms=config.transactions.add_partitions_to_txn_retry_backoff_ms,
+        retry_ms_max=config.transactions.add_partitions_to_txn_retry_backoff_max_ms,
+    )
+
+
+def _replication_config(config: NodeConfig) -> ReplicationConfig:
+    return ReplicationConfig(
+        node_id=config.node_id,
+        listener_name=config.inter_broker_listener_name,
+        fetcher_count=config.num_replica_fetchers,
+        lag_ms_max=config.replica_lag_time_max_ms,
+        fetcher=FetcherConfig(
+            wait_ms_max=config.replica_fetch_wait_max_ms,
+            bytes_min=config.replica_fetch_min_bytes,
+            bytes_max=config.replica_fetch_max_bytes,
+            response_bytes_max=config.replica_fetch_response_max_bytes,
+            backoff_ms=config.replica_fetch_backoff_ms,
+            timeout_ms=config.replica_socket_timeout_ms,
+        ),
+    )
+
+
+def _peers(config: NodeConfig, hello: Callable[[], PeerHello], tls: TlsContexts) -> PeerConnector:
+    # A node that follows nobody starts without it.
+    from ..cluster.peers import PeerConnector
+
+    return PeerConnector(
+        secret=config.cluster_secret,
+        hello=hello,
+        certificates=config.node_certificates,
+        tls=tls.client(config.inter_broker_listener_name),
+    )
+
+
+def _high_watermark(partitions: ReplicaManager, log: Log) -> int:
+    partition = partitions.find(log.topic, log.partition)
+    return log.log_start_offset if partition is None else partition.state.high_watermark

@@ -1,0 +1,540 @@
+"""The partitions of this node: made, led and removed as the metadata says, and found by every request.
+
+Follows the metadata (`MetadataPublisher`), behind the configs. A partition is absent, hosted (`Partition`) or
+offline, because its log directory has failed. Changes are carried out in the order of the metadata, a slice of them at
+once and the others in later turns of the loop, so that thousands of new partitions keep no request waiting; until its
+turn comes, a partition is as it was before. But those of a deleted topic are gone at once: a topic of the same name may
+be there already, and what is meant for that one must not go to the logs of the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import NamedTuple, Protocol, assert_never
+from uuid import UUID
+
+from ...protocol.batches import Buffer
+from ...protocol.errors import CorruptData, ErrorCode, KafkaError
+from ...protocol.produce import NodeEndpoint
+from ...quorum.metadata.delta import MetadataDelta
+from ...quorum.metadata.image import EMPTY_IMAGE, ConfigResourceType, MetadataImage, PartitionRegistration, TopicImage
+from ...quorum.metadata.topics_delta import TopicDelta
+from ...storage.disk.rules.disk_errors import leaves_directory_usable
+from ...storage.log.log import Log
+from ...storage.log.rules.config import LogConfig
+from ...storage.log.rules.producer_entry import ProducerEntry
+from ..timing.purgatory import Purgatory
+from .change_queue import ChangeQueue
+from .partition import Flusher, Partition
+from .rules.change_lines import log_changes
+from .rules.damage import may_repair
+from .rules.effects import (
+    AdvanceHighWatermark,
+    Effect,
+    Follow,
+    NoteLogStart,
+    ProposeIsr,
+    ReleaseWaiting,
+    StartEpoch,
+    StopFollowing,
+)
+from .rules.in_sync_replicas import IsrProposal
+from .rules.known_brokers import KnownBrokers
+from .rules.partition_state import NO_EPOCH, NO_LEADER
+from .rules.refused_batches import RefusedByAbsence
+
+logger = logging.getLogger(__name__)
+
+SKIPPED_PER_CHANGE = 64
+"""Partitions of other nodes that count as one: to see that there is nothing to do takes some microseconds."""
+
+
+class Logs(Protocol):
+    """What partitions need of `storage/directories/log_manager.py`."""
+
+    def get_or_create(
+        self,
+        topic: str,
+        partition: int,
+        topic_id: UUID,
+        config: LogConfig,
+        *,
+        directory_id: UUID | None = None,
+        is_new: bool = False,
+    ) -> Log:
+        """Raises OSError when the log directory that has it, or the one chosen for it, fails or has no room; KafkaError
+        when the log there is another topic's; CorruptData when what is there is no log."""
+
+    def begin_repair(self, topic: str, partition: int, damage_offset: int | None) -> bool:
+        """Gives up what a log has from `damage_offset` on (None: from where opening it found damage), or all of one
+        that cannot be opened; `get_or_create` has it again later. False when there is nothing to repair. OSError."""
+
+    def delete(self, topic: str, partition: int) -> None: ...
+
+    def update_config(self, topic: str, config: LogConfig) -> None: ...
+
+    def truncate(self, offsets: Mapping[Log, int]) -> None:
+        """Cuts logs of one log directory. OSError."""
+
+    def restart(self, log: Log, offset: int, producers: Iterable[ProducerEntry], now_ms: int) -> None:
+        """Drops all of a log, which goes on at `offset` and knows these producers. OSError."""
+
+
+class ReplicaFetchers(Protocol):
+    """What partitions need of `broker/replication`."""
+
+    def propose_isr(self, partition: Partition, proposal: IsrProposal) -> None:
+        """Tells the controller, and the partition what the controller says."""
+
+    def follow(self, partition: Partition) -> None:
+        """Fetches from the partition's leader, from where the log ends, until told otherwise."""
+
+    def unfollow(self, partition: Partition) -> None:
+        """Appends nothing to the partition's log from now on."""
+
+    def on_log_start(self, partition: Partition) -> None:
+        """Lets the leader of a partition that is followed know where its log begins now."""
+
+
+class LeaderHint(NamedTuple):
+    """Who leads a partition now, for clients that asked the wrong node (KIP-951)."""
+
+    leader: tuple[int, int]
+    """Id and epoch; -1 each when nobody knows."""
+    endpoint: NodeEndpoint | None
+    """Where the client's listener reaches the leader."""
+
+
+class ReplicaManager:
+    """Owns the hosted partitions and the requests parked on them."""
+
+    def __init__(
+        self,
+        *,
+        node_id: int,
+        logs: Logs,
+        flusher: Flusher,
+        log_config: Callable[[MetadataImage, str], LogConfig],
+        high_watermarks: Mapping[tuple[str, int], int],
+        produces: Purgatory,
+        fetches: Purgatory,
+        deletes: Purgatory,
+        replication: ReplicaFetchers,
+        lag_ms_max: int,
+        monotonic_ms: Callable[[], int],
+        steady_clock_ms: Callable[[], int],
+        on_disk_error: Callable[[str, OSError], None],
+        loop: asyncio.AbstractEventLoop,
+        on_failure: Callable[[str], None],
+    ) -> None:
+        """`lag_ms_max` is `replica.lag.time.max.ms`, by the clock `monotonic_ms`; `steady_clock_ms` is the wall clock
+        for decisions. `high_watermarks` are those checkpointed before this start. `on_disk_error` takes a log directory
+        offline, and then calls `on_directory_failure`. `on_failure` hears the sentence with which the node must stop.
+        """
+        self.on_internal_change: Callable[[Partition], None] = lambda _hosted: None
+        """Hears of every change of a partition of an internal topic: who leads it, or that it is here no more."""
+        self.produces = produces
+        self.fetches = fetches
+        self.deletes = deletes
+        self.node_id = node_id
+        self._brokers = KnownBrokers()
+        self._replication = replication
+        self._lag_ms_max = lag_ms_max
+        self._monotonic_ms = monotonic_ms
+        self._steady_clock_ms = steady_clock_ms
+        self._logs = logs
+        self._flusher = flusher
+        self._log_config = log_config
+        self._checkpointed = dict(high_watermarks)
+        self._on_disk_error = on_disk_error
+        self._changes = ChangeQueue(loop, on_failure)
+        self._image: MetadataImage = EMPTY_IMAGE
+        self._hosted: dict[str, dict[int, Partition]] = {}
+        # The same dictionaries by the bytes of the topic's id, which need no Python code to be compared.
+        self._hosted_by_id: dict[bytes, dict[int, Partition]] = {}
+        self._offline: set[tuple[str, int]] = set()
+        # Those of them there was no room to open, and whether they never had a log.
+        self._postponed: dict[tuple[str, int], bool] = {}
+        # Hears of partitions whose log is damaged, and of which the controller is to hear.
+        self.on_damage: Callable[[Partition], None] | None = None
+        self._refused = RefusedByAbsence()
+        # Whose sync was refused before it could begin.
+        self._unsynced: dict[Partition, None] = {}
+
+    # Finding a partition.
+
+    @property
+    def image(self) -> MetadataImage:
+        return self._image
+
+    def find(self, topic: str, index: int) -> Partition | None:
+        """Without a word about why there is none; see `absence`."""
+        partitions = self._hosted.get(topic)
+        return None if partitions is None else partitions.get(index)
+
+    def find_by_id(self, topic_id: bytes, index: int) -> Partition | None:
+        """The same by the 16 bytes of the topic's id."""
+        partitions = self._hosted_by_id.get(topic_id)
+        return None if partitions is None else partitions.get(index)
+
+    def get_online(self, topic: str, index: int) -> Partition:
+        """Raises KafkaError as `absence` says."""
+        partition = self.find(topic, index)
+        if partition is None:
+            raise KafkaError(self.absence(topic, index))
+        return partition
+
+    def absence(self, topic: str, index: int) -> ErrorCode:
+        """Why `find` returns None."""
+        if (topic, index) in self._offline:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        if self._image.topics.partition(topic, index) is not None:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    def note_refused(self, topic: str | UUID | None, index: int, batch: Buffer, error: KafkaError) -> None:
+        """A batch was refused because the partition is not here. It may be here when the next one comes."""
+        if topic is not None:
+            self._refused.note((topic, index), batch, error, self._monotonic_ms())
+
+    def is_postponed(self, topic: str, index: int) -> bool:
+        """Whether there was no room to open it, which is tried again."""
+        return (topic, index) in self._postponed
+
+    def topic_name(self, topic_id: UUID) -> str | None:
+        topic = self._image.topics.by_id.get(topic_id)
+        return None if topic is None else topic.name
+
+    def leader_hint(self, topic: str | None, index: int, listener_name: str) -> LeaderHint:
+        registration = None if topic is None else self._image.topics.partition(topic, index)
+        if registration is None:
+            return LeaderHint((NO_LEADER, NO_EPOCH), None)
+        leader = (registration.leader, registration.leader_epoch)
+        broker = self._image.brokers.get(registration.leader)
+        endpoint = None if broker is None or broker.is_fenced else broker.endpoint(listener_name)
+        if broker is None or endpoint is None:
+            return LeaderHint(leader, None)
+        return LeaderHint(leader, NodeEndpoint(broker.id, endpoint.host, endpoint.port, broker.rack))
+
+    @property
+    def hosted(self) -> Iterable[Partition]:
+        return (partition for partitions in self._hosted.values() for partition in partitions.values())
+
+    def high_watermarks(self) -> dict[tuple[str, int], int]:
+        """What `replication-offset-checkpoint` holds."""
+        return {(partition.topic, partition.index): partition.state.high_watermark for partition in self.hosted}
+
+    # Following the metadata.
+
+    async def settled(self) -> None:
+        """Wait until all that was published is carried out."""
+        await self._changes.settled()
+
+    async def settled_soon(self) -> None:
+        """The same, but not for long."""
+        await self._changes.settled_soon()
+
+    def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        self._image = image
+        self._brokers.registrations = image.brokers
+        self._update_configs(delta)
+        self._changes.add(self._changes_of(delta))
+
+    def _changes_of(self, delta: MetadataDelta) -> list[Iterator[None]]:
+        log_changes(delta)
+        changes: list[Iterator[None]] = []
+        for topic in delta.topics.deleted.values():
+            partitions = self._hosted.pop(topic.name, {})
+            self._hosted_by_id.pop(topic.topic_id.bytes, None)
+            for partition in partitions.values():
+                self._take_offline(partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            changes.append(self._remove_all(topic, partitions))
+        for change in delta.topics.changed.values():
+            changes.append(self._follow(change, is_first=delta.base.offset < 0))
+        return changes
+
+    def _follow(self, change: TopicDelta, *, is_first: bool) -> Iterator[None]:
+        """Yields after each partition that is carried out, and now and then among those that are not kept here."""
+        for index, registration in change.changed.items():
+            if self.node_id in registration.replicas:
+                # Of what the first delta brings, nobody knows whether it was there before a restart.
+                is_new = not is_first and change.base_partition(index) is None
+                self._assign(change.name, change.topic_id, index, registration, is_new=is_new)
+                yield
+            else:
+                is_hosted = self.find(change.name, index) is not None
+                self._leave(change.name, index)
+                if is_hosted or index % SKIPPED_PER_CHANGE == 0:
+                    yield
+
+    def _remove_all(self, topic: TopicImage, partitions: Mapping[int, Partition]) -> Iterator[None]:
+        """Yields as `_follow` does."""
+        for index in range(len(topic.partitions)):
+            partition = partitions.get(index)
+            self._remove(topic.name, index, partition)
+            if partition is not None or index % SKIPPED_PER_CHANGE == 0:
+                yield
+
+    def _update_configs(self, delta: MetadataDelta) -> None:
+        topics: Iterable[str] = ()
+        if any(resource.type == ConfigResourceType.BROKER for resource in delta.configs):
+            # Topics inherit what the broker's configs set.
+            topics = list(self._hosted)
+        elif delta.configs:
+            topics = [r.name for r in delta.configs if r.type == ConfigResourceType.TOPIC and r.name in self._hosted]
+        for topic in topics:
+            config = self._log_config(self._image, topic)
+            self._logs.update_config(topic, config)
+            for partition in self._hosted.get(topic, {}).values():
+                count = config.min_insync_replicas
+                self.apply_effects(partition, partition.state.set_min_insync_replicas(count, self._monotonic_ms()))
+
+    def _assign(
+        self, topic: str, topic_id: UUID, index: int, registration: PartitionRegistration, *, is_new: bool
+    ) -> None:
+        partition = self.find(topic, index)
+        if partition is None:
+            if topic_id not in self._image.topics.by_id:
+                # It was deleted before its turn has come.
+                return
+            if (topic, index) not in self._offline:
+                partition = self._open(topic, topic_id, index, registration.directory_of(self.node_id), is_new=is_new)
+            if partition is None:
+                if may_repair(registration, self.node_id, is_hosted=False):
+                    self._begin_repair(topic, index)
+                return
+        elif (
+            partition.damage is not None
+            and may_repair(registration, self.node_id, is_hosted=True)
+            and self._begin_repair(topic, index, partition)
+        ):
+            return
+        effects = partition.state.register(
+            registration, log_end_offset=partition.log.log_end_offset, now_ms=self._monotonic_ms()
+        )
+        self.apply_effects(partition, effects)
+        if partition.is_internal:
+            self.on_internal_change(partition)
+        # Who was alive a moment ago may be no more.
+        self.deletes.check_and_complete(partition)
+        if partition.watchers:
+            # Who is out of sync is looked at with each of its fetches.
+            self.complete_fetches(partition)
+
+    def _open(self, topic: str, topic_id: UUID, index: int, directory_id: UUID, *, is_new: bool) -> Partition | None:
+        try:
+            return self._create(topic, topic_id, index, directory_id, is_new=is_new)
+        except (CorruptData, OSError, KafkaError) as error:
+            self._note_unopened(topic, index, error, is_new=is_new)
+            return None
+
+    def _begin_repair(self, topic: str, index: int, hosted: Partition | None = None) -> bool:
+        """Truncates a damaged log, or recreates it; `retry_offline_partitions` then follows with it. False when there
+        is nothing to repair, as in a log directory that has failed."""
+        if (topic, index) in self._postponed:
+            return False
+        offset = None if hosted is None or hosted.damage is None else hosted.damage.offset
+        try:
+            if not self._logs.begin_repair(topic, index, offset):
+                return False
+        except OSError as error:
+            logger.error("log not repaired: topic=%s partition=%d reason=%s", topic, index, error)
+            return False
+        logger.warning("log repaired from the leader: topic=%s partition=%d", topic, index)
+        if hosted is not None:
+            self._checkpointed[topic, index] = hosted.state.high_watermark
+            del self._hosted[topic][index]
+            self._take_offline(hosted, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        self._offline.add((topic, index))
+        self._postponed[topic, index] = False
+        if hosted is not None:
+            self.complete_waiting(hosted)
+        return True
+
+    def _note_unopened(self, topic: str, index: int, error: Exception, *, is_new: bool) -> None:
+        self._offline.add((topic, index))
+        if not isinstance(error, OSError) or not leaves_directory_usable(error):
+            self._postponed.pop((topic, index), None)
+        elif (topic, index) in self._postponed:
+            return
+        else:
+            self._postponed[topic, index] = is_new
+        logger.error("log not opened: topic=%s partition=%d error=%s", topic, index, error)
+
+    def retry_offline_partitions(self) -> None:
+        """To be called now and then: what a full disk refused may be possible now."""
+        for (topic, index), is_new in list(self._postponed.items()):
+            self._offline.discard((topic, index))
+            found = self._image.topics.by_name.get(topic)
+            registration = self._image.topics.partition(topic, index)
+            if found is not None and registration is not None and self.node_id in registration.replicas:
+                self._assign(topic, found.topic_id, index, registration, is_new=is_new)
+            if (topic, index) not in self._offline:
+                self._postponed.pop((topic, index), None)
+        unsynced, self._unsynced = self._unsynced, {}
+        for partition in unsynced:
+            partition.flush_again()
+
+    def _create(self, topic: str, topic_id: UUID, index: int, directory_id: UUID, *, is_new: bool) -> Partition:
+        config = self._log_config(self._image, topic)
+        log = self._logs.get_or_create(topic, index, topic_id, config, directory_id=directory_id, is_new=is_new)
+        if log.damage is not None:
+            # It must not lead: what is gone was acknowledged, and the rest must not pass for all there was.
+            raise log.damage.refusal(log.name)
+        partition = Partition(
+            node_id=self.node_id,
+            brokers=self._brokers,
+            lag_ms_max=self._lag_ms_max,
+            topic=topic,
+            topic_id=topic_id,
+            index=index,
+            log=log,
+            high_watermark=self._checkpointed.pop((topic, index), log.log_start_offset),
+            refused=self._refused.take(topic, topic_id, index),
+            flusher=self._flusher,
+            monotonic_ms=self._monotonic_ms,
+            steady_clock_ms=self._steady_clock_ms,
+            on_progress=self.complete_waiting,
+            on_disk_error=self._report_disk_error,
+            on_damage=self._report_damage,
+        )
+        partitions = self._hosted.setdefault(topic, {})
+        partitions[index] = partition
+        self._hosted_by_id[topic_id.bytes] = partitions
+        return partition
+
+    def apply_effects(self, hosted: Partition, effects: Iterable[Effect]) -> None:
+        """What the rules of the partition ask for."""
+        for effect in effects:
+            match effect:
+                case StartEpoch():
+                    hosted.log.assign_leader_epoch(effect.leader_epoch)
+                    logger.debug(
+                        "partition led: topic=%s partition=%d leader_epoch=%d offset=%d",
+                        hosted.topic,
+                        hosted.index,
+                        effect.leader_epoch,
+                        effect.start_offset,
+                    )
+                case AdvanceHighWatermark():
+                    self._complete_committed(hosted)
+                case ReleaseWaiting():
+                    self.complete_waiting(hosted)
+                case NoteLogStart():
+                    self.deletes.check_and_complete(hosted)
+                case ProposeIsr():
+                    self._replication.propose_isr(hosted, effect.proposal)
+                case Follow():
+                    self._replication.follow(hosted)
+                case StopFollowing():
+                    self._replication.unfollow(hosted)
+                case _:
+                    assert_never(effect)
+
+    def _leave(self, topic: str, index: int) -> None:
+        """The partition is on other nodes from now on."""
+        partitions = self._hosted.get(topic, {})
+        partition = partitions.pop(index, None)
+        if partition is not None:
+            if not partitions:
+                del self._hosted[topic], self._hosted_by_id[partition.topic_id.bytes]
+            self._take_offline(partition, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        self._remove(topic, index, partition)
+
+    def _remove(self, topic: str, index: int, partition: Partition | None) -> None:
+        """Removes the log, if there is one, and ends what waits for the partition, which nobody finds any more."""
+        self._offline.discard((topic, index))
+        self._postponed.pop((topic, index), None)
+        self._logs.delete(topic, index)
+        if partition is not None:
+            self.complete_waiting(partition)
+
+    # What happens to hosted partitions.
+
+    def complete_waiting(self, partition: Partition) -> None:
+        """Looks again at every request that is parked on the partition."""
+        self.produces.check_and_complete(partition)
+        self.complete_fetches(partition)
+        self.deletes.check_and_complete(partition)
+
+    def _complete_committed(self, partition: Partition) -> None:
+        """The same when the high watermark has moved, which followers do not wait for."""
+        self.produces.check_and_complete(partition)
+        self.fetches.check_and_complete(partition)
+        self.deletes.check_and_complete(partition)
+        for place, watcher in partition.watchers.items():
+            watcher.mark_changed(place)
+
+    def complete_fetches(self, partition: Partition) -> None:
+        """The same for fetches alone: all that an append may complete before the high watermark moves."""
+        self.fetches.check_and_complete(partition)
+        if partition.watchers:
+            # What is answered may begin requests that change who watches.
+            for place, watcher in tuple(partition.watchers.items()):
+                watcher.mark_ready(place)
+
+    def on_retention(self, topic: str, index: int) -> None:
+        """A log begins later than before: leader and followers are told, consumers that wait below are answered."""
+        partition = self.find(topic, index)
+        if partition is not None:
+            self._replication.on_log_start(partition)
+            self.complete_fetches(partition)
+
+    def truncate(self, offsets: Mapping[Partition, int]) -> None:
+        """Cuts the logs of followers, and ends what waits for records that are gone. KafkaError when a disk fails."""
+        by_directory: dict[str, dict[Partition, int]] = {}
+        for partition, offset in offsets.items():
+            by_directory.setdefault(partition.log.directory.rpartition("/")[0], {})[partition] = offset
+        for some in by_directory.values():
+            logs = {partition.log: offset for partition, offset in some.items()}
+            try:
+                next(iter(some)).with_storage_errors(partial(self._logs.truncate, logs))
+            finally:
+                for partition in some:
+                    self._on_cut(partition)
+
+    def restart(self, partition: Partition, offset: int, producers: Iterable[ProducerEntry]) -> None:
+        """Drops all of a follower's log, which goes on at `offset`, where the leader's begins.
+
+        `producers` is what the leader knows of those who wrote below. KafkaError when the disk fails.
+        """
+        try:
+            partition.with_storage_errors(
+                partial(self._logs.restart, partition.log, offset, producers, self._steady_clock_ms())
+            )
+        finally:
+            self._on_cut(partition)
+
+    def _on_cut(self, partition: Partition) -> None:
+        """Also one that could not be cut in full ends there now, and one that could not be begun anew is empty."""
+        if partition.error is ErrorCode.NONE:
+            partition.on_cut()
+            self.complete_waiting(partition)
+
+    def on_directory_failure(self, path: str) -> None:
+        """The log directory `path` has failed: its partitions answer KAFKA_STORAGE_ERROR from now on."""
+        failed = [partition for partition in self.hosted if partition.log.directory.startswith(path + "/")]
+        for partition in failed:
+            self._offline.add((partition.topic, partition.index))
+            del self._hosted[partition.topic][partition.index]
+            self._take_offline(partition, ErrorCode.KAFKA_STORAGE_ERROR)
+        for partition in failed:
+            self.complete_waiting(partition)
+
+    def _take_offline(self, partition: Partition, error: ErrorCode) -> None:
+        partition.take_offline(error)
+        self._replication.unfollow(partition)
+        if partition.is_internal:
+            self.on_internal_change(partition)
+
+    def _report_damage(self, partition: Partition) -> None:
+        if self.on_damage is not None:
+            self.on_damage(partition)
+
+    def _report_disk_error(self, partition: Partition, error: OSError) -> None:
+        if partition.is_flush_due:
+            self._unsynced[partition] = None
+        self._on_disk_error(partition.log.directory, error)

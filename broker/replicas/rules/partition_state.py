@@ -1,0 +1,343 @@
+"""What one replica knows of its partition's leadership and high watermark: rules only, no log and no file.
+
+The shell (`partition.py`) owns the log, reports what happened to it, and carries out the effects in the order
+given. A replica is in one of these states:
+
+    state      entered by                          left by
+    idle       creation; `register` of no leader   `register` of a leader
+    leader     `register` of itself                `register` of another leader, or of none; `leave`
+    follower   `register` of another leader        `register` of itself, or of no leader; `leave`
+
+and each leader epoch is a state of its own: a leader or a follower that is named again in a higher epoch starts anew.
+Only committed metadata (`register`) change who leads and who is in sync; what a leader asks of the controller meanwhile
+makes it more careful, never less. Leader epoch and partition epoch never fall, the high watermark only when a log is
+cut below it, which takes an unclean election.
+"""
+
+from ....protocol.errors import ErrorCode
+from ....quorum.metadata.image import PartitionRegistration
+from .effects import (
+    AdvanceHighWatermark,
+    Effect,
+    Follow,
+    NoteLogStart,
+    ProposeIsr,
+    ReleaseWaiting,
+    StartEpoch,
+    StopFollowing,
+)
+from .follower_progress import FollowerProgress
+from .in_sync_replicas import IsrProposal
+from .leader_state import AWAIT_METADATA, NOT_DONE, Brokers, LeaderState
+
+NO_LEADER = -1
+NO_EPOCH = -1
+NO_OFFSET = -1
+
+
+class PartitionState:
+    __slots__ = (
+        "_brokers",
+        "_lag_ms_max",
+        "_leader_high_watermark",
+        "_leader_log_start_offset",
+        "_leadership",
+        "_min_insync_replicas",
+        "_node_id",
+        "high_watermark",
+        "is_leader",
+        "is_replicated",
+        "leader_epoch",
+        "leader_id",
+        "log_end_offset",
+        "partition_epoch",
+    )
+
+    def __init__(
+        self,
+        *,
+        node_id: int,
+        brokers: Brokers,
+        high_watermark: int,
+        lag_ms_max: int,
+        min_insync_replicas: int = 1,
+    ) -> None:
+        """`lag_ms_max` is `replica.lag.time.max.ms`, `min_insync_replicas` the topic's."""
+        self._node_id = node_id
+        self._brokers = brokers
+        self._lag_ms_max = lag_ms_max
+        self._min_insync_replicas = min_insync_replicas
+        self._leadership: LeaderState | None = None
+        self.is_leader = False
+        # Whether it leads others: only then the time of a report is of meaning.
+        self.is_replicated = False
+        self.leader_id = NO_LEADER
+        self.leader_epoch = NO_EPOCH
+        self.partition_epoch = NO_EPOCH
+        # End of the log as far as it counts: with `flush.messages` only what is synced (see `on_log_end`).
+        self.log_end_offset = high_watermark
+        self.high_watermark = high_watermark
+        # What the leader of this epoch has committed and deleted, though it may not count here yet.
+        self._leader_high_watermark = NO_OFFSET
+        self._leader_log_start_offset = NO_OFFSET
+
+    @property
+    def is_following(self) -> bool:
+        return self.leader_id not in (NO_LEADER, self._node_id)
+
+    @property
+    def is_under_min_isr(self) -> bool:
+        """With acks=all nothing is taken in while this holds, and nothing is committed (KIP-966)."""
+        return self._leadership is not None and self._leadership.is_under_min_isr
+
+    @property
+    def pending_isr(self) -> IsrProposal | None:
+        return None if self._leadership is None else self._leadership.isr.pending
+
+    @property
+    def maximal_isr(self) -> frozenset[int]:
+        """Whoever may have to have what is committed, while this replica leads."""
+        return frozenset() if self._leadership is None else self._leadership.isr.maximal
+
+    # What the metadata tell.
+
+    def register(self, registration: PartitionRegistration, *, log_end_offset: int, now_ms: int) -> tuple[Effect, ...]:
+        """The metadata say this of the partition; `log_end_offset` is where the log ends now, synced or not.
+
+        What is older than what is known changes nothing, the same again neither.
+        """
+        if registration.partition_epoch <= self.partition_epoch or registration.leader_epoch < self.leader_epoch:
+            return ()
+        is_new_epoch = registration.leader_epoch > self.leader_epoch
+        was_following = self.is_following
+        effects: list[Effect] = []
+        if is_new_epoch and self.leader_epoch != NO_EPOCH:
+            effects.append(ReleaseWaiting())
+        if is_new_epoch:
+            self._forget_leaders_offsets()
+        self.leader_epoch = registration.leader_epoch
+        self.partition_epoch = registration.partition_epoch
+        self.leader_id = registration.leader
+        if was_following and not self.is_following:
+            effects.append(StopFollowing())
+        if registration.leader == self._node_id:
+            leadership = self._leadership
+            if is_new_epoch or leadership is None:
+                effects.append(StartEpoch(leader_epoch=self.leader_epoch, start_offset=log_end_offset))
+                leadership = self._leadership = LeaderState(
+                    node_id=self._node_id,
+                    brokers=self._brokers,
+                    epoch_start_offset=log_end_offset,
+                    lag_ms_max=self._lag_ms_max,
+                    min_insync_replicas=self._min_insync_replicas,
+                )
+            leadership.register(registration, now_ms)
+            self.is_leader = True
+            self.is_replicated = bool(leadership.followers)
+            # What was appended in an earlier epoch of this leader may still wait for its sync.
+            effects += self._advanced(now_ms)
+        else:
+            self._resign()
+            if is_new_epoch and self.is_following:
+                effects.append(Follow(leader_id=self.leader_id, leader_epoch=self.leader_epoch))
+        return tuple(effects)
+
+    def set_min_insync_replicas(self, count: int, now_ms: int) -> tuple[Effect, ...]:
+        """The topic's `min.insync.replicas`: what waits for more members may wait for fewer now."""
+        self._min_insync_replicas = count
+        if self._leadership is None:
+            return ()
+        self._leadership.set_min_insync_replicas(count)
+        return self._advanced(now_ms)
+
+    def leave(self) -> None:
+        """The partition is not served here any more."""
+        self.leader_id = NO_LEADER
+        self._resign()
+
+    def _resign(self) -> None:
+        self._leadership = None
+        self.is_leader = self.is_replicated = False
+
+    # What the log tells.
+
+    def on_log_end(self, log_end_offset: int, now_ms: int = 0) -> bool:
+        """The log now counts up to `log_end_offset` (exclusive); True when the high watermark moved.
+
+        Without `flush.messages` an append counts at once, with it only when it is synced, so that nothing is shown or
+        acknowledged that a power loss could take back. Reports may come late and out of order. `now_ms` is of meaning
+        while `is_replicated`.
+        """
+        if log_end_offset > self.log_end_offset:
+            self.log_end_offset = log_end_offset
+        return self._advance(now_ms)
+
+    def on_truncated(self, *, log_start_offset: int, log_end_offset: int) -> None:
+        """A follower's log was cut, or began anew: this is what it has now."""
+        self.log_end_offset = log_end_offset
+        self.high_watermark = max(min(self.high_watermark, log_end_offset), log_start_offset)
+        # They were of what is gone.
+        self._forget_leaders_offsets()
+
+    # What the leader tells a follower.
+
+    def on_leader_offsets(self, high_watermark: int, log_start_offset: int) -> bool:
+        """What the leader has committed counts as far as it is here; True when more may be read here now (KIP-392).
+
+        The rest counts as soon as the log does: a leader says it only once.
+        """
+        if self.is_leader:
+            return False
+        self._leader_high_watermark = high_watermark
+        self._leader_log_start_offset = log_start_offset
+        return self._advance(0)
+
+    @property
+    def deleted_end_offset(self) -> int:
+        """What is below is deleted on the leader and known to be committed here; NO_OFFSET when nobody said so."""
+        return min(self._leader_log_start_offset, self.high_watermark)
+
+    def _forget_leaders_offsets(self) -> None:
+        self._leader_high_watermark = self._leader_log_start_offset = NO_OFFSET
+
+    # What followers tell the leader.
+
+    def check_follower(self, replica_id: int, current_leader_epoch: int, broker_epoch: int) -> ErrorCode:
+        """Whether a replica may fetch as a follower."""
+        error = self.compare_epoch(current_leader_epoch)
+        if error is not ErrorCode.NONE:
+            return error
+        if self._leadership is None:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        has_epoch = current_leader_epoch != NO_EPOCH
+        return self._leadership.check_follower(replica_id, has_epoch=has_epoch, broker_epoch=broker_epoch)
+
+    def on_follower_fetch(
+        self,
+        replica_id: int,
+        *,
+        fetch_offset: int,
+        log_start_offset: int,
+        leader_end_offset: int,
+        broker_epoch: int,
+        now_ms: int,
+    ) -> tuple[Effect, ...]:
+        """A follower that `check_follower` let through, and whose log does not diverge, fetches from `fetch_offset`.
+
+        `log_start_offset` is its own, `leader_end_offset` where the log of this replica ends before it is read.
+        """
+        leadership = self._leadership
+        assert leadership is not None, "followers fetch from leaders"
+        follower = leadership.followers[replica_id]
+        has_deleted = log_start_offset != follower.log_start_offset
+        has_moved = follower.on_fetch(
+            fetch_offset=fetch_offset,
+            log_start_offset=log_start_offset,
+            leader_end_offset=leader_end_offset,
+            broker_epoch=broker_epoch,
+            now_ms=now_ms,
+        )
+        effects: tuple[Effect, ...] = (NoteLogStart(),) if has_deleted else ()
+        if replica_id not in leadership.isr.committed:
+            proposal = leadership.proposal_to_join(follower, self.high_watermark)
+            if proposal is not None:
+                effects += (ProposeIsr(proposal=proposal),)
+        return effects + self._advanced(now_ms) if has_moved else effects
+
+    def on_follower_heard(self, replica_id: int, heard_ms: int) -> None:
+        """A follower that had all there was and knew so fetched again, at `heard_ms`, without naming this partition."""
+        leadership = self._leadership
+        follower = None if leadership is None else leadership.followers.get(replica_id)
+        if follower is not None:
+            follower.on_heard(heard_ms)
+
+    def is_in_sync(self, replica_id: int) -> bool:
+        """Whether it is in the ISR that is committed."""
+        return self._leadership is not None and replica_id in self._leadership.isr.committed
+
+    def on_follower_sent(self, replica_id: int, offset: int) -> bool:
+        """A follower is sent records from `offset` on; True when they should be checked."""
+        follower = None if self._leadership is None else self._leadership.followers.get(replica_id)
+        return follower is not None and follower.on_sent(offset)
+
+    def in_sync_followers(self) -> list[FollowerProgress]:
+        """Those in the ISR that is committed, while this replica leads."""
+        leadership = self._leadership
+        if leadership is None:
+            return []
+        return [leadership.followers[one] for one in leadership.isr.committed if one in leadership.followers]
+
+    def on_time(self, now_ms: int) -> tuple[Effect, ...]:
+        """To be called a few times within `replica.lag.time.max.ms`: members that lag behind leave."""
+        leadership = self._leadership
+        if leadership is None or not leadership.followers:
+            return ()
+        proposal = leadership.proposal_without_lagging(self.log_end_offset, now_ms)
+        proposed = () if proposal is None else (ProposeIsr(proposal=proposal),)
+        # Who was about to join does not hold up the others for ever.
+        return (*proposed, *self._advanced(now_ms))
+
+    def low_watermark(self, log_start_offset: int) -> int:
+        """What is deleted on all replicas that are alive; `log_start_offset` is this one's (KIP-107)."""
+        return log_start_offset if self._leadership is None else self._leadership.low_watermark(log_start_offset)
+
+    # What the controller answers.
+
+    def on_isr_changed(self, proposal: IsrProposal, partition_epoch: int) -> None:
+        """The controller has made the change, which the metadata will tell; or found that nothing had to be changed."""
+        leadership = self._leadership
+        is_unchanged = partition_epoch == proposal.partition_epoch
+        if leadership is not None and proposal is leadership.isr.pending and is_unchanged:
+            leadership.isr.take_back()
+
+    def on_isr_refused(self, proposal: IsrProposal, error: ErrorCode | None) -> tuple[Effect, ...]:
+        """The controller answered with an error, or nobody knows what it would have answered (None).
+
+        It is asked again unless that would be in vain; after a refusal, for the ISR as it is.
+        """
+        leadership = self._leadership
+        if leadership is None or proposal is not leadership.isr.pending or error in AWAIT_METADATA:
+            return ()
+        if error in NOT_DONE:
+            proposal = leadership.proposal_to_stay()
+        return (ProposeIsr(proposal=proposal),)
+
+    # The high watermark.
+
+    def _advance(self, now_ms: int) -> bool:
+        leadership = self._leadership
+        end_offset = self.log_end_offset
+        if leadership is None:
+            end_offset = min(self._leader_high_watermark, end_offset)
+        elif self.is_replicated:
+            end_offset = leadership.committed_end_offset(end_offset, now_ms)
+        if end_offset <= self.high_watermark:
+            return False
+        self.high_watermark = end_offset
+        return True
+
+    def _advanced(self, now_ms: int) -> tuple[AdvanceHighWatermark, ...]:
+        return (AdvanceHighWatermark(to=self.high_watermark),) if self._advance(now_ms) else ()
+
+    # What requests are told.
+
+    def compare_epoch(self, current_leader_epoch: int) -> ErrorCode:
+        """What a client is told that believes in `current_leader_epoch` (KIP-320); `NO_EPOCH` believes in nothing."""
+        if current_leader_epoch < 0 or current_leader_epoch == self.leader_epoch:
+            return ErrorCode.NONE
+        if current_leader_epoch < self.leader_epoch:
+            return ErrorCode.FENCED_LEADER_EPOCH
+        return ErrorCode.UNKNOWN_LEADER_EPOCH
+
+    def check_leader(self, current_leader_epoch: int) -> ErrorCode:
+        """`compare_epoch`, and then whether this replica leads at all."""
+        error = self.compare_epoch(current_leader_epoch)
+        if error is ErrorCode.NONE and not self.is_leader:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return error
+
+    @property
+    def is_latest_offset_known(self) -> bool:
+        """False while the high watermark lags behind the start of this leader's epoch: a client that asked for the
+        latest offset could be told one that goes back (KIP-207)."""
+        return self._leadership is None or self.high_watermark >= self._leadership.epoch_start_offset

@@ -1,0 +1,178 @@
+"""What this node's replicas do with those of other nodes: follow leaders, and as leaders watch who follows.
+
+One fetcher for each leader and each of `num.replica.fetchers`; it lives while it has something to fetch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from ..cluster.controller_channel import ControllerChannel
+from ..cluster.metadata_cache import MetadataCache
+from ..replicas.partition import Partition
+from ..replicas.replica_manager import ReplicaManager
+from ..replicas.rules.in_sync_replicas import IsrProposal
+from .alter_partition_manager import AlterPartitionManager
+from .rules.fetcher_config import FetcherConfig
+from .rules.replication_quota import ReplicationQuota
+
+if TYPE_CHECKING:
+    from ..cluster.peers import PeerConnector
+    from .replica_fetcher import ReplicaFetcher
+
+logger = logging.getLogger(__name__)
+
+PARTITIONS_PER_TURN: Final = 200
+"""Looked at in one turn of the loop: a fraction of a millisecond."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicationConfig:
+    """Kafka's properties `num.replica.fetchers` and `replica.lag.time.max.ms`, and those of each fetcher.
+
+    `listener_name` is that of the listeners by which brokers reach each other.
+    """
+
+    node_id: int
+    listener_name: str
+    fetcher_count: int
+    lag_ms_max: int
+    fetcher: FetcherConfig
+
+
+class ReplicaFetcherManager:
+    """See `replica_manager.ReplicaFetchers`. `attach` comes first."""
+
+    def __init__(
+        self,
+        config: ReplicationConfig,
+        metadata: MetadataCache,
+        *,
+        channel: ControllerChannel,
+        peers: Callable[[], PeerConnector],
+        broker_epoch: Callable[[], int],
+        quota: ReplicationQuota,
+        loop: asyncio.AbstractEventLoop,
+        wall_clock_ms: Callable[[], int],
+        on_failure: Callable[[str], None],
+    ) -> None:
+        """`peers` is asked when there is somebody to follow; `quota` is for what is fetched; `on_failure` hears why the
+        node cannot go on."""
+        self._config = config
+        self._metadata = metadata
+        self._channel = channel
+        self._peers = peers
+        self._broker_epoch = broker_epoch
+        self._quota = quota
+        self._loop = loop
+        self._wall_clock_ms = wall_clock_ms
+        self._on_failure = on_failure
+        self._partitions: ReplicaManager
+        self._proposals: AlterPartitionManager
+        self._fetchers: dict[tuple[int, int], ReplicaFetcher] = {}
+        self._tasks: dict[ReplicaFetcher, asyncio.Task[None]] = {}
+        self._fetcher_of: dict[Partition, ReplicaFetcher] = {}
+        self._is_stopped = False
+
+    def attach(self, partitions: ReplicaManager) -> None:
+        """Whose partitions they are."""
+        self._partitions = partitions
+        self._proposals = AlterPartitionManager(
+            self._channel,
+            partitions,
+            node_id=self._config.node_id,
+            broker_epoch=self._broker_epoch,
+            loop=self._loop,
+            on_failure=self._on_failure,
+        )
+
+    async def watch_followers(self) -> None:
+        """Lets followers leave the ISR that fall behind; until cancelled."""
+        while True:
+            await asyncio.sleep(self._config.lag_ms_max / 2000)
+            for number, partition in enumerate(list(self._partitions.hosted)):
+                if number % PARTITIONS_PER_TURN == 0:
+                    await asyncio.sleep(0)
+                self._partitions.apply_effects(partition, partition.state.on_time(self._now_ms()))
+
+    async def stop(self) -> None:
+        """Nothing is fetched or told any more."""
+        self._is_stopped = True
+        await self._proposals.stop()
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    # What the partitions ask for.
+
+    def propose_isr(self, partition: Partition, proposal: IsrProposal) -> None:
+        if not self._is_stopped:
+            self._proposals.add(partition, proposal)
+
+    def follow(self, partition: Partition) -> None:
+        if self._is_stopped:
+            return
+        config = self._config
+        leader_id = partition.state.leader_id
+        number = (partition.topic_id.int + partition.index) % config.fetcher_count
+        fetcher = self._fetchers.get((leader_id, number))
+        if fetcher is not self._fetcher_of.get(partition):
+            self.unfollow(partition)
+        if fetcher is None:
+            fetcher = self._begin_fetcher(leader_id, number)
+        self._fetcher_of[partition] = fetcher
+        fetcher.follow(partition)
+
+    def unfollow(self, partition: Partition) -> None:
+        fetcher = self._fetcher_of.pop(partition, None)
+        if fetcher is None:
+            return
+        fetcher.unfollow(partition)
+        if fetcher.is_idle:
+            self._fetchers = {key: other for key, other in self._fetchers.items() if other is not fetcher}
+            self._tasks.pop(fetcher).cancel()
+
+    def on_log_start(self, partition: Partition) -> None:
+        fetcher = self._fetcher_of.get(partition)
+        if fetcher is not None:
+            fetcher.on_log_start(partition)
+
+    def _begin_fetcher(self, leader_id: int, number: int) -> ReplicaFetcher:
+        # A node that follows nobody starts without it.
+        from .replica_fetcher import ReplicaFetcher
+
+        fetcher = self._fetchers[leader_id, number] = ReplicaFetcher(
+            leader_id,
+            node_id=self._config.node_id,
+            partitions=self._partitions,
+            peers=self._peers(),
+            address=lambda: self._address_of(leader_id),
+            broker_epoch=self._broker_epoch,
+            config=self._config.fetcher,
+            quota=self._quota,
+            loop=self._loop,
+            wall_clock_ms=self._wall_clock_ms,
+        )
+        self._tasks[fetcher] = self._loop.create_task(self._run(fetcher, leader_id))
+        return fetcher
+
+    async def _run(self, fetcher: ReplicaFetcher, leader_id: int) -> None:
+        try:
+            await fetcher.run()
+        except Exception:
+            logger.exception("task failed: task=fetcher leader=%d", leader_id)
+            self._on_failure(f"Following node {leader_id} ended by an unexpected error, see the log.")
+
+    def _address_of(self, broker_id: int) -> tuple[str, int] | None:
+        broker = self._metadata.image.brokers.get(broker_id)
+        endpoint = None if broker is None else broker.endpoint(self._config.listener_name)
+        return None if endpoint is None else (endpoint.host, endpoint.port)
+
+    def _now_ms(self) -> int:
+        return int(self._loop.time() * 1000)

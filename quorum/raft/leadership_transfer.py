@@ -1,0 +1,97 @@
+"""How a leader hands its leadership to another voter (Raft thesis §3.10).
+
+| state        | leaves by                                                                             | to           |
+|--------------|---------------------------------------------------------------------------------------|--------------|
+| catching up  | the target has the whole log, and all of it is committed: it is asked to take over    | asked        |
+| any but done | this voter leads no more                                                              | handed over  |
+| asked        | a heartbeat's time has passed: it is asked again                                      | asked        |
+| handed over  | it is known who leads                                                                 | done         |
+| any but done | the time is over; or, while this voter leads, nobody who could take over is reachable | done         |
+
+While it is not handed over, the leader appends nothing: the log must end somewhere. When it does not succeed, the
+leader goes on as before. A target that was asked may still campaign then; that costs an election and harms nothing.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from .consensus import TransferFailed
+from .progress import Progress
+
+# Until a leader gives up, or, after that, until it is heard who leads.
+TIMEOUT_S: Final = 1.0
+
+
+class LeadershipTransfer:
+    """One attempt. Without a target the peer that has the most of the log is taken."""
+
+    def __init__(self, target_id: int | None, *, now_s: float, ask_again_s: float) -> None:
+        self._target_id = target_id
+        self._deadline_s = now_s + TIMEOUT_S
+        self._ask_again_s = ask_again_s
+        self._asked_s = float("-inf")
+        self._asked_id: int | None = None
+        self._is_given_up = False
+        self._failure = ""
+        self._leader_id: int | None = None
+
+    @property
+    def is_done(self) -> bool:
+        return self._leader_id is not None or bool(self._failure)
+
+    @property
+    def leader_id(self) -> int:
+        """Who leads now, once it is done. Raises TransferFailed."""
+        if self._leader_id is None:
+            raise TransferFailed(self._failure)
+        return self._leader_id
+
+    def proceed(
+        self, progress: Mapping[int, Progress], linked: Collection[int], *, log_end: int, commit_end: int, now_s: float
+    ) -> int | None:
+        """Return the peer that is to be asked now. Called in the steps of a leader."""
+        if self._is_given_up:
+            self._failure = "Nobody took over: this node leads again."
+            return None
+        if self._target_id is not None and self._target_id not in progress:
+            self._failure = f"Node {self._target_id} is none of the other voters."
+            return None
+        target_id = self._choose(progress, linked)
+        if target_id is None:
+            self._failure = (
+                "No other voter can be reached."
+                if self._target_id is None
+                else f"Node {self._target_id} cannot be reached, or is a voter that has just got a new disk."
+            )
+            return None
+        is_ready = progress[target_id].match_end == log_end == commit_end
+        if now_s >= self._deadline_s:
+            self._failure = (
+                f"Node {target_id} has everything and did not take over within {TIMEOUT_S:g} s."
+                if is_ready
+                else f"Node {target_id} did not catch up within {TIMEOUT_S:g} s: it has the log to offset "
+                f"{progress[target_id].match_end}, which ends at {log_end} and is committed to {commit_end}."
+            )
+            return None
+        if not is_ready or (target_id == self._asked_id and now_s < self._asked_s + self._ask_again_s):
+            return None
+        self._asked_id, self._asked_s = target_id, now_s
+        return target_id
+
+    def note_leader(self, leader_id: int | None, now_s: float) -> None:
+        """Hear who leads, once this voter does not."""
+        if not self._is_given_up:
+            self._is_given_up = True
+            self._deadline_s = now_s + TIMEOUT_S
+        if leader_id is not None:
+            self._leader_id = leader_id
+        elif now_s >= self._deadline_s:
+            self._failure = f"This node leads no more, and nobody was heard to lead for {TIMEOUT_S:g} s."
+
+    def _choose(self, progress: Mapping[int, Progress], linked: Collection[int]) -> int | None:
+        able = [peer_id for peer_id in progress if peer_id in linked and progress[peer_id].is_member]
+        if self._target_id is not None:
+            return self._target_id if self._target_id in able else None
+        if self._asked_id in able:
+            return self._asked_id
+        return max(able, key=lambda peer_id: (progress[peer_id].match_end, progress[peer_id].last_ack_s), default=None)

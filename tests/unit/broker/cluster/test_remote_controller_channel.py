@@ -1,0 +1,197 @@
+"""Requests to the active controller over voters that the test makes silent, or has answer; in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
+from kio.schema.broker_heartbeat.v2.response import BrokerHeartbeatResponse
+from kio.schema.create_topics.v7.request import CreateTopicsRequest
+from kio.schema.create_topics.v7.response import CreateTopicsResponse
+from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest
+from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
+from kio.schema.types import BrokerId
+from kio.static.primitive import i64
+
+from penstock.broker.apis.describe_quorum import QuorumDescriber
+from penstock.broker.cluster.metadata_cache import MetadataCache
+from penstock.broker.cluster.peers import PeerConnector
+from penstock.broker.cluster.remote_controller_channel import RemoteControllerChannel
+from penstock.broker.cluster.rules.voter_choice import SilentVoters
+from penstock.broker.configuration.quorum_times import QuorumTimes
+from penstock.chaos.simulation.virtual_loop import VirtualLoop
+from penstock.protocol.errors import ErrorCode
+from penstock.protocol.messages import NO_THROTTLE, Request, Response, kio_error
+from penstock.quorum.decisions.controller_requests import BROKER_HEARTBEAT, CREATE_TOPICS
+from penstock.quorum.metadata.voters import Voter
+from penstock.quorum.raft.consensus import QuorumStatus
+
+TIMES = QuorumTimes(fetch_timeout_ms=2_000, request_timeout_ms=2_000)
+HEARTBEAT = BrokerHeartbeatRequest(
+    broker_id=BrokerId(4), broker_epoch=i64(7), current_metadata_offset=i64(0), want_fence=False, want_shut_down=False
+)
+CREATION = CreateTopicsRequest(topics=())
+FOREVER_S = 3_600
+
+
+class World:
+    """Three voters. One that is `silent` answers nothing; the others answer as `leader_id` leads."""
+
+    def __init__(self) -> None:
+        self.leader_id: int = 1
+        self.named_leader_id: int | None = 1
+        self.silent: set[int] = set()
+        self.refusing: set[int] = set()
+        self.asked: list[tuple[int, str]] = []
+        self.on_asked: Callable[[int, Request], Awaitable[None]] | None = None
+        self.high_watermark = 0
+        self.metadata = MetadataCache(4)
+        self.channel = RemoteControllerChannel(
+            cast(PeerConnector, self),
+            self.metadata,
+            voters={voter_id: Voter(voter_id, f"voter-{voter_id}", 9093) for voter_id in (1, 2, 3)},
+            leader_id=lambda: self.named_leader_id,
+            silent=SilentVoters(TIMES.request_timeout_ms),
+            times=TIMES,
+            timeout_ms=30_000,
+        )
+
+    async def connect(self, host: str, _port: int, *, timeout_ms: int) -> tuple[Connection, None]:
+        voter_id = int(host.rpartition("-")[2])
+        if voter_id in self.refusing:
+            raise ConnectionError("refused")
+        if voter_id in self.silent:
+            await asyncio.sleep(timeout_ms / 1000)
+            raise TimeoutError("no connection")
+        return Connection(self, voter_id), None
+
+    def count(self, name: str) -> int:
+        return sum(asked == name for _, asked in self.asked)
+
+
+class Connection:
+    def __init__(self, world: World, voter_id: int) -> None:
+        self._world = world
+        self._voter_id = voter_id
+
+    async def call(self, message: Request, *, timeout_ms: int) -> Response:
+        world = self._world
+        world.asked.append((self._voter_id, type(message).__name__))
+        if world.on_asked is not None:
+            await world.on_asked(self._voter_id, message)
+        if self._voter_id in world.silent:
+            await asyncio.sleep(timeout_ms / 1000)
+            raise TimeoutError("no answer")
+        is_leader = self._voter_id == world.leader_id
+        code = kio_error(ErrorCode.NONE if is_leader else ErrorCode.NOT_CONTROLLER)
+        answer: Any
+        match message:
+            case BrokerHeartbeatRequest():
+                answer = BrokerHeartbeatResponse(
+                    throttle_time=NO_THROTTLE,
+                    error_code=code,
+                    is_caught_up=True,
+                    is_fenced=False,
+                    should_shut_down=False,
+                )
+            case DescribeQuorumRequest():
+                answer = self._describe(message)
+            case _:
+                answer = CreateTopicsResponse(throttle_time=NO_THROTTLE, topics=())
+        return cast(Response, answer)
+
+    def _describe(self, message: DescribeQuorumRequest) -> DescribeQuorumResponse:
+        world = self._world
+        return QuorumDescriber(
+            node_id=self._voter_id,
+            status=lambda: QuorumStatus(
+                leader_id=world.leader_id, epoch=1, high_watermark=world.high_watermark, voters=()
+            ),
+            observers=lambda: (),
+            voters={},
+            listener_name="CONTROLLER",
+            wall_clock_ms=lambda: 0,
+        ).describe(message)
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+def run(scenario: Callable[[World], Awaitable[None]]) -> None:
+    async def main() -> None:
+        async with asyncio.timeout(FOREVER_S):
+            await scenario(World())
+
+    with VirtualLoop() as loop:
+        loop.run(main())
+
+
+def test_a_heartbeat_that_was_in_flight_to_a_silent_controller_is_sent_to_the_next_whatever_is_said_of_the_leader() -> (
+    None
+):
+    async def scenario(world: World) -> None:
+        await world.channel.submit(BROKER_HEARTBEAT, HEARTBEAT)
+        world.silent, world.leader_id = {1}, 3
+        began_s = asyncio.get_running_loop().time()
+        await world.channel.submit(BROKER_HEARTBEAT, HEARTBEAT)
+        assert [voter_id for voter_id, _ in world.asked] == [1, 1, 2, 3]
+        assert asyncio.get_running_loop().time() - began_s < 3
+        # The one that was of use is asked on, though 1 is still said to lead.
+        await world.channel.submit(BROKER_HEARTBEAT, HEARTBEAT)
+        assert world.asked[-1][0] == 3
+
+    run(scenario)
+
+
+def test_voters_that_do_not_lead_are_not_asked_in_a_hot_loop_while_the_named_leader_refuses() -> None:
+    async def scenario(world: World) -> None:
+        world.refusing, world.leader_id = {1}, 0
+        asking = asyncio.ensure_future(world.channel.submit(BROKER_HEARTBEAT, HEARTBEAT))
+        await asyncio.sleep(1)
+        assert 10 < len(world.asked) < 60
+        world.leader_id = 2
+        await asking
+
+    run(scenario)
+
+
+def test_a_request_is_not_sent_again_when_only_the_wait_for_its_effect_failed() -> None:
+    async def scenario(world: World) -> None:
+        async def fall_silent(voter_id: int, message: Request) -> None:
+            if isinstance(message, DescribeQuorumRequest) and voter_id == 1:
+                world.silent, world.leader_id = {1}, 2
+
+        world.on_asked = fall_silent
+        answer = await world.channel.submit(CREATE_TOPICS, CREATION)
+        assert isinstance(answer, CreateTopicsResponse)
+        assert world.count("CreateTopicsRequest") == 1
+        assert world.asked[-1] == (2, "DescribeQuorumRequest")
+
+    run(scenario)
+
+
+def test_a_change_that_is_committed_is_answered_so_although_it_is_not_seen_here_in_time() -> None:
+    async def scenario(world: World) -> None:
+        world.high_watermark = 100
+        answer = await world.channel.submit(CREATE_TOPICS, CREATION)
+        assert isinstance(answer, CreateTopicsResponse)
+        assert world.count("CreateTopicsRequest") == 1
+
+    run(scenario)
+
+
+def test_a_new_word_on_the_leader_ends_the_wait_for_a_silent_one() -> None:
+    async def scenario(world: World) -> None:
+        async def move(voter_id: int, _message: Request) -> None:
+            if voter_id == 1:
+                world.silent, world.leader_id, world.named_leader_id = {1}, 2, 2
+
+        world.on_asked = move
+        began_s = asyncio.get_running_loop().time()
+        await world.channel.submit(CREATE_TOPICS, CREATION)
+        assert asyncio.get_running_loop().time() - began_s < 1
+        assert [voter_id for voter_id, name in world.asked if name == "CreateTopicsRequest"] == [1, 2]
+
+    run(scenario)

@@ -1,0 +1,402 @@
+"""A coordinator's partition: what it loads, when it answers, and what becomes of it when its leadership goes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from penstock.broker.coordination.ports import StateRecord
+from penstock.broker.coordinators import coordinator_context as coordinator_partition
+from penstock.broker.coordinators.coordinator_context import CoordinatorContext, CoordinatorTimers
+from penstock.broker.coordinators.coordinator_runtime import CoordinatorRuntime
+from penstock.broker.replicas.partition import Partition
+from penstock.client.clock import wait_until
+from penstock.protocol.errors import CorruptData, ErrorCode, KafkaError
+from penstock.protocol.records import Record, write_batch
+from penstock.storage.log.file_slice import FetchData
+from penstock.storage.log.rules.config import LogConfig
+
+if TYPE_CHECKING:
+    from unit.broker.conftest import DataNode
+
+TOPIC = "__consumer_offsets"
+COMMIT_TIMEOUT_MS = 100
+MARKER_COMMIT = b"\0\0\0\1"
+
+
+class Recorder:
+    """A state shard that remembers what it was told."""
+
+    def __init__(self, log: CoordinatorContext[Recorder], timers: CoordinatorTimers) -> None:
+        self.log = log
+        self.timers = timers
+        self.replayed: list[tuple[int, bytes | None]] = []
+        self.ended: list[tuple[int, bool]] = []
+        self.is_loaded = False
+        self.is_unloaded = False
+
+    def replay(self, offset: int, key: bytes | None, value: bytes | None, producer_id: int) -> None:  # noqa: ARG002 - the protocol's
+        if key == b"garbage":
+            raise CorruptData("garbage")
+        self.replayed.append((offset, value))
+
+    def replay_end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
+        self.ended.append((producer_id, is_commit))
+
+    def on_loaded(self) -> None:
+        self.is_loaded = True
+
+    def on_unloaded(self) -> None:
+        self.is_unloaded = True
+
+
+class World:
+    def __init__(self, node: DataNode) -> None:
+        self.node = node
+        self.answers: list[ErrorCode] = []
+        self.coordinators: CoordinatorRuntime[Recorder] = CoordinatorRuntime(TOPIC, 1, lambda: node.image, self._make)
+        node.partitions.on_internal_change = self.coordinators.on_leadership
+
+    def _make(self, hosted: Partition) -> CoordinatorContext[Recorder]:
+        return CoordinatorContext(
+            hosted,
+            Recorder,
+            replies=self.node.produces,
+            loop=self.node.loop,
+            wall_clock_ms=lambda: self.node.now_ms,
+            on_append=self.node.partitions.complete_fetches,
+            load_bytes=200,
+            commit_timeout_ms=COMMIT_TIMEOUT_MS,
+        )
+
+    def settle(self) -> None:
+        """Until all is loaded that is being loaded."""
+        is_over = wait_until(self._is_settled, timeout_s=10, interval_s=0)
+        assert is_over, "still loading"
+
+    def _is_settled(self) -> bool:
+        self.wait(1)
+        return self.error() is not ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+    def wait(self, milliseconds: int) -> None:
+        self.node.loop.run_until_complete(asyncio.sleep(milliseconds / 1000))
+
+    def wait_until(self, condition: Callable[[], bool]) -> None:
+        def holds() -> bool:
+            self.wait(1)
+            return condition()
+
+        assert wait_until(holds, timeout_s=10, interval_s=0), "not within 10 s"
+
+    def coordinator(self) -> CoordinatorContext[Recorder]:
+        return self.coordinators.get("any")
+
+    def error(self) -> ErrorCode:
+        """What a request is told."""
+        try:
+            _ = self.coordinator().shard
+        except KafkaError as error:
+            return error.code
+        return ErrorCode.NONE
+
+    def write(self, value: bytes) -> int:
+        return self.coordinator().append([StateRecord(b"key", value)])
+
+    def reply(self) -> None:
+        hold: Callable[[ErrorCode], None] = self.coordinator().reply_when_committed(
+            self.answers.append, lambda error: error
+        )
+        hold(ErrorCode.NONE)
+
+
+@pytest.fixture
+def world(node: DataNode) -> World:
+    return World(node)
+
+
+def test_requests_wait_until_all_is_replayed(world: World, node: DataNode) -> None:
+    node.create_topic(TOPIC)
+    world.settle()
+    for number in range(20):
+        world.write(b"%d" % number)
+    first = world.coordinator().shard
+    # A leadership that comes again is another one.
+    topic_id = node.image.topics.by_name[TOPIC].topic_id
+    assert topic_id is not None
+    node.elect(TOPIC, 2)
+    assert world.error() is ErrorCode.NOT_COORDINATOR
+    assert first.is_unloaded
+    node.elect(TOPIC, 1)
+    assert world.error() is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    world.settle()
+    second = world.coordinator().shard
+    assert second is not first
+    assert second.is_loaded
+    assert second.replayed == [(number, b"%d" % number) for number in range(20)]
+
+
+def test_a_node_that_does_not_lead_coordinates_nothing(world: World, node: DataNode) -> None:
+    assert world.error() is ErrorCode.NOT_COORDINATOR
+    node.create_topic(TOPIC, leader=2, replicas=(1, 2))
+    assert world.error() is ErrorCode.NOT_COORDINATOR
+
+
+def test_a_reply_waits_for_what_was_appended_before_it(world: World, node: DataNode) -> None:
+    node.create_topic(TOPIC, replicas=(1, 2))
+    world.settle()
+    world.reply()
+    assert world.answers == [ErrorCode.NONE]
+    world.write(b"x")
+    world.reply()
+    assert world.answers == [ErrorCode.NONE]
+    node.publish_isr(TOPIC, 1)
+    assert world.answers == [ErrorCode.NONE, ErrorCode.NONE]
+
+
+def test_what_was_loaded_and_is_not_committed_is_told_to_nobody(world: World, node: DataNode) -> None:
+    node.create_topic(TOPIC, leader=2, replicas=(1, 2))
+    hosted = node.hosted(TOPIC)
+    hosted.append_as_follower(memoryview(write_batch([Record(0, node.now_ms, b"key", b"x")], leader_epoch=0)), 0)
+    node.elect(TOPIC, 1)
+    world.settle()
+    assert world.coordinator().shard.replayed == [(0, b"x")]
+    world.reply()
+    assert world.answers == []
+    node.publish_isr(TOPIC, 1)
+    assert world.answers == [ErrorCode.NONE]
+
+
+def test_a_reply_that_rests_on_what_is_lost_says_so(world: World, node: DataNode) -> None:
+    node.create_topic(TOPIC, replicas=(1, 2))
+    world.settle()
+    world.write(b"x")
+    world.reply()
+    node.elect(TOPIC, 2)
+    assert world.answers == [ErrorCode.NOT_COORDINATOR]
+
+
+def test_a_reply_is_held_for_so_long_and_no_longer(world: World, node: DataNode) -> None:
+    node.create_topic(TOPIC, replicas=(1, 2))
+    world.settle()
+    world.write(b"x")
+    world.reply()
+    world.wait(2 * COMMIT_TIMEOUT_MS)
+    assert world.answers == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+
+
+def test_an_append_that_too_few_replicas_would_have_is_refused(world: World, node: DataNode) -> None:
+    node.create_topic(TOPIC, replicas=(1, 2))
+    world.settle()
+    node.configure(TOPIC, min_insync_replicas=2)
+    node.publish_isr(TOPIC, 1)
+    with pytest.raises(KafkaError) as raised:
+        world.write(b"x")
+    assert raised.value.code is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert node.hosted(TOPIC).log.log_end_offset == 0
+
+
+def fail_reads(monkeypatch: pytest.MonkeyPatch, count: int | None, error: Exception) -> list[int]:
+    """Lets `count` reads of any log fail (None: all of them); returns the offsets that were asked for."""
+    read = Partition.read
+    asked: list[int] = []
+
+    def fail(hosted: Partition, offset: int, *rest: Any) -> FetchData:
+        asked.append(offset)
+        if count is None or len(asked) <= count:
+            raise error
+        return read(hosted, offset, *rest)
+
+    monkeypatch.setattr(Partition, "read", fail)
+    return asked
+
+
+def lead_again(node: DataNode) -> None:
+    node.elect(TOPIC, 2)
+    node.elect(TOPIC, 1)
+
+
+@pytest.mark.parametrize(
+    "error", [KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "EMFILE"), RuntimeError("can't start new thread")]
+)
+def test_a_read_that_fails_is_tried_again_and_loading_begins_anew(
+    world: World, node: DataNode, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    monkeypatch.setattr(coordinator_partition, "LOAD_RETRY_S", 0.001)
+    node.create_topic(TOPIC)
+    world.settle()
+    for number in range(5):
+        world.write(b"%d" % number)
+    asked = fail_reads(monkeypatch, 3, error)
+    lead_again(node)
+    world.settle()
+    assert world.coordinator().shard.replayed == [(number, b"%d" % number) for number in range(5)]
+    assert asked[:4] == [0] * 4
+    assert not node.hosted(TOPIC).is_leadership_given_up
+
+
+def test_requests_are_told_to_wait_while_loading_is_tried_again(
+    world: World, node: DataNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node.create_topic(TOPIC)
+    world.settle()
+    world.write(b"x")
+    asked = fail_reads(monkeypatch, None, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
+    lead_again(node)
+    world.wait_until(lambda: len(asked) >= 1)
+    world.wait(1)
+    assert world.error() is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    node.elect(TOPIC, 2)
+    assert world.error() is ErrorCode.NOT_COORDINATOR
+
+
+def test_leadership_is_given_up_when_reads_fail_for_long_and_loading_is_tried_on(
+    world: World, node: DataNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(coordinator_partition, "LOAD_RETRY_S", 0.001)
+    monkeypatch.setattr(coordinator_partition, "HAND_OVER_AFTER_S", 0.0)
+    node.create_topic(TOPIC)
+    world.settle()
+    world.write(b"x")
+    reported: list[Partition] = []
+    node.partitions.on_damage = reported.append
+    asked = fail_reads(monkeypatch, 5, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
+    lead_again(node)
+    hosted = node.hosted(TOPIC)
+    world.wait_until(lambda: hosted.is_leadership_given_up)
+    assert hosted.damage is None
+    world.settle()
+    assert len(asked) > 5
+    assert reported == [hosted], "once for a leadership; the reporter asks again"
+    assert not hosted.is_leadership_given_up
+    assert world.coordinator().shard.replayed == [(0, b"x")]
+
+
+def test_a_leadership_that_comes_again_is_not_given_up(
+    world: World, node: DataNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(coordinator_partition, "HAND_OVER_AFTER_S", 0.0)
+    node.create_topic(TOPIC)
+    world.settle()
+    world.write(b"x")
+    fail_reads(monkeypatch, None, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
+    lead_again(node)
+    hosted = node.hosted(TOPIC)
+    world.wait_until(lambda: hosted.is_leadership_given_up)
+    node.elect(TOPIC, 2)
+    assert not hosted.is_leadership_given_up
+    node.elect(TOPIC, 1)
+    assert not hosted.is_leadership_given_up
+
+
+def test_records_that_cannot_be_replayed_are_tried_again_by_a_new_machine_and_by_this_node_alone(
+    world: World, node: DataNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All replicas have the same records: another leader would not get further."""
+    monkeypatch.setattr(coordinator_partition, "LOAD_RETRY_S", 0.001)
+    monkeypatch.setattr(coordinator_partition, "HAND_OVER_AFTER_S", 0.0)
+    node.create_topic(TOPIC)
+    world.settle()
+    world.write(b"x")
+    node.hosted(TOPIC).append(write_batch([Record(0, node.now_ms, b"garbage", b"x")]), node.now_ms)
+    replay = Recorder.replay
+    refused: list[Recorder] = []
+    is_over: list[bool] = []
+
+    def fail(shard: Recorder, offset: int, key: bytes | None, value: bytes | None, producer_id: int) -> None:
+        if key == b"garbage":
+            if is_over:
+                return
+            refused.append(shard)
+        replay(shard, offset, key, value, producer_id)
+
+    monkeypatch.setattr(Recorder, "replay", fail)
+    lead_again(node)
+    world.wait_until(lambda: len(refused) >= 2)
+    world.settle()
+    assert world.error() is ErrorCode.NOT_COORDINATOR, "clients look for another one meanwhile"
+    is_over.append(True)
+    world.wait_until(lambda: world.error() is ErrorCode.NONE)
+    assert len({id(shard) for shard in refused}) == len(refused)
+    assert world.coordinator().shard.replayed == [(0, b"x")]
+    assert node.hosted(TOPIC).damage is None
+
+
+def test_the_end_of_a_transaction_is_replayed_in_its_place(world: World, node: DataNode) -> None:
+    node.create_topic(TOPIC, leader=2, replicas=(1, 2))
+    records = write_batch(
+        [Record(0, node.now_ms, b"key", b"x")],
+        leader_epoch=0,
+        producer_id=7,
+        producer_epoch=0,
+        base_sequence=0,
+        is_transactional=True,
+    )
+    marker = write_batch(
+        [Record(1, node.now_ms, MARKER_COMMIT, b"\0\0\0\0\0\0")],
+        leader_epoch=0,
+        producer_id=7,
+        producer_epoch=0,
+        is_transactional=True,
+        is_control=True,
+    )
+    hosted = node.hosted(TOPIC)
+    hosted.append_as_follower(memoryview(records), 0)
+    hosted.append_as_follower(memoryview(marker), 0)
+    node.elect(TOPIC, 1)
+    world.settle()
+    shard = world.coordinator().shard
+    assert shard.replayed == [(0, b"x")]
+    assert shard.ended == [(7, True)]
+
+
+def test_a_change_that_nobody_waits_for_is_made_when_loading_is_over(world: World, node: DataNode) -> None:
+    node.create_topic(TOPIC)
+    seen: list[bool] = []
+    world.coordinator().run_when_loaded(lambda shard: seen.append(shard.is_loaded))
+    assert seen == []
+    world.settle()
+    world.coordinator().run_when_loaded(lambda shard: seen.append(shard.is_loaded))
+    assert seen == [True, True]
+
+
+def test_timers_are_put_off_and_end_with_the_leadership(world: World, node: DataNode) -> None:
+    node.create_topic(TOPIC)
+    world.settle()
+    timers = world.coordinator().shard.timers
+    over: list[str] = []
+    timers.schedule("a", 20, lambda: over.append("early"))
+    timers.schedule("a", 40, lambda: over.append("late"))
+    timers.schedule("b", 20, lambda: over.append("cancelled"))
+    timers.cancel("b")
+    world.wait(100)
+    assert over == ["late"]
+    timers.schedule("a", 20, lambda: over.append("after the end"))
+    node.elect(TOPIC, 2)
+    world.wait(100)
+    assert over == ["late"]
+
+
+def test_a_timer_that_fails_ends_nothing_else(world: World, node: DataNode) -> None:
+    node.create_topic(TOPIC)
+    world.settle()
+    timers = world.coordinator().shard.timers
+    over: list[str] = []
+
+    def fail() -> None:
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+    timers.schedule("a", 10, fail)
+    timers.schedule("b", 30, lambda: over.append("b"))
+    world.wait(100)
+    assert over == ["b"]
+
+
+def test_a_key_is_looked_for_where_it_is_kept(world: World, node: DataNode) -> None:
+    node.configs = LogConfig()
+    node.create_topic(TOPIC, partition_count=4)
+    world.settle()
+    found = {world.coordinators.get(f"group{number}").hosted.index for number in range(50)}
+    assert found == {0, 1, 2, 3}

@@ -1,0 +1,57 @@
+"""The active controller elects of itself, at its intervals."""
+
+import asyncio
+from uuid import UUID
+
+from puppet_engine import Puppet, activate, on_a_loop
+
+from penstock.quorum.controller.controller import Controller
+from penstock.quorum.controller.periodic_elections import LeaderUpkeep
+from penstock.quorum.metadata.records import MetadataRecord, PartitionRecord, RegisterBrokerRecord, TopicRecord
+
+TOPIC_ID = UUID(int=900)
+DIRECTORIES = (UUID(int=501), UUID(int=502))
+# Broker 2 leads a partition that 1 would lead by preference.
+IMBALANCED: tuple[MetadataRecord, ...] = (
+    *(
+        RegisterBrokerRecord(
+            broker_id=index + 1,
+            incarnation_id=UUID(int=index),
+            broker_epoch=5,
+            is_fenced=False,
+            log_dirs=(directory,),
+        )
+        for index, directory in enumerate(DIRECTORIES)
+    ),
+    TopicRecord(name="t", topic_id=TOPIC_ID),
+    PartitionRecord(
+        topic_id=TOPIC_ID,
+        partition_id=0,
+        replicas=(1, 2),
+        isr=(1, 2),
+        leader=2,
+        leader_epoch=0,
+        partition_epoch=0,
+        directories=DIRECTORIES,
+    ),
+)
+
+
+@on_a_loop
+async def test_preferred_replicas_get_their_leaderships_back_without_being_asked(
+    puppet: Puppet, controller: Controller
+) -> None:
+    puppet.elect(2)
+    puppet.hear(*IMBALANCED)
+    activate(puppet)
+    upkeep = LeaderUpkeep(controller, balance_interval_ms=5, unclean_interval_ms=5)
+    duty = asyncio.ensure_future(upkeep.run())
+    leader = 2
+    while leader != 1:
+        puppet.commit()
+        partition = controller.image.topics.partition("t", 0)
+        assert partition is not None
+        leader = partition.leader
+        await asyncio.sleep(0.001)
+    duty.cancel()
+    await asyncio.wait([duty])

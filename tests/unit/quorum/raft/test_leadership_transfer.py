@@ -1,0 +1,179 @@
+"""Leadership that is handed over (Raft thesis §3.10)."""
+
+import pytest
+from quorum_table import Table, elected
+
+from penstock.quorum.raft.consensus import TransferFailed
+from penstock.quorum.raft.leadership_transfer import TIMEOUT_S, LeadershipTransfer
+from penstock.quorum.raft.messages import Append, RaftMessage, TimeoutNow
+
+
+def hand_over(table: Table, target_id: int | None) -> tuple[LeadershipTransfer, float]:
+    """Run until it is done; return it and how long that took."""
+    leader_id = table.leader_id
+    begun_s = table.now_s
+    handover = table.cores[leader_id].begin_handover(target_id)
+    while not handover.is_done:
+        assert table.now_s < begun_s + 3 * TIMEOUT_S
+        table.run(0.01)
+    return handover, table.now_s - begun_s
+
+
+def keep_entries_from(table: Table, node_id: int) -> None:
+    """Let heartbeats through, so that the node stays in touch."""
+    table.is_lost = lambda _, to_id, message: to_id == node_id and isinstance(message, Append) and bool(message.entries)
+
+
+def test_leadership_goes_to_a_voter_that_has_everything() -> None:
+    table = elected()
+    term, target_id = table.cores[table.leader_id].term, table.followers[0]
+    handover, duration_s = hand_over(table, target_id)
+    assert (handover.leader_id, table.leader_id) == (target_id, target_id)
+    assert table.cores[target_id].term == term + 1
+    assert duration_s < 0.1
+
+
+def test_without_a_target_it_goes_to_the_voter_that_has_the_most() -> None:
+    table = elected(5)
+    leader_id, (first, *others) = table.leader_id, table.followers
+    table.is_lost = lambda _, target_id, message: target_id in others[1:] and isinstance(message, Append)
+    table.propose(leader_id, b"a")
+    table.run(0.3)
+    table.isolate(first)
+    table.cores[leader_id].set_link(first, is_up=False)
+    assert hand_over(table, None)[0].leader_id == others[0]
+
+
+def test_a_target_that_lags_gets_everything_first() -> None:
+    table = elected()
+    leader_id, target_id = table.leader_id, table.followers[0]
+    table.is_lost = lambda _, to_id, message: (
+        to_id == target_id and isinstance(message, Append) and bool(message.entries)
+    )
+    table.propose(leader_id, b"a", b"b")
+    table.run(0.2)
+    assert table.logs[target_id].end_offset == 1
+    handover = table.cores[leader_id].begin_handover(target_id)
+    table.run(0.2)
+    assert table.cores[leader_id].holds_proposals
+    assert not any(isinstance(message, TimeoutNow) for _, _, message in table.sent)
+    table.is_lost = lambda *_: False
+    table.cores[leader_id].set_link(target_id, is_up=True)
+    table.run(0.3)
+    assert handover.leader_id == target_id
+    assert table.logs[target_id].entry(2).command == b"b"
+
+
+def test_a_target_that_does_not_catch_up_leaves_the_leader_leading() -> None:
+    table = elected()
+    leader_id, target_id = table.leader_id, table.followers[0]
+    term = table.cores[leader_id].term
+    table.is_lost = lambda _, to_id, message: (
+        to_id == target_id and isinstance(message, Append) and bool(message.entries)
+    )
+    table.propose(leader_id, b"a")
+    handover, duration_s = hand_over(table, target_id)
+    with pytest.raises(
+        TransferFailed, match=f"Node {target_id} did not catch up within 1 s: it has the log to offset 1"
+    ):
+        _ = handover.leader_id
+    assert duration_s == pytest.approx(TIMEOUT_S, abs=0.2)
+    assert (table.leader_id, table.cores[leader_id].term) == (leader_id, term)
+    assert not table.cores[leader_id].holds_proposals
+    table.propose(leader_id, b"b")
+    table.run(0.3)
+    assert table.commit_end(leader_id) == 3
+
+
+def test_a_target_that_does_not_take_over_leaves_the_leader_leading() -> None:
+    table = elected()
+    leader_id, target_id = table.leader_id, table.followers[0]
+    table.is_lost = lambda *sent: isinstance(sent[2], TimeoutNow)
+    handover, _ = hand_over(table, target_id)
+    with pytest.raises(TransferFailed, match=f"Node {target_id} has everything and did not take over within 1 s"):
+        _ = handover.leader_id
+    assert table.leader_id == leader_id
+    asked = [message for _, _, message in table.sent if isinstance(message, TimeoutNow)]
+    assert 8 <= len(asked) <= 11
+
+
+def test_a_request_that_is_lost_is_made_again() -> None:
+    table = elected()
+    lost: list[RaftMessage] = []
+
+    def lose_first(_source: int, _target: int, message: RaftMessage) -> bool:
+        if isinstance(message, TimeoutNow) and not lost:
+            lost.append(message)
+            return True
+        return False
+
+    table.is_lost = lose_first
+    target_id = table.followers[1]
+    assert hand_over(table, target_id)[0].leader_id == target_id
+    assert lost
+
+
+@pytest.mark.parametrize(
+    ("target_id", "sentence"),
+    [(9, "Node 9 is none of the other voters."), (None, "No other voter can be reached.")],
+)
+def test_nobody_to_hand_over_to_is_known_at_once(target_id: int | None, sentence: str) -> None:
+    table = elected()
+    for peer_id in table.followers:
+        table.cores[table.leader_id].set_link(peer_id, is_up=False)
+    handover, duration_s = hand_over(table, target_id)
+    with pytest.raises(TransferFailed) as caught:
+        _ = handover.leader_id
+    assert str(caught.value) == sentence
+    assert duration_s < 0.05
+
+
+def test_an_unreachable_target_is_known_at_once() -> None:
+    table = elected()
+    target_id = table.followers[0]
+    table.cores[table.leader_id].set_link(target_id, is_up=False)
+    with pytest.raises(TransferFailed, match=f"Node {target_id} cannot be reached"):
+        _ = hand_over(table, target_id)[0].leader_id
+
+
+def test_only_one_is_under_way() -> None:
+    table = elected()
+    core = table.cores[table.leader_id]
+    core.begin_handover(None)
+    with pytest.raises(TransferFailed, match="being handed over already"):
+        core.begin_handover(None)
+
+
+def test_it_waits_until_what_was_proposed_is_committed() -> None:
+    """Whoever waits for an entry is answered by the leader that took it."""
+    table = elected(5)
+    leader_id, (target_id, *others) = table.leader_id, table.followers
+    table.is_lost = lambda _, to_id, message: to_id in others and isinstance(message, Append)
+    table.propose(leader_id, b"a")
+    handover = table.cores[leader_id].begin_handover(target_id)
+    table.run(0.2)
+    assert (table.logs[target_id].end_offset, table.commit_end(leader_id)) == (2, 1)
+    assert not any(isinstance(message, TimeoutNow) for _, _, message in table.sent)
+    table.is_lost = lambda *_: False
+    for peer_id in others:
+        table.cores[leader_id].set_link(peer_id, is_up=True)
+    table.run(0.3)
+    assert handover.leader_id == target_id
+    assert table.commit_end(leader_id) >= 2
+
+
+def test_a_leader_that_nobody_follows_after_all_says_so() -> None:
+    handover = LeadershipTransfer(2, now_s=0.0, ask_again_s=0.1)
+    handover.note_leader(None, 0.5)
+    assert not handover.is_done
+    handover.note_leader(None, 0.5 + TIMEOUT_S)
+    with pytest.raises(TransferFailed, match="nobody was heard to lead"):
+        _ = handover.leader_id
+
+
+def test_a_leader_that_is_elected_again_says_so() -> None:
+    handover = LeadershipTransfer(2, now_s=0.0, ask_again_s=0.1)
+    handover.note_leader(None, 0.5)
+    assert handover.proceed({}, (), log_end=1, commit_end=1, now_s=0.6) is None
+    with pytest.raises(TransferFailed, match="this node leads again"):
+        _ = handover.leader_id
