@@ -12,8 +12,6 @@ from penstock.protocol.batches import HEADER_SIZE
 from penstock.quorum.metadata.image import PartitionRegistration
 from penstock.storage.directories.rules.checkpoints import RECOVERY_POINTS
 
-pytestmark = pytest.mark.simulation
-
 FOLDER = f"/data/{TOPIC}-0"
 SEGMENT = f"{FOLDER}/{0:020d}.log"
 BATCHES = 10

@@ -43,8 +43,6 @@ from penstock.protocol.records import Record, read_records, write_batch
 from penstock.storage.disk.files import Files
 from penstock.storage.disk.memory_files import MemoryFiles
 
-pytestmark = pytest.mark.simulation
-
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 

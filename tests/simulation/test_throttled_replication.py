@@ -24,8 +24,6 @@ from penstock.broker.replication.rules.replication_quota import ReplicationQuota
 from penstock.client.connection import Connection
 from penstock.protocol.errors import ErrorCode
 
-pytestmark = pytest.mark.simulation
-
 SET, DELETE = i8(0), i8(1)
 TOPIC_RESOURCE, BROKER_RESOURCE = i8(2), i8(4)
 RATE = "1000"

@@ -20,8 +20,6 @@ from penstock.broker.coordinators.group_coordinator import OFFSETS_TOPIC
 from penstock.broker.node import assignments_manager as directory_reporter
 from penstock.protocol.errors import ErrorCode
 
-pytestmark = pytest.mark.simulation
-
 
 class Consumer:
     """Follows the rules of a consumer; each method is one request, or several until the group has taken it in."""

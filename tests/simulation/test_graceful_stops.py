@@ -14,8 +14,6 @@ from penstock.quorum.raft.frames import scan_frames
 from penstock.quorum.raft.journal_items import SegmentHead, decode_items
 from penstock.storage.disk.rules.held_folders import HeldFolders
 
-pytestmark = pytest.mark.simulation
-
 METADATA = "/data/__cluster_metadata-0"
 
 

@@ -28,8 +28,6 @@ from penstock.chaos.simulation.cluster.machine import host_of
 from penstock.protocol.errors import ErrorCode
 from penstock.quorum.controller.controller import Controller
 
-pytestmark = pytest.mark.simulation
-
 # Kafka's defaults, which are those of a node that is told nothing.
 DEFAULT_TIMES: Final = {**SETTINGS, "broker.session.timeout.ms": "9000", "broker.heartbeat.interval.ms": "2000"}
 SESSION_MS: Final = 9_000

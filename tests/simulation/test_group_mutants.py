@@ -25,7 +25,6 @@ def test_every_mutant_is_tried() -> None:
     assert sorted(BROKEN_RUNS) == sorted(BUGS)
 
 
-@pytest.mark.simulation
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", BROKEN_RUNS)
 def test_random_runs_find_a_bug(name: str) -> None:

@@ -18,28 +18,24 @@ def check(run: QuorumRun, options: str) -> None:
     assert run.is_live, f"not live after healing\n{replay}"
 
 
-@pytest.mark.simulation
 @pytest.mark.parametrize("first", range(0, 1_000 if IS_SOAK else 60, RUNS_PER_TEST))
 def test_no_fault_breaks_three_voters_on_a_hostile_network(first: int) -> None:
     for seed in range(first, first + RUNS_PER_TEST):
         check(run_quorum(seed, faults_s=20 if IS_SOAK else 8), "")
 
 
-@pytest.mark.simulation
 @pytest.mark.parametrize("first", range(10_000, 10_300 if IS_SOAK else 10_020, RUNS_PER_TEST))
 def test_no_fault_breaks_three_voters_on_streams(first: int) -> None:
     for seed in range(first, first + RUNS_PER_TEST):
         check(run_quorum(seed, is_hostile=False, faults_s=20 if IS_SOAK else 8), "--streams")
 
 
-@pytest.mark.simulation
 @pytest.mark.parametrize("first", range(20_000, 20_300 if IS_SOAK else 20_020, RUNS_PER_TEST))
 def test_no_fault_breaks_five_voters(first: int) -> None:
     for seed in range(first, first + RUNS_PER_TEST):
         check(run_quorum(seed, voter_count=5, faults_s=20 if IS_SOAK else 6), "--voters 5")
 
 
-@pytest.mark.simulation
 @pytest.mark.parametrize("first", range(60_000, 60_300 if IS_SOAK else 60_020, RUNS_PER_TEST))
 def test_no_fault_breaks_controllers(first: int) -> None:
     """Images are equal at the end, and nothing was decided on an old one."""
@@ -53,7 +49,6 @@ FAULTS = {
 }  # fmt: skip
 
 
-@pytest.mark.simulation
 @pytest.mark.parametrize("voter_count", [3, 5])
 def test_every_fault_does_happen(voter_count: int) -> None:
     """One that never does shows nothing."""
@@ -78,7 +73,6 @@ sys.stdout.write("\\n".join([*run.trace, run.trace_hash]))
 """
 
 
-@pytest.mark.simulation
 def test_a_seed_gives_the_same_run_in_every_process() -> None:
     traces = {
         subprocess.run(

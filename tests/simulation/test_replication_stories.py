@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from replication_stories import PROGRAM, STORIES, story_environment
 
-GOLDEN = Path(__file__).parents[3] / "golden" / "replication"
+GOLDEN = Path(__file__).parents[1] / "golden" / "replication"
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,6 @@ def told() -> Mapping[str, str]:
     return stories
 
 
-@pytest.mark.simulation
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", [story.__name__ for story in STORIES])
 def test_story_comes_out_as_it_is_told(name: str, told: Mapping[str, str]) -> None:

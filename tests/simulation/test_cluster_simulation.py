@@ -26,7 +26,6 @@ runpy.run_module({CHILD!r}, run_name="__main__", alter_sys=True)
 """
 
 
-@pytest.mark.simulation
 @pytest.mark.parametrize("first", range(0, SEED_COUNT, SEEDS_PER_TEST))
 def test_no_fault_breaks_a_cluster_s_promises(first: int) -> None:
     options = ["--first", str(first), "--seeds", str(SEEDS_PER_TEST), "--faults-s", "20" if IS_SOAK else "6"]
@@ -34,7 +33,6 @@ def test_no_fault_breaks_a_cluster_s_promises(first: int) -> None:
     assert child.returncode == 0, child.stdout + child.stderr
 
 
-@pytest.mark.simulation
 @pytest.mark.parametrize("first", range(0, SEED_COUNT, 2 * SEEDS_PER_TEST))
 def test_no_fault_breaks_what_a_group_told_its_members(first: int) -> None:
     options = ["--first", str(first), "--seeds", str(SEEDS_PER_TEST), "--members", "2", *SHAPE]
@@ -43,7 +41,6 @@ def test_no_fault_breaks_what_a_group_told_its_members(first: int) -> None:
     assert child.returncode == 0, child.stdout + child.stderr
 
 
-@pytest.mark.simulation
 @pytest.mark.parametrize("first", range(0, SEED_COUNT, 2 * SEEDS_PER_TEST))
 def test_no_fault_tears_a_transaction(first: int) -> None:
     options = ["--first", str(first), "--seeds", str(SEEDS_PER_TEST), "--members", "0", "--transactions", *SHAPE]
@@ -52,7 +49,6 @@ def test_no_fault_tears_a_transaction(first: int) -> None:
     assert child.returncode == 0, child.stdout + child.stderr
 
 
-@pytest.mark.simulation
 @pytest.mark.parametrize(
     ("profile", "happens"),
     [
@@ -68,7 +64,6 @@ def test_what_a_profile_is_about_happens(profile: str, happens: str) -> None:
     assert re.search(happens, child.stdout), child.stdout
 
 
-@pytest.mark.simulation
 def test_answers_come_late_and_clients_do_not_wait_for_them() -> None:
     options = ["--first", "3", "--faults-s", "8", "--members", "0", "--transactions", "--profile", "races"]
     options += ["--nodes", "3", "--brokers", "0", "--log-dirs", "1"]
@@ -78,7 +73,6 @@ def test_answers_come_late_and_clients_do_not_wait_for_them() -> None:
     assert re.search(r"\d+ operations: .*\d+ batch given up.*\d+ mixed commits", child.stdout), child.stdout
 
 
-@pytest.mark.simulation
 def test_a_seed_gives_the_same_run_in_every_process() -> None:
     children = [
         subprocess.Popen(
@@ -116,7 +110,6 @@ def test_a_seed_gives_the_same_run_in_every_process() -> None:
     assert any(line.startswith("seed 3: clean") for line in one)
 
 
-@pytest.mark.simulation
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
 def test_who_ends_the_command_early_is_told_of_the_runs_that_there_were(ending: signal.Signals) -> None:
     options = ["--seeds", "100000", "--faults-s", "1", "--members", "0", "--no-transactions", "--jobs", "2", "--trace"]

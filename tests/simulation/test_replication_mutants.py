@@ -60,7 +60,6 @@ def test_every_mutant_is_tried() -> None:
     assert {story for story, _ in BROKEN_STORIES.values()} <= {story.__name__ for story in STORIES}
 
 
-@pytest.mark.simulation
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", BROKEN_STORIES)
 def test_a_bug_breaks_the_story_that_is_about_it(name: str) -> None:
@@ -72,7 +71,6 @@ def test_a_bug_breaks_the_story_that_is_about_it(name: str) -> None:
     assert re.search(broken, child.stdout + child.stderr), child.stdout + child.stderr
 
 
-@pytest.mark.simulation
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", BROKEN_RUNS if IS_SOAK else FOUND_SOON)
 def test_random_runs_find_a_bug(name: str) -> None:

@@ -43,8 +43,6 @@ from penstock.quorum.links.rules.peer_proof import NONCE_BYTES, PeerHello
 from penstock.storage.disk.memory_files import MemoryFiles
 from penstock.storage.disk.memory_nodes import Operation
 
-pytestmark = pytest.mark.simulation
-
 SECRET = "hush"
 
 

@@ -1,17 +1,10 @@
 """Each bug of one line (`chaos/mutants/line_mutants.py`) is caught by the unit test that is about it."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
+from directed_tests import failures_with
 
+from penstock.chaos.mutants.known_bugs import applied
 from penstock.chaos.mutants.line_mutants import BUGS
-
-pytestmark = pytest.mark.timeout(120)
-
-TESTS = Path(__file__).parents[1] / "unit"
 
 CAUGHT_BY = {
     "shrink-counts-when-proposed": "broker/replicas/test_rules_of_replication.py::"
@@ -65,11 +58,4 @@ def test_every_mutant_has_its_test() -> None:
 
 @pytest.mark.parametrize("name", CAUGHT_BY)
 def test_the_test_that_is_about_a_bug_catches_it(name: str) -> None:
-    result = subprocess.run(
-        [str(Path(sys.executable).with_name("pytest")), "-q", "-p", "no:randomly", str(TESTS / CAUGHT_BY[name])],
-        env={**os.environ, "PENSTOCK_TEST_MUTANT": name},
-        capture_output=True,
-        text=True,
-    )
-    assert result.returncode == 1, result.stdout + result.stderr
-    assert " failed" in result.stdout
+    assert failures_with(applied(name), CAUGHT_BY[name])

@@ -13,8 +13,6 @@ from simulated_nodes import NODES, SimulatedNodes, simulated_nodes
 
 from penstock.protocol.errors import ErrorCode
 
-pytestmark = pytest.mark.simulation
-
 MIN_ISR = pytest.mark.parametrize("min_isr", [1, 2, 3])
 FLUSH = pytest.mark.parametrize("is_flushed", [False, True], ids=["default", "flush"])
 COUNT = 5
