@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import resource
+import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
@@ -215,12 +216,25 @@ def _write(results: Results, folder: Path) -> None:
 def _machine() -> dict[str, str]:
     described = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
     models = [line.partition(":")[2].strip() for line in described.splitlines() if line.startswith("model name")]
+    revision = _revision()
     return {
+        **({"revision": revision} if revision else {}),
         "processor": f"{models[0] if models else platform.machine()} ({os.cpu_count()} cores)",
         "system": f"{platform.system()} {platform.release()}",
         "Python": platform.python_version(),
         "load at the end": f"{load_average():.1f}",
     }
+
+
+def _revision() -> str | None:
+    """The commit that is measured; None where the package is not in a clone, or there is no git."""
+    folder = Path(__file__).resolve().parents[1]
+    try:
+        asked = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+        described = subprocess.run(asked, capture_output=True, text=True, timeout=10)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return described.stdout.strip() or None if (folder / ".git").exists() else None
 
 
 def _allow_many_connections() -> None:

@@ -90,12 +90,17 @@ def goals_table(results: Results) -> Iterator[str]:
     yield "| goal | | measured | holds |"
     yield "|---|---|---|---|"
     for verdict in verdicts(results):
-        unit = "×" if verdict.goal.endswith("×") else ""
-        least, most = (f"{value:.2f}×" if unit else short(value) for value in (verdict.values[0], verdict.values[-1]))
-        measured = least if len(verdict.values) == 1 else f"{least}–{most}"
-        count = len(verdict.values)
-        holds = "yes" if verdict.holding == count else "no" if not verdict.holding else f"{verdict.holding} of {count}"
+        measured, holds = goal_verdict(verdict)
         yield f"| {verdict.title} | {verdict.goal} | {measured} | {holds} |"
+
+
+def goal_verdict(verdict: Verdict) -> tuple[str, str]:
+    """Return what was measured (`0.14×`, `0.72×–1.13×`) and whether the goal holds (`yes`, `no`, `4 of 10`)."""
+    is_ratio = verdict.goal.endswith("×")
+    least, most = (f"{value:.2f}×" if is_ratio else short(value) for value in (verdict.values[0], verdict.values[-1]))
+    count = len(verdict.values)
+    holds = "yes" if verdict.holding == count else "no" if not verdict.holding else f"{verdict.holding} of {count}"
+    return least if count == 1 else f"{least}–{most}", holds
 
 
 def markdown(results: Results) -> str:

@@ -33,6 +33,11 @@ def test_map_of_the_files_is_current() -> None:
     assert module.OUTPUT.read_text() == module.render(), "run `make docs`"
 
 
+def test_index_of_the_measurements_is_current() -> None:
+    module = generator("measurements")
+    assert module.OUTPUT.read_text() == module.render(), "run `make docs`"
+
+
 def test_every_promise_names_tests_that_there_are() -> None:
     page = (ROOT / "docs" / "guarantees.md").read_text()
     files = list((ROOT / "tests").rglob("test_*.py"))

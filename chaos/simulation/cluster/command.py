@@ -69,7 +69,7 @@ def simulate(
     `penstock simulate --seeds 5000 --jobs 2`.
     """
     if importlib.util.find_spec("aiokafka") is None:
-        raise click.ClickException("the simulation needs aiokafka as its clients: pip install 'penstock[chaos]'")
+        raise click.ClickException("the simulation needs aiokafka as its clients: pip install 'penstock-broker[chaos]'")
     first, seeds = (first, seeds) if seed is None else (seed, 1)
     options: list[object] = ["--first", first, "--seeds", seeds, "--faults-s", faults_s, "--jobs", jobs]
     for name, value in (
