@@ -1,1 +1,1 @@
-"""Fetches of consumers and followers: sessions, reads, and waiting for more."""
+"""Fetch requests of consumers and followers: fetch sessions, reads, and the delayed fetch in purgatory."""

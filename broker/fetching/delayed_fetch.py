@@ -1,4 +1,4 @@
-"""One fetch: reads its partitions, and waits in purgatory while there is too little to answer."""
+"""A fetch request: reads its partitions and waits in purgatory for fetch.min.bytes. Kafka: `DelayedFetch`."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ PartitionAnswer: TypeAlias = "PartitionFetchResponse[FileSlice]"
 FetchAnswers: TypeAlias = list[tuple[FetchablePartition, PartitionAnswer]]
 
 NOT_IN_METADATA: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
-"""Errors that alone do not end a fetch's wait while other partitions can be read, as in Kafka: they last until the
-client changes what it asks for, and would otherwise make it ask again and again without a pause."""
+"""Errors that do not complete a delayed fetch if it has readable partitions, as in Kafka: they last until the client
+changes its request, and would otherwise make it fetch without a pause."""
 
 
 NO_REPLICA: Final = -1
 
 
 class FetchEnd(Enum):
-    """Up to where a fetch may read."""
+    """The upper bound of a fetch. Kafka: `FetchIsolation`."""
 
     LOG_END = 0
     HIGH_WATERMARK = 1
@@ -42,19 +42,19 @@ class FetchEnd(Enum):
 
 
 class FetchLimits(NamedTuple):
-    """What of a fetch request holds for all its partitions."""
+    """Parameters of a fetch request for all its partitions. Kafka: `FetchParams`."""
 
     end: FetchEnd
     min_bytes: int
     max_bytes: int
     is_leader_only: bool = True
-    """Whether a follower may not answer it (KIP-392)."""
+    """True if only the leader may answer it (KIP-392)."""
     reader: Reader | None = None
-    """Who may be sent to a closer replica."""
+    """The consumer, if it can be redirected to a preferred read replica."""
 
 
 class FollowerFetch(NamedTuple):
-    """Who fetches, as one process, and when by the clock of decisions."""
+    """The follower's identity as one process, and the time of its fetch by the clock of decisions."""
 
     replica_id: int
     broker_epoch: int
@@ -62,7 +62,7 @@ class FollowerFetch(NamedTuple):
 
 
 class LeaderThrottle(NamedTuple):
-    """Holds back the records of throttled partitions from a follower that is not in sync (KIP-73)."""
+    """Throttles the records of throttled partitions for a follower outside the ISR (KIP-73)."""
 
     quota: ReplicationQuota
     replica_id: int
@@ -82,9 +82,9 @@ class LeaderThrottle(NamedTuple):
 
 
 class DelayedFetch(DelayedOperation):
-    """`respond` is called once, with the answers of all partitions, but for those that have nothing new to tell.
+    """`respond` is called once, with the answers of all partitions but those with no news for the fetch session.
 
-    Answers are file slices: nothing of a file is read here but indexes and, at times, batch headers.
+    Answers are file slices: only indexes and, at times, batch headers are read from files here.
     """
 
     __slots__ = (
@@ -110,39 +110,39 @@ class DelayedFetch(DelayedOperation):
         respond: Callable[[FetchAnswers], None],
         throttle: LeaderThrottle | None = None,
     ) -> None:
-        """`throttle` is for a follower, where any partition is throttled."""
+        """`throttle` is set for a follower's fetch if any partition is throttled."""
         super().__init__()
         self._throttle = throttle
         self._partitions = partitions
         self._context = context
-        # A follower's: it knows better than this what to look at.
+        # A follower's session knows which of its partitions are ready to read.
         self._session = context.session if isinstance(context.session, FollowerSession) else None
         self._limits = limits
         self._respond = respond
         self._is_answered = False
         self._is_just_read = False
         self._appended_bytes = 0
-        # Where what might be read ended, summed up over the partitions, if there was more behind it.
+        # Sum of the partitions' upper bounds at the last read; None if no log had more records above its bound.
         self._hidden_from: int | None = None
         self.answers: FetchAnswers = []
-        # What follows from what a follower said that it has: to be carried out when it is answered or parked.
+        # Effects of a follower's fetch offsets: carried out when the request is answered or parked.
         self.effects: list[tuple[Partition, Sequence[Effect]]] = []
 
     @property
     def keys(self) -> Sequence[Partition]:
-        """What to park under."""
+        """The purgatory keys."""
         return [partition.hosted for partition in self._context.partitions if partition.hosted is not None]
 
     def read(self, follower: FollowerFetch | None = None) -> bool:
-        """Reads every partition anew; True when the result should be answered at once.
+        """Reads every partition anew; returns True if the response should be sent at once.
 
-        With `follower` the leaders take in first what that one has: once for each request.
+        With `follower`, the follower's fetch offsets are applied first: once for each request.
         """
         limit_bytes = self._limits.max_bytes
         is_incremental = self._context.session is not None
         may_be_idle = is_incremental and follower is None and self._limits.reader is None
         total_bytes = appended_bytes = 0
-        # The first batch of the answer may exceed every limit, or a client could never get past it (KIP-74).
+        # The first batch of the response may exceed every limit, or a client could never get past it (KIP-74).
         min_one_batch = True
         has_news = False
         session = self._session
@@ -195,8 +195,8 @@ class DelayedFetch(DelayedOperation):
         return has_news or not has_readable or total_bytes >= self._limits.min_bytes
 
     def _find(self, partition: FetchablePartition) -> ErrorCode:
-        """Looks the partition up. A topic id is resolved to a name once, so that a topic that was deleted and made
-        again under the same name is told from the one that the session knows."""
+        """Looks the partition up; returns NONE or the error. A topic id is resolved to a name once, so that a topic
+        recreated under the same name is not mistaken for the topic of the session."""
         partition.hosted = None
         if partition.topic is None:
             if partition.topic_id is not None:
@@ -241,8 +241,8 @@ class DelayedFetch(DelayedOperation):
             if known is None or offset < log_start_offset:
                 return failed(wanted.index, ErrorCode.OFFSET_OUT_OF_RANGE), 0
             if follower is not None and not log.leader_epochs.vouches_for(wanted.last_fetched_epoch):
-                # Below this log's start the follower may have records that were never committed. It is cut to the
-                # start, and told there that nothing of its log counts: it begins anew.
+                # Below this log's start the follower may have records that were never committed. It truncates to that
+                # start, gets OFFSET_OUT_OF_RANGE there, and then restarts its log.
                 if offset == log_start_offset:
                     return failed(wanted.index, ErrorCode.OFFSET_OUT_OF_RANGE), 0
                 known = (wanted.last_fetched_epoch, log_start_offset)
@@ -310,8 +310,8 @@ class DelayedFetch(DelayedOperation):
         )
 
     def answer(self) -> None:
-        """Answers with what was read last."""
-        # An answer may begin requests that look at this operation again before the purgatory has forgotten it.
+        """Sends the response with the last read."""
+        # The response may start requests that recheck this operation before the purgatory has removed it.
         if not self._is_answered:
             self._is_answered = True
             if self._throttle is not None:
@@ -319,7 +319,7 @@ class DelayedFetch(DelayedOperation):
             self._respond(self.answers)
 
     def answer_now(self) -> None:
-        """Answers with what there is, however little."""
+        """Reads and sends the response, however little there is."""
         if not self._is_answered:
             self.read()
             self.answer()
@@ -328,7 +328,7 @@ class DelayedFetch(DelayedOperation):
         if self._is_answered:
             return True
         if self._is_just_read:
-            # The purgatory asks when it parks, in the turn in which `read` found too little.
+            # The purgatory calls this when it parks the operation, right after `read` found too little.
             self._is_just_read = False
             return False
         if not self._has_changed():
@@ -350,13 +350,13 @@ class DelayedFetch(DelayedOperation):
         self.answer()
 
     def is_ready_for(self, partition: FetchablePartition) -> bool:
-        """Something has happened to a partition of a follower's session: whether to answer with what was read now."""
+        """Reads again after a change of a partition in a follower's session; returns True if to respond now."""
         if self._is_answered or partition.hosted is None:
             return False
         return (self._limits.min_bytes > 1 or self._has_happened(partition.hosted, partition)) and self.read()
 
     def _has_changed(self) -> bool:
-        """Whether `read` could find enough now: cheap, because every append to a partition asks."""
+        """True if `read` could find enough now; must be cheap: every append to a partition calls it."""
         is_counting = self._limits.min_bytes > 1
         appended_bytes = 0
         for partition in self._context.partitions:
@@ -367,8 +367,8 @@ class DelayedFetch(DelayedOperation):
                 return True
             if is_counting:
                 appended_bytes += hosted.appended_bytes
-        # What was appended since is an upper bound of what there is to read now, unless what was there already has been
-        # committed, or the transaction decided that held it back.
+        # The bytes appended since are an upper bound of the new readable bytes, unless the high watermark or the last
+        # stable offset advanced over older records.
         return is_counting and (
             appended_bytes - self._appended_bytes >= self._limits.min_bytes
             or (self._hidden_from is not None and self._hidden_from != self._sum_of_ends())
@@ -378,13 +378,13 @@ class DelayedFetch(DelayedOperation):
         return sum(map(self._end_offset, self.keys))
 
     def _has_happened(self, partition: Partition, wanted: FetchablePartition) -> bool:
-        """Whether one partition alone is reason enough to read again."""
+        """True if this partition alone is a reason to read again."""
         if partition.error is not ErrorCode.NONE or self._check(partition, wanted) is not ErrorCode.NONE:
             return True
         log = partition.log
         offset = wanted.fetch_offset
         if not log.log_start_offset <= offset <= log.log_end_offset:
-            # The log was cut, at one end or the other.
+            # The log was truncated, or records were deleted at its start.
             return True
         if self._is_new_log_start(partition, wanted):
             return True
@@ -397,13 +397,13 @@ class DelayedFetch(DelayedOperation):
         return state.compare_epoch(wanted.current_leader_epoch)
 
     def _is_new_log_start(self, partition: Partition, wanted: FetchablePartition) -> bool:
-        """Whether a follower has yet to hear of deleted records, for which somebody may wait."""
+        """True if a follower does not know the log start offset yet; a delayed DeleteRecords may wait for it."""
         return (
             self._limits.end is FetchEnd.LOG_END and -1 < wanted.sent_log_start_offset < partition.log.log_start_offset
         )
 
     def _end_offset(self, partition: Partition) -> int:
-        """Up to where this fetch may read the partition."""
+        """Returns the offset (exclusive) up to which this fetch may read the partition."""
         end = self._limits.end
         if end is FetchEnd.HIGH_WATERMARK:
             return partition.state.high_watermark
@@ -413,7 +413,7 @@ class DelayedFetch(DelayedOperation):
 
 
 def is_idle(hosted: Partition, partition: FetchablePartition) -> bool:
-    """A short cut for most partitions of most session fetches: the client has all there is, and has been told so."""
+    """True if the client has all records and all offsets: a short cut for most partitions of most session fetches."""
     state = hosted.state
     log = hosted.log
     return (

@@ -1,1 +1,1 @@
-"""The partitions of this node: replicas with their logs, and requests that wait for them."""
+"""The partitions that this node hosts: replicas with their logs, and the delayed operations that wait on them."""

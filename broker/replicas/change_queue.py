@@ -1,5 +1,7 @@
-"""Changes of partitions, carried out in the order in which they came: some at once, the others in later turns of the
-loop, so that thousands of new partitions keep no request waiting."""
+"""Queue of partition changes from the metadata, applied in order, a few in each turn of the event loop.
+
+Requests are served between the turns, so thousands of new partitions do not block them.
+"""
 
 from __future__ import annotations
 
@@ -13,35 +15,36 @@ from typing import Final
 logger = logging.getLogger(__name__)
 
 CHANGES_PER_TURN: Final = 4
-"""Partitions that are made, led or removed in one turn of the loop. To make one takes some tenths of a millisecond,
-most of it for its files."""
+"""Partitions that are created, led or removed in one turn of the event loop. Creating one takes some tenths of a
+millisecond, most of it for its files."""
 SETTLED_SOON_S: Final = 0.1
-"""How long the answer to whoever made a change may wait for this node to have carried it out."""
+"""How long the response to a metadata change may wait until this node has applied it."""
 _END: Final = object()
 
 
 class ChangeQueue:
     def __init__(self, loop: asyncio.AbstractEventLoop, on_failure: Callable[[str], None]) -> None:
-        """`on_failure` hears the sentence with which the node must stop."""
+        """`on_failure` receives the error message with which the node must stop."""
         self._loop = loop
         self._on_failure = on_failure
-        # When there is anything in it between two turns, `_go_on` is scheduled.
+        # Invariant: while it is not empty between two turns, `_go_on` is scheduled.
         self._changes: deque[Iterator[None]] = deque()
         self._is_settled = asyncio.Event()
         self._is_settled.set()
 
     async def settled(self) -> None:
-        """Wait until all that was added is carried out."""
+        """Wait until all added changes are applied."""
         await self._is_settled.wait()
 
     async def settled_soon(self) -> None:
-        """The same, but not for long: thousands of partitions take seconds, and serve one after the other."""
+        """The same, at most SETTLED_SOON_S: thousands of partitions take seconds, and are served one after another."""
         with suppress(TimeoutError):
             async with asyncio.timeout(SETTLED_SOON_S):
                 await self._is_settled.wait()
 
     def add(self, changes: list[Iterator[None]]) -> None:
-        """Each yields after every partition that it has carried out. The first ones are when this returns."""
+        """Each iterator yields after every partition that it has applied. CHANGES_PER_TURN are applied before this
+        returns, unless earlier changes wait."""
         is_going_on = bool(self._changes)
         self._changes += changes
         if not is_going_on:
@@ -62,7 +65,7 @@ class ChangeQueue:
         try:
             self._carry_out_some()
         except Exception:
-            logger.exception("metadata not followed")
+            logger.exception("Error applying metadata delta to partitions, the node stops")
             self._changes.clear()
             self._is_settled.set()
-            self._on_failure("A change of partitions could not be carried out, see the log.")
+            self._on_failure("A metadata delta could not be applied to the partitions, see the log.")

@@ -1,4 +1,4 @@
-"""An append of this node's own whose outcome is open: parked until it is committed, or is known to have failed."""
+"""An internal append (acks=all) that waits in purgatory until it is committed or has failed."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from .partition import ALL, Partition
 
 
 class DelayedAppend(DelayedOperation):
-    """`settle` is called once, with what became of the append that ended at `end_offset`."""
+    """`settle` is called once, with the result of the append that ended at `end_offset` (exclusive)."""
 
     __slots__ = ("_end_offset", "_hosted", "_leader_epoch", "_settle")
 
     def __init__(self, partition: Partition, end_offset: int, settle: Callable[[ErrorCode], None]) -> None:
-        """Of the present leadership of `hosted`."""
+        """The append belongs to the partition's current leader epoch."""
         super().__init__()
         self._hosted = partition
         self._end_offset = end_offset

@@ -1,5 +1,7 @@
-"""Deleted records that live replicas have yet to delete: parked until all of them have, or leadership is lost
-(KIP-107)."""
+"""DeleteRecords that waits in purgatory until all live replicas have deleted (KIP-107). Kafka: `DelayedDeleteRecords`.
+
+It also completes when the leadership is lost.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +21,14 @@ class DeleteOutcome(NamedTuple):
 
 
 class OpenDelete(NamedTuple):
-    """Records below `offset` are gone here, in the `leader_epoch` of this leader."""
+    """The leader of `leader_epoch` has deleted the records below `offset`; followers may still have them."""
 
     hosted: Partition
     offset: int
     leader_epoch: int
 
     def outcome(self) -> DeleteOutcome | None:
-        """None while it is open."""
+        """Returns None while a live replica has yet to delete."""
         error = self.hosted.error
         if error is not ErrorCode.NONE:
             return DeleteOutcome(error, UNKNOWN_LOW_WATERMARK)
@@ -38,7 +40,7 @@ class OpenDelete(NamedTuple):
 
 
 class DelayedDelete(DelayedOperation):
-    """`respond` is called once, with an outcome for each delete, in their order."""
+    """`respond` is called once, with one outcome for each delete, in their order."""
 
     __slots__ = ("_is_answered", "_opened", "_outcomes", "_respond")
 

@@ -1,4 +1,7 @@
-"""A produce request whose outcome is open: parked until every partition's append counts, or is known to have failed."""
+"""A produce request that waits in purgatory until each append is acknowledged or has failed. Kafka: `DelayedProduce`.
+
+With acks=all an append is acknowledged when the high watermark has reached its end, else when the log end offset has.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,11 @@ TopicAnswers: TypeAlias = tuple[str | None, UUID | None, list[PartitionProduceRe
 
 
 class OpenAppend(NamedTuple):
-    """An append that does not count yet. Its answer stands at `answers[position]` as if all went well."""
+    """An append that is not acknowledged yet. Its answer is stored at `answers[position]` as if it had succeeded."""
 
     hosted: Partition
     end_offset: int
-    """The append ends here, exclusive: this much has to count."""
+    """Exclusive; the offset that the high watermark or the log end offset must reach."""
     leader_epoch: int
     answers: list[PartitionProduceResponse]
     position: int
@@ -30,7 +33,7 @@ class OpenAppend(NamedTuple):
 
 
 class DelayedProduce(DelayedOperation):
-    """`respond` is called once, with every answer settled."""
+    """`respond` is called once, with the final answers of all partitions."""
 
     __slots__ = ("_acks", "_answers", "_is_answered", "_open", "_respond")
 
@@ -75,7 +78,7 @@ class DelayedProduce(DelayedOperation):
         self._answer()
 
     def _answer(self) -> None:
-        # An answer may begin requests that look at this operation again before the purgatory has forgotten it.
+        # The response may start requests that recheck this operation before the purgatory has removed it.
         if not self._is_answered:
             self._is_answered = True
             self._respond(self._answers)

@@ -1,4 +1,4 @@
-"""The answer of a coordinator, held until all is committed that it rests on."""
+"""A coordinator's response, delayed in purgatory until the records that it depends on are committed."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ WRITTEN_ERRORS: Final = {
     ErrorCode.INVALID_RECORD: ErrorCode.UNKNOWN_SERVER_ERROR,
     ErrorCode.CORRUPT_MESSAGE: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
-"""What clients of a coordinator are told when its partition cannot be written; others are told as they are."""
+"""Error of a failed append to the coordinator's partition → error for its clients; other errors stay as they are."""
 
 
 class DelayedReply(DelayedOperation):
-    """`settle` is called once, with the outcome for whatever was appended before `end_offset`."""
+    """`settle` is called once, with the result for the records appended below `end_offset`."""
 
     __slots__ = ("_end_offset", "_hosted", "_leader_epoch", "_settle")
 
@@ -43,7 +43,7 @@ class DelayedReply(DelayedOperation):
         if outcome is None:
             return False
         if outcome is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND:
-            # Committed it is: every later coordinator will know of it.
+            # The record is committed, so every later coordinator will replay it.
             outcome = ErrorCode.NONE
         self._settle(WRITTEN_ERRORS.get(outcome, outcome))
         return True
@@ -56,7 +56,7 @@ class DelayedReply(DelayedOperation):
 
 
 class DelayedCommit(DelayedReply):
-    """What follows a commit, however long that takes: `on_expired` is called in place of `settle` at the deadline."""
+    """A follow-up of a commit that may come after the deadline: there `on_expired` is called in place of `settle`."""
 
     __slots__ = ("_on_expired",)
 

@@ -1,4 +1,4 @@
-"""One partition on this node: its log on disk, and the rules (`partition.py`) that decide what of the log counts."""
+"""One hosted partition: its log on disk and its leadership rules (`rules/partition_state.py`). Kafka: `Partition`."""
 
 from __future__ import annotations
 
@@ -26,35 +26,35 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 ALL = -1
-"""The acks of a producer that waits for all replicas that are in sync."""
+"""The acks of a producer that waits for all in-sync replicas (acks=all)."""
 CHECK_BYTES: Final = 1024 * 1024
-"""Read again at once after a read that failed: a fraction of a millisecond, where the disk lets it be."""
+"""Upper bound of the CRC check right after a failed read: it takes a fraction of a millisecond on a healthy disk."""
 
 
 class Flusher(Protocol):
-    """What a partition needs of `storage/directories/flusher.py`."""
+    """The part of `storage/directories/flusher.py` that a partition uses."""
 
     def request(self, log: Log, end_offset: int, on_flushed: Callable[[OSError | None], None]) -> None:
         """Syncs the log up to `end_offset` and calls back, in a later turn of the loop."""
 
 
 class Watcher(Protocol):
-    """Who hears of what happens here: the session of a follower. `place` is what it knows the partition by."""
+    """A listener for changes of a partition: a follower's fetch session. `place` is its key for the partition."""
 
     def mark_changed(self, place: Any, /) -> None:
-        """There is something to tell, with whatever is told next."""
+        """An offset changed; the next response to the follower carries it."""
 
     def mark_ready(self, place: Any, /) -> None:
-        """There is something that the follower may wait for."""
+        """Something changed that can complete the follower's parked fetch."""
 
 
 class Partition:
     """The log and the leadership of one replica.
 
-    `error` is what a request for it is answered with: NONE while it is served, KAFKA_STORAGE_ERROR once its log
-    directory has failed, UNKNOWN_TOPIC_OR_PARTITION or NOT_LEADER_OR_FOLLOWER after it has left this node. From there
-    it never comes back: a partition that returns is another object. Requests that wait for the partition are parked
-    under this object.
+    `error` is the error code for requests: NONE while the partition is online, KAFKA_STORAGE_ERROR once its log
+    directory has failed, UNKNOWN_TOPIC_OR_PARTITION or NOT_LEADER_OR_FOLLOWER after it has left this node. An offline
+    object never goes online again: a partition that returns is another object. Delayed operations on the partition
+    are parked under this object.
     """
 
     __slots__ = (
@@ -100,13 +100,13 @@ class Partition:
         on_disk_error: Callable[[Partition, OSError], None],
         on_damage: Callable[[Partition], None],
     ) -> None:
-        """`high_watermark` is what was known before a restart; it is clipped to the log. `refused` are batches
-        that came before the partition.
+        """`high_watermark` is the one checkpointed before a restart; it is clipped to the log. `refused` are batches
+        that were refused before the partition was created here.
 
-        `monotonic_ms` is the clock of decisions, `steady_clock_ms` that by which producer ids expire. `on_progress` is
-        called when a sync let records count. `on_disk_error` takes the log directory offline where the error says so
-        much of it, which ends in a call of `take_offline`. `on_damage` is called when another replica is to lead: the
-        log is not what was written, or `give_up_leadership`.
+        `monotonic_ms` is the clock of decisions; producer ids expire by `steady_clock_ms`. `on_progress` is called when
+        a sync advanced the log end offset. `on_disk_error` takes the log directory offline if the error means that
+        the directory has failed, and then calls `take_offline`. `on_damage` is called when another replica must lead:
+        the log is damaged, or after `give_up_leadership`.
         """
         self.topic = topic
         self.topic_id = topic_id
@@ -119,24 +119,24 @@ class Partition:
             lag_ms_max=lag_ms_max,
             min_insync_replicas=log.config.min_insync_replicas,
         )
-        # Opening a log leaves nothing in it unsynced.
+        # Opening a log syncs all of it.
         self.state.on_log_end(log.log_end_offset)
         self.error = ErrorCode.NONE
-        # As produced, since this object was made.
+        # Size of the appended batches since this object was created.
         self.appended_bytes = 0
         self.is_internal = topic in INTERNAL_TOPICS
-        # A sync was refused before it could begin, and is to be asked for again.
+        # A sync failed before it began and must be requested again.
         self.is_flush_due = False
-        # What a check found; what can be read is served on.
+        # Damage found by a check; batches that can still be read are served.
         self.damage: FoundDamage | None = None
-        # The leader epoch in which this node cannot do what the leader must, though the log is whole.
+        # The leader epoch in which this node gave up the leadership, though its log is undamaged.
         self._given_up_epoch: int | None = None
         self._refused = refused
-        # By what they know the partition by.
+        # By the key that each has for the partition.
         self.watchers: dict[Hashable, Watcher] = {}
-        # Called once, with whether the disk refused; the follower that waits sets it.
+        # One-shot callback; its argument is True if the sync failed. The replica fetcher that waits sets it.
         self.on_synced: Callable[[bool], None] | None = None
-        # A sync that was asked for before the last cut says nothing of what is there now.
+        # A sync requested before the last truncation proves nothing about the present log.
         self._cut_count = 0
         self._flusher = flusher
         self._monotonic_ms = monotonic_ms
@@ -150,8 +150,9 @@ class Partition:
     ) -> AppendInfo:
         """Validates and appends one batch as the leader; raises KafkaError, and then nothing was appended.
 
-        This replica has the batch when this returns, unless `flush.messages` asks for a sync first. `now_ms` is for the
-        records' timestamps. `verification` is what `begin_verification` gave for the first batch of a transaction.
+        The batch is below this replica's log end offset when this returns, unless `flush.messages` requires a sync
+        first. `now_ms` is for the records' timestamps. `verification` comes from `begin_verification`, for the first
+        batch of a transaction. Kafka: `Partition.appendRecordsToLeader`.
         """
         partition = self.state
         if not partition.is_leader:
@@ -172,7 +173,7 @@ class Partition:
         except OSError as error:
             raise self.in_passing(records, self._refusal(error)) from error
         except CorruptData as error:
-            # What is corrupt is not the producer's batch, but what lies in the log before it.
+            # The log before the batch is corrupt, not the producer's batch.
             raise self.in_passing(records, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))) from error
         except KafkaError as error:
             if error.code is ErrorCode.KAFKA_STORAGE_ERROR:
@@ -195,7 +196,7 @@ class Partition:
         verification: TransactionVerification | None = None,
         transaction_version: int = 0,
     ) -> AppendInfo:
-        """Appends a batch of this node's own, as for a producer with acks=all.
+        """Appends a coordinator's batch with acks=all.
 
         Raises KafkaError, and then nothing was appended; see `Log.append_of_coordinator`.
         """
@@ -229,9 +230,10 @@ class Partition:
     def begin_verification(
         self, producer_id: int, epoch: int, sequence: int, *, has_epoch_bumps: bool, now_ms: int
     ) -> TransactionVerification | None:
-        """What a transaction's batch needs before it may be appended here; None while the transaction goes on here.
+        """Returns the verification that a transaction's first batch needs before its append (KIP-890).
 
-        Raises KafkaError.
+        None if the transaction is already ongoing in this partition. Raises KafkaError.
+        Kafka: `Partition.maybeStartTransactionVerification`.
         """
         if not self.state.is_leader:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -240,14 +242,15 @@ class Partition:
         )
 
     def holds_verification(self, producer_id: int, verification: TransactionVerification) -> bool:
-        """Whether neither a batch nor an end of its transaction came here since it was begun."""
+        """True while no batch and no end of the transaction came since the verification began (KIP-890)."""
         return self.log.producers.holds_verification(producer_id, verification)
 
     def append_as_follower(self, records: memoryview, now_ms: int) -> bool:
-        """Appends what the leader has, as it is; raises KafkaError, and then nothing was appended.
+        """Appends the leader's batches unchanged; raises KafkaError.
 
-        This replica has it when this returns, unless `flush.messages` asks for a sync first: see `is_synced`. True when
-        more may be read here now: the leader has said before that it is committed.
+        They are below this replica's log end offset when this returns, unless `flush.messages` requires a sync first:
+        see `is_synced`. Returns True if the high watermark advanced: the leader's can be ahead of a follower's log.
+        Kafka: `Partition.appendRecordsToFollowerOrFutureReplica`.
         """
         log = self.log
         before = log.log_end_offset
@@ -262,7 +265,7 @@ class Partition:
         except OSError as error:
             raise self._refusal(error) from error
         finally:
-            # An error may come after some of the batches.
+            # An error may follow after some of the batches were appended.
             if log.log_end_offset > before:
                 self.appended_bytes += len(records)
                 self._count_log_end()
@@ -278,27 +281,27 @@ class Partition:
 
     @property
     def is_synced(self) -> bool:
-        """Whether all of the log counts. If not, `on_synced` is called when it does, or when a sync was refused."""
+        """True if no append waits for its sync. If False, `on_synced` is called after the sync, failed or not."""
         return self.state.log_end_offset >= self.log.log_end_offset
 
     def on_leader_offsets(self, *, high_watermark: int, log_start_offset: int) -> bool:
-        """What the leader says of itself; True when more may be read here now.
+        """Applies the leader's high watermark and log start offset; returns True if the high watermark advanced.
 
-        What the leader has deleted goes here too, as far as it is known to be committed.
+        The log start offset follows the leader's, at most up to the high watermark.
         """
         has_moved = self.state.on_leader_offsets(high_watermark, log_start_offset)
         self.log.increment_log_start_offset(self.state.deleted_end_offset)
         return has_moved
 
     def on_cut(self) -> None:
-        """The log was cut, or began anew."""
+        """The log was truncated, or restarted at another offset."""
         self._cut_count += 1
         log = self.log
         is_synced = log.unflushed_records < log.config.flush_messages
         log_end_offset = log.log_end_offset if is_synced else max(log.recovery_point, log.log_start_offset)
         self.state.on_truncated(log_start_offset=log.log_start_offset, log_end_offset=log_end_offset)
         if is_synced:
-            # The sync that somebody may wait for was of what is gone.
+            # A sync that `on_synced` waits for was of truncated records.
             self._tell_synced(is_refused=False)
         else:
             self._request_flush(log.log_end_offset)
@@ -306,7 +309,7 @@ class Partition:
             self._note_damage(FoundDamage(log.damage.offset, 0), log.damage.reason)
 
     def read(self, start_offset: int, max_bytes: int, end_offset: int, min_one_batch: bool) -> FetchData:
-        """`Log.read`, with errors as `with_storage_errors` has them."""
+        """`Log.read`, with errors as `with_storage_errors` raises them. Kafka: `Partition.fetchRecords`."""
         try:
             return self.log.read(start_offset, max_bytes=max_bytes, end_offset=end_offset, min_one_batch=min_one_batch)
         except (OSError, CorruptData) as error:
@@ -314,8 +317,9 @@ class Partition:
             raise self._refusal(error) from error
 
     def aborted_transactions(self, data: FetchData, start_offset: int, end_offset: int) -> list[tuple[int, int]]:
-        """Producer id and first offset of those that have records in `data`, as `Log.aborted_transactions_in`. Raises
-        KafkaError: without them a consumer would take aborted records for committed ones."""
+        """Returns producer id and first offset of the aborted transactions with records in `data`, as
+        `Log.aborted_transactions_in`. Raises KafkaError: without them a consumer would read aborted records as
+        committed."""
         return self.with_storage_errors(
             lambda: [
                 (one.producer_id, one.first_offset)
@@ -324,8 +328,8 @@ class Partition:
         )
 
     def check(self, offset: int, size: int) -> None:
-        """Something was wrong with what was read from `offset` on: it is read again, `size` bytes, and each batch
-        compared with its CRC. Nothing is checked twice: see `recheck`."""
+        """A read from `offset` failed: reads `size` bytes again and verifies the CRC of each batch. Once damage is
+        found, only `recheck` checks again."""
         if self.damage is not None:
             return
         try:
@@ -333,16 +337,16 @@ class Partition:
         except (CorruptData, ReadError) as error:
             self._note_damage(FoundDamage(offset, size), error)
         except OSError:
-            # Of no file in particular, as when descriptors are short; who asked was told.
+            # Not about this file, e.g. too many open files; the failed read has reported it.
             pass
 
     def _note_damage(self, found: FoundDamage, reason: object) -> None:
         self.damage = found
-        logger.error("log damaged: topic=%s partition=%d reason=%s", self.topic, self.index, reason)
+        logger.error("Found corrupt batches in log: topic=%s partition=%d reason=%s", self.topic, self.index, reason)
         self._on_damage(self)
 
     def recheck(self) -> bool:
-        """Whether there is still damage where some was found: a disk may have been in trouble for a moment."""
+        """Checks the found damage again; returns True if it is still there (a disk error may be transient)."""
         found, self.damage = self.damage, None
         if found is None:
             return False
@@ -354,19 +358,21 @@ class Partition:
         except (CorruptData, OSError):
             self.damage = found
             return True
-        logger.info("log whole again: topic=%s partition=%d offset=%d", self.topic, self.index, found.offset)
+        logger.info(
+            "Corrupt batches are readable again: topic=%s partition=%d offset=%d", self.topic, self.index, found.offset
+        )
         return False
 
     def give_up_leadership(self) -> None:
-        """Another in-sync replica is to lead, as for a damaged log, but the log is whole and stays.
+        """Requests another leader from the ISR, as for a damaged log; the log is undamaged and stays.
 
-        The controller is asked again and again, until the leader epoch rises or `keep_leadership`.
+        The request is repeated until the leader epoch rises or `keep_leadership` is called.
         """
         self._given_up_epoch = self.state.leader_epoch
         self._on_damage(self)
 
     def keep_leadership(self) -> None:
-        """What `give_up_leadership` was called for is over."""
+        """Revokes `give_up_leadership`: its reason is gone."""
         self._given_up_epoch = None
 
     @property
@@ -374,14 +380,17 @@ class Partition:
         return self.state.is_leader and self._given_up_epoch == self.state.leader_epoch
 
     def with_storage_errors(self, use: Callable[[], T]) -> T:
-        """Does something with the log; raises KafkaError, KAFKA_STORAGE_ERROR and CORRUPT_MESSAGE among them."""
+        """Calls `use`; raises KafkaError: KAFKA_STORAGE_ERROR for OSError, CORRUPT_MESSAGE for CorruptData."""
         try:
             return use()
         except (OSError, CorruptData) as error:
             raise self._refusal(error) from error
 
     def in_passing(self, batch: Buffer, error: KafkaError) -> KafkaError:
-        """Returns the error, which is about to be raised, and says nothing of the batch: see `refused_batches.py`."""
+        """Notes a batch that is refused for a transient reason, not for its content (`refused_batches.py`).
+
+        Returns `error`, for the caller to raise.
+        """
         return self._refused.note(batch, error, self._monotonic_ms())
 
     def _too_few_in_sync(self) -> KafkaError:
@@ -415,13 +424,13 @@ class Partition:
             on_synced(is_refused)
 
     def is_pending(self, end_offset: int, acks: int) -> bool:
-        """Whether an append of this leadership that ended at `end_offset` does not count yet."""
+        """True while an append of this leader epoch that ended at `end_offset` is not acknowledged yet."""
         partition = self.state
         return end_offset > (partition.high_watermark if acks == ALL else partition.log_end_offset)
 
     def flush_again(self) -> None:
-        """What was appended waits for a sync that was refused for want of room."""
-        # The folder of a partition that has left this node goes, and that it is gone says nothing about the disk.
+        """Requests the sync again that a full disk refused."""
+        # A partition that has left this node loses its folder: a sync that fails there says nothing about the disk.
         if self.is_flush_due and self.error is ErrorCode.NONE:
             self.is_flush_due = False
             self._request_flush(self.log.log_end_offset)
@@ -430,7 +439,10 @@ class Partition:
         self._flusher.request(self.log, end_offset, partial(self._on_flushed, end_offset, self._cut_count))
 
     def append_result(self, end_offset: int, leader_epoch: int, acks: int) -> ErrorCode | None:
-        """What became of an append that ended at `end_offset` in `leader_epoch`; None while that is open."""
+        """Returns the result of an append that ended at `end_offset` in `leader_epoch`; None while it is pending.
+
+        Kafka: `Partition.checkEnoughReplicasReachOffset`.
+        """
         if self.error is not ErrorCode.NONE:
             return self.error
         partition = self.state
@@ -443,7 +455,7 @@ class Partition:
         return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND if partition.is_under_min_isr else ErrorCode.NONE
 
     def take_offline(self, error: ErrorCode) -> None:
-        """From now on requests are answered with `error`."""
-        assert error is not ErrorCode.NONE, "a partition does not come back"
+        """The partition is offline: requests fail with `error` from now on."""
+        assert error is not ErrorCode.NONE, "an offline partition object does not go online again"
         self.error = error
         self.state.leave()

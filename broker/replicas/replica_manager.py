@@ -1,10 +1,10 @@
-"""The partitions of this node: made, led and removed as the metadata says, and found by every request.
+"""The partitions of this node: created, led and removed by metadata deltas, looked up by requests.
 
-Follows the metadata (`MetadataPublisher`), behind the configs. A partition is absent, hosted (`Partition`) or
-offline, because its log directory has failed. Changes are carried out in the order of the metadata, a slice of them at
-once and the others in later turns of the loop, so that thousands of new partitions keep no request waiting; until its
-turn comes, a partition is as it was before. But those of a deleted topic are gone at once: a topic of the same name may
-be there already, and what is meant for that one must not go to the logs of the other.
+Kafka: `ReplicaManager`. A metadata publisher (`MetadataPublisher`), behind the configs. A partition is absent, hosted
+(`Partition`) or offline, because its log directory has failed. Changes are applied in the order of the metadata, a few
+at once and the others in later turns of the event loop, so that thousands of new partitions do not block requests;
+until its turn comes, a partition keeps its old state. Partitions of a deleted topic are removed at once: a new topic of
+the same name may exist already, and its requests must not reach the old logs.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ from .rules.refused_batches import RefusedByAbsence
 logger = logging.getLogger(__name__)
 
 SKIPPED_PER_CHANGE = 64
-"""Partitions of other nodes that count as one: to see that there is nothing to do takes some microseconds."""
+"""Partitions of other nodes that count as one change: skipping one takes some microseconds."""
 
 
 class Logs(Protocol):
-    """What partitions need of `storage/directories/log_manager.py`."""
+    """The part of `storage/directories/log_manager.py` that partitions use. Kafka: `LogManager`."""
 
     def get_or_create(
         self,
@@ -65,51 +65,55 @@ class Logs(Protocol):
         directory_id: UUID | None = None,
         is_new: bool = False,
     ) -> Log:
-        """Raises OSError when the log directory that has it, or the one chosen for it, fails or has no room; KafkaError
-        when the log there is another topic's; CorruptData when what is there is no log."""
+        """Raises OSError when the log directory (existing or chosen) fails or is full; KafkaError when the log there
+        belongs to another topic id; CorruptData when its files are not a log."""
 
     def begin_repair(self, topic: str, partition: int, damage_offset: int | None) -> bool:
-        """Gives up what a log has from `damage_offset` on (None: from where opening it found damage), or all of one
-        that cannot be opened; `get_or_create` has it again later. False when there is nothing to repair. OSError."""
+        """Discards a log's records from `damage_offset` on (None: from the damage found at opening), or a whole log
+        that cannot be opened; `get_or_create` opens it later. Returns False if there is nothing to repair. Raises
+        OSError."""
 
     def delete(self, topic: str, partition: int) -> None: ...
 
     def update_config(self, topic: str, config: LogConfig) -> None: ...
 
     def truncate(self, offsets: Mapping[Log, int]) -> None:
-        """Cuts logs of one log directory. OSError."""
+        """Truncates logs of one log directory. Raises OSError."""
 
     def restart(self, log: Log, offset: int, producers: Iterable[ProducerEntry], now_ms: int) -> None:
-        """Drops all of a log, which goes on at `offset` and knows these producers. OSError."""
+        """Truncates a log fully and restarts it at `offset` with this producer state. Raises OSError.
+
+        Kafka: `LogManager.truncateFullyAndStartAt`.
+        """
 
 
 class ReplicaFetchers(Protocol):
-    """What partitions need of `broker/replication`."""
+    """The part of `broker/replication` that partitions use. Kafka: `ReplicaFetcherManager`."""
 
     def propose_isr(self, partition: Partition, proposal: IsrProposal) -> None:
-        """Tells the controller, and the partition what the controller says."""
+        """Sends AlterPartition to the controller and passes its answer to the partition."""
 
     def follow(self, partition: Partition) -> None:
-        """Fetches from the partition's leader, from where the log ends, until told otherwise."""
+        """Starts fetching from the partition's leader at the log end offset."""
 
     def unfollow(self, partition: Partition) -> None:
-        """Appends nothing to the partition's log from now on."""
+        """Stops fetching; nothing is appended to the partition's log from now on."""
 
     def on_log_start(self, partition: Partition) -> None:
-        """Lets the leader of a partition that is followed know where its log begins now."""
+        """The partition's log start offset changed: a follower's next fetch reports it to the leader."""
 
 
 class LeaderHint(NamedTuple):
-    """Who leads a partition now, for clients that asked the wrong node (KIP-951)."""
+    """A partition's current leader, for responses to clients that used a stale leader (KIP-951)."""
 
     leader: tuple[int, int]
-    """Id and epoch; -1 each when nobody knows."""
+    """Leader id and leader epoch; -1 each when unknown."""
     endpoint: NodeEndpoint | None
-    """Where the client's listener reaches the leader."""
+    """The leader's endpoint on the client's listener; None when it has none."""
 
 
 class ReplicaManager:
-    """Owns the hosted partitions and the requests parked on them."""
+    """Owns the hosted partitions and the delayed operations parked on them."""
 
     def __init__(
         self,
@@ -132,10 +136,11 @@ class ReplicaManager:
     ) -> None:
         """`lag_ms_max` is `replica.lag.time.max.ms`, by the clock `monotonic_ms`; `steady_clock_ms` is the wall clock
         for decisions. `high_watermarks` are those checkpointed before this start. `on_disk_error` takes a log directory
-        offline, and then calls `on_directory_failure`. `on_failure` hears the sentence with which the node must stop.
+        offline, and then calls `on_directory_failure`. `on_failure` receives the error message with which the node must
+        stop.
         """
         self.on_internal_change: Callable[[Partition], None] = lambda _hosted: None
-        """Hears of every change of a partition of an internal topic: who leads it, or that it is here no more."""
+        """Called after every change of an internal topic's partition: a new leader or epoch, or its removal."""
         self.produces = produces
         self.fetches = fetches
         self.deletes = deletes
@@ -153,15 +158,15 @@ class ReplicaManager:
         self._changes = ChangeQueue(loop, on_failure)
         self._image: MetadataImage = EMPTY_IMAGE
         self._hosted: dict[str, dict[int, Partition]] = {}
-        # The same dictionaries by the bytes of the topic's id, which need no Python code to be compared.
+        # The same dictionaries by the bytes of the topic id, which compare without Python code.
         self._hosted_by_id: dict[bytes, dict[int, Partition]] = {}
         self._offline: set[tuple[str, int]] = set()
-        # Those of them there was no room to open, and whether they never had a log.
+        # Offline partitions that a full disk kept from opening → True if they never had a log.
         self._postponed: dict[tuple[str, int], bool] = {}
-        # Hears of partitions whose log is damaged, and of which the controller is to hear.
+        # Called for a partition whose log is damaged; it reports the replica to the controller.
         self.on_damage: Callable[[Partition], None] | None = None
         self._refused = RefusedByAbsence()
-        # Whose sync was refused before it could begin.
+        # Partitions whose sync failed before it began.
         self._unsynced: dict[Partition, None] = {}
 
     # Finding a partition.
@@ -171,24 +176,24 @@ class ReplicaManager:
         return self._image
 
     def find(self, topic: str, index: int) -> Partition | None:
-        """Without a word about why there is none; see `absence`."""
+        """Returns the hosted partition, or None; `absence` has the reason."""
         partitions = self._hosted.get(topic)
         return None if partitions is None else partitions.get(index)
 
     def find_by_id(self, topic_id: bytes, index: int) -> Partition | None:
-        """The same by the 16 bytes of the topic's id."""
+        """The same by the 16 bytes of the topic id."""
         partitions = self._hosted_by_id.get(topic_id)
         return None if partitions is None else partitions.get(index)
 
     def get_online(self, topic: str, index: int) -> Partition:
-        """Raises KafkaError as `absence` says."""
+        """Returns the hosted partition; raises KafkaError with `absence`. Kafka: `getPartitionOrException`."""
         partition = self.find(topic, index)
         if partition is None:
             raise KafkaError(self.absence(topic, index))
         return partition
 
     def absence(self, topic: str, index: int) -> ErrorCode:
-        """Why `find` returns None."""
+        """Returns the error code for a partition that `find` does not return."""
         if (topic, index) in self._offline:
             return ErrorCode.KAFKA_STORAGE_ERROR
         if self._image.topics.partition(topic, index) is not None:
@@ -196,12 +201,12 @@ class ReplicaManager:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     def note_refused(self, topic: str | UUID | None, index: int, batch: Buffer, error: KafkaError) -> None:
-        """A batch was refused because the partition is not here. It may be here when the next one comes."""
+        """Notes a batch that was refused because the partition is not hosted; it may be when the next batch comes."""
         if topic is not None:
             self._refused.note((topic, index), batch, error, self._monotonic_ms())
 
     def is_postponed(self, topic: str, index: int) -> bool:
-        """Whether there was no room to open it, which is tried again."""
+        """True if a full disk kept the partition from opening; opening is retried."""
         return (topic, index) in self._postponed
 
     def topic_name(self, topic_id: UUID) -> str | None:
@@ -224,17 +229,17 @@ class ReplicaManager:
         return (partition for partitions in self._hosted.values() for partition in partitions.values())
 
     def high_watermarks(self) -> dict[tuple[str, int], int]:
-        """What `replication-offset-checkpoint` holds."""
+        """Returns the content of `replication-offset-checkpoint`."""
         return {(partition.topic, partition.index): partition.state.high_watermark for partition in self.hosted}
 
-    # Following the metadata.
+    # Applying the metadata.
 
     async def settled(self) -> None:
-        """Wait until all that was published is carried out."""
+        """Wait until all published deltas are applied."""
         await self._changes.settled()
 
     async def settled_soon(self) -> None:
-        """The same, but not for long."""
+        """The same, with the time limit of `ChangeQueue.settled_soon`."""
         await self._changes.settled_soon()
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
@@ -257,10 +262,13 @@ class ReplicaManager:
         return changes
 
     def _follow(self, change: TopicDelta, *, is_first: bool) -> Iterator[None]:
-        """Yields after each partition that is carried out, and now and then among those that are not kept here."""
+        """Applies a topic's changes; yields after each hosted partition, and after some of those of other nodes.
+
+        Kafka: `Partition.makeLeader`, `Partition.makeFollower`.
+        """
         for index, registration in change.changed.items():
             if self.node_id in registration.replicas:
-                # Of what the first delta brings, nobody knows whether it was there before a restart.
+                # A partition in the first delta may have existed before the restart: it is not known to be new.
                 is_new = not is_first and change.base_partition(index) is None
                 self._assign(change.name, change.topic_id, index, registration, is_new=is_new)
                 yield
@@ -281,7 +289,7 @@ class ReplicaManager:
     def _update_configs(self, delta: MetadataDelta) -> None:
         topics: Iterable[str] = ()
         if any(resource.type == ConfigResourceType.BROKER for resource in delta.configs):
-            # Topics inherit what the broker's configs set.
+            # Topics inherit the broker's configs.
             topics = list(self._hosted)
         elif delta.configs:
             topics = [r.name for r in delta.configs if r.type == ConfigResourceType.TOPIC and r.name in self._hosted]
@@ -298,7 +306,7 @@ class ReplicaManager:
         partition = self.find(topic, index)
         if partition is None:
             if topic_id not in self._image.topics.by_id:
-                # It was deleted before its turn has come.
+                # The topic was deleted before this change had its turn.
                 return
             if (topic, index) not in self._offline:
                 partition = self._open(topic, topic_id, index, registration.directory_of(self.node_id), is_new=is_new)
@@ -318,10 +326,10 @@ class ReplicaManager:
         self.apply_effects(partition, effects)
         if partition.is_internal:
             self.on_internal_change(partition)
-        # Who was alive a moment ago may be no more.
+        # DeleteRecords waits for live replicas only, and one may be fenced now.
         self.deletes.check_and_complete(partition)
         if partition.watchers:
-            # Who is out of sync is looked at with each of its fetches.
+            # An idle partition of a fetch session must be read again if its follower has left the ISR.
             self.complete_fetches(partition)
 
     def _open(self, topic: str, topic_id: UUID, index: int, directory_id: UUID, *, is_new: bool) -> Partition | None:
@@ -332,8 +340,10 @@ class ReplicaManager:
             return None
 
     def _begin_repair(self, topic: str, index: int, hosted: Partition | None = None) -> bool:
-        """Truncates a damaged log, or recreates it; `retry_offline_partitions` then follows with it. False when there
-        is nothing to repair, as in a log directory that has failed."""
+        """Truncates a damaged log, or recreates it; `retry_offline_partitions` opens it later and follows the leader.
+
+        Returns False if there is nothing to repair, as in a log directory that has failed.
+        """
         if (topic, index) in self._postponed:
             return False
         offset = None if hosted is None or hosted.damage is None else hosted.damage.offset
@@ -341,9 +351,9 @@ class ReplicaManager:
             if not self._logs.begin_repair(topic, index, offset):
                 return False
         except OSError as error:
-            logger.error("log not repaired: topic=%s partition=%d reason=%s", topic, index, error)
+            logger.error("Failed to repair damaged log: topic=%s partition=%d reason=%s", topic, index, error)
             return False
-        logger.warning("log repaired from the leader: topic=%s partition=%d", topic, index)
+        logger.warning("Repairing damaged log from the leader: topic=%s partition=%d", topic, index)
         if hosted is not None:
             self._checkpointed[topic, index] = hosted.state.high_watermark
             del self._hosted[topic][index]
@@ -362,10 +372,10 @@ class ReplicaManager:
             return
         else:
             self._postponed[topic, index] = is_new
-        logger.error("log not opened: topic=%s partition=%d error=%s", topic, index, error)
+        logger.error("Failed to open log, partition is offline: topic=%s partition=%d error=%s", topic, index, error)
 
     def retry_offline_partitions(self) -> None:
-        """To be called now and then: what a full disk refused may be possible now."""
+        """Retries opens and syncs that a full disk refused; the caller calls this periodically."""
         for (topic, index), is_new in list(self._postponed.items()):
             self._offline.discard((topic, index))
             found = self._image.topics.by_name.get(topic)
@@ -382,7 +392,7 @@ class ReplicaManager:
         config = self._log_config(self._image, topic)
         log = self._logs.get_or_create(topic, index, topic_id, config, directory_id=directory_id, is_new=is_new)
         if log.damage is not None:
-            # It must not lead: what is gone was acknowledged, and the rest must not pass for all there was.
+            # It must not lead: acknowledged records are lost, and the remaining log must not count as complete.
             raise log.damage.refusal(log.name)
         partition = Partition(
             node_id=self.node_id,
@@ -407,13 +417,13 @@ class ReplicaManager:
         return partition
 
     def apply_effects(self, hosted: Partition, effects: Iterable[Effect]) -> None:
-        """What the rules of the partition ask for."""
+        """Carries out the effects of the partition's rules, in order."""
         for effect in effects:
             match effect:
                 case StartEpoch():
                     hosted.log.assign_leader_epoch(effect.leader_epoch)
                     logger.debug(
-                        "partition led: topic=%s partition=%d leader_epoch=%d offset=%d",
+                        "Leader starts at leader epoch: topic=%s partition=%d leader_epoch=%d offset=%d",
                         hosted.topic,
                         hosted.index,
                         effect.leader_epoch,
@@ -435,7 +445,7 @@ class ReplicaManager:
                     assert_never(effect)
 
     def _leave(self, topic: str, index: int) -> None:
-        """The partition is on other nodes from now on."""
+        """The partition is no longer assigned to this node. Kafka: `ReplicaManager.stopPartitions`."""
         partitions = self._hosted.get(topic, {})
         partition = partitions.pop(index, None)
         if partition is not None:
@@ -445,23 +455,23 @@ class ReplicaManager:
         self._remove(topic, index, partition)
 
     def _remove(self, topic: str, index: int, partition: Partition | None) -> None:
-        """Removes the log, if there is one, and ends what waits for the partition, which nobody finds any more."""
+        """Deletes the log, if any, and completes the partition's operations; `find` does not return it any more."""
         self._offline.discard((topic, index))
         self._postponed.pop((topic, index), None)
         self._logs.delete(topic, index)
         if partition is not None:
             self.complete_waiting(partition)
 
-    # What happens to hosted partitions.
+    # Events of hosted partitions.
 
     def complete_waiting(self, partition: Partition) -> None:
-        """Looks again at every request that is parked on the partition."""
+        """Rechecks all delayed operations of the partition. Kafka: `DelayedOperations.checkAndCompleteAll`."""
         self.produces.check_and_complete(partition)
         self.complete_fetches(partition)
         self.deletes.check_and_complete(partition)
 
     def _complete_committed(self, partition: Partition) -> None:
-        """The same when the high watermark has moved, which followers do not wait for."""
+        """The same after the high watermark advanced; followers' fetches do not wait for that."""
         self.produces.check_and_complete(partition)
         self.fetches.check_and_complete(partition)
         self.deletes.check_and_complete(partition)
@@ -469,22 +479,25 @@ class ReplicaManager:
             watcher.mark_changed(place)
 
     def complete_fetches(self, partition: Partition) -> None:
-        """The same for fetches alone: all that an append may complete before the high watermark moves."""
+        """The same for fetches alone: an append completes nothing else before the high watermark advances."""
         self.fetches.check_and_complete(partition)
         if partition.watchers:
-            # What is answered may begin requests that change who watches.
+            # A response may start requests that change the watchers.
             for place, watcher in tuple(partition.watchers.items()):
                 watcher.mark_ready(place)
 
     def on_retention(self, topic: str, index: int) -> None:
-        """A log begins later than before: leader and followers are told, consumers that wait below are answered."""
+        """Retention advanced the log start offset: notifies leader and followers, completes fetches below it."""
         partition = self.find(topic, index)
         if partition is not None:
             self._replication.on_log_start(partition)
             self.complete_fetches(partition)
 
     def truncate(self, offsets: Mapping[Partition, int]) -> None:
-        """Cuts the logs of followers, and ends what waits for records that are gone. KafkaError when a disk fails."""
+        """Truncates followers' logs and completes operations on truncated records. Raises KafkaError (disk failure).
+
+        Kafka: `Partition.truncateTo`.
+        """
         by_directory: dict[str, dict[Partition, int]] = {}
         for partition, offset in offsets.items():
             by_directory.setdefault(partition.log.directory.rpartition("/")[0], {})[partition] = offset
@@ -497,9 +510,10 @@ class ReplicaManager:
                     self._on_cut(partition)
 
     def restart(self, partition: Partition, offset: int, producers: Iterable[ProducerEntry]) -> None:
-        """Drops all of a follower's log, which goes on at `offset`, where the leader's begins.
+        """Truncates a follower's log fully and restarts it at `offset`, the leader's log start offset.
 
-        `producers` is what the leader knows of those who wrote below. KafkaError when the disk fails.
+        `producers` is the leader's producer state below `offset`. Raises KafkaError when the disk fails.
+        Kafka: `Partition.truncateFullyAndStartAt`.
         """
         try:
             partition.with_storage_errors(
@@ -509,13 +523,16 @@ class ReplicaManager:
             self._on_cut(partition)
 
     def _on_cut(self, partition: Partition) -> None:
-        """Also one that could not be cut in full ends there now, and one that could not be begun anew is empty."""
+        """Called after failures too: the log's end has changed even if truncation or restart did not finish."""
         if partition.error is ErrorCode.NONE:
             partition.on_cut()
             self.complete_waiting(partition)
 
     def on_directory_failure(self, path: str) -> None:
-        """The log directory `path` has failed: its partitions answer KAFKA_STORAGE_ERROR from now on."""
+        """The log directory `path` has failed: its partitions are offline and answer KAFKA_STORAGE_ERROR.
+
+        Kafka: `ReplicaManager.handleLogDirFailure`.
+        """
         failed = [partition for partition in self.hosted if partition.log.directory.startswith(path + "/")]
         for partition in failed:
             self._offline.add((partition.topic, partition.index))

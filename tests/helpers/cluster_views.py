@@ -1,7 +1,7 @@
 """What tests ask real nodes, one at a time and over the protocol."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import NamedTuple, TypeVar
 from uuid import UUID
@@ -33,10 +33,6 @@ class Leader(NamedTuple):
 
     broker_id: int
     epoch: int
-
-
-def until(condition: Callable[[], bool]) -> None:
-    assert clock.wait_until(condition, timeout_s=DEADLINE_S, interval_s=0.02), f"not so within {DEADLINE_S:g} s"
 
 
 def ask(address: str, request: Request, kind: type[T]) -> T:

@@ -19,7 +19,8 @@ from typing import Final, Protocol
 from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 from missing_tools import unavailable
-from replicated_cluster import DEADLINE_S, until
+from replicated_cluster import DEADLINE_S
+from waiting import wait_for
 
 from penstock.bench.anchor.broker import AnchorCluster
 from penstock.bench.anchor.jars import JarsUnavailableError, KafkaJars, install
@@ -257,7 +258,7 @@ class Hunt:
             node.start()
             wait_ready((node,), timeout_s=START_TIMEOUT_S)
             self._wait_progress()
-            until(self._are_in_sync, "all replicas in sync")
+            wait_for(self._are_in_sync, "all replicas in sync")
 
     def wait(self, condition: Callable[[], bool], what: str) -> None:
         """Look after the application until the condition holds: start it when it ends, and kill it when it hangs."""
@@ -301,7 +302,7 @@ class Hunt:
             found[:] = [partitions[number].leader]
             return found[0] >= 0
 
-        until(is_led, f"{topic} is led")
+        wait_for(is_led, f"{topic} is led")
         return found[0]
 
     def _are_in_sync(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from random import Random
 
@@ -12,7 +12,6 @@ from confluent_kafka.cimpl import NewTopic
 
 from penstock.chaos.faults.node_faults import NodeFaults
 from penstock.chaos.workloads.numbered_records import NumberedRecords
-from penstock.client import clock
 from penstock.local.cluster import LocalCluster
 
 DEADLINE_S = 60.0
@@ -73,10 +72,6 @@ def produce_once(cluster: LocalCluster, topic: str, *, partition: int = 0, value
     producer.produce(topic, value, partition=partition, on_delivery=on_delivery)
     producer.flush(DEADLINE_S)
     return outcome[0]
-
-
-def wait_for(condition: Callable[[], bool], what: str, *, timeout_s: float = DEADLINE_S) -> None:
-    assert clock.wait_until(condition, timeout_s=timeout_s, interval_s=0.05), f"not within {timeout_s:g} s: {what}"
 
 
 def led_partitions(cluster: LocalCluster, topic: str) -> set[int]:

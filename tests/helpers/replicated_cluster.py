@@ -6,7 +6,7 @@ import os
 import random
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,10 +14,10 @@ from cluster_views import metadata
 from confluent_kafka import ElectionType, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, PartitionMetadata
 from metadata_history import read_history
+from waiting import wait_for
 
 from penstock.chaos.checkers.leaderships import ClusterState, judge_leaderships
 from penstock.chaos.workloads.steady_records import SETTINGS, SteadyRecords
-from penstock.client import clock
 from penstock.client.client_log import SILENT_LOGGER
 from penstock.local.cluster import LocalCluster
 
@@ -61,7 +61,7 @@ class ReplicatedCluster:
             self.elect_preferred()
             return set(Counter(self.leaders().values()).values()) == {self.partitions // len(self.cluster.nodes)}
 
-        until(is_balanced, "each node leads as many partitions as the others")
+        wait_for(is_balanced, "each node leads as many partitions as the others")
         return self.leaders()
 
     def elect_preferred(self) -> None:
@@ -89,7 +89,7 @@ class ReplicatedCluster:
 
     def wait_in_sync(self) -> None:
         """Until every node says that each partition has all of its replicas in sync, and a leader."""
-        until(lambda: all(map(self.is_in_sync, self.cluster.nodes)), "all replicas in sync")
+        wait_for(lambda: all(map(self.is_in_sync, self.cluster.nodes)), "all replicas in sync")
 
     def is_in_sync(self, asked_id: int) -> bool:
         """Whether all replicas are, with a leader for each partition, as that node tells."""
@@ -144,10 +144,6 @@ class ReplicatedCluster:
 
 def _stored_bytes(log: Path) -> bytes:
     return b"".join(segment.read_bytes() for segment in sorted(log.glob("*.log")))
-
-
-def until(condition: Callable[[], bool], what: str) -> None:
-    assert clock.wait_until(condition, timeout_s=DEADLINE_S, interval_s=0.02), f"not within {DEADLINE_S:g} s: {what}"
 
 
 def is_soak() -> bool:

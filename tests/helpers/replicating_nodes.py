@@ -12,6 +12,7 @@ from kio.schema.create_topics.v7.response import CreateTopicsResponse
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i16, i32
 from memory_node import produce
+from waiting import loop_until
 
 from penstock.broker.configuration.node_config import load
 from penstock.broker.node.server import Node
@@ -79,7 +80,7 @@ class World:
                     return False
             return True
 
-        await wait_for(are_in_sync, f"in-sync replicas {node_ids}")
+        await loop_until(are_in_sync, f"in-sync replicas {node_ids}")
 
     async def wait_equal(self, *node_ids: int) -> None:
         """Until the logs and the high watermarks of these are the same."""
@@ -94,7 +95,7 @@ class World:
             }
             return len(states) == 1 and None not in states
 
-        await wait_for(are_equal, f"equal logs on {node_ids}")
+        await loop_until(are_equal, f"equal logs on {node_ids}")
         assert len({self.stored(node_id) for node_id in node_ids}) == 1
 
     def stored(self, node_id: int) -> bytes:
@@ -102,15 +103,6 @@ class World:
         files = self.disks[node_id]
         names = sorted(name for name in files.list_directory(folder) if name.endswith(".log"))
         return b"".join(files.read(f"{folder}/{name}") for name in names)
-
-
-async def wait_for(condition: Callable[[], bool], what: str) -> None:
-    deadline_s = asyncio.get_running_loop().time() + DEADLINE_S
-    while True:
-        if condition():
-            return
-        assert asyncio.get_running_loop().time() < deadline_s, f"no {what} within {DEADLINE_S} s"
-        await asyncio.sleep(0.01)
 
 
 def run(scenario: Callable[[World], Awaitable[None]]) -> None:

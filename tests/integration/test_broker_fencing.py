@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cluster_views import brokers, create_topic, leaders, until
+from cluster_views import brokers, create_topic, leaders
 from fourth_broker import FourthBroker
+from waiting import wait_for
 
 from penstock.local.cluster import LocalCluster
 from penstock.local.local_node import HOST
@@ -34,9 +35,9 @@ def test_a_killed_node_leads_nothing_long_before_its_session_is_over(cluster: Lo
     cluster.kill_node(node_id)
     for other in others:
         address = cluster.nodes[other].address
-        until(lambda address=address: leading(address) == {-1, *others})  # type: ignore[misc]
+        wait_for(lambda address=address: leading(address) == {-1, *others})  # type: ignore[misc]
     cluster.start_node(node_id)
-    until(lambda: leading(cluster.nodes[node_id].address) == {1, 2, 3})
+    wait_for(lambda: leading(cluster.nodes[node_id].address) == {1, 2, 3})
 
 
 def test_a_broker_that_only_seems_to_be_gone_is_let_in_again_and_told_of(cluster: LocalCluster, tmp_path: Path) -> None:
@@ -50,9 +51,9 @@ def test_a_broker_that_only_seems_to_be_gone_is_let_in_again_and_told_of(cluster
 
     with FourthBroker(cluster, tmp_path, {**TIMES, "advertised.listeners": nobody}) as fourth:
         fourth.start()
-        until(lambda: 4 in brokers(address))
+        wait_for(lambda: 4 in brokers(address))
         fourth.cut()
-        until(lambda: count("broker fenced: broker=4 reason=its process is gone") == 1)
+        wait_for(lambda: count("broker fenced: broker=4 reason=its process is gone") == 1)
         fourth.heal()
-        until(lambda: count("broker was fenced while it was alive: broker=4") == 1)
-        until(lambda: 4 in brokers(address))
+        wait_for(lambda: count("broker was fenced while it was alive: broker=4") == 1)
+        wait_for(lambda: 4 in brokers(address))

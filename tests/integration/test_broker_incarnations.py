@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cluster_views import DEADLINE_S, brokers, create_topic, leaders, metadata, until
+from cluster_views import DEADLINE_S, brokers, create_topic, leaders, metadata
 from fourth_broker import FourthBroker
+from waiting import wait_for
 
 from penstock.local.cluster import LocalCluster
 
@@ -25,7 +26,7 @@ def fourth(cluster: LocalCluster, tmp_path: Path) -> Iterator[FourthBroker]:
     """Broker 4, which leads the only partition of "flights"."""
     with FourthBroker(cluster, tmp_path, LONG) as broker:
         broker.start()
-        until(lambda: 4 in brokers(cluster.nodes[1].address))
+        wait_for(lambda: 4 in brokers(cluster.nodes[1].address))
         assert create_topic(cluster.nodes[1].address, "flights", {0: (4,)}).error_message is None
         yield broker
 
@@ -35,7 +36,7 @@ def test_a_second_living_process_under_one_id_is_refused_with_a_sentence(
 ) -> None:
     second = fourth.another("node-4-again")
     fourth.start(second, {"initial.broker.registration.timeout.ms": "1000"})
-    until(lambda: not second.is_running)
+    wait_for(lambda: not second.is_running)
     assert second.exit_status == 2
     assert second.log.read_text().splitlines()[-1] == (
         "penstock: Node 4 cannot start: DUPLICATE_BROKER_REGISTRATION: another process is broker 4, on other log "
@@ -55,8 +56,8 @@ def test_a_killed_process_is_followed_at_once_and_leads_with_a_higher_epoch(
         (before,) = leaders(address, "flights")
         fourth.node.kill()
         fourth.start()
-        until(lambda before=before: leaders(address, "flights")[0].epoch > before.epoch)  # type: ignore[misc]
-        until(lambda: leaders(address, "flights")[0].broker_id == 4)
+        wait_for(lambda before=before: leaders(address, "flights")[0].epoch > before.epoch)  # type: ignore[misc]
+        wait_for(lambda: leaders(address, "flights")[0].broker_id == 4)
 
 
 def test_empty_disks_under_the_same_id_lead_nothing_and_the_old_ones_come_back(
@@ -64,14 +65,14 @@ def test_empty_disks_under_the_same_id_lead_nothing_and_the_old_ones_come_back(
 ) -> None:
     address = cluster.nodes[1].address
     fourth.node.kill()
-    until(lambda: 4 not in brokers(address))
+    wait_for(lambda: 4 not in brokers(address))
     empty = fourth.another("node-4-empty")
     fourth.start(empty)
-    until(lambda: 4 in brokers(address))
+    wait_for(lambda: 4 in brokers(address))
     assert [leader.broker_id for leader in leaders(address, "flights")] == [-1]
     empty.stop(timeout_s=DEADLINE_S)
     fourth.start()
-    until(lambda: leaders(address, "flights")[0].broker_id == 4)
+    wait_for(lambda: leaders(address, "flights")[0].broker_id == 4)
 
 
 def test_empty_disks_within_the_session_of_the_old_ones_wait_for_its_end(tmp_path: Path) -> None:
@@ -85,13 +86,13 @@ def test_empty_disks_within_the_session_of_the_old_ones_wait_for_its_end(tmp_pat
     ):
         address = cluster.nodes[1].address
         fourth.start()
-        until(lambda: 4 in brokers(address))
+        wait_for(lambda: 4 in brokers(address))
         empty = fourth.another("node-4-empty")
         fourth.start(empty)
         # However slow the machine is: it is here before the session ends.
-        until(lambda: "registration refused, tried again" in empty.log.read_text())
+        wait_for(lambda: "registration refused, tried again" in empty.log.read_text())
         fourth.node.kill()
-        until(lambda: empty.port in {int(broker.port) for broker in metadata(address).brokers})
+        wait_for(lambda: empty.port in {int(broker.port) for broker in metadata(address).brokers})
 
 
 def test_a_process_that_comes_back_after_its_place_was_taken_ends_with_a_sentence(tmp_path: Path) -> None:
@@ -102,14 +103,14 @@ def test_a_process_that_comes_back_after_its_place_was_taken_ends_with_a_sentenc
     ):
         address = cluster.nodes[1].address
         fourth.start()
-        until(lambda: 4 in brokers(address))
+        wait_for(lambda: 4 in brokers(address))
         fourth.node.pause()
-        until(lambda: 4 not in brokers(address))
+        wait_for(lambda: 4 not in brokers(address))
         second = fourth.another("node-4-again")
         fourth.start(second)
-        until(lambda: 4 in brokers(address))
+        wait_for(lambda: 4 in brokers(address))
         fourth.node.resume()
-        until(lambda: not fourth.node.is_running)
+        wait_for(lambda: not fourth.node.is_running)
         assert fourth.node.exit_status == 1
         assert "Another process has taken the place of this one as broker 4" in fourth.node.log.read_text()
         assert second.is_running

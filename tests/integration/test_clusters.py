@@ -5,13 +5,14 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from waiting import wait_for
 
 from penstock.client import clock
 from penstock.local.cluster import LocalCluster
@@ -26,13 +27,6 @@ TIMES = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "2
 def cluster(tmp_path: Path) -> Iterator[LocalCluster]:
     with LocalCluster(tmp_path, node_count=3, properties=TIMES) as started:
         yield started
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline_s = clock.monotonic_s() + DEADLINE_S
-    while not condition():
-        assert clock.monotonic_s() < deadline_s, f"not so within {DEADLINE_S:g} s"
-        clock.pause(0.05)
 
 
 def create(cluster: LocalCluster, topic: str, partition_count: int) -> AdminClient:
@@ -69,7 +63,7 @@ def read(bootstrap: str, topic: str, partition_count: int, count: int) -> list[i
 def test_partitions_are_spread_and_served_by_all_nodes(cluster: LocalCluster) -> None:
     create(cluster, "flights", 6)
     for node in cluster.nodes.values():
-        until(lambda node=node: sorted(leaders(node.address, "flights")) == [1, 1, 2, 2, 3, 3])  # type: ignore[misc]
+        wait_for(lambda node=node: sorted(leaders(node.address, "flights")) == [1, 1, 2, 2, 3, 3])  # type: ignore[misc]
     produce(cluster.bootstrap, "flights", 6, 600)
     assert read(cluster.bootstrap, "flights", 6, 600) == list(range(600))
 
@@ -82,7 +76,7 @@ def test_a_killed_node_comes_back_and_nothing_acknowledged_is_lost(cluster: Loca
     cluster.start_node(node_id)
     cluster.wait_ready()
     for node in cluster.nodes.values():
-        until(lambda node=node: sorted(leaders(node.address, "flights")) == [1, 2, 3])  # type: ignore[misc]
+        wait_for(lambda node=node: sorted(leaders(node.address, "flights")) == [1, 2, 3])  # type: ignore[misc]
     create(cluster, "weather", 3)
     assert read(cluster.bootstrap, "flights", 3, 300) == list(range(300))
 
@@ -96,9 +90,9 @@ def test_a_node_that_is_silent_for_a_session_leads_nothing_until_it_speaks_again
     others = sorted(cluster.nodes.keys() - {node_id})
     asked = cluster.nodes[others[0]].address
     cluster.pause_node(node_id)
-    until(lambda: sorted(leaders(asked, "flights")) == [-1, *others])
+    wait_for(lambda: sorted(leaders(asked, "flights")) == [-1, *others])
     cluster.resume_node(node_id)
-    until(lambda: sorted(leaders(asked, "flights")) == [1, 2, 3])
+    wait_for(lambda: sorted(leaders(asked, "flights")) == [1, 2, 3])
 
 
 def test_metadata_changes_while_any_one_node_is_away(cluster: LocalCluster) -> None:
@@ -110,7 +104,7 @@ def test_metadata_changes_while_any_one_node_is_away(cluster: LocalCluster) -> N
         cluster.start_node(node_id)
     for node in cluster.nodes.values():
         for node_id in cluster.nodes:
-            until(lambda node=node, node_id=node_id: leaders(node.address, f"without-{node_id}") != [-1])  # type: ignore[misc]
+            wait_for(lambda node=node, node_id=node_id: leaders(node.address, f"without-{node_id}") != [-1])  # type: ignore[misc]
 
 
 def test_brokers_serve_while_there_is_no_quorum_and_it_comes_back(cluster: LocalCluster) -> None:
@@ -159,12 +153,12 @@ def test_the_quorum_is_told_with_voters_and_observers(tmp_path: Path) -> None:
             state: dict[str, Any] = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
             return state
 
-        until(lambda: [one["id"] for one in told()["observers"]] == [4])
+        wait_for(lambda: [one["id"] for one in told()["observers"]] == [4])
         state = told()
         assert [voter["id"] for voter in state["voters"]] == [1, 2, 3]
         assert state["leader_id"] in (1, 2, 3)
         assert 0 < state["high_watermark"] <= max(voter["log_end_offset"] for voter in state["voters"])
-        until(lambda: all(one["lag"] == 0 for one in told()["voters"] + told()["observers"]))
+        wait_for(lambda: all(one["lag"] == 0 for one in told()["voters"] + told()["observers"]))
 
 
 def test_a_node_that_waits_for_its_cluster_can_be_told_to_stop(tmp_path: Path) -> None:
@@ -177,6 +171,6 @@ def test_a_node_that_waits_for_its_cluster_can_be_told_to_stop(tmp_path: Path) -
         }
     )
     waiting.start()
-    until(lambda: "waiting for the quorum" in waiting.log.read_text())
+    wait_for(lambda: "waiting for the quorum" in waiting.log.read_text())
     waiting.stop(timeout_s=DEADLINE_S)
     assert waiting.exit_status == 0

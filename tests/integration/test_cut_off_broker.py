@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cluster_views import brokers, create_topic, leaders, metadata, produce, read, until
+from cluster_views import brokers, create_topic, leaders, metadata, produce, read
 from confluent_kafka import Consumer, Producer, TopicPartition
 from fourth_broker import FourthBroker
 from kio.schema.create_topics.v7.response import CreatableTopicResult
+from waiting import wait_for
 
 from penstock.local.cluster import LocalCluster
 from penstock.protocol.errors import ErrorCode
@@ -49,7 +50,7 @@ def read_from_leader(bootstrap: str, count: int) -> list[bytes]:
         found.extend(one.value() or b"" for one in consumer.consume(count, 0.5) if one.error() is None)
         return len(found) >= count
 
-    until(has_all)
+    wait_for(has_all)
     consumer.close()
     return found
 
@@ -66,13 +67,13 @@ def test_a_cut_off_broker_serves_what_it_leads_and_changes_nothing(
     with FourthBroker(cluster, tmp_path, properties) as fourth:
         fourth.start()
         address = fourth.node.address
-        until(lambda: 4 in brokers(others))
+        wait_for(lambda: 4 in brokers(others))
         assert create_topic(others, "flights", {0: (4,)}).error_message is None
-        until(lambda: [leader.broker_id for leader in leaders(address, "flights")] == [4])
+        wait_for(lambda: [leader.broker_id for leader in leaders(address, "flights")] == [4])
         produce_through_leader(address, 0, 100)
         fourth.cut()
         if properties is SESSION:
-            until(lambda: leaders(others, "flights")[0].broker_id == -1)
+            wait_for(lambda: leaders(others, "flights")[0].broker_id == -1)
 
         # A client that reaches the others as well may have heard from them that nobody leads; these asked only here.
         assert produce(address, "flights", 0, written(100, 100)) is ErrorCode.NONE
@@ -86,8 +87,8 @@ def test_a_cut_off_broker_serves_what_it_leads_and_changes_nothing(
         assert leaders(others, "weather") == []
 
         fourth.heal()
-        until(lambda: leaders(others, "flights")[0].broker_id == 4)
+        wait_for(lambda: leaders(others, "flights")[0].broker_id == 4)
         assert create_topic(address, "weather", {0: (4,)}).error_message is None
-        until(lambda: leaders(address, "flights") == leaders(others, "flights"))
+        wait_for(lambda: leaders(address, "flights") == leaders(others, "flights"))
         produce_through_leader(others, 200, 100)
         assert read_from_leader(others, 300) == written(0, 300)

@@ -23,8 +23,8 @@ from fault_clients import (
     make_group_topic,
     numbered,
     produce_once,
-    wait_for,
 )
+from waiting import wait_for
 
 from penstock.chaos.faults.node_faults import NodeFaults
 from penstock.chaos.faults.orders import DiskFault, full_disk

@@ -9,7 +9,6 @@ import itertools
 import json
 import socket
 import struct
-import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from functools import partial
@@ -22,6 +21,7 @@ import pytest
 from kio.index import load_payload_module
 from kio.static.constants import EntityType
 from plain_producer import PlainProducer
+from waiting import wait_for
 
 from penstock.protocol.apis import APIS, ApiKey
 from penstock.protocol.batches import iterate_headers
@@ -86,14 +86,6 @@ def ask(bootstrap: str) -> Iterator[Ask]:
 
         yield exchange
         stream.close()
-
-
-def wait_for(condition: Callable[[], Any]) -> Any:
-    """The first true value of `condition`."""
-    deadline = time.perf_counter() + DEADLINE_S
-    while not (value := condition()):
-        assert time.perf_counter() < deadline, "the condition did not come true"
-    return value
 
 
 def metadata_of(ask: Ask, version: int, *names: str) -> Any:

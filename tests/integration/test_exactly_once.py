@@ -28,7 +28,8 @@ from exactly_once import (
     end_offsets,
     three_nodes,
 )
-from replicated_cluster import DEADLINE_S, draw_generator, say, until
+from replicated_cluster import DEADLINE_S, draw_generator, say
+from waiting import wait_for
 
 from penstock.bench.anchor.jars import KafkaJars
 from penstock.chaos.checkers.copies import Output, Place, judge
@@ -106,7 +107,7 @@ def _hunt(tmp_path: Path, start: Callable[[Path, str, Random], A], *, partitions
             finally:
                 application.stop()
             target = [read_all(bootstrap, TARGET, number, timeout_s=DEADLINE_S) for number in range(partitions)]
-            until(lambda: reader.count >= sum(map(len, target)), "the reader has read all")
+            wait_for(lambda: reader.count >= sum(map(len, target)), "the reader has read all")
         source = [read_all(bootstrap, SOURCE, number, timeout_s=DEADLINE_S) for number in range(partitions)]
         assert not writer.errors, writer.errors[0]
         assert not writer.judge(bootstrap, timeout_s=DEADLINE_S)

@@ -19,8 +19,8 @@ from fault_clients import (
     make_group_topic,
     numbered,
     produce_once,
-    wait_for,
 )
+from waiting import wait_for
 
 from penstock.chaos.faults.small_disk import Kind, SmallDisk, SmallDiskUnavailableError
 from penstock.chaos.workloads.numbered_records import read_all

@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from cluster_views import DEADLINE_S, ask, brokers, create_topic, leaders, until
+from cluster_views import DEADLINE_S, ask, brokers, create_topic, leaders
 from fourth_broker import FourthBroker
 from kio.schema.describe_topic_partitions.v0.request import DescribeTopicPartitionsRequest, TopicRequest
 from kio.schema.describe_topic_partitions.v0.response import DescribeTopicPartitionsResponse
@@ -15,6 +15,7 @@ from kio.schema.fetch.v18.request import FetchPartition, FetchRequest, FetchTopi
 from kio.schema.fetch.v18.response import FetchResponse
 from kio.schema.types import TopicName
 from kio.static.primitive import i32, i32Timedelta, i64
+from waiting import wait_for
 
 from penstock.client.connection import connect
 from penstock.local.cluster import LocalCluster
@@ -65,9 +66,9 @@ def test_a_node_that_stops_hands_over_answers_and_leaves_the_mark_last(cluster: 
     others = cluster.nodes[1].address
     with FourthBroker(cluster, tmp_path, TIMES) as fourth:
         fourth.start()
-        until(lambda: 4 in brokers(others))
+        wait_for(lambda: 4 in brokers(others))
         created = create_topic(others, "flights", {0: (4,)})
-        until(lambda: leaders(fourth.node.address, "flights") != [])
+        wait_for(lambda: leaders(fourth.node.address, "flights") != [])
         (before,) = leaders(others, "flights")
         mark = fourth.node.data / CLEAN_SHUTDOWN
         assert not mark.exists()
@@ -78,7 +79,7 @@ def test_a_node_that_stops_hands_over_answers_and_leaves_the_mark_last(cluster: 
         assert code in (ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         fourth.node.finish_stop(timeout_s=DEADLINE_S)
         assert fourth.node.exit_status == 0
-        until(lambda: 4 not in brokers(others))
+        wait_for(lambda: 4 not in brokers(others))
         assert leaders(others, "flights")[0].broker_id == -1
         assert eligible(others, "flights") == ((), (4,))
         assert json.loads(mark.read_text())["brokerEpoch"] > 0
@@ -90,7 +91,7 @@ def test_a_node_that_stops_hands_over_answers_and_leaves_the_mark_last(cluster: 
         assert written_ns[mark] == max(written_ns.values())
 
         fourth.start()
-        until(lambda: leaders(others, "flights")[0].broker_id == 4)
+        wait_for(lambda: leaders(others, "flights")[0].broker_id == 4)
         assert leaders(others, "flights")[0].epoch > before.epoch
         assert not mark.exists()
         assert eligible(others, "flights") == ((4,), ())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
@@ -11,8 +11,8 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from group_members import DEADLINE_S, MemberProcess
+from waiting import wait_for
 
-from penstock.client.clock import wait_until
 from penstock.local.cluster import LocalCluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
@@ -83,10 +83,6 @@ class Load:
 @pytest.fixture
 def load(cluster: LocalCluster, topic: str) -> Load:
     return Load(cluster, topic)
-
-
-def wait_for(condition: Callable[[], bool], what: str) -> None:
-    assert wait_until(condition, timeout_s=DEADLINE_S, interval_s=0.1), f"no {what} within {DEADLINE_S:.0f} s"
 
 
 def sizes(load: Load, group: str) -> list[int]:

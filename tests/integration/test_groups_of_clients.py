@@ -6,7 +6,7 @@ that were killed or stood still, which cannot know. What the coordinator tells o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from itertools import combinations
 
@@ -16,9 +16,9 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from group_snapshots import GroupSnapshots
+from waiting import wait_for
 
 from penstock.bench.anchor.jars import KafkaJars
-from penstock.client.clock import wait_until
 from penstock.local.cluster import LocalCluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
@@ -148,10 +148,6 @@ def overlaps(some: Sequence[Holding], others: Sequence[Holding]) -> list[tuple[H
         for other in others
         if one.partition == other.partition and not is_before(one, other) and not is_before(other, one)
     ]
-
-
-def wait_for(condition: Callable[[], bool], what: Callable[[], str]) -> None:
-    assert wait_until(condition, timeout_s=DEADLINE_S, interval_s=0.1), f"not within {DEADLINE_S:.0f} s: {what()}"
 
 
 @pytest.fixture

@@ -9,15 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from replicated_cluster import (
-    DEADLINE_S,
-    RECORDS_BETWEEN_FAULTS,
-    ReplicatedCluster,
-    draw_generator,
-    repetitions,
-    say,
-    until,
-)
+from replicated_cluster import DEADLINE_S, RECORDS_BETWEEN_FAULTS, ReplicatedCluster, draw_generator, repetitions, say
+from waiting import wait_for
 
 from penstock.bench.quorum_state import wait_settled
 from penstock.local.cluster import LocalCluster
@@ -45,7 +38,7 @@ def test_a_lost_leader_costs_nothing_acknowledged_and_no_write(
                 controller_id = wait_settled(cluster).leader_id
                 lost_id = controller_id if is_controller else generator.choice(sorted(leaders - {controller_id}))
                 lose(cluster, lost_id)
-                until(lambda: lost_id not in world.leaders().values(), "another one leads")  # noqa: B023 - waited for here
+                wait_for(lambda: lost_id not in world.leaders().values(), "another one leads")  # noqa: B023 - waited for here
                 writer.wait_acknowledged(RECORDS_BETWEEN_FAULTS, timeout_s=DEADLINE_S)
                 cluster.start_node(lost_id)
                 world.wait_in_sync()

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from cluster_views import create_topic, until
+from cluster_views import create_topic
 from kafka import KafkaAdminClient
 from kafka.admin import AlterConfigOp, ConfigResource, ConfigResourceType
+from waiting import wait_for
 
 from penstock.local.cluster import LocalCluster
 
@@ -70,9 +71,9 @@ def make_and_delete(cluster: LocalCluster, admin: KafkaAdminClient) -> None:
     """A topic with a replica of each of two partitions on every node; returns when no node has a folder of it."""
     create_topic(cluster.nodes[1].address, TOPIC, {0: (1, 2, 3), 1: (2, 3, 1)})
     folders = [node.data / f"{TOPIC}-{index}" for node in cluster.nodes.values() for index in (0, 1)]
-    until(lambda: all(folder.exists() for folder in folders))
+    wait_for(lambda: all(folder.exists() for folder in folders))
     admin.delete_topics([TOPIC])
-    until(lambda: not any(folder.exists() for folder in folders))
+    wait_for(lambda: not any(folder.exists() for folder in folders))
 
 
 def test_one_logger_of_one_node_tells_details_until_it_is_told_otherwise(

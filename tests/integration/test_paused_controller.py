@@ -10,15 +10,8 @@ from typing import Final
 
 import pytest
 from cluster_views import brokers, create_topic
-from replicated_cluster import (
-    DEADLINE_S,
-    RECORDS_BETWEEN_FAULTS,
-    ReplicatedCluster,
-    draw_generator,
-    repetitions,
-    say,
-    until,
-)
+from replicated_cluster import DEADLINE_S, RECORDS_BETWEEN_FAULTS, ReplicatedCluster, draw_generator, repetitions, say
+from waiting import wait_for
 
 from penstock.bench.quorum_state import quorum_state
 from penstock.client import clock
@@ -44,7 +37,7 @@ def active_id(cluster: LocalCluster) -> int:
         found.update(-1 if state is None else state.leader_id for state in states)
         return len(found) == 1 and found <= set(VOTERS)
 
-    until(is_settled, "one leader of the quorum")
+    wait_for(is_settled, "one leader of the quorum")
     (leader_id,) = found
     return leader_id
 
@@ -69,11 +62,11 @@ def test_no_living_broker_is_fenced_with_the_active_controller_and_no_write_fail
                 created = create_topic(addresses[number % 3], f"while-silent-{number}", {0: BROKERS})
                 assert ErrorCode(int(created.error_code)) is ErrorCode.NONE, created.error_message
                 # Whoever was not heard since is fenced with it.
-                until(lambda: all(paused_id not in brokers(one) for one in addresses), "it is fenced")  # noqa: B023 - waited for here
+                wait_for(lambda: all(paused_id not in brokers(one) for one in addresses), "it is fenced")  # noqa: B023 - waited for here
                 assert all(set(BROKERS) <= brokers(one) for one in addresses)
                 writer.wait_acknowledged(RECORDS_BETWEEN_FAULTS, timeout_s=DEADLINE_S)
                 cluster.resume_node(paused_id)
-                until(lambda: all(paused_id in brokers(one) for one in addresses), "it is let in again")  # noqa: B023
+                wait_for(lambda: all(paused_id in brokers(one) for one in addresses), "it is let in again")  # noqa: B023
         world.check(writer)
         logs = "".join(node.log.read_text() for node in cluster.nodes.values())
         for broker_id in BROKERS:

@@ -20,7 +20,8 @@ from kio.schema.produce.v13.request import ProduceRequest
 from kio.schema.produce.v13.response import ProduceResponse
 from kio.static.primitive import i32, i32Timedelta, i64
 from produce_requests import produce_request
-from replicated_cluster import DEADLINE_S, RECORDS_BETWEEN_FAULTS, ReplicatedCluster, is_soak, say, until
+from replicated_cluster import DEADLINE_S, RECORDS_BETWEEN_FAULTS, ReplicatedCluster, is_soak, say
+from waiting import wait_for
 
 from penstock.bench.quorum_state import wait_settled
 from penstock.chaos.checkers.records import Stored
@@ -135,8 +136,8 @@ def test_a_leader_that_stood_still_is_fenced_and_cut_and_shows_and_acknowledges_
         (topic_id,) = [one.topic_id for one in metadata(others[0]).topics if one.name == STALE]
         assert topic_id is not None
         questions.ask(topic_id, len(stored_before))
-        until(lambda: paused_id not in brokers(others[0]), "it is fenced")
-        until(lambda: paused_id not in leaders_at(others[0]), "others lead what it led")
+        wait_for(lambda: paused_id not in brokers(others[0]), "it is fenced")
+        wait_for(lambda: paused_id not in leaders_at(others[0]), "others lead what it led")
         write(",".join(others), "meanwhile", COMMITTED)
         writer.wait_acknowledged(RECORDS_BETWEEN_FAULTS, timeout_s=DEADLINE_S)
         # How long it stands still is the fault.

@@ -10,12 +10,13 @@ import signal
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from waiting import wait_for
 
-from penstock.client.clock import monotonic_s, pause, wait_until
+from penstock.client.clock import monotonic_s, pause
 from penstock.local.ports import find_free
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
@@ -100,10 +101,6 @@ def quorum(tmp_path: Path) -> Iterator[Quorum]:
         if process.poll() is None:
             process.kill()
             process.wait(DEADLINE_S)
-
-
-def wait_for(condition: Callable[[], bool], what: str) -> None:
-    assert wait_until(condition, timeout_s=DEADLINE_S, interval_s=0.02), f"no {what} within {DEADLINE_S:.0f} s"
 
 
 def wait_for_more(quorum: Quorum, count: int = 50) -> None:

@@ -24,8 +24,8 @@ from replicated_cluster import (
     draw_generator,
     repetitions,
     say,
-    until,
 )
+from waiting import wait_for
 
 from penstock.bench.quorum_state import wait_settled
 from penstock.chaos.faults.node_networks import NetworksUnavailableError, NodeNetworks
@@ -81,14 +81,14 @@ def test_a_living_node_for_which_everything_is_refused_is_replaced_once_and_come
                 witness = next(node.address for node in cluster.nodes.values() if node.id != refused_id)
                 networks.refuse(refused_id)
                 refused_s = clock.monotonic_s()
-                until(lambda: refused_id not in brokers(witness), "it is fenced")  # noqa: B023 - waited for here
+                wait_for(lambda: refused_id not in brokers(witness), "it is fenced")  # noqa: B023 - waited for here
                 writer.wait_acknowledged(RECORDS_BETWEEN_FAULTS, timeout_s=DEADLINE_S)
                 # How long the network refuses is the fault.
                 clock.pause(max(0.0, refused_s + REFUSED_S - clock.monotonic_s()))
                 assert cluster.nodes[refused_id].is_running
                 networks.heal(refused_id)
                 healed_s = clock.monotonic_s()
-                until(lambda: refused_id in brokers(witness), "it is let in again")  # noqa: B023 - waited for here
+                wait_for(lambda: refused_id in brokers(witness), "it is let in again")  # noqa: B023 - waited for here
                 back_s.append(f"{clock.monotonic_s() - healed_s:.2f}")
                 world.wait_in_sync()
             writer.wait_acknowledged(RECORDS_BETWEEN_FAULTS, timeout_s=DEADLINE_S)
@@ -109,23 +109,23 @@ def test_a_broker_behind_a_proxy_that_refuses_is_replaced_once_and_comes_back(tm
         fourth.advertise(proxy.port)
         fourth.start()
         address = cluster.nodes[1].address
-        until(lambda: 4 in brokers(address), "the fourth broker is there")
+        wait_for(lambda: 4 in brokers(address), "the fourth broker is there")
         world = ReplicatedCluster(cluster, partitions=2, assignment=[[4, 1, 2], [3, 4, 1]])
         back_s = []
         with world.writer(socket_timeout_ms=CLIENT_TIMEOUT_MS) as writer:
             for _ in range(REPETITIONS):
-                until(lambda: 4 in leads(world), "the fourth broker leads again")
+                wait_for(lambda: 4 in leads(world), "the fourth broker leads again")
                 writer.wait_acknowledged(RECORDS_BETWEEN_FAULTS, timeout_s=DEADLINE_S)
                 fourth.cut()
                 proxy.refuse()
                 refused_s = clock.monotonic_s()
-                until(lambda: 4 not in brokers(address), "it is fenced")
+                wait_for(lambda: 4 not in brokers(address), "it is fenced")
                 writer.wait_acknowledged(RECORDS_BETWEEN_FAULTS, timeout_s=DEADLINE_S)
                 clock.pause(max(0.0, refused_s + REFUSED_S - clock.monotonic_s()))
                 proxy.heal()
                 fourth.heal()
                 healed_s = clock.monotonic_s()
-                until(lambda: 4 in brokers(address), "it is let in again")
+                wait_for(lambda: 4 in brokers(address), "it is let in again")
                 back_s.append(f"{clock.monotonic_s() - healed_s:.2f}")
                 world.wait_in_sync()
         world.check(writer)
@@ -143,7 +143,7 @@ def test_a_proxy_that_refuses_for_a_broker_that_controllers_hear_changes_no_lead
     ):
         fourth.advertise(proxy.port)
         fourth.start()
-        until(lambda: 4 in brokers(cluster.nodes[1].address), "the fourth broker is there")
+        wait_for(lambda: 4 in brokers(cluster.nodes[1].address), "the fourth broker is there")
         world = ReplicatedCluster(cluster, partitions=1, assignment=[[4, 1, 2]])
         with world.writer(socket_timeout_ms=CLIENT_TIMEOUT_MS) as writer:
             for _ in range(REPETITIONS):

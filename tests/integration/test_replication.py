@@ -9,15 +9,14 @@ import os
 import random
 import shutil
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from numbered_load import DEADLINE_S, NumberedLoad, read_all
+from waiting import wait_for
 
-from penstock.client.clock import wait_until
 from penstock.local.cluster import LocalCluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
@@ -56,10 +55,6 @@ class World:
             stored = read_all(self.cluster.bootstrap, TOPIC, partition)
             assert stored == [(number, number) for number in range(self.load.sent[partition])]
             assert set(self.load.acknowledged[partition]) <= set(stored)
-
-
-def wait_for(condition: Callable[[], bool], what: str) -> None:
-    assert wait_until(condition, timeout_s=DEADLINE_S, interval_s=0.05), f"no {what} within {DEADLINE_S:.0f} s"
 
 
 def stored_bytes(cluster: LocalCluster, node_id: int, partition: int) -> bytes:

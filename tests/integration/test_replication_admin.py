@@ -16,8 +16,8 @@ from confluent_kafka import TopicPartition as ConfluentPartition
 from confluent_kafka.admin import AdminClient
 from kafka import KafkaAdminClient, TopicPartition
 from kafka.admin import NewTopic
+from waiting import wait_for
 
-from penstock.client.clock import wait_until
 from penstock.local.cluster import LocalCluster
 from penstock.protocol.errors import ErrorCode
 
@@ -87,10 +87,6 @@ def world(cluster: LocalCluster) -> Iterator[World]:
     world = World(cluster)
     yield world
     world.kafka_python.close()
-
-
-def wait_for(condition: Any) -> None:
-    assert wait_until(condition, timeout_s=DEADLINE_S, interval_s=0.05), "it does not come true"
 
 
 def test_kafka_python_moves_adds_and_removes_replicas(world: World, topic: str) -> None:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 from cluster_views import brokers
-from replicated_cluster import DEADLINE_S, RECORDS_BETWEEN_FAULTS, TOPIC, ReplicatedCluster, repetitions, say, until
+from replicated_cluster import DEADLINE_S, RECORDS_BETWEEN_FAULTS, TOPIC, ReplicatedCluster, repetitions, say
+from waiting import wait_for
 
 from penstock.local.cluster import LocalCluster
 from penstock.local.resizing import assignment_of, decommission, move, moved_over
@@ -31,7 +32,7 @@ def test_three_nodes_grow_to_five_and_two_leave_and_no_write_fails(tmp_path: Pat
             assert {world.leaders()[index] for index in moves} <= set(newcomers) | cluster.nodes.keys()
             writer.wait_acknowledged(RECORDS_BETWEEN_FAULTS, timeout_s=DEADLINE_S)
             decommission(cluster, TOPIC, newcomers)
-            until(lambda: brokers(cluster.nodes[1].address) == {1, 2, 3}, "the two have left")
+            wait_for(lambda: brokers(cluster.nodes[1].address) == {1, 2, 3}, "the two have left")
             world.wait_in_sync()
             writer.wait_acknowledged(RECORDS_BETWEEN_FAULTS, timeout_s=DEADLINE_S)
         world.check(writer)

@@ -13,7 +13,8 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from replicated_cluster import DEADLINE_S, ReplicatedCluster, draw_generator, repetitions, say, until
+from replicated_cluster import DEADLINE_S, ReplicatedCluster, draw_generator, repetitions, say
+from waiting import wait_for
 
 from penstock.chaos.faults.node_faults import NodeFaults
 from penstock.client import clock
@@ -47,7 +48,7 @@ def test_replicas_killed_at_once_lead_again_in_whatever_order_they_start(world: 
                     # How far the others have come by then is the machine's and the generator's: it is the fault.
                     clock.pause(generator.choice([0.0, 0.3, PAUSE_S_MAX]))
                 cluster.nodes[node_id].start()
-            until(partial(_all_led, world), f"every partition is led after the start in order {order}")
+            wait_for(partial(_all_led, world), f"every partition is led after the start in order {order}")
             world.wait_in_sync()
         writer.wait_acknowledged(100, timeout_s=DEADLINE_S)
     world.check(writer)

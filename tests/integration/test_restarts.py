@@ -15,7 +15,8 @@ from typing import Final
 
 import pytest
 from metadata_load import MetadataLoad
-from replicated_cluster import DEADLINE_S, TOPIC, ReplicatedCluster, draw_generator, is_soak, say, until
+from replicated_cluster import DEADLINE_S, TOPIC, ReplicatedCluster, draw_generator, is_soak, say
+from waiting import wait_for
 
 from penstock.bench.quorum_state import quorum_state
 from penstock.client import clock
@@ -70,7 +71,7 @@ def active_controller(cluster: LocalCluster) -> int:
         found[:] = [state.leader_id for state in states if state is not None and state.leader_id >= 0][:1]
         return bool(found)
 
-    until(is_known, "a node knows the active controller")
+    wait_for(is_known, "a node knows the active controller")
     return found[0]
 
 

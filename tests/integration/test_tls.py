@@ -7,13 +7,14 @@ import random
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from certificates import Authority
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
+from waiting import wait_for
 
 from penstock.client import clock
 from penstock.local.local_node import LocalNode, environment_without_properties
@@ -23,10 +24,6 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
 DEADLINE_S = 60.0
 IDS = (1, 2, 3)
-
-
-def until(condition: Callable[[], bool], what: str) -> None:
-    assert clock.wait_until(condition, timeout_s=DEADLINE_S, interval_s=0.05), f"no {what} within {DEADLINE_S:g} s"
 
 
 class TlsCluster:
@@ -122,7 +119,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TlsCluster]:
 @pytest.fixture
 def cluster(shared: TlsCluster) -> Iterator[TlsCluster]:
     """Nodes 1 to 3 run, before and after."""
-    until(lambda: shared.brokers() == set(IDS), "cluster")
+    wait_for(lambda: shared.brokers() == set(IDS), "cluster")
     shared.note_logs()
     yield shared
     if shared.nodes[4].is_running:
@@ -131,7 +128,7 @@ def cluster(shared: TlsCluster) -> Iterator[TlsCluster]:
 
 def test_nodes_prove_themselves_with_certificates_and_clients_are_served(cluster: TlsCluster) -> None:
     cluster.start(4)
-    until(lambda: cluster.brokers() == {*IDS, 4}, "fourth node")
+    wait_for(lambda: cluster.brokers() == {*IDS, 4}, "fourth node")
     admin = AdminClient(cluster.client())
     admin.create_topics([NewTopic("flights", 4, 3)])["flights"].result(DEADLINE_S)
     producer = Producer(cluster.client(node_id=4) | {"acks": "all"})
@@ -178,7 +175,7 @@ def test_nobody_gets_in_without_a_certificate_that_is_valid_now(cluster: TlsClus
     assert "reason=its handshake of TLS failed: peer did not return a certificate" in log
     # However often their clients try.
     assert sum("connection closed" in line for line in log.splitlines()) < 10
-    until(lambda: cluster.brokers() == set(IDS), "cluster")
+    wait_for(lambda: cluster.brokers() == set(IDS), "cluster")
 
 
 @pytest.mark.parametrize("kind", ["another node's", "no node's", "foreign", "expired"])
@@ -196,23 +193,23 @@ def test_a_node_whose_certificate_does_not_name_it_is_kept_out(cluster: TlsClust
         "expired": "ALERT_CERTIFICATE_EXPIRED",
     }
     cluster.start(4, certificates[kind])
-    until(lambda: said[kind] in cluster.log(4), f"sentence in the log of node 4: {said[kind]}")
+    wait_for(lambda: said[kind] in cluster.log(4), f"sentence in the log of node 4: {said[kind]}")
     assert cluster.brokers() == set(IDS), "\n".join(map(cluster.log, IDS))
 
 
 def test_a_voter_that_lost_its_certificate_is_no_voter_until_it_has_one(cluster: TlsCluster) -> None:
     cluster.nodes[3].kill()
     cluster.start(3, Authority().issue_for_node(3))
-    until(lambda: "closed by it: [SSL: TLSV1_ALERT_UNKNOWN_CA]" in cluster.log(3), "sentence about the authority")
+    wait_for(lambda: "closed by it: [SSL: TLSV1_ALERT_UNKNOWN_CA]" in cluster.log(3), "sentence about the authority")
     cluster.certificate(3).write_text(cluster.authority.issue_for_node(2))
     refused = "it says that it is node 3, but its certificate does not have the name node-3"
-    until(lambda: any(refused in cluster.log(node_id) for node_id in (1, 2)), "refusal")
+    wait_for(lambda: any(refused in cluster.log(node_id) for node_id in (1, 2)), "refusal")
     # It answers on its port, so that only the end of its session tells that the broker it was is gone.
-    until(lambda: cluster.brokers() == {1, 2}, "end of the session of the third node")
+    wait_for(lambda: cluster.brokers() == {1, 2}, "end of the session of the third node")
     # The file is looked at again while the node runs.
     cluster.certificate(3).write_text(cluster.authority.issue_for_node(3))
-    until(lambda: "certificates reloaded" in cluster.log(3), "reload")
-    until(lambda: cluster.brokers() == set(IDS), "third node")
+    wait_for(lambda: "certificates reloaded" in cluster.log(3), "reload")
+    wait_for(lambda: cluster.brokers() == set(IDS), "third node")
 
 
 def test_a_dynamic_config_names_another_file(cluster: TlsCluster) -> None:
@@ -241,6 +238,6 @@ def test_a_dynamic_config_names_another_file(cluster: TlsCluster) -> None:
             assert certificate is not None
             return {str(name[1]) for name in certificate["subjectAltName"]}
 
-    until(lambda: "renewed" in names(), "other certificate")
+    wait_for(lambda: "renewed" in names(), "other certificate")
     alter(str(cluster.certificate(1)))
-    until(lambda: "renewed" not in names(), "certificate as before")
+    wait_for(lambda: "renewed" not in names(), "certificate as before")

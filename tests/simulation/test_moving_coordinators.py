@@ -13,7 +13,7 @@ from kio.schema.sync_group.v5.request import SyncGroupRequest, SyncGroupRequestA
 from kio.schema.types import GroupId
 from kio.static.primitive import i32
 from moving_coordinators import GROUP, MINUTE, NODES, STATE_TOPICS, World, run
-from replicating_nodes import wait_for
+from waiting import loop_until
 
 from penstock.broker.coordinators import coordinator_context as coordinator_partition
 from penstock.broker.coordinators.group_coordinator import OFFSETS_TOPIC
@@ -161,13 +161,13 @@ def test_coordinator_that_cannot_read_its_log_is_replaced_by_an_in_sync_replica_
         world.disks[victim].fail("read", under=f"/data/{state_topic}-0/", error=EMFILE, count=None)
         while world.leader() != victim:
             await world.move()
-        await wait_for(lambda: world.leader() != victim, "another leader")
+        await loop_until(lambda: world.leader() != victim, "another leader")
         if state_topic == OFFSETS_TOPIC:
             assert await world.committed() == 42
         else:
             assert await world.init_producer_id() == 1
         world.disks[victim].heal()
-        await wait_for(lambda: set(world.partition().isr) == set(NODES), "the replica in sync again")
+        await loop_until(lambda: set(world.partition().isr) == set(NODES), "the replica in sync again")
         hosted = world.nodes[victim].parts.partitions.find(state_topic, 0)
         assert hosted is not None
         assert hosted.damage is None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from memory_node import end_offset
-from replicating_nodes import TOPIC, World, create, leads, produce_some, run, wait_for
+from replicating_nodes import TOPIC, World, create, leads, produce_some, run
+from waiting import loop_until
 
 from penstock.broker.node import assignments_manager as directory_reporter
 from penstock.broker.replicas.partition import Partition
@@ -62,7 +63,7 @@ def test_leader_with_bit_rot_is_found_by_a_follower_hands_over_and_is_repaired()
         rot(world, 2, 3)
         world.disks[3].remove_tree(FOLDER)
         await world.start(3)
-        await wait_for(lambda: leads(world, 1), "leader that is whole")
+        await loop_until(lambda: leads(world, 1), "leader that is whole")
         await world.wait_in_sync(1, 2, 3)
         await world.wait_equal(1, 2, 3)
         assert world.stored(2) == whole
@@ -81,7 +82,7 @@ def test_bit_rot_that_nobody_else_can_replace_changes_nothing() -> None:
             rotten = world.stored(2)
             world.disks[3].remove_tree(FOLDER)
             await world.start(3)
-            await wait_for(lambda: hosted(world, 2).damage is not None, "damage found")
+            await loop_until(lambda: hosted(world, 2).damage is not None, "damage found")
             # It leads on: what it can read is served, and what is produced taken in.
             await produce_some(leader, 1)
             assert await end_offset(leader, TOPIC) == BATCHES + 1
@@ -103,7 +104,7 @@ def test_read_error_of_a_leader_hands_over_and_is_repaired() -> None:
         world.disks[3].remove_tree(FOLDER)
         world.disks[2].fail("read", under=SEGMENT, count=None)
         await world.start(3)
-        await wait_for(lambda: leads(world, 1), "leader that can read")
+        await loop_until(lambda: leads(world, 1), "leader that can read")
         await world.wait_in_sync(1, 3)
         world.disks[2].heal()
         await world.wait_in_sync(1, 2, 3)
@@ -159,7 +160,7 @@ def test_damaged_replica_that_may_be_the_last_with_the_records_stays_as_it_is() 
         await stop_damaged(world, 2)
         rotten = world.stored(2)
         await world.start(2)
-        await wait_for(lambda: registration(world).leader in (-1, 2), "no other leader")
+        await loop_until(lambda: registration(world).leader in (-1, 2), "no other leader")
         assert world.hosted(2) is None
         assert world.stored(2) == rotten
 

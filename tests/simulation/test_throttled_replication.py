@@ -18,7 +18,8 @@ from kio.schema.incremental_alter_configs.v1.response import IncrementalAlterCon
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i32
 from memory_node import MINUTE, produce
-from replicating_nodes import TOPIC, World, create, run, wait_for
+from replicating_nodes import TOPIC, World, create, run
+from waiting import loop_until
 
 from penstock.broker.replication.rules.replication_quota import ReplicationQuota
 from penstock.client.connection import Connection
@@ -78,9 +79,9 @@ def test_a_move_is_slow_while_it_is_throttled_and_fast_afterwards(
             key = f"{role}.replication.throttled.replicas"
             await alter(leader, TOPIC_RESOURCE, TOPIC, key, f"0:{node_id}")
             await reassign(leader, LEADER, NEW)
-            await wait_for(lambda: log_end(world) > 0, "first records")
+            await loop_until(lambda: log_end(world) > 0, "first records")
             held_back_before = held_back
-            await wait_for(lambda: held_back >= held_back_before + ANSWERS, "answers without records")
+            await loop_until(lambda: held_back >= held_back_before + ANSWERS, "answers without records")
             assert 0 < log_end(world) < BATCHES
             await alter(leader, TOPIC_RESOURCE, TOPIC, key, None)
             await alter(throttled, BROKER_RESOURCE, str(node_id), f"{role}.replication.throttled.rate", None)

@@ -1,1 +1,1 @@
-"""Fetch sessions and the choice of a replica: rules only."""
+"""Rules for fetch sessions and for the preferred read replica: pure, no input or output."""

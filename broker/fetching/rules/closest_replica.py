@@ -1,7 +1,7 @@
-"""Which replica a consumer had better read from (KIP-392): Kafka's `RackAwareReplicaSelector`.
+"""Choice of the preferred read replica for a consumer (KIP-392). Kafka: `RackAwareReplicaSelector`.
 
-The leader is asked first, and sends the consumer to a follower when the leader is not in the consumer's rack and
-followers there have what it asks for.
+A consumer fetches from the leader first; the leader redirects it to a follower if the leader is not in the consumer's
+rack and followers in that rack have the fetch offset.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from ...replicas.rules.partition_state import PartitionState
 
 
 class Reader(NamedTuple):
-    """A consumer that says where it is, and by which listener it reaches the brokers."""
+    """A consumer that sent its rack, and the listener by which it reaches the brokers."""
 
     rack: str
     listener_name: str
@@ -22,10 +22,10 @@ class Reader(NamedTuple):
 def closest_replica(
     partition: PartitionState, brokers: Mapping[int, BrokerRegistration], fetch_offset: int, reader: Reader
 ) -> int | None:
-    """The broker to read from; None when that is the leader, or this replica does not lead.
+    """Returns the preferred read replica; None if that is the leader, or this replica does not lead.
 
-    Only members of the ISR: one that lags behind would let the consumer fall behind too, and the leader would send it
-    there again and again.
+    Only members of the ISR: with a lagging replica the consumer would lag too, and the leader would redirect it there
+    again and again.
     """
     if _rack(brokers, partition.leader_id, reader.listener_name) == reader.rack:
         return None
@@ -39,7 +39,7 @@ def closest_replica(
 
 
 def _rack(brokers: Mapping[int, BrokerRegistration], broker_id: int, listener_name: str) -> str | None:
-    """None of a broker that the consumer cannot reach, too."""
+    """Returns the broker's rack; None too if the consumer cannot reach the broker."""
     broker = brokers.get(broker_id)
     if broker is None or broker.is_fenced or broker.endpoint(listener_name) is None:
         return None

@@ -1,4 +1,4 @@
-"""One fetch session (KIP-227): its partitions, and what the client knows of each."""
+"""One fetch session (KIP-227): its partitions, and the offsets last sent to the client. Kafka: `FetchSession`."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ PartitionKey: TypeAlias = tuple[int | str | None, int]
 
 
 def partition_key(topic: str | None, topic_id: UUID | None, index: int) -> PartitionKey:
-    """By what a session knows a partition. An id counts as a number: UUID compares and hashes in Python code."""
+    """Returns a session's key for a partition. A topic id is an integer in it: UUID hashes and compares in Python."""
     return (topic if topic_id is None else topic_id.int, index)
 
 
 class FetchablePartition:
-    """One partition that a client fetches: where it stands, and what it was told last."""
+    """One partition that a client fetches: its fetch offset, and the offsets last sent. Kafka: `CachedPartition`."""
 
     __slots__ = (
         "current_leader_epoch",
@@ -47,23 +47,23 @@ class FetchablePartition:
         log_start_offset: int = -1,
     ) -> None:
         self.topic = topic
-        """None while a topic id has not been found in the metadata yet."""
+        """None while the topic id is not in the metadata."""
         self.topic_id = topic_id
-        """None in requests that name their topics."""
+        """None in requests with topic names."""
         self.index = index
         self.fetch_offset = fetch_offset
         self.max_bytes = max_bytes
         self.current_leader_epoch = current_leader_epoch
         self.last_fetched_epoch = last_fetched_epoch
-        # A follower's own.
+        # The follower's log start offset.
         self.log_start_offset = log_start_offset
         self.sent_high_watermark = -1
         self.sent_log_start_offset = -1
-        # Found once and kept, so that an incremental fetch looks nothing up; the fetch handler alone judges it.
+        # Kept, so that an incremental fetch needs no lookup; only `DelayedFetch` decides if it is still valid.
         self.hosted: Partition | None = None
 
     def is_known(self, high_watermark: int, log_start_offset: int) -> bool:
-        """Whether the client was told exactly this in an earlier answer of the session."""
+        """True if an earlier response of the session had exactly these offsets."""
         return self.sent_high_watermark == high_watermark and self.sent_log_start_offset == log_start_offset
 
     @property
@@ -72,14 +72,14 @@ class FetchablePartition:
 
 
 class FollowerId(NamedTuple):
-    """A process that follows."""
+    """The identity of a follower's process."""
 
     replica_id: int
     broker_epoch: int
 
 
 class FetchSession:
-    """The partitions of one session, in the order in which they are read."""
+    """The partitions of one fetch session, in reading order."""
 
     __slots__ = ("created_ms", "epoch", "follower", "id", "interrupt", "last_used_ms", "partitions", "uses_ids")
 
@@ -94,34 +94,34 @@ class FetchSession:
     ) -> None:
         self.id = session_id
         self.partitions = partitions
-        # Whose it is, if not a client's.
+        # None for a consumer's session.
         self.follower = follower
         self.uses_ids = uses_ids
         self.created_ms = now_ms
         self.last_used_ms = now_ms
         self.epoch = 1
-        """What the next request must carry."""
+        """The session epoch that the next request must have."""
         self.interrupt: Callable[[], None] | None = None
-        """Answers the session's parked request now. One request of a session at a time: the next one calls this."""
+        """Completes the session's parked request now. A session has one request at a time: the next one calls this."""
 
     def on_answered(self) -> None:
-        """No request of it is parked any more."""
+        """The session has no parked request any more."""
         self.interrupt = None
 
     def wanted(self) -> tuple[FetchablePartition, ...]:
-        """What the next request is to look at."""
+        """Returns the partitions that the next request reads."""
         return tuple(self.partitions.values())
 
     def on_read(self, partition: FetchablePartition) -> None:
-        """Records of it were sent. It is read last next time: every partition gets its turn though the response's size
-        is limited."""
+        """Records of the partition were sent. It is read last next time: the response size is limited, and every
+        partition must get its turn."""
         self.partitions[partition.key] = self.partitions.pop(partition.key)
 
     def on_named(self, partition: FetchablePartition) -> None:
-        """A request names a partition: it is new, or has moved."""
+        """A request added the partition or changed its fetch offset."""
 
     def on_forgotten(self, partition: FetchablePartition) -> None:
-        """A partition is no part of the session any more."""
+        """The partition left the session."""
 
     def on_end(self) -> None:
-        """The session is over."""
+        """The session was closed."""

@@ -1,12 +1,12 @@
-"""Fetch sessions (KIP-227): what a consumer fetches is remembered, and only what changed travels.
+"""Fetch session cache (KIP-227): requests and responses carry only changes. Kafka: `FetchManager`, `FetchSessionCache`.
 
-    epoch of the request   what it is
-    0                      full fetch that wants a session; the session it names, if any, is closed
-    -1                     full fetch without a session; the session it names, if any, is closed
-    n > 0                  incremental: session's partitions, changed by what the request adds, moves and forgets
+    epoch of the request   kind of fetch
+    0                      full fetch that creates a session; the request's session id, if any, is closed
+    -1                     full fetch without a session; the request's session id, if any, is closed
+    n > 0                  incremental: the session's partitions; the request adds, updates and forgets some
 
-A session's epoch counts its requests; it goes from the largest 32-bit integer back to 1. A session knows its topics
-either by name (requests below version 13) or by id (KIP-516), and stays with that.
+A session's epoch counts its requests; it goes from the largest 32-bit integer back to 1. A session has its topics
+either by name (requests below version 13) or by id (KIP-516), and never changes that.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ MAX_EPOCH = 2**31 - 1
 FIRST_TOPIC_ID_VERSION = 13
 
 MIN_EVICTION_MS = 120_000
-"""A session unused for this long gives way to any other; one younger than this is safe from larger ones."""
+"""A session unused for this long can be evicted by any other; one younger than this is safe from larger ones."""
 
 
 class FetchAnswer(Protocol):
-    """What sessions look at in the answer for one partition."""
+    """The fields of one partition's answer that sessions read."""
 
     @property
     def error_code(self) -> int: ...
@@ -50,11 +50,11 @@ Answer = TypeVar("Answer", bound=FetchAnswer)
 
 
 class FetchContext(NamedTuple):
-    """One request's view: which partitions to read, and which session it belongs to or asks for."""
+    """One request: its partitions to read, and its session or the one to create. Kafka: `FetchContext`."""
 
     partitions: tuple[FetchablePartition, ...] = ()
     error_code: ErrorCode = ErrorCode.NONE
-    """The whole request is answered with this, and nothing is read."""
+    """Error for the whole request; nothing is read."""
     session: FetchSession | None = None
     wants_session: bool = False
     follower: FollowerId | None = None
@@ -72,11 +72,11 @@ class FetchSessionStatistics:
 
 
 class FetchSessions:
-    """The sessions of a node, at most `max_slots` (`max.incremental.fetch.session.cache.slots`)."""
+    """The fetch sessions of a node, at most `max_slots` (`max.incremental.fetch.session.cache.slots`)."""
 
     def __init__(self, max_slots: int, next_id: Callable[[], int]) -> None:
-        """`next_id` draws positive 32-bit integers at random: ids must be hard to guess, they are all that protects a
-        session from other clients' mistakes."""
+        """`next_id` returns random positive 32-bit integers: only ids that are hard to guess protect a session from
+        other clients' mistakes."""
         self._max_slots = max_slots
         self._next_id = next_id
         # Least recently used first.
@@ -101,12 +101,12 @@ class FetchSessions:
         follower: FollowerId | None,
         now_ms: int,
     ) -> FetchContext:
-        """Applies a request to its session and says what to read. `follower` is whose request it is, if not a
-        client's."""
+        """Applies a request to its session; returns the partitions to read. `follower` is None for a consumer's
+        request. Kafka: `FetchManager.newContext`."""
         uses_ids = version >= FIRST_TOPIC_ID_VERSION
         if session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             self._end(session_id)
-            # A partition that is named twice counts once, as it was named last.
+            # Of a partition that is in the request twice, the last entry counts.
             by_key = {partition.key: partition for partition in partitions}
             return FetchContext(
                 partitions=tuple(by_key.values()),
@@ -152,10 +152,10 @@ class FetchSessions:
     def finish(
         self, context: FetchContext, answers: Sequence[tuple[FetchablePartition, Answer]], now_ms: int
     ) -> tuple[int, Sequence[tuple[FetchablePartition, Answer]]]:
-        """The session id for the response, and the answers that must be in it.
+        """Returns the session id for the response, and the answers that must be in it.
 
-        `answers` has every partition of the context; an incremental response leaves out what the client knows already,
-        and a caller may leave out what `is_known` before.
+        `answers` has every partition of the context; an incremental response omits partitions without changes, and a
+        caller may omit those that are `is_known` before. Kafka: `FetchContext.updateAndGenerateResponseData`.
         """
         session = context.session
         if session is not None:
@@ -186,15 +186,18 @@ class FetchSessions:
             session.on_end()
 
     def _end_those_before(self, follower: FollowerId) -> None:
-        """A follower has one session with a leader: that of an earlier process does not come back, and one of the same
-        process was lost with the answer, or the connection, that it was made on."""
+        """Closes the follower's earlier sessions: it has one with a leader. A session of an earlier process is dead,
+        and one of the same process was lost with the response or connection that created it."""
         for session in list(self._sessions.values()):
             other = session.follower
             if other is not None and other.replica_id == follower.replica_id and other <= follower:
                 self._end(session.id)
 
     def _must_answer(self, session: FetchSession, partition: FetchablePartition, answer: Answer) -> bool:
-        """Notes what the client will know by this answer, if it has to be sent."""
+        """Notes the offsets that are sent; returns True if the answer must be in the response.
+
+        Kafka: `CachedPartition.maybeUpdateResponseData`.
+        """
         is_new = not partition.is_known(answer.high_watermark, answer.log_start_offset)
         partition.sent_high_watermark = answer.high_watermark
         partition.sent_log_start_offset = answer.log_start_offset
@@ -208,8 +211,11 @@ class FetchSessions:
         return is_new or answer.preferred_read_replica >= 0 or answer.diverging_epoch is not None
 
     def _has_room(self, partition_count: int, is_privileged: bool, now_ms: int) -> bool:
-        """Makes room for a session of `partition_count` partitions if it may: a stale session goes first, else the
-        least of those that are worth less than the new one, followers' being worth more than any consumer's."""
+        """Evicts a session, if needed and allowed, for one with `partition_count` partitions; returns True if it fits.
+
+        A stale session is evicted first, else the smallest that is worth less than the new one; a follower's session
+        is worth more than any consumer's. Kafka: `FetchSessionCache.tryEvict`.
+        """
         if len(self._sessions) < self._max_slots:
             return True
         if not self._sessions:

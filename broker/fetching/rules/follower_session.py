@@ -3,7 +3,7 @@
 A follower fetches all partitions of a leader in one session: thousands, of which few change between two requests. A
 partition is idle (`mark_idle`) while the follower has every record, knows all offsets and is in sync. An append or a
 change of an offset makes it ready (`mark_ready`, `mark_changed`). An idle partition also proves that the follower was
-caught up at each of its requests, which the leader learns when the partition becomes ready (`on_follower_heard`).
+caught up at each of its requests; the leader's state is updated when the partition gets ready (`on_follower_heard`).
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ class FollowerSession(FetchSession):
     ) -> None:
         super().__init__(session_id, partitions, follower=follower, uses_ids=uses_ids, now_ms=now_ms)
         self.replica_id = follower.replica_id
-        # Nobody has watched them yet.
+        # All partitions are ready at first: their changes were not watched yet.
         self.ready = dict.fromkeys(partitions.values())
         for partition in partitions.values():
             if partition.hosted is not None:
                 self.watch(partition, partition.hosted)
-        # Of the parked request.
+        # Callback of the parked request.
         self.on_ready: Callable[[FetchablePartition], None] | None = None
 
     def on_answered(self) -> None:
@@ -47,24 +47,24 @@ class FollowerSession(FetchSession):
         return tuple(self.ready)
 
     def watch(self, partition: FetchablePartition, hosted: Partition) -> None:
-        """What happens to `hosted` concerns the partition."""
+        """Subscribes the session's partition to changes of `hosted`."""
         hosted.watchers[partition] = self
 
     def mark_changed(self, partition: FetchablePartition) -> None:
-        """There is something to tell of a partition, with whatever is told next."""
+        """An offset of the partition changed; the next response carries it."""
         if partition not in self.ready:
             self.ready[partition] = None
             if partition.hosted is not None:
                 partition.hosted.state.on_follower_heard(self.replica_id, self.last_used_ms)
 
     def mark_ready(self, partition: FetchablePartition) -> None:
-        """Something has happened to a partition that the follower may wait for."""
+        """Something changed in the partition that can complete the parked request."""
         self.mark_changed(partition)
         if self.on_ready is not None:
             self.on_ready(partition)
 
     def mark_idle(self, partition: FetchablePartition) -> None:
-        """The follower has everything of it, and knows so."""
+        """The follower has all records and offsets of the partition."""
         self.ready.pop(partition, None)
 
     def on_read(self, partition: FetchablePartition) -> None:
@@ -74,7 +74,7 @@ class FollowerSession(FetchSession):
 
     def on_named(self, partition: FetchablePartition) -> None:
         self.ready[partition] = None
-        # A follower that moved before an answer came has thrown that away, with the offsets that it was told there.
+        # A follower that changed its fetch offset before a response came discarded that response and its offsets.
         partition.sent_high_watermark = -1
 
     def on_forgotten(self, partition: FetchablePartition) -> None:

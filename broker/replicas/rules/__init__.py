@@ -1,1 +1,1 @@
-"""Leadership, ISR and high watermark of one replica: rules only."""
+"""Rules for leadership, ISR and high watermark of one replica: pure, no input or output."""

@@ -1,4 +1,4 @@
-"""What the log says of topics and partitions that change: a line a topic that comes or goes, one a change of others.
+"""Log lines for metadata changes: one for each created or deleted topic, one for all other changes of a delta.
 
 A broker that leaves or returns changes every partition it has a replica of. Details are at DEBUG, a line a partition.
 """
@@ -17,7 +17,7 @@ def log_changes(delta: MetadataDelta) -> None:
         logger.info("topic deleted: topic=%s partitions=%d", topic.name, len(topic.partitions))
     changes = []
     for change in delta.topics.changed.values():
-        # What the first delta of a process brings was there before, or not: nothing says which.
+        # A topic in the first delta of a process may be old or new: the delta cannot distinguish them.
         if change.is_new and delta.base.offset >= 0:
             logger.info("topic created: topic=%s partitions=%d", change.name, len(change.changed))
         else:

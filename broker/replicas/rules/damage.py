@@ -1,13 +1,13 @@
-"""When a replica whose log is not what was written may be repaired from its leader.
+"""Rules for when a replica with a damaged log may be repaired from its leader.
 
     state     entered by                                            left by
     sound     creation                                              a check that finds damage; damage at opening
-    damaged   these; the controller is told again and again that    a check that finds it whole; the metadata, when they
-              the replica is lost                                   say that the replica counts for nothing
-    repaired  that: what is from the damage on is cut off           its log is open again: it follows, sound
+    damaged   these; the broker reports the replica to the          a check that finds no damage; metadata by which
+              controller as DIRECTORY_LOST, repeatedly              `may_repair` is True
+    repaired  that: the log is truncated at the damage              reopening the log: the replica follows, sound
 
-While the controller has nobody to put in its place, a replica stays damaged and nothing of it is touched: it may be the
-last one that has the records. One that is running goes on serving what it can.
+While the controller has no replacement, the replica stays damaged and its log is not touched: it may be the last one
+with the records. A running replica keeps serving the batches that it can read.
 """
 
 from typing import NamedTuple
@@ -17,26 +17,26 @@ from ....quorum.metadata.records import DIRECTORY_LOST, NO_LEADER
 
 
 class FoundDamage(NamedTuple):
-    """Of the batches from `offset` on, `size` bytes, not all could be read as they were written."""
+    """The `size` bytes of batches from `offset` on contain corrupt or unreadable ones."""
 
     offset: int
     size: int
 
 
 def is_replaceable(registration: PartitionRegistration, broker_id: int) -> bool:
-    """Whether another replica may have all that was acknowledged: the controller is to let it lead.
+    """True if another replica is in the ISR or ELR and may have all acknowledged records: the controller can elect it.
 
-    One that runs is worth more than any other that lags, where an unclean election would take that.
+    Otherwise the damaged replica, if running, is better than the lagging one that an unclean election would take.
     """
     return any(replica != broker_id for replica in (*registration.isr, *registration.elr))
 
 
 def may_repair(registration: PartitionRegistration, broker_id: int, *, is_hosted: bool) -> bool:
-    """Whether what this replica has may be thrown away: another one leads, and nobody relies on this one.
+    """True if this replica's records may be discarded: another replica leads, and this one is not in ISR or ELR.
 
-    Then all that was acknowledged is on those in the ISR, and this one cannot be elected. One that is hosted may be
-    about to join the ISR by what its leader knows of it, so the metadata must say that it is lost: such a replica does
-    not join before its broker says where it is again.
+    Then all acknowledged records are on the ISR, and this replica cannot be elected. The leader may be about to add a
+    hosted replica to the ISR, so its directory must be DIRECTORY_LOST in the metadata: such a replica does not join
+    before its broker assigns it to a directory again.
     """
     return (
         registration.leader not in (NO_LEADER, broker_id)

@@ -1,5 +1,7 @@
-"""What the rules of a replica ask its shell to do: carried out in the order given, before anything else happens to
-it."""
+"""Effects that the rules of a replica return and its shell carries out.
+
+The shell keeps the order given, and carries out all of them before the replica's next event.
+"""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -9,7 +11,7 @@ from .in_sync_replicas import IsrProposal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartEpoch:
-    """The log must note that `leader_epoch` starts at `start_offset`, before anything is appended (KIP-101)."""
+    """Assign `leader_epoch`, starting at `start_offset`, to the log before any append in it (KIP-101)."""
 
     leader_epoch: int
     start_offset: int
@@ -17,26 +19,26 @@ class StartEpoch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdvanceHighWatermark:
-    """Records below `to` may be read and acknowledged: whoever waits for them is looked at again."""
+    """Records below `to` may be read and acknowledged: recheck the delayed operations that wait for them."""
 
     to: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseWaiting:
-    """Requests that wait on this leadership end now; the outcome of their appends is not known here any more."""
+    """The leader epoch ended: complete its delayed operations; the results of their appends are unknown here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProposeIsr:
-    """The controller is to be told who is in sync, again and again until it answers (KIP-497)."""
+    """Send AlterPartition with this ISR to the controller, and retry until it answers (KIP-497)."""
 
     proposal: IsrProposal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Follow:
-    """Records are to be fetched from `leader_id`, in its `leader_epoch`, from where the log ends."""
+    """Fetch from `leader_id`, in its `leader_epoch`, from the log end offset."""
 
     leader_id: int
     leader_epoch: int
@@ -44,12 +46,12 @@ class Follow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopFollowing:
-    """Nothing is to be fetched any more; what arrives yet must not be appended."""
+    """Stop fetching and discard in-flight responses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteLogStart:
-    """A follower has deleted records: whoever waits for that is looked at again."""
+    """A follower's log start offset changed: recheck the delayed DeleteRecords."""
 
 
 Effect: TypeAlias = (

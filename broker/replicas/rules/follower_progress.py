@@ -1,17 +1,17 @@
-"""How far one follower has come, as far as its fetches tell the leader."""
+"""The leader's replication progress for one follower, from its fetches. Kafka: `Replica`, `ReplicaState`."""
 
 NEVER_MS = -(2**62)
 UNKNOWN_OFFSET = -1
 SUSPICIOUS_COUNT = 4
-"""Times that a follower is sent the same, a power of two: it takes about 140 ms to ask so often."""
+"""Fetches of the same offset in a row before the leader checks the batches; a power of two, reached in about 140 ms."""
 
 
 class FollowerProgress:
-    """`log_end_offset` is where its last fetch began: it has, durably as its configuration wants, all below.
+    """`log_end_offset` is the offset of its last fetch: it has all records below, synced if its config requires it.
 
-    A follower is caught up at a time when it has all that the leader had then. One that fetches without a pause is
-    always a little behind a busy leader, so a fetch that reaches what the leader had at the fetch before counts for the
-    time of that one.
+    A follower is caught up at a time when it has all records that the leader had then. A follower that fetches without
+    a pause is always a little behind a busy leader, so a fetch offset at or above the leader's log end offset at the
+    previous fetch means: caught up at the time of the previous fetch.
     """
 
     __slots__ = (
@@ -35,7 +35,7 @@ class FollowerProgress:
         self.log_start_offset = UNKNOWN_OFFSET
         self.last_fetch_ms = NEVER_MS
         self.last_fetch_leader_end_offset = UNKNOWN_OFFSET
-        # From where it was sent records last, and how often in a row.
+        # The offset at which records were sent last, and how often in a row.
         self.sent_offset = UNKNOWN_OFFSET
         self.sent_count = 0
 
@@ -48,10 +48,10 @@ class FollowerProgress:
         broker_epoch: int,
         now_ms: int,
     ) -> bool:
-        """Whether its log end has moved."""
+        """Updates the progress; True if the log end offset changed. Kafka: `Replica.updateFetchStateOrThrow`."""
         if broker_epoch != self.broker_epoch is not None:
-            # Another process, maybe on other disks: that the one before had everything says nothing of this one, which
-            # would hold up the high watermark as if it had.
+            # A new process, maybe on other disks: the last one's progress proves nothing about it. If it counted as
+            # caught up, it would hold back the high watermark.
             self.last_caught_up_ms = NEVER_MS
             self.last_fetch_leader_end_offset = UNKNOWN_OFFSET
         if fetch_offset >= leader_end_offset:
@@ -67,16 +67,16 @@ class FollowerProgress:
         return has_moved
 
     def on_heard(self, heard_ms: int) -> None:
-        """It had all that there was, and was heard: nothing has happened since its last fetch."""
+        """The follower was idle and caught up, and fetched at `heard_ms` without naming the partition."""
         if self.broker_epoch is not None:
             self.last_fetch_ms = max(self.last_fetch_ms, heard_ms)
             self.last_caught_up_ms = max(self.last_caught_up_ms, heard_ms)
 
     def on_sent(self, offset: int) -> bool:
-        """It is sent records from `offset` on; True when it was so often that something may be wrong with them.
+        """Records from `offset` on are sent; returns True if the same were sent so often that they may be corrupt.
 
-        A follower refuses what does not have its CRC, and asks for it again. Others that ask again lost a connection,
-        or have no room: for them the bytes are looked at in vain, ever more rarely.
+        A follower refuses batches with a wrong CRC and fetches them again. A follower may also refetch after a lost
+        connection or on a full disk: then the check is in vain, so it doubles its interval.
         """
         if offset != self.sent_offset:
             self.sent_offset = offset
@@ -86,5 +86,8 @@ class FollowerProgress:
         return count >= SUSPICIOUS_COUNT and count & (count - 1) == 0
 
     def is_caught_up(self, leader_end_offset: int, now_ms: int, lag_ms_max: int) -> bool:
-        """Whether it has all that the leader has, or had within the last `lag_ms_max`."""
+        """True if it has all records of the leader, or had them within the last `lag_ms_max`.
+
+        Kafka: `ReplicaState.isCaughtUp`.
+        """
         return self.log_end_offset >= leader_end_offset or now_ms - self.last_caught_up_ms <= lag_ms_max

@@ -1,14 +1,14 @@
-"""Who is in sync, as the leader of a partition knows it: what the controller has committed, and what it was asked for.
+"""The leader's view of the ISR: the committed ISR and one pending change. Kafka: `CommittedPartitionState`.
 
     state      entered by                                    left by
     committed  `commit`, `take_back`                         `propose`
     pending    `propose`, `propose_instead`                  `commit` of a higher partition epoch, `take_back`
 
-An answer that leaves open whether the change was made leaves it pending: who may be a member is counted as one. One
-that says that it was not made leaves it open too, for an earlier copy of the request may still be on its way: only a
-higher partition epoch, at which that is refused, ends it, and is what a proposal instead of it is to bring. The
-*maximal* ISR are the members and all that may have become members (KIP-497), and with them the replicas that the
-controller would elect if no member were left (KIP-966): what is committed has to be on each of them.
+A response that leaves the result of the change unknown keeps it pending: a possible member counts as a member. A
+refusal keeps it pending too, because an earlier copy of the request may still be in flight: only a higher partition
+epoch fences that copy, and the proposal made instead raises it. The *maximal* ISR is the committed ISR plus pending
+additions (KIP-497, Kafka: `PartitionState.maximalIsr`) plus the ELR, from which the controller would elect if the ISR
+were empty (KIP-966): committed records must be on each of these replicas.
 """
 
 from collections.abc import Collection
@@ -17,10 +17,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IsrProposal:
-    """A change of the ISR, made on the state of `partition_epoch`.
+    """A change of the ISR, based on the state at `partition_epoch`.
 
-    `members` are pairs of a replica's id and the broker epoch that it fetched with, UNKNOWN_BROKER_EPOCH for members
-    that have not fetched yet.
+    `members` are pairs of replica id and broker epoch of its fetches, UNKNOWN_BROKER_EPOCH for members that have not
+    fetched yet.
     """
 
     leader_epoch: int
@@ -41,25 +41,25 @@ class InSyncReplicas:
         self.maximal: frozenset[int] = frozenset()
 
     def commit(self, isr: tuple[int, ...], elr: tuple[int, ...]) -> None:
-        """This is what the metadata say, at a higher partition epoch than before."""
+        """Applies the ISR and ELR of the metadata, at a higher partition epoch than before."""
         self.committed = isr
         self.elr = elr
         self.pending = None
         self._find_maximal(())
 
     def propose(self, proposal: IsrProposal) -> None:
-        """A shrink takes nobody out before it is committed; who is to join counts from now on."""
-        assert self.pending is None, "one change at a time"
+        """Sets the pending change: additions count as members at once, removals only after the commit."""
+        assert self.pending is None, "at most one pending ISR change"
         self.pending = proposal
         self._find_maximal([replica for replica, _ in proposal.members])
 
     def propose_instead(self, proposal: IsrProposal) -> None:
-        """Who was proposed before counts until the metadata tell."""
-        assert self.pending is not None, "there is one to be replaced"
+        """Replaces the pending change; additions of the old one count as members until the metadata change."""
+        assert self.pending is not None, "a pending ISR change exists"
         self.pending = proposal
 
     def take_back(self) -> None:
-        """The change was not made, and will not be."""
+        """Drops the pending change: it was not made, and will not be."""
         self.pending = None
         self._find_maximal(())
 

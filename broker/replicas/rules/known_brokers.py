@@ -1,4 +1,4 @@
-"""What leaders ask of the brokers of their cluster: rules on the newest registrations."""
+"""Broker registrations as partition leaders use them: eligibility for the ISR, stale broker epochs, liveness."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ from ....quorum.metadata.image import BrokerRegistration
 
 
 class KnownBrokers:
-    """See `leadership.Brokers`."""
+    """Implements `leader_state.Brokers` on the newest registrations."""
 
     __slots__ = ("registrations",)
 

@@ -1,7 +1,7 @@
-"""What the leader of a partition knows in one leader epoch: who follows it, how far, and who of them is in sync.
+"""The leader's state in one leader epoch: its followers, their progress and the ISR.
 
-It begins without a word of the followers, because where they stood in another epoch says nothing of what they have now;
-members of the ISR have a whole `replica.lag.time.max.ms` to be heard.
+It starts without any follower's progress, because log end offsets of another epoch prove nothing about the present
+ones; members of the ISR have a whole `replica.lag.time.max.ms` for their first fetch.
 """
 
 from typing import Protocol
@@ -22,28 +22,32 @@ AWAIT_METADATA = frozenset(
         ErrorCode.NEW_LEADER_ELECTED,
     }
 )
-"""To ask again would be in vain: the metadata have changed, perhaps by this very proposal, and will be here soon."""
+"""AlterPartition errors that a retry cannot cure: the metadata changed, perhaps by this very proposal, and arrive soon.
+"""
 NOT_DONE = frozenset({ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED})
-"""The epochs were right and nothing was changed. An earlier copy of the same proposal, given up with its connection,
-may arrive behind this answer, when the replica has become eligible again: until it is sure to be refused, the change
-may be made."""
+"""AlterPartition errors by which the epochs were right and nothing changed. An earlier copy of the same proposal, lost
+with its connection, may arrive after this response, when the replica is eligible again: until that copy is fenced, the
+change may still be made."""
 NO_OFFSET = -1
 
 
 class Brokers(Protocol):
-    """What a leader knows of the brokers of its cluster."""
+    """The leader's view of the brokers of the cluster."""
 
     def may_join(self, broker_id: int, broker_epoch: int) -> bool:
-        """Neither fenced nor shutting down, and still the process that this epoch was given to (KIP-841, KIP-903)."""
+        """True if neither fenced nor shutting down, and the broker epoch is current (KIP-841, KIP-903).
+
+        Kafka: `Partition.isReplicaIsrEligible`.
+        """
 
     def is_stale(self, broker_id: int, broker_epoch: int) -> bool:
-        """A later process has taken its place."""
+        """True if the broker has registered again with a higher broker epoch."""
 
     def is_alive(self, broker_id: int) -> bool: ...
 
 
 class LeaderState:
-    """`epoch_start_offset` is where the log ended when this epoch began."""
+    """`epoch_start_offset` is the log end offset at the start of this leader epoch."""
 
     __slots__ = (
         "_brokers",
@@ -75,17 +79,17 @@ class LeaderState:
         self._partition_epoch = -1
         self._min_insync_replicas = min_insync_replicas
         self._replica_count = 0
-        # Those whose log is gone or damaged, until they tell that they have one again.
+        # Replicas whose log is lost or damaged, until their broker assigns them to a directory again.
         self._lost: frozenset[int] = frozenset()
         self.epoch_start_offset = epoch_start_offset
         self.lag_ms_max = lag_ms_max
         self.followers: dict[int, FollowerProgress] = {}
         self.isr = InSyncReplicas()
-        # With acks=all nothing is taken in while this holds, and nothing is committed (KIP-966).
+        # While True, appends with acks=all are refused and the high watermark does not advance (KIP-966).
         self.is_under_min_isr = False
 
     def register(self, registration: PartitionRegistration, now_ms: int) -> None:
-        """The metadata of this leader epoch, of a higher partition epoch each time."""
+        """Applies a registration of this leader epoch, with a higher partition epoch each time."""
         self._leader_epoch = registration.leader_epoch
         self._partition_epoch = registration.partition_epoch
         self._replica_count = len(registration.replicas)
@@ -97,7 +101,7 @@ class LeaderState:
         known = self.followers
         self.followers = {
             replica: known.get(replica)
-            # Who is not in sync holds up nothing until it is heard.
+            # A replica outside the ISR does not hold back the high watermark before its first fetch.
             or FollowerProgress(replica, last_caught_up_ms=now_ms if replica in registration.isr else NEVER_MS)
             for replica in registration.replicas
             if replica != self._node_id
@@ -116,8 +120,10 @@ class LeaderState:
     # The high watermark.
 
     def committed_end_offset(self, log_end_offset: int, now_ms: int) -> int:
-        """The least log end of this replica, which is `log_end_offset`, and of all others that count; NO_OFFSET while
-        nothing may be committed."""
+        """Returns the least log end offset of this replica (`log_end_offset`) and of all followers that count.
+
+        NO_OFFSET while the ISR is below min.insync.replicas. Kafka: `Partition.maybeIncrementLeaderHW`.
+        """
         if self.is_under_min_isr:
             return NO_OFFSET
         end_offset = log_end_offset
@@ -129,7 +135,7 @@ class LeaderState:
     def _counts(self, follower: FollowerProgress, log_end_offset: int, now_ms: int) -> bool:
         if follower.broker_id in self.isr.maximal:
             return True
-        # Without this one that has caught up would never be let in: the high watermark would run away from it.
+        # A caught-up follower holds back the high watermark, or it could never reach it and join the ISR.
         return follower.is_caught_up(log_end_offset, now_ms, self.lag_ms_max) and self._may_join(follower)
 
     def _may_join(self, follower: FollowerProgress) -> bool:
@@ -140,7 +146,10 @@ class LeaderState:
         )
 
     def low_watermark(self, log_start_offset: int) -> int:
-        """What is deleted on all replicas that are alive; `log_start_offset` is this one's (KIP-107)."""
+        """Returns the least log start offset of the live replicas; `log_start_offset` is this one's (KIP-107).
+
+        Kafka: `Partition.lowWatermarkIfLeader`.
+        """
         for follower in self.followers.values():
             if follower.log_start_offset < log_start_offset and self._brokers.is_alive(follower.broker_id):
                 log_start_offset = follower.log_start_offset
@@ -149,19 +158,20 @@ class LeaderState:
     # Followers.
 
     def check_follower(self, replica_id: int, *, has_epoch: bool, broker_epoch: int) -> ErrorCode:
-        """Whether a replica may fetch as a follower; `has_epoch` tells that it named this leader epoch."""
+        """Checks if a replica may fetch as a follower; `has_epoch` is True if its request has this leader epoch."""
         if replica_id not in self.followers:
-            # It may know of a reassignment that this replica has not heard of: it is to ask again.
+            # It may know a reassignment that has not reached this replica's metadata: it must retry.
             return ErrorCode.UNKNOWN_LEADER_EPOCH if has_epoch else ErrorCode.NOT_LEADER_OR_FOLLOWER
         if self._brokers.is_stale(replica_id, broker_epoch):
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return ErrorCode.NONE
 
     def proposal_to_join(self, follower: FollowerProgress, high_watermark: int) -> IsrProposal | None:
-        """What to propose after a fetch of a replica that is not in sync, if anything.
+        """Returns the ISR expansion to propose after a fetch of a replica outside the ISR, or None.
 
-        That it has all that is committed is not enough: between the high watermark and the start of this epoch there
-        may be more that was committed, by an earlier leader, and its next leader must have that too.
+        A log end offset at the high watermark is not enough: records between the high watermark and the start of this
+        epoch may have been committed by an earlier leader, and the next leader must have them too.
+        Kafka: `Partition.maybeExpandIsr`.
         """
         isr = self.isr
         if (
@@ -174,7 +184,7 @@ class LeaderState:
         return self._propose((*isr.committed, follower.broker_id))
 
     def proposal_without_lagging(self, log_end_offset: int, now_ms: int) -> IsrProposal | None:
-        """What to propose when members have fallen behind."""
+        """Returns the ISR shrink to propose if members lag, or None. Kafka: `Partition.maybeShrinkIsr`."""
         isr = self.isr
         if isr.pending is not None:
             return None
@@ -182,7 +192,7 @@ class LeaderState:
         return self._propose(staying) if len(staying) < len(isr.committed) else None
 
     def proposal_to_stay(self) -> IsrProposal:
-        """In place of one that was refused: the ISR as it is, so that the partition epoch rises."""
+        """Replaces a refused proposal by the unchanged ISR, so that the partition epoch rises."""
         proposal = self._proposal(self.isr.committed)
         self.isr.propose_instead(proposal)
         return proposal
@@ -206,8 +216,8 @@ class LeaderState:
         )
 
     def _broker_epoch_of(self, replica_id: int) -> int:
-        # A member that has not fetched yet may have been replaced by another process; then the controller has taken it
-        # out already, and refuses this proposal for its partition epoch. Of the leader itself the request tells.
+        # A member that has not fetched yet may be another process by now; then the controller has removed it from the
+        # ISR already and refuses this proposal for its partition epoch. The request carries the leader's own epoch.
         follower = self.followers.get(replica_id)
         if follower is None or follower.broker_epoch is None:
             return UNKNOWN_BROKER_EPOCH

@@ -1,17 +1,17 @@
-"""What one replica knows of its partition's leadership and high watermark: rules only, no log and no file.
+"""One replica's view of its partition's leadership and high watermark: rules only, no log and no file.
 
-The shell (`partition.py`) owns the log, reports what happened to it, and carries out the effects in the order
-given. A replica is in one of these states:
+The shell (`partition.py`) owns the log, reports its changes, and carries out the effects in the order given. A replica
+is in one of these states:
 
     state      entered by                          left by
     idle       creation; `register` of no leader   `register` of a leader
     leader     `register` of itself                `register` of another leader, or of none; `leave`
     follower   `register` of another leader        `register` of itself, or of no leader; `leave`
 
-and each leader epoch is a state of its own: a leader or a follower that is named again in a higher epoch starts anew.
-Only committed metadata (`register`) change who leads and who is in sync; what a leader asks of the controller meanwhile
-makes it more careful, never less. Leader epoch and partition epoch never fall, the high watermark only when a log is
-cut below it, which takes an unclean election.
+and each leader epoch is a state of its own: a replica that stays leader or follower in a higher epoch starts anew. Only
+committed metadata (`register`) change the leader and the ISR; a pending proposal only adds replicas that commits wait
+for. Leader epoch and partition epoch never decrease; the high watermark does only when a log is truncated below it,
+after an unclean election.
 """
 
 from ....protocol.errors import ErrorCode
@@ -69,15 +69,15 @@ class PartitionState:
         self._min_insync_replicas = min_insync_replicas
         self._leadership: LeaderState | None = None
         self.is_leader = False
-        # Whether it leads others: only then the time of a report is of meaning.
+        # True if it leads and has followers: only then `now_ms` of a report matters.
         self.is_replicated = False
         self.leader_id = NO_LEADER
         self.leader_epoch = NO_EPOCH
         self.partition_epoch = NO_EPOCH
-        # End of the log as far as it counts: with `flush.messages` only what is synced (see `on_log_end`).
+        # With `flush.messages` only the synced part of the log (see `on_log_end`).
         self.log_end_offset = high_watermark
         self.high_watermark = high_watermark
-        # What the leader of this epoch has committed and deleted, though it may not count here yet.
+        # The leader's offsets in this epoch; they may be ahead of this replica's log.
         self._leader_high_watermark = NO_OFFSET
         self._leader_log_start_offset = NO_OFFSET
 
@@ -87,7 +87,7 @@ class PartitionState:
 
     @property
     def is_under_min_isr(self) -> bool:
-        """With acks=all nothing is taken in while this holds, and nothing is committed (KIP-966)."""
+        """While True, appends with acks=all are refused and the high watermark does not advance (KIP-966)."""
         return self._leadership is not None and self._leadership.is_under_min_isr
 
     @property
@@ -96,15 +96,15 @@ class PartitionState:
 
     @property
     def maximal_isr(self) -> frozenset[int]:
-        """Whoever may have to have what is committed, while this replica leads."""
+        """The maximal ISR, see `in_sync_replicas.py`; empty if this replica does not lead."""
         return frozenset() if self._leadership is None else self._leadership.isr.maximal
 
-    # What the metadata tell.
+    # Events of the metadata.
 
     def register(self, registration: PartitionRegistration, *, log_end_offset: int, now_ms: int) -> tuple[Effect, ...]:
-        """The metadata say this of the partition; `log_end_offset` is where the log ends now, synced or not.
+        """Applies a registration; `log_end_offset` is the end of the log now, synced or not.
 
-        What is older than what is known changes nothing, the same again neither.
+        A registration that is not newer changes nothing. Kafka: `Partition.makeLeader`, `Partition.makeFollower`.
         """
         if registration.partition_epoch <= self.partition_epoch or registration.leader_epoch < self.leader_epoch:
             return ()
@@ -134,7 +134,7 @@ class PartitionState:
             leadership.register(registration, now_ms)
             self.is_leader = True
             self.is_replicated = bool(leadership.followers)
-            # What was appended in an earlier epoch of this leader may still wait for its sync.
+            # Records appended in an earlier epoch of this leader may still wait for their sync.
             effects += self._advanced(now_ms)
         else:
             self._resign()
@@ -143,7 +143,7 @@ class PartitionState:
         return tuple(effects)
 
     def set_min_insync_replicas(self, count: int, now_ms: int) -> tuple[Effect, ...]:
-        """The topic's `min.insync.replicas`: what waits for more members may wait for fewer now."""
+        """Sets the topic's `min.insync.replicas`: a smaller value may let the high watermark advance."""
         self._min_insync_replicas = count
         if self._leadership is None:
             return ()
@@ -151,7 +151,7 @@ class PartitionState:
         return self._advanced(now_ms)
 
     def leave(self) -> None:
-        """The partition is not served here any more."""
+        """The partition leaves this node or goes offline."""
         self.leader_id = NO_LEADER
         self._resign()
 
@@ -159,13 +159,13 @@ class PartitionState:
         self._leadership = None
         self.is_leader = self.is_replicated = False
 
-    # What the log tells.
+    # Events of the log.
 
     def on_log_end(self, log_end_offset: int, now_ms: int = 0) -> bool:
-        """The log now counts up to `log_end_offset` (exclusive); True when the high watermark moved.
+        """Advances the log end offset to `log_end_offset`; returns True if the high watermark advanced.
 
-        Without `flush.messages` an append counts at once, with it only when it is synced, so that nothing is shown or
-        acknowledged that a power loss could take back. Reports may come late and out of order. `now_ms` is of meaning
+        Without `flush.messages` an append is reported at once, with it only after its sync, so that no record is read
+        or acknowledged that a power loss could destroy. Reports may come late and out of order. `now_ms` matters only
         while `is_replicated`.
         """
         if log_end_offset > self.log_end_offset:
@@ -173,18 +173,19 @@ class PartitionState:
         return self._advance(now_ms)
 
     def on_truncated(self, *, log_start_offset: int, log_end_offset: int) -> None:
-        """A follower's log was cut, or began anew: this is what it has now."""
+        """A follower's log was truncated or restarted: sets its new offsets."""
         self.log_end_offset = log_end_offset
         self.high_watermark = max(min(self.high_watermark, log_end_offset), log_start_offset)
-        # They were of what is gone.
+        # They belonged to the truncated records.
         self._forget_leaders_offsets()
 
-    # What the leader tells a follower.
+    # Fetch responses of the leader.
 
     def on_leader_offsets(self, high_watermark: int, log_start_offset: int) -> bool:
-        """What the leader has committed counts as far as it is here; True when more may be read here now (KIP-392).
+        """Applies the leader's offsets; True if the high watermark advanced, so that consumers read more (KIP-392).
 
-        The rest counts as soon as the log does: a leader says it only once.
+        The high watermark advances at most to the log end offset. The rest is remembered for `on_log_end`: the leader
+        sends it only once.
         """
         if self.is_leader:
             return False
@@ -194,16 +195,16 @@ class PartitionState:
 
     @property
     def deleted_end_offset(self) -> int:
-        """What is below is deleted on the leader and known to be committed here; NO_OFFSET when nobody said so."""
+        """The offset below which a follower may delete: deleted on the leader and committed; NO_OFFSET if unknown."""
         return min(self._leader_log_start_offset, self.high_watermark)
 
     def _forget_leaders_offsets(self) -> None:
         self._leader_high_watermark = self._leader_log_start_offset = NO_OFFSET
 
-    # What followers tell the leader.
+    # Fetch requests of followers.
 
     def check_follower(self, replica_id: int, current_leader_epoch: int, broker_epoch: int) -> ErrorCode:
-        """Whether a replica may fetch as a follower."""
+        """Checks if a replica may fetch as a follower; returns NONE or the error."""
         error = self.compare_epoch(current_leader_epoch)
         if error is not ErrorCode.NONE:
             return error
@@ -222,9 +223,10 @@ class PartitionState:
         broker_epoch: int,
         now_ms: int,
     ) -> tuple[Effect, ...]:
-        """A follower that `check_follower` let through, and whose log does not diverge, fetches from `fetch_offset`.
+        """A follower that passed `check_follower`, and whose log does not diverge, fetches from `fetch_offset`.
 
-        `log_start_offset` is its own, `leader_end_offset` where the log of this replica ends before it is read.
+        `log_start_offset` is the follower's; `leader_end_offset` is this replica's log end offset before the read.
+        Kafka: `Partition.updateFollowerFetchState`.
         """
         leadership = self._leadership
         assert leadership is not None, "followers fetch from leaders"
@@ -245,55 +247,58 @@ class PartitionState:
         return effects + self._advanced(now_ms) if has_moved else effects
 
     def on_follower_heard(self, replica_id: int, heard_ms: int) -> None:
-        """A follower that had all there was and knew so fetched again, at `heard_ms`, without naming this partition."""
+        """A follower whose session had the partition idle fetched at `heard_ms`: it was caught up at that time."""
         leadership = self._leadership
         follower = None if leadership is None else leadership.followers.get(replica_id)
         if follower is not None:
             follower.on_heard(heard_ms)
 
     def is_in_sync(self, replica_id: int) -> bool:
-        """Whether it is in the ISR that is committed."""
+        """True if this replica leads and the committed ISR contains `replica_id`."""
         return self._leadership is not None and replica_id in self._leadership.isr.committed
 
     def on_follower_sent(self, replica_id: int, offset: int) -> bool:
-        """A follower is sent records from `offset` on; True when they should be checked."""
+        """Records from `offset` on are sent to a follower; returns True if their CRC should be checked."""
         follower = None if self._leadership is None else self._leadership.followers.get(replica_id)
         return follower is not None and follower.on_sent(offset)
 
     def in_sync_followers(self) -> list[FollowerProgress]:
-        """Those in the ISR that is committed, while this replica leads."""
+        """Returns the followers in the committed ISR; empty if this replica does not lead."""
         leadership = self._leadership
         if leadership is None:
             return []
         return [leadership.followers[one] for one in leadership.isr.committed if one in leadership.followers]
 
     def on_time(self, now_ms: int) -> tuple[Effect, ...]:
-        """To be called a few times within `replica.lag.time.max.ms`: members that lag behind leave."""
+        """Shrinks the ISR by lagging members; called a few times in each `replica.lag.time.max.ms`.
+
+        Kafka: `Partition.maybeShrinkIsr`.
+        """
         leadership = self._leadership
         if leadership is None or not leadership.followers:
             return ()
         proposal = leadership.proposal_without_lagging(self.log_end_offset, now_ms)
         proposed = () if proposal is None else (ProposeIsr(proposal=proposal),)
-        # Who was about to join does not hold up the others for ever.
+        # A follower that was about to join the ISR and now lags stops holding back the high watermark.
         return (*proposed, *self._advanced(now_ms))
 
     def low_watermark(self, log_start_offset: int) -> int:
-        """What is deleted on all replicas that are alive; `log_start_offset` is this one's (KIP-107)."""
+        """Returns the least log start offset of the live replicas; `log_start_offset` is this one's (KIP-107)."""
         return log_start_offset if self._leadership is None else self._leadership.low_watermark(log_start_offset)
 
-    # What the controller answers.
+    # AlterPartition responses of the controller.
 
     def on_isr_changed(self, proposal: IsrProposal, partition_epoch: int) -> None:
-        """The controller has made the change, which the metadata will tell; or found that nothing had to be changed."""
+        """The controller changed the ISR, and the metadata will follow; or the ISR was the proposed one already."""
         leadership = self._leadership
         is_unchanged = partition_epoch == proposal.partition_epoch
         if leadership is not None and proposal is leadership.isr.pending and is_unchanged:
             leadership.isr.take_back()
 
     def on_isr_refused(self, proposal: IsrProposal, error: ErrorCode | None) -> tuple[Effect, ...]:
-        """The controller answered with an error, or nobody knows what it would have answered (None).
+        """The controller answered with an error, or its answer is unknown (None).
 
-        It is asked again unless that would be in vain; after a refusal, for the ISR as it is.
+        Retries unless only newer metadata help (AWAIT_METADATA); after NOT_DONE it proposes the unchanged ISR.
         """
         leadership = self._leadership
         if leadership is None or proposal is not leadership.isr.pending or error in AWAIT_METADATA:
@@ -319,10 +324,13 @@ class PartitionState:
     def _advanced(self, now_ms: int) -> tuple[AdvanceHighWatermark, ...]:
         return (AdvanceHighWatermark(to=self.high_watermark),) if self._advance(now_ms) else ()
 
-    # What requests are told.
+    # Checks for requests.
 
     def compare_epoch(self, current_leader_epoch: int) -> ErrorCode:
-        """What a client is told that believes in `current_leader_epoch` (KIP-320); `NO_EPOCH` believes in nothing."""
+        """Fences a client by its `current_leader_epoch` (KIP-320); `NO_EPOCH` passes.
+
+        Kafka: `Partition.checkCurrentLeaderEpoch`.
+        """
         if current_leader_epoch < 0 or current_leader_epoch == self.leader_epoch:
             return ErrorCode.NONE
         if current_leader_epoch < self.leader_epoch:
@@ -330,7 +338,7 @@ class PartitionState:
         return ErrorCode.UNKNOWN_LEADER_EPOCH
 
     def check_leader(self, current_leader_epoch: int) -> ErrorCode:
-        """`compare_epoch`, and then whether this replica leads at all."""
+        """`compare_epoch`, then NOT_LEADER_OR_FOLLOWER if this replica does not lead."""
         error = self.compare_epoch(current_leader_epoch)
         if error is ErrorCode.NONE and not self.is_leader:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -338,6 +346,6 @@ class PartitionState:
 
     @property
     def is_latest_offset_known(self) -> bool:
-        """False while the high watermark lags behind the start of this leader's epoch: a client that asked for the
-        latest offset could be told one that goes back (KIP-207)."""
+        """False while the high watermark is below the start offset of this leader epoch: ListOffsets could return a
+        latest offset lower than an earlier one (KIP-207)."""
         return self._leadership is None or self.high_watermark >= self._leadership.epoch_start_offset

@@ -1,14 +1,13 @@
-"""A batch behind one that was refused in passing is refused in passing too, until that one has come again.
+"""Retriable refusal of a producer's later batches until a batch refused before them has been sent again.
 
-An idempotent producer has several batches in flight. The first may find a node that does not know of its new topic
-yet, a replica that does not lead yet, or one that has too few others in sync, and the next one, a moment later, a
-leader that takes it: then its sequence is not the next. OUT_OF_ORDER_SEQUENCE_NUMBER would end the producer's epoch,
-though the first comes again and all is well. Worse, librdkafka begins a new epoch with all that has no answer yet, on
-all partitions: what a leader before this one has stored, and could not answer for any more, is stored a second time.
-And of a producer that the partition does not know yet the next batch would be taken as the first one, and the first one
-never.
+An idempotent producer has several batches in flight. The first may reach a node that does not know its new topic yet,
+a replica that does not lead yet, or a leader whose ISR is too small; the next one, a moment later, reaches a leader
+that can append: then its sequence is not the next. OUT_OF_ORDER_SEQUENCE_NUMBER would end the producer's epoch, though
+the first batch is retried. Worse, librdkafka starts a new epoch with all unacknowledged batches of all partitions:
+batches that an earlier leader stored, but could not acknowledge, are stored a second time. And if the partition does
+not know the producer yet, the next batch would be accepted as its first, and the first one never.
 
-Apache Kafka answers so, and has the same holes.
+Apache Kafka returns OUT_OF_ORDER_SEQUENCE_NUMBER and has these gaps.
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ from ....storage.log.rules.producer_entry import ProducerEntry
 logger = logging.getLogger(__name__)
 
 _MEMORY_MS: Final = 5_000
-"""Far more than clients wait before they send again. A batch that has not come by then was given up."""
+"""Far more than the retry backoff of clients. A batch not retried by then was given up."""
 _PRODUCERS_MAX: Final = 1_000
-# Of all partitions that are not here, which anyone may write to.
+# For all partitions that are not hosted: any client can write to any name.
 _ABSENT_PRODUCERS_MAX: Final = 10_000
 _SEQUENCES: Final = 2**31
 
@@ -36,31 +35,31 @@ _SEQUENCES: Final = 2**31
 class _Refused(NamedTuple):
     epoch: int
     first_sequence: int
-    """Of the first record of the first batch."""
+    """Base sequence of the first refused batch."""
     last_sequence: int
-    """Of the first record of the last batch."""
+    """Base sequence of the last refused batch."""
     code: ErrorCode
     at_ms: int
 
 
 class RefusedBatches:
-    """Those of one partition, by producer. Falsy while there is none: that is looked at with each batch."""
+    """Refused batches of one partition, by producer. Falsy while empty: each append tests that."""
 
     __slots__ = ("_by_producer",)
 
     def __init__(self) -> None:
-        # The one that was noted last is the last.
+        # In the order of the last refusal.
         self._by_producer: dict[int, _Refused] = {}
 
     def __len__(self) -> int:
         return len(self._by_producer)
 
     def is_past(self, now_ms: int) -> bool:
-        """Whether all of them were given up."""
+        """True if all refused batches are older than `_MEMORY_MS`."""
         return all(now_ms - refused.at_ms > _MEMORY_MS for refused in reversed(self._by_producer.values()))
 
     def note(self, batch: Buffer, error: KafkaError, now_ms: int) -> KafkaError:
-        """Returns the error, which is about to be raised and says nothing of the batch."""
+        """Notes a batch refused for a transient reason; returns `error`, for the caller to raise."""
         header = read_header(batch, 0)
         if header.has_producer_id:
             before = self._by_producer.pop(header.producer_id, None)
@@ -74,13 +73,13 @@ class RefusedBatches:
         return error
 
     def adopt(self, other: RefusedBatches) -> None:
-        """What was refused before the partition was here."""
+        """Adds the batches refused before the partition was hosted."""
         self._by_producer |= other._by_producer
 
     def check(self, batch: Buffer, entries: Mapping[int, ProducerEntry], now_ms: int) -> None:
-        """KafkaError, the code of the one before, when a batch before this one is still to come again.
+        """Raises KafkaError, with the earlier batch's code, while a refused batch before this one is not yet retried.
 
-        `entries`, by producer id, tell what the log holds of producers.
+        `entries` is the log's producer state by producer id.
         """
         header = read_header(batch, 0)
         refused = self._by_producer.get(header.producer_id)
@@ -95,33 +94,35 @@ class RefusedBatches:
             awaited = entry.next_sequence
         if _is_behind(header.base_sequence, awaited):
             logger.debug(
-                "batch refused behind another: producer_id=%d producer_epoch=%d base_sequence=%d awaited=%d code=%s",
+                "Refused batch behind another: producer_id=%d producer_epoch=%d base_sequence=%d awaited=%d code=%s",
                 header.producer_id,
                 header.producer_epoch,
                 header.base_sequence,
                 awaited,
                 refused.code.name,
             )
-            raise KafkaError(refused.code, "A batch of the producer before this one was refused, and is to come again.")
+            raise KafkaError(
+                refused.code, "An earlier batch of this producer was refused and must be sent again first."
+            )
 
 
 AbsentPartition: TypeAlias = tuple[str | UUID, int]
-"""By the name or the id of its topic, as the client knows it."""
+"""Topic name or topic id, as the client sent it, and partition index."""
 
 
 class RefusedByAbsence:
-    """The same of partitions that are not here, for when they come: a client may be ahead of this node's metadata."""
+    """Refused batches of partitions not hosted yet, until they are: a client's metadata may be ahead of this node's."""
 
     __slots__ = ("_by_partition", "_count")
 
     def __init__(self) -> None:
-        # The one that was noted last is the last.
+        # In the order of the last refusal.
         self._by_partition: dict[AbsentPartition, RefusedBatches] = {}
-        # Of producers in all of them.
+        # Producers, over all partitions.
         self._count = 0
 
     def note(self, partition: AbsentPartition, batch: Buffer, error: KafkaError, now_ms: int) -> None:
-        """Strangers may send anything: what cannot become a topic is not kept, and the rest not for long."""
+        """Notes a refused batch, for `_MEMORY_MS` only, unless the topic name is invalid: clients may send any."""
         self._forget_past(now_ms)
         topic, _ = partition
         if isinstance(topic, str) and invalid_topic_name(topic) is not None:
@@ -135,7 +136,7 @@ class RefusedByAbsence:
             self._pop(next(iter(self._by_partition)))
 
     def take(self, topic: str, topic_id: UUID, index: int) -> RefusedBatches:
-        """The partition is here now."""
+        """Removes and returns the refused batches of a partition that is hosted now."""
         taken = RefusedBatches()
         if self._by_partition:
             for partition in ((topic, index), (topic_id, index)):
@@ -159,12 +160,12 @@ class RefusedByAbsence:
 
 
 def _is_over(refused: _Refused, entry: ProducerEntry | None) -> bool:
-    """Whether the log holds all that was refused, which may have come again to a leader between, or a later epoch."""
+    """True if the log has all refused batches, perhaps retried at a leader in between, or a later producer epoch."""
     if entry is None or not entry.batches or entry.epoch < refused.epoch:
         return False
     return entry.epoch > refused.epoch or not _is_behind(refused.last_sequence, entry.last_sequence)
 
 
 def _is_behind(sequence: int, other: int) -> bool:
-    """Whether a sequence is above another one; they begin anew behind the highest."""
+    """True if `sequence` is above `other`; sequences wrap around to 0."""
     return 0 < (sequence - other) % _SEQUENCES < _SEQUENCES // 2

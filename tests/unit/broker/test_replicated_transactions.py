@@ -7,7 +7,8 @@ from typing import Any
 from kio.schema.types import ProducerId, TopicName
 from kio.schema.write_txn_markers.v2.request import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
 from kio.static.primitive import i8, i16, i32
-from replicating_nodes import TOPIC, World, create, run, wait_for
+from replicating_nodes import TOPIC, World, create, run
+from waiting import loop_until
 
 from penstock.broker.replicas.partition import ALL
 from penstock.protocol.errors import ErrorCode
@@ -87,7 +88,7 @@ def test_next_leader_ends_what_was_begun_under_the_one_before_it() -> None:
         await world.stop(2)
         following = world.hosted(3)
         assert following is not None
-        await wait_for(lambda: following.state.is_leader, "another leader")
+        await loop_until(lambda: following.state.is_leader, "another leader")
         assert await end(world, 1, 3, epoch=0, is_commit=False, version=1) is ErrorCode.NONE
         await world.start(2)
         await world.wait_in_sync(1, 2, 3)

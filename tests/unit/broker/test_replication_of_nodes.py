@@ -10,7 +10,8 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i32, i64
 from memory_node import MINUTE, end_offset
 from produce_requests import produce_request
-from replicating_nodes import TOPIC, World, create, leads, produce_some, run, wait_for
+from replicating_nodes import TOPIC, World, create, leads, produce_some, run
+from waiting import loop_until
 
 from penstock.broker.replication.leader_producers import ProducersQuestion, ask_leader_producers
 from penstock.client.connection import Connection
@@ -55,7 +56,7 @@ def test_another_leads_when_the_leader_stops_and_the_old_one_follows() -> None:
             await produce_some(leader, 5)
         await world.stop(2)
         async with world.asking(3) as leader:
-            await wait_for(lambda: leads(world, 3), "new leader")
+            await loop_until(lambda: leads(world, 3), "new leader")
             await produce_some(leader, 5)
             await world.start(2)
             await world.wait_in_sync(2, 3)
@@ -76,7 +77,7 @@ def test_what_only_the_old_leader_had_is_cut_off_kip_101() -> None:
         await world.stop(2)
         append_behind_its_back(world.disks[2], count=3)
         async with world.asking(3) as leader:
-            await wait_for(lambda: leads(world, 3), "new leader")
+            await loop_until(lambda: leads(world, 3), "new leader")
             await produce_some(leader, 2)
             await world.start(2)
             await world.wait_in_sync(2, 3)
@@ -97,7 +98,7 @@ def test_a_follower_behind_the_leaders_log_start_begins_there() -> None:
             await world.start(3)
             await world.wait_in_sync(2, 3)
             await produce_some(leader, 1)
-        await wait_for(lambda: _ends(world, 3) == (8, 11), "log that begins at 8")
+        await loop_until(lambda: _ends(world, 3) == (8, 11), "log that begins at 8")
 
     run(scenario)
 
@@ -117,12 +118,12 @@ def test_records_that_were_never_committed_go_though_the_leaders_log_starts_behi
         await world.stop(2)
         append_behind_its_back(world.disks[2], count=stale)
         async with world.asking(3) as leader:
-            await wait_for(lambda: leads(world, 3), "new leader")
+            await loop_until(lambda: leads(world, 3), "new leader")
             await produce_some(leader, 3)
             led = world.hosted(3)
             assert led is not None
             if is_retention:
-                await wait_for(lambda: led.state.high_watermark == 8, "committed records")
+                await loop_until(lambda: led.state.high_watermark == 8, "committed records")
                 led.log.increment_log_start_offset(8)
                 world.nodes[3].parts.partitions.on_retention(TOPIC, 0)
             else:
@@ -131,7 +132,7 @@ def test_records_that_were_never_committed_go_though_the_leaders_log_starts_behi
             await world.start(2)
             await world.wait_in_sync(2, 3)
             await produce_some(leader, 1)
-        await wait_for(lambda: _ends(world, 2) == (8, 10), "log that begins at 8")
+        await loop_until(lambda: _ends(world, 2) == (8, 10), "log that begins at 8")
         assert b"lost" not in world.stored(2)
 
     run(scenario)
@@ -152,10 +153,10 @@ def test_an_in_sync_follower_keeps_its_producers_when_everything_is_deleted_and_
             assert await delete_before(leader, 6) == 6
         await world.wait_equal(2, 3)
         await world.stop(2)
-        await wait_for(lambda: leads(world, 3), "new leader")
+        await loop_until(lambda: leads(world, 3), "new leader")
         await world.start(2)
         await world.wait_in_sync(2, 3)
-        await wait_for(lambda: _ends(world, 2) == (6, 6), "log that begins at 6")
+        await loop_until(lambda: _ends(world, 2) == (6, 6), "log that begins at 6")
         followed = world.hosted(2)
         assert followed is not None
         assert set(followed.log.producers.entries) == {7}
@@ -181,7 +182,7 @@ def test_a_follower_that_begins_at_the_leaders_log_start_recognises_retries_of_w
             await world.start(3)
             await world.wait_in_sync(2, 3)
         await world.stop(2)
-        await wait_for(lambda: leads(world, 3), "new leader")
+        await loop_until(lambda: leads(world, 3), "new leader")
         async with world.asking(3) as leader:
             answer = await leader.call(request)
             assert isinstance(answer, ProduceResponse)
@@ -261,7 +262,7 @@ def test_rule_7_followers_hear_of_the_leaders_retention_at_once() -> None:
         assert led is not None
         led.log.increment_log_start_offset(3)
         world.nodes[2].parts.partitions.on_retention(TOPIC, 0)
-        await wait_for(lambda: _ends(world, 3) == (3, 5), "log that begins at 3")
+        await loop_until(lambda: _ends(world, 3) == (3, 5), "log that begins at 3")
 
     run(scenario)
 
@@ -275,7 +276,7 @@ def test_retention_on_a_follower_holds_up_nothing() -> None:
             # Where its clock and its segments let it: a leader's may differ.
             follower.log.increment_log_start_offset(2)
             await produce_some(leader, 2)
-            await wait_for(lambda: _ends(world, 3) == (2, 7), "log of the follower")
+            await loop_until(lambda: _ends(world, 3) == (2, 7), "log of the follower")
 
     run(scenario)
 
@@ -305,6 +306,6 @@ def test_rule_7_the_leader_hears_of_retention_on_a_follower_at_once() -> None:
         followed.log.increment_log_start_offset(2)
         world.nodes[3].parts.partitions.on_retention(TOPIC, 0)
         (follower,) = led.state.in_sync_followers()
-        await wait_for(lambda: follower.log_start_offset == 2, "follower's log start")
+        await loop_until(lambda: follower.log_start_offset == 2, "follower's log start")
 
     run(scenario)

@@ -17,6 +17,7 @@ from kio.schema.write_txn_markers.v2.response import (
     WriteTxnMarkersResponse,
 )
 from kio.static.primitive import i32
+from waiting import loop_until
 
 from penstock.broker.coordinators.marker_sender import MarkerSender
 from penstock.broker.transactions.markers import MarkerOrder
@@ -138,8 +139,7 @@ class Case:
         return order
 
     async def until(self, is_so: Callable[[], bool]) -> None:
-        while not is_so():  # noqa: ASYNC110 - turns of the loop are what it waits for
-            await asyncio.sleep(0)
+        await loop_until(is_so, interval_s=0)
 
     def lead(self, *leaders: int, gone: Iterable[int] = ()) -> None:
         self.image = image_of(leaders, gone)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import uvloop
 from certificates import Authority
+from waiting import loop_until
 
 from penstock.broker.configuration.listener_config import ListenerConfig
 from penstock.broker.network import tls_transport
@@ -77,8 +78,7 @@ class Server:
             writer.close()
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        while not condition():  # noqa: ASYNC110 - nobody is told when a connection is gone
-            await asyncio.sleep(0.01)
+        await loop_until(condition)
 
     @property
     def is_quiet(self) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 import pytest
+from waiting import loop_until
 
 from penstock.broker.replication import replica_fetcher
 from penstock.broker.replication.leader_offsets import LeaderOffsets
@@ -95,7 +96,7 @@ class Link:
 
     async def request(self, number: int) -> Sent:
         """The one that is sent as number `number`, from 0."""
-        await until(lambda: len(self.sent) > number)
+        await loop_until(lambda: len(self.sent) > number)
         return self.sent[number]
 
     async def answer(self, number: int, *partitions: FetchedPartition) -> None:
@@ -203,12 +204,6 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[asyncio.Future[LeaderOffsets]
     return questions
 
 
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(DEADLINE_S):
-        while not condition():  # noqa: ASYNC110 - turns of the loop are what it waits for
-            await asyncio.sleep(0.001)
-
-
 def test_what_comes_again_behind_a_poll_is_not_taken_for_news(link: Link, caplog: pytest.LogCaptureFixture) -> None:
     first, second = Partition(0), Partition(1)
     of_second: Any = second
@@ -257,9 +252,9 @@ def test_log_that_begins_where_the_leaders_does_and_is_not_vouched_for_begins_an
     async def follow() -> None:
         async with fetching(link, followed, partition):
             await link.answer(0, refused(0, ErrorCode.OFFSET_OUT_OF_RANGE))
-            await until(lambda: asked)
+            await loop_until(lambda: asked)
             asked[0].set_result(LeaderOffsets(log_start_offset=6, log_end_offset=9, producers=PRODUCERS))
-            await until(lambda: followed.restarts)
+            await loop_until(lambda: followed.restarts)
 
     asyncio.run(follow())
     assert followed.restarts == [(6, 6)]
@@ -273,9 +268,9 @@ def test_log_that_ends_where_the_leader_has_nothing_is_cut_there(
     async def follow() -> None:
         async with fetching(link, followed, partition):
             await link.answer(0, refused(0, ErrorCode.OFFSET_OUT_OF_RANGE))
-            await until(lambda: asked)
+            await loop_until(lambda: asked)
             asked[0].set_result(LeaderOffsets(log_start_offset=0, log_end_offset=6, producers=PRODUCERS))
-            await until(lambda: followed.cuts)
+            await loop_until(lambda: followed.cuts)
             assert await link.told(1) == [(0, 6)]
 
     asyncio.run(follow())
@@ -289,7 +284,7 @@ def test_logs_that_one_answer_cuts_are_one_line(link: Link, caplog: pytest.LogCa
     async def follow() -> None:
         async with fetching(link, followed, *partitions):
             await link.answer(0, *(diverging(index, 6) for index in range(count)))
-            await until(lambda: len(followed.cuts) == count)
+            await loop_until(lambda: len(followed.cuts) == count)
 
     with caplog.at_level(logging.DEBUG, replica_fetcher.__name__):
         asyncio.run(follow())
@@ -305,17 +300,17 @@ def test_few_questions_are_asked_at_a_time(link: Link, asked: list[asyncio.Futur
     partitions = [Partition(index) for index in range(100)]
 
     async def tell(number: int) -> None:
-        await until(lambda: len(asked) > number)
+        await loop_until(lambda: len(asked) > number)
         assert sum(not question.done() for question in asked) <= replica_fetcher.SEARCHES_MAX
         asked[number].set_result(LeaderOffsets(log_start_offset=7, log_end_offset=9, producers=PRODUCERS))
 
     async def follow() -> None:
         async with fetching(link, Followed(), *partitions):
             await link.answer(0, *(refused(index, ErrorCode.OFFSET_OUT_OF_RANGE) for index in range(100)))
-            await until(lambda: len(asked) == replica_fetcher.SEARCHES_MAX)
+            await loop_until(lambda: len(asked) == replica_fetcher.SEARCHES_MAX)
             for number in range(100):
                 await tell(number)
-            await until(lambda: all(partition.log_end_offset == 7 for partition in partitions))
+            await loop_until(lambda: all(partition.log_end_offset == 7 for partition in partitions))
 
     asyncio.run(follow())
 
@@ -330,7 +325,7 @@ def test_what_the_leader_had_before_the_follower_went_on_cuts_nothing(
     async def follow() -> None:
         async with fetching(link, followed, partition):
             await link.answer(0, refused(0, ErrorCode.OFFSET_OUT_OF_RANGE))
-            await until(lambda: asked)
+            await loop_until(lambda: asked)
             await link.answer(1, records(0, 6, 4))
             assert await link.told(2) == [(0, 10)]
             asked[0].set_result(LeaderOffsets(log_start_offset=0, log_end_offset=6, producers=PRODUCERS))

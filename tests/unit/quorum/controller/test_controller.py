@@ -12,6 +12,7 @@ from kio.schema.create_topics.v7.response import CreateTopicsResponse
 from kio.schema.types import TopicName
 from kio.static.primitive import i16, i32
 from metadata_cluster import CLUSTER_ID
+from waiting import loop_until
 
 from penstock.chaos.simulation.virtual_loop import VirtualLoop
 from penstock.protocol.errors import ErrorCode, KafkaError
@@ -263,14 +264,6 @@ async def test_snapshots_bound_the_journal() -> None:
         assert node.controller.image.features["f" * 50] == 1 + 299 % 9
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    for _ in range(2_000):
-        if condition():
-            return
-        await asyncio.sleep(0.005)
-    raise AssertionError("it did not happen within 10 s")
-
-
 def snapshots(files: MemoryFiles) -> list[str]:
     return [name for name in files.list_directory(FOLDER) if name.endswith(".checkpoint")]
 
@@ -280,10 +273,10 @@ async def test_a_snapshot_is_made_when_its_time_has_come_and_something_is_new() 
     """`metadata.log.max.snapshot.interval.ms` (KIP-876)."""
     files = MemoryFiles()
     async with running(files, snapshot_interval_ms=20) as node:
-        await until(lambda: bool(snapshots(files)))
+        await loop_until(lambda: bool(snapshots(files)))
         await node.controller.submit(write(feature("f")), None)
         last = node.controller.image.offset
-        await until(lambda: node.controller.log.start_offset > last)
+        await loop_until(lambda: node.controller.log.start_offset > last)
         (name,) = snapshots(files)
         assert name.startswith(f"{last + 1:020}-")
 

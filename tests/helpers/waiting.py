@@ -1,0 +1,45 @@
+"""Waiting for a condition with a deadline: the one way in which tests wait."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from penstock.client import clock
+
+T = TypeVar("T")
+
+DEADLINE_S: Final = 90.0
+"""Far more than anything takes on a busy machine, and below pytest's own limit, which names no condition."""
+
+
+def wait_for(
+    condition: Callable[[], T],
+    what: str | Callable[[], str] = "the condition",
+    *,
+    timeout_s: float = DEADLINE_S,
+    interval_s: float = 0.02,
+) -> T:
+    """Return the first true value of `condition`. AssertionError, with `what`, after `timeout_s` seconds."""
+    value = condition()
+
+    def is_true() -> bool:
+        nonlocal value
+        value = condition()
+        return bool(value)
+
+    if not value and not clock.wait_until(is_true, timeout_s=timeout_s, interval_s=interval_s):
+        raise AssertionError(f"not within {timeout_s:g} s: {what if isinstance(what, str) else what()}")
+    return value
+
+
+async def loop_until(
+    condition: Callable[[], object], what: str = "the condition", *, timeout_s: float = 20.0, interval_s: float = 0.005
+) -> None:
+    """Run the loop, real or virtual, until `condition` is true. AssertionError after `timeout_s` seconds."""
+    loop = asyncio.get_running_loop()
+    deadline_s = loop.time() + timeout_s
+    while not condition():
+        assert loop.time() < deadline_s, f"not within {timeout_s:g} s: {what}"
+        await asyncio.sleep(interval_s)
