@@ -17,8 +17,9 @@ from kio.schema.api_versions.v4 import ApiVersionsRequest, ApiVersionsResponse
 from .. import __version__
 from ..protocol.apis import APIS, ApiKey
 from ..protocol.errors import CorruptData, ErrorCode, KafkaError
-from ..protocol.messages import Request, Response, decode_response, encode_request
+from ..protocol.messages import Request, Response, decode_response, encode_request, read_response_tags
 from ..protocol.own_apis import OwnApiKey, encode_own_request, own_response_body
+from ..protocol.primitives import Buffer
 from ..protocol.versions import class_version
 
 # Kafka's default of request.timeout.ms.
@@ -86,9 +87,17 @@ class Connection:
 
         Error codes inside the answer are the caller's business.
         """
+        response, _ = await self.call_tagged(request, timeout_ms=timeout_ms)
+        return response
+
+    async def call_tagged(
+        self, request: Request, *, timeout_ms: int | None = None
+    ) -> tuple[Response, Mapping[int, Buffer]]:
+        """As `call`, with the tagged fields in the header of the response."""
         version = self.version_for(request)
         frame = await self._ask(request, version, timeout_ms or self._timeout_ms)
-        return await self._decode(request.__api_key__, version, frame)
+        response = await self._decode(request.__api_key__, version, frame)
+        return response, read_response_tags(request.__api_key__, version, frame)
 
     async def call_own(self, api_key: OwnApiKey, body: bytes, *, timeout_ms: int) -> bytes:
         """What a node of ours answers to a request that Kafka does not have. Others close the connection."""

@@ -4,6 +4,7 @@ Callers see one class for each message, that of its latest version (`versions.cl
 version is on the wire. Produce requests, Fetch requests and their responses have modules of their own, for speed.
 """
 
+from collections.abc import Mapping
 from datetime import timedelta
 from functools import cache
 from struct import Struct
@@ -32,7 +33,8 @@ _HEADER = Struct(">hhih")
 _REQUEST_START = Struct(">ihhih")
 _RESPONSE_START = Struct(">ii")
 _SIZE = Struct(">i")
-_NO_TAGS: Final = b"\0"
+NO_HEADER_TAGS: Final = b"\0"
+"""The tagged fields of a header that has none."""
 # Of every API and version that Kafka 4.3.1 serves, and of ours; one look for each request.
 _IS_FLEXIBLE: Final = {
     (int(api.key), version): api.is_flexible(version)
@@ -103,11 +105,13 @@ def decode_request(
     return _whole(_request_reader(api_key, version, target), buffer, offset, what, slack)  # type: ignore[return-value]
 
 
-def encode_response(api_key: int, version: int, correlation_id: int, response: Response) -> bytes:
+def encode_response(
+    api_key: int, version: int, correlation_id: int, response: Response, header_tags: bytes = NO_HEADER_TAGS
+) -> bytes:
     """The whole frame with its size. `response` is of the class that stands for `version`."""
     out = bytearray(_RESPONSE_START.pack(0, correlation_id))
     if response_header_version(api_key, version) == 1:
-        out += _NO_TAGS
+        out += header_tags
     _response_writer(api_key, version, type(response))(out, response)
     _SIZE.pack_into(out, 0, len(out) - _SIZE.size)
     return bytes(out)
@@ -120,7 +124,7 @@ def encode_request(api_key: int, version: int, correlation_id: int, client_id: s
         _REQUEST_START.pack(0, api_key, version, correlation_id, -1 if client_id is None else len(name)) + name
     )
     if request_header_version(api_key, version) == 2:
-        out += _NO_TAGS
+        out += NO_HEADER_TAGS
     _request_writer(api_key, version, type(request))(out, request)
     _SIZE.pack_into(out, 0, len(out) - _SIZE.size)
     return bytes(out)
@@ -139,6 +143,19 @@ def decode_response(api_key: int, version: int, buffer: Buffer, offset: int = 0)
         except GARBAGE_ERRORS as error:
             raise CorruptData(f"{what}: its header could not be read: {error}") from None
     return correlation_id, _whole(_response_reader(api_key, version), buffer, position, what)  # type: ignore[return-value]
+
+
+def read_response_tags(api_key: int, version: int, buffer: Buffer) -> Mapping[int, Buffer]:
+    """Return the tagged fields in the header of a frame without its size; none in versions whose header has none.
+
+    Raises CorruptData.
+    """
+    if response_header_version(api_key, version) == 0:
+        return {}
+    try:
+        return read_tags(buffer, _SIZE.size)[0]
+    except GARBAGE_ERRORS as error:
+        raise CorruptData(f"the header of a response could not be read: {error}") from None
 
 
 def kio_error(code: ErrorCode) -> KioErrorCode:

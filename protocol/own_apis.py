@@ -3,19 +3,23 @@
 Around them stand Kafka's flexible headers, in version 0; inside is whatever the two sides agree on, as bytes.
 """
 
+from collections.abc import Mapping
 from enum import IntEnum
 from struct import Struct
-from typing import Final
+from typing import Final, NamedTuple
 
 from .apis import APIS
 from .errors import CorruptData
-from .primitives import GARBAGE_ERRORS, Buffer, read_tags
+from .primitives import GARBAGE_ERRORS, Buffer, read_tags, uvarint
 
 OWN_VERSION: Final = 0
 _REQUEST_START = Struct(">ihhih")
 _RESPONSE_START = Struct(">ii")
 _SIZE = Struct(">i")
 _NO_TAGS: Final = b"\0"
+# Of the tagged fields of a response header, of which Kafka defines none (KIP-482).
+_OUTCOME_TAG: Final = 10_000
+_OUTCOME = Struct(">hq")
 
 
 class OwnApiKey(IntEnum):
@@ -53,3 +57,27 @@ def own_response_body(frame: Buffer) -> bytes:
     except GARBAGE_ERRORS as error:
         raise CorruptData(f"the header of a response could not be read: {error}") from None
     return bytes(frame[position:])
+
+
+class ControllerOutcome(NamedTuple):
+    """What the header of a controller's response adds for a node of its cluster.
+
+    `error_code` is that of the request as a whole, 0 when the request was decided. The controller's image has all
+    that the response rests on: a node whose own image has reached `image_offset` has it, too.
+    """
+
+    error_code: int
+    image_offset: int
+
+
+def encode_outcome_tags(outcome: ControllerOutcome) -> bytes:
+    """Return the tagged fields of a response header."""
+    return uvarint(1) + uvarint(_OUTCOME_TAG) + uvarint(_OUTCOME.size) + _OUTCOME.pack(*outcome)
+
+
+def read_outcome(tags: Mapping[int, Buffer]) -> ControllerOutcome:
+    """Raises CorruptData when the header has none: the response is of a node that is older or not of this cluster."""
+    value = tags.get(_OUTCOME_TAG)
+    if value is None or len(value) != _OUTCOME.size:
+        raise CorruptData("a response of a controller without the offset of its image")
+    return ControllerOutcome(*_OUTCOME.unpack(value))

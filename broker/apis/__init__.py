@@ -1,1 +1,1 @@
-"""What the node answers: one module for each API or family of them."""
+"""Request handlers: one module for each API or family of APIs. Kafka: `KafkaApis`."""

@@ -1,8 +1,8 @@
 """DescribeAcls, CreateAcls and DeleteAcls 1 to 3, without an authorizer: SECURITY_DISABLED, in Apache Kafka's words.
 
-Admin clients and MirrorMaker 2 ask in order to learn just that. 2: flexible (KIP-482). 3: user principals (KIP-373).
+Admin clients and MirrorMaker 2 send them to find out exactly that. 2: flexible (KIP-482). 3: user principals (KIP-373).
 
-An enumeration of a request that is UNKNOWN (0) closes the connection: Apache Kafka cannot read such a request either.
+A request with an enumeration UNKNOWN (0) closes the connection: Apache Kafka cannot parse such a request either.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ AclsResponse: TypeAlias = DescribeAclsResponse | CreateAclsResponse | DeleteAcls
 
 ACL_APIS: Final = (ApiKey.DESCRIBE_ACLS, ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS)
 _UNKNOWN: Final = 0
-"""Of resource types, pattern types, operations and permission types."""
+"""In enumerations of resource types, pattern types, operations and permission types."""
 _DISABLED: Final = kio_error(ErrorCode.SECURITY_DISABLED)
 _NOT_ASKED: Final = "No Authorizer is configured on the broker"
 _NOT_CHANGED: Final = "No Authorizer is configured."

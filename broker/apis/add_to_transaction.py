@@ -1,8 +1,9 @@
-"""AddPartitionsToTxn 0 to 5 and AddOffsetsToTxn 0 to 4: what a transaction writes to, told before it is written to.
+"""AddPartitionsToTxn 0 to 5 and AddOffsetsToTxn 0 to 4: add partitions to a transaction before writes to them.
 
-Up to version 3 producers ask, for one transaction. From 4 on only brokers do, for many, and on behalf of producers:
-whether partitions are in a transaction, or, with transactions of version 2, that they be added (KIP-890). Committed
-offsets of a group are a partition of `__consumer_offsets`. Versions below 2 know no PRODUCER_FENCED.
+Up to version 3 producers send AddPartitionsToTxn, for one transaction. From 4 on only brokers do, for many, on behalf
+of producers: to verify that partitions are in a transaction, or, with transaction version 2, to add them (KIP-890).
+Offsets of a group are added as the group's partition of `__consumer_offsets`. Versions below 2 do not have
+PRODUCER_FENCED.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ FENCED_SINCE: Final = 2
 BY_BROKERS_SINCE: Final = 4
 VERSION_OF_CLIENTS: Final = 0
 VERSION_OF_BROKERS: Final = 2
-"""Of transactions: brokers add partitions for producers of version 2 only."""
+"""Transaction version: brokers add partitions for producers of version 2 only."""
 
 _Errors = Mapping[TransactionPartition, ErrorCode]
 
@@ -57,7 +58,7 @@ class TransactionAdditions:
     def __init__(
         self, transactions: TransactionCoordinator, metadata: MetadataCache, offsets_partition_count: int
     ) -> None:
-        """`offsets_partition_count` is what `__consumer_offsets` will have when there is none yet."""
+        """`offsets_partition_count` is used while `__consumer_offsets` does not exist yet."""
         self._transactions = transactions
         self._metadata = metadata
         self._offsets_partition_count = offsets_partition_count
@@ -99,7 +100,7 @@ class TransactionAdditions:
         topics = self._metadata.image.topics
         unknown = {one for one in partitions if topics.partition(one.topic, one.partition) is None}
         if unknown:
-            # All or none: the others are told that nothing was tried.
+            # All or nothing: the known partitions get OPERATION_NOT_ATTEMPTED.
             place(
                 _result(
                     transaction,

@@ -1,8 +1,9 @@
 """IncrementalAlterConfigs 0 to 1 and AlterConfigs 0 to 2.
 
-IncrementalAlterConfigs (KIP-339) changes single configs; AlterConfigs, which it replaces, sets what it does not name
-back to the default. Broker configs are checked here, because only the broker itself knows its properties. Levels of
-loggers (KIP-412) are changed here, and only by IncrementalAlterConfigs; what is left is decided by the controller.
+IncrementalAlterConfigs (KIP-339) changes single configs; AlterConfigs, which it replaces, resets all configs missing
+from the request to their defaults. Broker configs are validated here, because only the broker itself has its static
+properties. Logger levels (KIP-412) are changed here, and only by IncrementalAlterConfigs; the controller decides the
+remaining resources. Kafka: `ConfigAdminManager`.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from ..configuration.dynamic_configs import increment, validate_dynamic_configs
 from ..configuration.loggers import Loggers
 from ..configuration.tls_config import TlsConfig
 from ..configuration.topic_configs import ConfigResolver
-from ..network.handlers import Handlers
+from ..network.handlers import Handlers, HeaderTags
 from ..network.request import RequestContext
 from .alter_loggers import alter_loggers
 from .config_resources import check_node_id
@@ -41,7 +42,7 @@ _REPEATED: Final = "Each resource must appear at most once."
 
 Resource = TypeVar("Resource", IncrementalResource, LegacyResource)
 Settled: TypeAlias = Mapping[int, KafkaError | None]
-"""Resources of a request that the controller need not see, by their place in it: why one is refused, or None: done."""
+"""Resources settled without the controller: index in the request → error, or None for success."""
 
 
 def register(
@@ -53,22 +54,28 @@ def register(
     *,
     check_tls: Callable[[Mapping[str, TlsConfig]], None],
 ) -> None:
-    """`check_tls` raises ConfigError when what listeners are told of TLS cannot be had."""
+    """`check_tls` raises ConfigError if the TLS configs of listeners (e.g. their key files) cannot be loaded."""
     apis = AlterConfigs(metadata, resolver, controller, loggers, check_tls)
     handlers.add_message(ApiKey.INCREMENTAL_ALTER_CONFIGS, apis.incremental_alter, answer_error=incremental_error)
     handlers.add_message(ApiKey.ALTER_CONFIGS, apis.legacy_alter, answer_error=legacy_error)
 
 
 def register_for_controllers(
-    handlers: Handlers, resolver: ConfigResolver, controller: ControllerChannel, loggers: Loggers
+    handlers: Handlers,
+    resolver: ConfigResolver,
+    controller: ControllerChannel,
+    loggers: Loggers,
+    header_tags: HeaderTags | None = None,
 ) -> None:
-    """IncrementalAlterConfigs on the listener of a controller. AlterConfigs is the controller's alone."""
+    """Registers IncrementalAlterConfigs on a controller's listener. The controller itself registers AlterConfigs."""
     apis = IncrementalAlterOfController(resolver, controller, loggers)
-    handlers.add_message(ApiKey.INCREMENTAL_ALTER_CONFIGS, apis.alter, answer_error=incremental_error)
+    handlers.add_message(
+        ApiKey.INCREMENTAL_ALTER_CONFIGS, apis.alter, answer_error=incremental_error, header_tags=header_tags
+    )
 
 
 class AlterConfigs:
-    """Refuses what this broker can tell to be wrong, changes its loggers, and hands the rest to the controller."""
+    """Validates broker configs, changes this broker's loggers, and forwards the other resources to the controller."""
 
     def __init__(
         self,
@@ -123,7 +130,8 @@ class AlterConfigs:
         )
 
     def _settle(self, resources: Sequence[Resource], settle: Callable[[Resource], bool]) -> Settled:
-        """What need not be asked of the controller. `settle` says whether it did all there is to do, or raises."""
+        """Returns the resources that are refused or done here. `settle` returns True if the resource is done, or
+        raises KafkaError."""
         counts = Counter((resource.resource_type, resource.resource_name) for resource in resources)
         settled: dict[int, KafkaError | None] = {}
         for place, resource in enumerate(resources):
@@ -185,7 +193,7 @@ class AlterConfigs:
 
 
 class IncrementalAlterOfController:
-    """Changes the loggers of this node, active controller or not (KIP-919), and decides the rest."""
+    """Changes this node's loggers, active controller or not (KIP-919), and decides all other resources."""
 
     def __init__(self, resolver: ConfigResolver, controller: ControllerChannel, loggers: Loggers) -> None:
         self._resolver = resolver
@@ -195,10 +203,10 @@ class IncrementalAlterOfController:
     async def alter(
         self, request: IncrementalAlterConfigsRequest, _context: RequestContext
     ) -> IncrementalAlterConfigsResponse:
-        """As Kafka's `ControllerApis`: loggers first, whatever becomes of the rest; their results last.
+        """As Kafka's `ControllerApis`: changes loggers first, even if the other resources fail; their results are last.
 
-        A resource that is named twice is refused, as where the controller decides. Raises KafkaError NOT_CONTROLLER
-        where there is a rest, and this controller is not the active one.
+        A duplicate resource is refused, as in the controller's decision. Raises KafkaError NOT_CONTROLLER if there are
+        other resources and this controller is not the active one.
         """
         resources = request.resources
         rest = tuple(one for one in resources if not _is_loggers(one))

@@ -1,4 +1,4 @@
-"""Levels of loggers in IncrementalAlterConfigs 0 to 1 (KIP-412): at once, on this node only, until it ends.
+"""Logger levels by IncrementalAlterConfigs 0 to 1 (KIP-412): changed at once, on this node only, until it stops.
 
 Checks, codes and sentences are those of Apache Kafka 4.3.1 (`RuntimeLoggerManager`).
 """
@@ -19,7 +19,7 @@ from .config_resources import check_node_id
 def alter_loggers(
     loggers: Loggers, resolver: ConfigResolver, resource: IncrementalResource, *, validate_only: bool
 ) -> None:
-    """All that the resource names or, with KafkaError (INVALID_REQUEST, INVALID_CONFIG), nothing of it."""
+    """Changes all levels of the resource, or none: then raises KafkaError (INVALID_REQUEST, INVALID_CONFIG)."""
     check_node_id(resolver, resource.resource_name, "Node id", "Unexpected node id. Expected {}, but")
     for config in resource.configs:
         _check(config, loggers)

@@ -1,6 +1,6 @@
-"""AlterPartitionReassignments 0 and 1: passed to the controller.
+"""AlterPartitionReassignments 0 and 1: forwarded to the controller.
 
-1: whether the number of replicas may change (KIP-860). The rules are the controller's
+1: whether the replication factor may change (KIP-860). The controller has the rules
 (`quorum/decisions/reassignments.py`).
 """
 

@@ -1,9 +1,9 @@
-"""AlterReplicaLogDirs, versions 1 and 2: which log directory of this broker a replica is to be in (KIP-113).
+"""AlterReplicaLogDirs, versions 1 and 2: assigns replicas of this broker to log directories (KIP-113).
 
-A replica that is not here yet is made in that directory when it comes; until then the answer is REPLICA_NOT_AVAILABLE,
-as in Apache Kafka, and kafka-reassign-partitions asks again. One that is there already is answered NONE. To move one
-from directory to directory is not built: UNSUPPORTED_VERSION. A directory that is none of `log.dirs` is
-LOG_DIR_NOT_FOUND, one that has failed KAFKA_STORAGE_ERROR.
+A future replica is created in that directory later; until then the error is REPLICA_NOT_AVAILABLE, as in Apache Kafka,
+and kafka-reassign-partitions retries. A replica already in the directory gets NONE. Moves between directories are not
+implemented: UNSUPPORTED_VERSION. A directory outside `log.dirs` gets LOG_DIR_NOT_FOUND, an offline one
+KAFKA_STORAGE_ERROR. Kafka: `ReplicaManager.alterReplicaLogDirs`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Prefer = Callable[[TopicPartition, LogDirectory], None]
 def register(
     handlers: Handlers, partitions: ReplicaManager, directories: Sequence[LogDirectory], prefer: Prefer
 ) -> None:
-    """`prefer` says where the log of a partition is to be made."""
+    """`prefer` sets the log directory for the future log of a partition."""
 
     def handle(request: AlterReplicaLogDirsRequest, _context: RequestContext) -> AlterReplicaLogDirsResponse:
         return alter_replica_log_dirs(partitions, directories, prefer, request)
@@ -48,7 +48,7 @@ def alter_replica_log_dirs(
     prefer: Prefer,
     request: AlterReplicaLogDirsRequest,
 ) -> AlterReplicaLogDirsResponse:
-    """What is named in two directories is answered once, for the last."""
+    """Applies the request; a partition listed for two directories gets one result, for the last."""
     codes: dict[TopicName, dict[i32, ErrorCode]] = {}
     for wanted in request.dirs:
         directory = next((one for one in directories if one.path == wanted.path.rstrip("/")), None)

@@ -1,10 +1,10 @@
-"""ApiVersions 0 to 4: what this node serves, and the features of the cluster.
+"""ApiVersions 0 to 4: the APIs and versions of this node, and the features of the cluster.
 
 0: KIP-35. 1, 2: throttling (KIP-124, KIP-219). 3: flexible, client software and features (KIP-511, KIP-584).
-4: features whose lowest level is 0 (KIP-1022), which older clients would refuse, are told from here on.
+4: adds features whose lowest level is 0 (KIP-1022), which older clients would refuse.
 
-A version that does not exist is answered in version 0 with UNSUPPORTED_VERSION and the range of ApiVersions alone.
-The epoch of the finalized features is the offset of the image: it only rises, and Java producers want it not negative.
+An unknown version is answered in version 0 with UNSUPPORTED_VERSION and the version range of ApiVersions alone. The
+epoch of the finalized features is the offset of the image: it only rises, and Java producers require it not negative.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 def register(handlers: Handlers, metadata: MetadataCache, *, is_controller: bool = False) -> None:
-    """`is_controller`: for the listener of controllers, which has a table of its own (KIP-919)."""
+    """`is_controller`: for the controllers' listener, which has its own API table (KIP-919)."""
 
     def begin(request: Request) -> None:
         if not APIS[ApiKey.API_VERSIONS].has_version(request.api_version):
@@ -59,7 +59,7 @@ def register(handlers: Handlers, metadata: MetadataCache, *, is_controller: bool
 def api_versions(
     built: tuple[Api, ...], image: MetadataImage, version: int, *, is_controller: bool = False
 ) -> ApiVersionsResponse:
-    """What a client that asks in `version` is told."""
+    """Returns the response for a request in `version`."""
     return ApiVersionsResponse(
         error_code=kio_error(ErrorCode.NONE),
         api_keys=tuple(_range(api) for api in built if (api.on_controller if is_controller else api.on_broker)),
@@ -83,7 +83,7 @@ def api_versions(
 
 
 def unsupported_version() -> ApiVersionsResponse:
-    """The answer to a version that does not exist."""
+    """Returns the response to an unknown version of ApiVersions."""
     return _refusal(ErrorCode.UNSUPPORTED_VERSION, (_range(APIS[ApiKey.API_VERSIONS]),))
 
 

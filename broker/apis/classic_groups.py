@@ -1,7 +1,7 @@
 """JoinGroup 0 to 9, SyncGroup 0 to 5, Heartbeat 0 to 4 and LeaveGroup 0 to 5: members of classic groups.
 
-What the versions brought is told in `broker/groups/classic/protocol.py`. A JoinGroup or SyncGroup is answered when the
-group has come that far, which holds up the requests behind it on its connection, as in Apache Kafka.
+`broker/groups/classic/protocol.py` lists the versions. A JoinGroup or SyncGroup is answered when the group has reached
+that state; later requests on the connection wait meanwhile, as in Apache Kafka.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SKIPS_ASSIGNMENT_SINCE: Final = 9
 NAMES_PROTOCOL_SINCE: Final = 5
 """SyncGroup: KIP-559."""
 _WHATEVER_THE_GROUP: Final = frozenset({ErrorCode.INVALID_GROUP_ID, ErrorCode.INVALID_SESSION_TIMEOUT})
-"""What is wrong with a JoinGroup itself."""
+"""Errors of a JoinGroup request that do not depend on the group."""
 _MILLISECOND: Final = timedelta(milliseconds=1)
 
 
@@ -91,19 +91,19 @@ class ClassicGroupHandlers:
 
 
 def join_error(request: JoinGroupRequest, error: KafkaError) -> JoinGroupResponse:
-    """With the member id as it was asked where the group does not matter, otherwise with none."""
+    """The response has the request's member id if the error does not depend on the group, else an empty one."""
     return join_failure(error.code, request.member_id if error.code in _WHATEVER_THE_GROUP else UNKNOWN_MEMBER_ID)
 
 
 def sync_error(_request: SyncGroupRequest, error: KafkaError) -> SyncGroupResponse:
-    """Consumers do not expect to hear here of a group that is being loaded: those of Java and aiokafka give up. The
-    rebalance that they ask for is lost with the coordinator before, so they are to join again."""
+    """Consumers do not expect COORDINATOR_LOAD_IN_PROGRESS here: those of Java and aiokafka give up. Their rebalance
+    was lost with the previous coordinator, so they must join again."""
     is_loading = error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     return sync_failure(ErrorCode.REBALANCE_IN_PROGRESS if is_loading else error.code)
 
 
 def heartbeat_error(_request: HeartbeatRequest, error: KafkaError) -> HeartbeatResponse:
-    """Nor here. Their sessions begin when the group is loaded."""
+    """Nor here. Member sessions start when the group is loaded."""
     is_loading = error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     return _heartbeat_response(ErrorCode.NONE if is_loading else error.code)
 

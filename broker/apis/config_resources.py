@@ -1,4 +1,4 @@
-"""Resources of the config APIs that only one broker can answer for."""
+"""Node id check for config resources that only the named node can serve: brokers and loggers."""
 
 import re
 
@@ -7,9 +7,9 @@ from ..configuration.topic_configs import ConfigResolver
 
 
 def check_node_id(resolver: ConfigResolver, name: str, what: str, unexpected: str) -> None:
-    """Refuses a resource named for another broker. Raises KafkaError INVALID_REQUEST.
+    """Raises KafkaError INVALID_REQUEST if the resource name is not this node's id.
 
-    Kafka words it in another way in each place: `what` must be an integer; `unexpected` has {} for this node's id.
+    Kafka's sentence differs in each place: `what` must be an integer; `unexpected` has {} for this node's id.
     """
     node_id = resolver.node_config.node_id
     asked_for = _integer(name)
@@ -20,8 +20,8 @@ def check_node_id(resolver: ConfigResolver, name: str, what: str, unexpected: st
 
 
 def _integer(text: str) -> int | None:
-    """As Java's `Integer.parseInt`, which takes neither spaces nor underscores; None where it fails."""
-    # An integer of 32 bits has ten digits; zeros may stand before them, but nobody writes twenty.
+    """As Java's `Integer.parseInt`, which accepts neither spaces nor underscores; None where it fails."""
+    # A 32-bit integer has ten digits; leading zeros are legal, 22 of them are enough.
     if re.fullmatch(r"[+-]?[0-9]{1,32}", text) is None:
         return None
     number = int(text)

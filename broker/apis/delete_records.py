@@ -1,8 +1,8 @@
-"""DeleteRecords, versions 0 to 2: nothing below an offset can be read any more (KIP-107).
+"""DeleteRecords, versions 0 to 2: advances the log start offset of partitions (KIP-107).
 
-Offset -1 is the high watermark. The low watermark in the answer is the least log start offset of the live replicas: it
-is answered when they all have deleted, or at the deadline. Segments that are wholly below it go with the next round of
-retention.
+Offset -1 is the high watermark. The low watermark in the response is the least log start offset of the live replicas:
+the response is sent when all of them have deleted, or at the deadline. The next round of retention deletes segments
+that are wholly below the log start offset.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def register(handlers: Handlers, partitions: ReplicaManager) -> None:
 
 
 async def delete_records(partitions: ReplicaManager, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
-    # As in Kafka: what is named twice is done and answered once, as it was named last; no partitions, no topic.
+    # As in Kafka: of duplicate partitions the last counts, with one result; a topic without partitions has none.
     offsets: dict[TopicName, dict[int, int]] = {}
     for topic in request.topics:
         for wanted in topic.partitions:
@@ -54,7 +54,7 @@ async def delete_records(partitions: ReplicaManager, request: DeleteRecordsReque
                 opened[name, index] = delete_before(partitions.get_online(name, index), offset)
             except KafkaError as refusal:
                 outcomes[name, index] = DeleteOutcome(refusal.code, UNKNOWN_LOW_WATERMARK)
-    # The fetches of followers among what waits bring the news.
+    # Completes followers' parked fetches: their responses carry the new log start offset.
     for delete in opened.values():
         partitions.complete_waiting(delete.hosted)
     waited = await _all_replicas(partitions, list(opened.values()), request.timeout // timedelta(milliseconds=1))
@@ -89,7 +89,7 @@ async def _all_replicas(partitions: ReplicaManager, opened: list[OpenDelete], ti
 
 
 def delete_before(partition: Partition, offset: int) -> OpenDelete:
-    """Deletes here; raises KafkaError."""
+    """Advances this replica's log start offset; raises KafkaError. Kafka: `Partition.deleteRecordsOnLeader`."""
     if partition.is_internal:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
     if not partition.state.is_leader:

@@ -1,8 +1,7 @@
-"""DescribeCluster 0 to 2: the brokers, or the controllers, and the cluster's id (KIP-700).
+"""DescribeCluster 0 to 2: the brokers, or the controllers, and the cluster id (KIP-700).
 
-1: which kind of endpoint is meant (KIP-919): a broker's listener tells of brokers only, a controller's of controllers
-only. 2: fenced brokers (KIP-1073). To clients of brokers the controller is a broker that passes requests on, as in
-Metadata.
+1: endpoint type (KIP-919): a broker's listener describes brokers only, a controller's controllers only. 2: fenced
+brokers (KIP-1073). As in Metadata, clients of brokers get a broker as the controller, which forwards their requests.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ def register(handlers: Handlers, metadata: MetadataCache) -> None:
 
 
 def register_for_controllers(handlers: Handlers, metadata: MetadataCache, leader_id: Callable[[], int | None]) -> None:
-    """For the listener of controllers; `leader_id` is who leads the quorum, as far as this one knows."""
+    """For the controllers' listener; `leader_id` returns the quorum leader that this node knows, or None."""
 
     def handle(request: DescribeClusterRequest, context: RequestContext) -> DescribeClusterResponse:
         return describe_controllers(metadata.image, request, context.listener_name, leader_id())
@@ -47,7 +46,7 @@ def register_for_controllers(handlers: Handlers, metadata: MetadataCache, leader
 def describe_cluster(
     image: MetadataImage, request: DescribeClusterRequest, listener_name: str, own_id: int
 ) -> DescribeClusterResponse:
-    """Raises KafkaError when the request asks for another kind of endpoint."""
+    """Raises KafkaError if the request has another endpoint type."""
     _check_endpoint_type(request, BROKERS)
     view = ClusterView(image, listener_name, own_id)
     return DescribeClusterResponse(
@@ -72,7 +71,7 @@ def describe_cluster(
 def describe_controllers(
     image: MetadataImage, request: DescribeClusterRequest, listener_name: str, leader_id: int | None
 ) -> DescribeClusterResponse:
-    """The controllers that have told where they are reached. Raises KafkaError as `describe_cluster` does."""
+    """Describes the controllers with a registered endpoint. Raises KafkaError as `describe_cluster` does."""
     _check_endpoint_type(request, CONTROLLERS)
     endpoints = {
         controller_id: endpoint

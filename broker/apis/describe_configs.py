@@ -1,9 +1,9 @@
 """DescribeConfigs 1 to 4 and ListConfigResources 0 to 1.
 
 Configs of topics, of this broker, of all brokers (the broker with the empty name), of groups (KIP-848) and of client
-metrics subscriptions (KIP-714); the levels of this node's loggers (KIP-412). DescribeConfigs: 1 brought synonyms
-(KIP-226), 3 types and documentation (KIP-569). ListConfigResources 0 knew client metrics only, 1 knows all kinds
-(KIP-1142).
+metrics subscriptions (KIP-714); the levels of this node's loggers (KIP-412). DescribeConfigs: 1 added synonyms
+(KIP-226), 3 types and documentation (KIP-569). ListConfigResources 0 lists client metrics only, 1 all types (KIP-1142).
+Kafka: `ConfigHelper`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from ..network.request import RequestContext
 from .config_resources import check_node_id
 
 REPEATED_MAX: Final = 100
-"""Resources that are named again: 4 MiB could name this broker 600,000 times, at 10 KiB of answer each."""
+"""Duplicate resources in a request: 4 MiB could list this broker 600,000 times, at 10 KiB of response each."""
 _KINDS: Final = frozenset(int(kind) for kind in ConfigResourceType)
 
 
@@ -67,7 +67,7 @@ def register(
     *,
     is_controller: bool = False,
 ) -> None:
-    """`is_controller`: for the listener of controllers, which lists no resources."""
+    """`is_controller`: for the controllers' listener, which has no ListConfigResources."""
     apis = DescribeConfigs(metadata, resolver, loggers)
     handlers.add_message(ApiKey.DESCRIBE_CONFIGS, apis.describe, answer_error=describe_error)
     if not is_controller:
@@ -75,7 +75,7 @@ def register(
 
 
 class DescribeConfigs:
-    """Answers with the metadata of one moment and what is in effect on this broker."""
+    """Describes configs by the current image and the configs in effect on this node."""
 
     def __init__(self, metadata: MetadataCache, resolver: ConfigResolver, loggers: Loggers) -> None:
         self._metadata = metadata
@@ -83,7 +83,7 @@ class DescribeConfigs:
         self._loggers = loggers
 
     def describe(self, request: DescribeConfigsRequest, _context: RequestContext) -> DescribeConfigsResponse:
-        """Raises KafkaError INVALID_REQUEST when there is a kind that does not exist, or one resource too often."""
+        """Raises KafkaError INVALID_REQUEST for an unknown resource type, or for more than REPEATED_MAX duplicates."""
         if any(resource.resource_type not in _KINDS for resource in request.resources):
             raise KafkaError(ErrorCode.INVALID_REQUEST)
         repeated = len(request.resources) - len({_identity(resource) for resource in request.resources})
@@ -102,7 +102,7 @@ class DescribeConfigs:
         except KafkaError as error:
             return _describe_refusal(resource, error)
         documentation = _documentation(resource.resource_type) if request.include_documentation else {}
-        # Kafka has none for loggers, and leaves the field as it is when a message is made.
+        # Kafka does not document loggers: the field keeps its default, an empty string.
         undocumented = "" if int(resource.resource_type) == ConfigResourceType.BROKER_LOGGER else None
         return DescribeConfigsResult(
             error_code=kio_error(ErrorCode.NONE),
@@ -120,7 +120,7 @@ class DescribeConfigs:
     def _descriptions(self, resource: DescribeConfigsResource) -> Iterable[ConfigDescription]:
         name = resource.resource_name
         image = self._metadata.image
-        # No keys mean all keys, as null does.
+        # An empty list of keys means all keys, as null does.
         wanted: Container[str] = frozenset(resource.configuration_keys or ()) or _EVERYTHING
         values = image.configs.of(ConfigResource(resource.resource_type, name))
         match resource.resource_type:
@@ -155,7 +155,7 @@ class DescribeConfigs:
     def list_resources(
         self, request: ListConfigResourcesRequest, _context: RequestContext
     ) -> ListConfigResourcesResponse:
-        """Every topic and broker, and the groups and subscriptions that have configs. Raises KafkaError."""
+        """Lists every topic and broker, and the groups and subscriptions with configs. Raises KafkaError."""
         wanted = set(request.resource_types) or _KINDS
         if not wanted <= _KINDS:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
@@ -212,7 +212,7 @@ def _describe_config(
 
 
 def _identity(resource: DescribeConfigsResource) -> tuple[int, str, frozenset[str]]:
-    """What an answer is of. A broker's id may be written in more than one way."""
+    """Returns a key by which resources are duplicates. A broker id can be written in more than one way."""
     name: str = resource.resource_name
     if int(resource.resource_type) in (ConfigResourceType.BROKER, ConfigResourceType.BROKER_LOGGER):
         with contextlib.suppress(ValueError):

@@ -1,8 +1,7 @@
-"""DescribeLogDirs, versions 1 to 5: log directories, how full they are, and the logs in them.
+"""DescribeLogDirs, versions 1 to 5: log directories, their total and usable bytes, and the logs in them.
 
-1 is the first (KIP-113), 3 brings an error at the top, 4 the space of the volumes (KIP-827), 5 cordoned directories. A
-directory that has failed is answered KAFKA_STORAGE_ERROR. A request without topics gets no logs, one with null for them
-gets all.
+1 is the first (KIP-113), 3 adds a top-level error, 4 the sizes of the volumes (KIP-827), 5 cordoned directories. An
+offline directory gets KAFKA_STORAGE_ERROR. A request with an empty list of topics gets no logs, one with null gets all.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ UNKNOWN_BYTES = -1
 
 
 class Directory(Protocol):
-    """What is asked of `storage/directories/log_directory.py`."""
+    """The part of `storage/directories/log_directory.py` used here."""
 
     @property
     def path(self) -> str: ...
@@ -41,7 +40,7 @@ class Directory(Protocol):
 
 
 class Volumes(Protocol):
-    """What is asked of `storage/disk/files.py`; raises OSError."""
+    """The part of `storage/disk/files.py` used here; raises OSError."""
 
     def free_bytes(self, path: str) -> int: ...
 

@@ -1,4 +1,4 @@
-"""DescribeProducers, version 0: which producers a partition remembers, and their open transactions (KIP-664)."""
+"""DescribeProducers, version 0: the active producers of partitions and their open transactions (KIP-664)."""
 
 from __future__ import annotations
 

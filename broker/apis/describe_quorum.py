@@ -1,4 +1,4 @@
-"""DescribeQuorum 0 to 2: the voters and observers of the metadata log, as its leader sees them (KIP-595, KIP-836)."""
+"""DescribeQuorum 0 to 2: voters and observers of the metadata log, with their log end offsets (KIP-595, KIP-836)."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _NO_LEADER: Final = -1
 
 
 def register(handlers: Handlers, describe: DescribeQuorum) -> None:
-    """A controller describes by itself, a broker passes the question on."""
+    """A controller describes the quorum itself, a broker forwards the request."""
     handlers.add_message(ApiKey.DESCRIBE_QUORUM, describe, answer_error=error_response)
 
 
 class QuorumDescriber:
-    """Answers for the leader; `status` is of this voter."""
+    """Describes the quorum if this voter is the leader; `status` returns this voter's."""
 
     def __init__(
         self,
@@ -78,13 +78,13 @@ class QuorumDescriber:
             error_code=kio_error(ErrorCode.NONE),
             error_message="",
             topics=topics,
-            # As in Kafka, only beside an answer about the log.
+            # As in Kafka, only if the response describes the metadata log.
             nodes=()
             if not is_known
             else tuple(
                 Node(
                     node_id=BrokerId(voter.id),
-                    # A voter alone is reached by nobody.
+                    # A single voter has no endpoint: no peer connects to it.
                     listeners=(Listener(name=self._listener_name, host=voter.host, port=u16(voter.port)),)
                     if voter.host
                     else (),
@@ -115,7 +115,7 @@ class QuorumDescriber:
     def _state(self, replica: VoterStatus) -> ReplicaState:
         fetched_ms, caught_up_ms = replica.last_fetch_timestamp_ms, replica.last_caught_up_timestamp_ms
         if replica.replica_id == self._node_id:
-            # Kafka's leader has all of it now.
+            # As in Kafka: the leader itself is caught up now.
             fetched_ms = caught_up_ms = self._wall_clock_ms()
         return ReplicaState(
             replica_id=BrokerId(replica.replica_id),
@@ -127,7 +127,7 @@ class QuorumDescriber:
 
 
 def _unknown(index: int) -> PartitionData:
-    """As Kafka fills it: zero where nothing is said."""
+    """As Kafka's default values: zero in all other fields."""
     return PartitionData(
         partition_index=i32(index),
         error_code=kio_error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),

@@ -1,7 +1,8 @@
 """DescribeTopicPartitions 0: partitions with their eligible leader replicas, page by page (KIP-966).
 
-Topics come in the order of their names. An answer holds at most as many partitions as the request says and
-`max.request.partition.size.limit` allows, at least one, and a cursor to where the next page begins.
+Topics are sorted by name. A response has at least one partition, at most the limits of the request and of
+`max.request.partition.size.limit`, and a cursor to the start of the next page.
+Kafka: `DescribeTopicPartitionsRequestHandler`.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def register(handlers: Handlers, metadata: MetadataCache, partition_limit: int) 
 def describe_topic_partitions(
     image: MetadataImage, request: DescribeTopicPartitionsRequest, listener_name: str, partition_limit: int
 ) -> DescribeTopicPartitionsResponse:
-    """One page. Raises KafkaError(INVALID_REQUEST) for a cursor that is none."""
+    """Returns one page. Raises KafkaError(INVALID_REQUEST) for an invalid cursor."""
     by_name = image.topics.by_name
     cursor = request.cursor
     has_all_topics = not request.topics
@@ -68,7 +69,7 @@ def describe_topic_partitions(
             break
         topic = by_name.get(name)
         if topic is None:
-            # With all topics wanted, the cursor's may have been deleted meanwhile.
+            # If all topics are requested, the cursor's topic may have been deleted meanwhile.
             if not has_all_topics:
                 is_valid = invalid_topic_name(name) is None
                 code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_valid else ErrorCode.INVALID_TOPIC_EXCEPTION

@@ -1,7 +1,7 @@
-"""ElectLeaders 0 to 2: passed to the controller.
+"""ElectLeaders 0 to 2: forwarded to the controller.
 
-1: the kind of election, preferred or unclean (KIP-460). The rules are the controller's
-(`quorum/decisions/elections.py`); an answer follows when the new leaders serve here.
+1: the election type, preferred or unclean (KIP-460). The controller has the rules (`quorum/decisions/elections.py`);
+the response is sent when this node has applied the new leaders.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..network.request import RequestContext
 
 
 def register(handlers: Handlers, controller: ControllerChannel, *, settled: Callable[[], Awaitable[None]]) -> None:
-    """`settled` waits a moment for this node to serve what the metadata says."""
+    """`settled` waits a short time until this node has applied the metadata to its partitions."""
 
     async def elect(request: ElectLeadersRequest, _context: RequestContext) -> ElectLeadersResponse:
         response = await controller.submit(ELECT_LEADERS, request)

@@ -1,7 +1,7 @@
-"""EndTxn 0 to 5: a transaction is committed or aborted; the answer follows the decision, markers follow the answer.
+"""EndTxn 0 to 5: commits or aborts a transaction; the response follows the decision, markers follow the response.
 
-Version 5 is that of transactions of version 2: every end raises the epoch, and the answer tells as whom the producer is
-to go on (KIP-890). Versions below 2 know no PRODUCER_FENCED.
+Version 5 belongs to transaction version 2: every end bumps the producer epoch, and the response has the producer id and
+epoch to continue with (KIP-890). Versions below 2 do not have PRODUCER_FENCED.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Fetch, versions 4 to 18.
 
-A long poll: answered at once when there is enough to read, an error or a divergence, or when the client does not wait;
-else the append that brings enough answers it, or the deadline with what there is. Records are never touched: an answer
-is made of slices of segment files.
+A long poll: answered at once if there is enough to read, an error or a diverging epoch, or if max_wait_ms is 0; else by
+the append that completes min_bytes, or at the deadline with the records that exist. Records are never copied or
+decoded: a response consists of slices of segment files.
 
     version  KIP
     4        98   isolation level
@@ -15,10 +15,10 @@ is made of slices of segment files.
     15       903  replica state
     16       951  current leader
 
-A fetch of a follower (replica id ≥ 0) tells the leader what it has, so it is refused with CLUSTER_AUTHORIZATION_FAILED
-on any connection but one of the node that it names. It reads to the end of the log.
+The fetch offset of a follower (replica id ≥ 0) is the leader's proof of replication, so the fetch is refused with
+CLUSTER_AUTHORIZATION_FAILED unless the connection is authenticated as that node. It reads to the log end offset.
 
-Where the protocol leaves room: a second request of a session ends the first one's wait.
+Where the protocol leaves room: a second request of a fetch session completes the first one's wait.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from ..replicas.replica_manager import ReplicaManager
 from ..replication.rules.replication_quota import ReplicationQuota
 
 FUTURE_REPLICA_ID: Final = -3
-"""Of a replica that moves between the log directories of one broker; with followers it reads to the log's end."""
+"""A replica that moves between the log directories of one broker; like followers it reads to the log end offset."""
 READ_COMMITTED: Final = 1
 ZSTD: Final = "zstd"
 FIRST_STORAGE_ERROR_VERSION: Final = 6
@@ -74,12 +74,11 @@ class FetchHandler:
         monotonic_ms: Callable[[], int],
         call_soon: Callable[[Callable[[], None]], object],
     ) -> None:
-        """`max_bytes` is `fetch.max.bytes`: what one answer holds at most, but for a single larger batch.
+        """`max_bytes` is `fetch.max.bytes`: the upper bound of one response, except for a single larger batch.
 
-        `is_closest_replica_read` lets leaders send consumers that name their rack to a follower there; `leader_quota`
-        is for what followers are sent.
-        `monotonic_ms` is the clock by which the partitions judge followers, `call_soon` calls at the end of this turn
-        of the loop.
+        With `is_closest_replica_read` leaders redirect consumers that send their rack to a follower in it;
+        `leader_quota` throttles the bytes sent to followers. `monotonic_ms` is the clock of the followers' progress;
+        `call_soon` calls at the end of this turn of the event loop.
         """
         self._partitions = partitions
         self._sessions = sessions
@@ -144,7 +143,7 @@ class FetchHandler:
             fetch.answer()
         else:
             self._park(request, context, fetch, message.max_wait_ms)
-        # What a follower has may be what others wait for: they come behind its own answer.
+        # A follower's fetch offset may complete other requests: their responses follow its own.
         for partition, effects in fetch.effects:
             self._partitions.apply_effects(partition, effects)
 
@@ -156,7 +155,7 @@ class FetchHandler:
         ready: list[FetchablePartition] = []
 
         def on_ready(partition: FetchablePartition) -> None:
-            # All that is appended in this turn of the loop goes out in one answer.
+            # All appends of this turn of the event loop go out in one response.
             if not ready:
                 self._call_soon(look)
             ready.append(partition)
@@ -179,7 +178,7 @@ class FetchHandler:
         if session is not None:
             session.interrupt = interrupt
         if isinstance(session, FollowerSession):
-            # It hears of its partitions by itself.
+            # The session itself watches its partitions.
             session.on_ready = on_ready
             keys = ()
         request.on_disconnect = on_disconnect
@@ -213,7 +212,7 @@ class FetchHandler:
         return answer._replace(current_leader=leader)
 
     def _refuse(self, request: Request, message: FetchRequest, error: ErrorCode) -> None:
-        """Answers the whole request with `error`; versions that know no error at the top get it for each partition."""
+        """Answers the request with `error`; versions without a top-level error get it for each partition."""
         told: FetchAnswers = []
         if request.api_version < FIRST_TOPIC_ID_VERSION:
             for topic in message.topics:
@@ -263,7 +262,7 @@ def _end(message: FetchRequest) -> FetchEnd:
 
 
 def _for_old_client(version: int, wanted: FetchablePartition, answer: PartitionAnswer) -> PartitionAnswer:
-    """Clients below version 10 cannot read zstd; those below 6 do not know the storage error."""
+    """Clients below version 10 cannot read zstd; those below 6 do not know KAFKA_STORAGE_ERROR."""
     if answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR and version < FIRST_STORAGE_ERROR_VERSION:
         return answer._replace(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
     if wanted.hosted is not None and wanted.hosted.log.config.compression_type == ZSTD:

@@ -1,4 +1,4 @@
-"""What followers ask of their leader on behalf of producers (`broker/replication/leader_producers.py`)."""
+"""Penstock's FETCH_PRODUCERS: followers read the leader's producer state (`broker/replication/leader_producers.py`)."""
 
 from __future__ import annotations
 

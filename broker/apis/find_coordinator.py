@@ -1,9 +1,8 @@
-"""FindCoordinator 0 to 6: which broker coordinates a group, or from 1 on a transactional id (KIP-98).
+"""FindCoordinator 0 to 6: the coordinator of a group, or from 1 on of a transactional id (KIP-98).
 
-It is the leader of the key's partition of `__consumer_offsets` or `__transaction_state`; from 4 on several keys are
-asked for at once (KIP-699). The topic is made when it is first asked for; the answer follows that, where Apache Kafka
-has its clients ask again. There are no coordinators yet of share groups: COORDINATOR_NOT_AVAILABLE, which clients take
-for "not now" and try again.
+It is the leader of the key's partition of `__consumer_offsets` or `__transaction_state`; from 4 on a request has many
+keys (KIP-699). The first request creates the internal topic and is answered afterwards; Apache Kafka lets its clients
+retry instead. Share groups have no coordinators yet: COORDINATOR_NOT_AVAILABLE, after which clients retry.
 """
 
 from __future__ import annotations

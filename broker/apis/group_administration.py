@@ -1,7 +1,7 @@
-"""ListGroups 0 to 5, DescribeGroups 0 to 6 and DeleteGroups 0 to 2: groups as administrators see them.
+"""ListGroups 0 to 5, DescribeGroups 0 to 6 and DeleteGroups 0 to 2: administration of groups.
 
-4 of ListGroups brings states (KIP-518), 5 types (KIP-848); 6 of DescribeGroups tells of groups that are not there
-(KIP-1043). What is listed are the groups that this node coordinates.
+ListGroups 4 adds states (KIP-518), 5 types (KIP-848); DescribeGroups 6 returns GROUP_ID_NOT_FOUND for unknown groups
+(KIP-1043). ListGroups lists the groups that this node coordinates.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class GroupAdministration:
     def list_all(
         self, message: ListGroupsRequest, _request: Request, reply: Callable[[ListGroupsResponse], None]
     ) -> None:
-        """Groups of a partition that is not coordinated here after all, or cannot be, are left out."""
+        """Omits the groups of partitions that this node does not coordinate any more, or cannot."""
         states = {state.strip().lower() for state in message.states_filter}
         types = {one.strip().lower() for one in message.types_filter}
 

@@ -1,10 +1,6 @@
-"""OffsetCommit 2 to 10, OffsetFetch 1 to 10 and OffsetDelete 0: what groups have read up to.
+"""OffsetFetch 1 to 10 and OffsetDelete 0: committed offsets of groups.
 
 API           version  KIP
-OffsetCommit  6        320  leader epochs
-              7        345  static members
-              9        848  member epochs, GROUP_ID_NOT_FOUND
-              10       848  topic ids
 OffsetFetch   7        447  `require_stable`
               8        709  many groups
               9        848  member epochs
@@ -41,10 +37,10 @@ from ..network.request import Request
 from .response_collector import ResponseCollector
 
 MANY_GROUPS_SINCE: Final = 8
-"""OffsetFetch: before, an error of the group is told of every partition, and since 2 at the top, too. aiokafka looks at
-partitions alone, and takes an answer without any for a group that has committed nothing."""
+"""OffsetFetch: before, every partition has the group's error, and since version 2 the top level too. aiokafka reads the
+partitions alone, and treats a response without any as a group without committed offsets."""
 FETCH_ERRORS: Final = {ErrorCode.COORDINATOR_NOT_AVAILABLE: ErrorCode.NOT_COORDINATOR}
-"""Consumers before Kafka 3.9 do not expect the one and look for their coordinator again with the other."""
+"""Consumers before Kafka 3.9 do not expect the first; the second makes them look up their coordinator again."""
 
 T = TypeVar("T")
 
@@ -166,7 +162,7 @@ class GroupOffsets:
                 if known is not None:
                     fetched[known.topic_id] = partitions
         else:
-            # As in Apache Kafka topics that are unknown come last.
+            # As in Apache Kafka, unknown topics come last.
             for wanted in sorted(group.topics, key=lambda topic: topic.topic_id not in topics.by_id):
                 topic = None if wanted.topic_id is None else topics.by_id.get(wanted.topic_id)
                 fetched[wanted.topic_id] = {
@@ -272,7 +268,7 @@ def fetch_error(request: OffsetFetch, error: KafkaError) -> OffsetFetched:
                 for group in request.groups
             ),
         )
-    # A request for one group may be of a version before 8.
+    # A request for one group may have a version below 8.
     is_of_partitions = len(request.groups) == 1
     return fetched_by_name.OffsetFetchResponse(
         throttle_time=NO_THROTTLE,

@@ -1,9 +1,9 @@
-"""InitProducerId, versions 0 to 5: an identity for idempotent and for transactional producers (KIP-98).
+"""InitProducerId, versions 0 to 5: producer id and epoch for idempotent and for transactional producers (KIP-98).
 
-Without a transactional id every request gets a new id with epoch 0, also one that brings an id and an epoch to be
-raised (version 3, KIP-360): nothing depends on who had the old one. With one its coordinator answers, as
-`broker/transactions/transaction_shard.py` says; versions below 4 know no PRODUCER_FENCED. Whether a client may prepare
-transactions itself (KIP-939) is asked in versions that Apache Kafka 4.3 does not serve either.
+Without a transactional id every request gets a new producer id with epoch 0, also one with an id and epoch to bump
+(version 3, KIP-360): nothing depends on the old id. With a transactional id its coordinator answers, see
+`broker/transactions/transaction_shard.py`; versions below 4 do not have PRODUCER_FENCED. Two-phase commit (KIP-939)
+needs versions that Apache Kafka 4.3 does not serve either.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ async def _begin_idempotent(producer_ids: ProducerIds, reply: Callable[[InitProd
 
 
 def _expected(message: InitProducerIdRequest) -> Producer | None:
-    """Whom the producer says it is. Raises KafkaError."""
+    """Returns the producer id and epoch of the request, None if it has none. Raises KafkaError."""
     has_id, has_epoch = message.producer_id != NO_PRODUCER_ID, message.producer_epoch != NO_PRODUCER_EPOCH
     if has_id is not has_epoch or message.transactional_id == "":
         raise KafkaError(ErrorCode.INVALID_REQUEST)
@@ -76,7 +76,7 @@ def _expected(message: InitProducerIdRequest) -> Producer | None:
 
 
 def fenced_as_known(error: KafkaError, api_version: int, fenced_since: int) -> KafkaError:
-    """As a client of that version knows it: PRODUCER_FENCED is newer than INVALID_PRODUCER_EPOCH."""
+    """Maps PRODUCER_FENCED to the older INVALID_PRODUCER_EPOCH for versions below `fenced_since`."""
     if error.code is ErrorCode.PRODUCER_FENCED and api_version < fenced_since:
         return KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH, error.message)
     return error

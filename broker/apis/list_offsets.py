@@ -1,6 +1,6 @@
-"""ListOffsets, versions 1 to 11: offsets by position or by time.
+"""ListOffsets, versions 1 to 11: offsets by position or by timestamp.
 
-    timestamp  from version  what it asks for
+    timestamp  from version  requested offset
     -1         1             latest: the high watermark, or the last stable offset for read_committed (KIP-98)
     -2         1             earliest: the log start offset
     -3         7             the record with the largest timestamp (KIP-734)
@@ -9,9 +9,9 @@
     -6         11            earliest that is not in the tier yet (KIP-1023): none, as for topics without a tier
     ≥ 0        1             the first record with that timestamp or a larger one
 
-A record is found only if the client may read it. While the high watermark is behind the start of the leader's epoch the
-latest is not known: OFFSET_NOT_AVAILABLE (KIP-207), up to version 4 LEADER_NOT_AVAILABLE. Requests of replicas and of
-debuggers see the whole log.
+Only records that the client may read are found. While the high watermark is below the start offset of the leader epoch,
+the latest offset is unknown: OFFSET_NOT_AVAILABLE (KIP-207), up to version 4 LEADER_NOT_AVAILABLE. Requests of replicas
+and of debuggers read the whole log. Kafka: `Partition.fetchOffsetForTimestamp`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from ..replicas.rules.partition_state import NO_EPOCH
 
 
 class OffsetTime(IntEnum):
-    """Timestamps that are none."""
+    """Sentinel timestamps of requests."""
 
     LATEST = -1
     EARLIEST = -2
@@ -106,7 +106,7 @@ def list_offsets(partitions: ReplicaManager, request: ListOffsetsRequest, versio
                 error = refusal.code
                 if error is ErrorCode.OFFSET_NOT_AVAILABLE and version < FIRST_OFFSET_NOT_AVAILABLE_VERSION:
                     error = ErrorCode.LEADER_NOT_AVAILABLE
-            # A topic that is named twice is answered once; one without partitions is not answered.
+            # A duplicate topic is answered once; a topic without partitions is not answered.
             topics.setdefault(topic.name, {})[index] = ListOffsetsPartitionResponse(
                 partition_index=wanted.partition_index,
                 error_code=kio_error(error),
@@ -167,6 +167,6 @@ def find_offset(
 def _earliest(partition: Partition) -> FoundOffset:
     start_offset = partition.log.log_start_offset
     earliest = partition.log.leader_epochs.earliest_epoch()
-    # An epoch that starts above the log start is not that of the first record.
+    # An epoch that starts above the log start offset is not the first record's.
     is_known = earliest is not None and earliest[1] <= start_offset
     return FoundOffset(start_offset, NO_TIMESTAMP, earliest[0] if earliest is not None and is_known else NO_EPOCH)

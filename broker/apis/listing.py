@@ -1,4 +1,4 @@
-"""One list of what all partitions of a coordinator have: groups, or transactions."""
+"""One list of the entries of all partitions of a coordinator: groups or transactions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LEFT_OUT: Final = (ErrorCode.NONE, ErrorCode.NOT_COORDINATOR)
 
 
 class _Listing(NamedTuple, Generic[T]):
-    """Of one partition."""
+    """The listing of one partition."""
 
     error: ErrorCode
     entries: Sequence[T]
@@ -28,8 +28,8 @@ def list_partitions(
     entries_of: Callable[[CoordinatorContext[ShardT]], Sequence[T]],
     respond: Callable[[ErrorCode, list[T]], None],
 ) -> None:
-    """Calls `respond` when all that is listed is committed: with the entries of the partitions in their order, and the
-    first error. A partition that is not coordinated here after all, or cannot be, is left out without one."""
+    """Calls `respond` when all listed entries are committed: with the entries in the order of the partitions, and the
+    first error. A partition that this node does not coordinate any more, or cannot, is omitted without an error."""
 
     def join(found: tuple[_Listing[T], ...]) -> None:
         error = next((one.error for one in found if one.error not in _LEFT_OUT), ErrorCode.NONE)

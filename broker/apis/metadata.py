@@ -1,13 +1,13 @@
-"""Metadata 0 to 13: brokers, topics, partitions and their leaders, as the listener of the connection shows them.
+"""Metadata 0 to 13: brokers, topics, partitions and their leaders, with endpoints of the connection's listener.
 
-0: replicas that are not alive are left out. 1: rack, controller, internal flag (KIP-4). 2: cluster id (KIP-78).
+0: replicas that are not alive are omitted. 1: rack, controller, internal flag (KIP-4). 2: cluster id (KIP-78).
 4: creation of topics can be declined (KIP-117). 5: offline replicas (KIP-112). 7: leader epochs (KIP-320).
-8: authorized operations of topics and, until 10, of the cluster (KIP-430). 9: flexible. 10: topic ids in answers; 12:
-in requests (KIP-516). 13: an error of the whole answer, REBOOTSTRAP_REQUIRED (KIP-1102), which this node never gives.
+8: authorized operations of topics and, until 10, of the cluster (KIP-430). 9: flexible. 10: topic ids in responses; 12:
+in requests (KIP-516). 13: a top-level error, REBOOTSTRAP_REQUIRED (KIP-1102), which this node never returns.
 
-Topics that do not exist are created where the request and `auto.create.topics.enable` allow it. The answer waits for
-that, so the client need not ask again (Apache Kafka answers UNKNOWN_TOPIC_OR_PARTITION first). Up to version 5 a leader
-without this listener reads LEADER_NOT_AVAILABLE, from 6 on LISTENER_NOT_FOUND.
+Missing topics are created if the request and `auto.create.topics.enable` allow it. The response waits for the creation,
+so that the client need not retry (Apache Kafka answers UNKNOWN_TOPIC_OR_PARTITION first). The error for a leader that
+does not have this listener is LEADER_NOT_AVAILABLE up to version 5, LISTENER_NOT_FOUND from 6 on.
 """
 
 from __future__ import annotations
@@ -44,23 +44,23 @@ from ..network.request import AnswerPart, Request
 VERSION_OF_LISTENER_NOT_FOUND = 6
 VERSION_OF_IDS_IN_REQUESTS = 12
 CACHED_BYTES_MAX = 8 * 1024 * 1024
-"""Of encoded answers; when they are more, all are forgotten."""
+"""Bound of the cache of encoded responses; when it is exceeded, the cache is cleared."""
 CORRELATION_ID = Struct(">i")
 
 CreateTopics: TypeAlias = Callable[[tuple[str, ...], str], Awaitable[None]]
-"""Creates topics of these names, which the host asked for."""
-"""Creates topics with the cluster's defaults; those that cannot be created are still missing when it returns."""
+"""Creates topics of these names, requested by a client at this host, with the cluster's defaults. Topics that cannot be
+created are still missing when it returns."""
 
 
 def register(handlers: Handlers, metadata: MetadataCache, create_topics: CreateTopics | None) -> None:
-    """Without `create_topics`, topics are created only when somebody asks for it by CreateTopics."""
+    """Without `create_topics`, only CreateTopics creates topics."""
     handlers.add(ApiKey.METADATA, MetadataHandler(metadata, create_topics).begin)
 
 
 class MetadataHandler:
-    """Answers, and keeps encoded answers until the image changes.
+    """Answers Metadata, and caches encoded responses until the image changes.
 
-    A thousand clients that look for a new leader ask the same question, and most bytes of a large answer never change.
+    A thousand clients that look for a new leader send the same request, and most bytes of a large response are equal.
     """
 
     def __init__(self, metadata: MetadataCache, create_topics: CreateTopics | None) -> None:
@@ -126,7 +126,7 @@ class MetadataHandler:
 def metadata_response(
     image: MetadataImage, request: MetadataRequest, version: int, listener_name: str, own_id: int = -1
 ) -> MetadataResponse:
-    """The answer of the broker `own_id` to a request that came in `version` through that listener."""
+    """Returns the response of broker `own_id` to a request in `version` on that listener."""
     view = ClusterView(image, listener_name, own_id)
     operations = TOPIC_AUTHORIZED_OPERATIONS if request.include_topic_authorized_operations else None
     by_name = image.topics.by_name
@@ -168,7 +168,7 @@ def metadata_response(
 
 
 def error_response(request: MetadataRequest, code: ErrorCode) -> MetadataResponse:
-    """The same error for every topic that was asked for."""
+    """Returns the same error for every requested topic."""
     return MetadataResponse(
         throttle_time=NO_THROTTLE,
         brokers=(),
@@ -188,7 +188,7 @@ def _check(request: MetadataRequest, version: int) -> None:
 
 
 def _creatable_topics(request: MetadataRequest, image: MetadataImage) -> tuple[str, ...]:
-    """Topics asked for by name that do not exist and may. Kafka's own are made by the coordinators that need them."""
+    """Returns the requested names without a topic that may be created. Coordinators create the internal topics."""
     if request.topics is None or any(topic.topic_id is not None for topic in request.topics):
         return ()
     names = dict.fromkeys(topic.name or "" for topic in request.topics)
@@ -206,7 +206,7 @@ def _topic(view: ClusterView, topic: TopicImage, version: int, operations: int |
         code = seen.error_code
         if code == ErrorCode.LISTENER_NOT_FOUND and version < VERSION_OF_LISTENER_NOT_FOUND:
             code = ErrorCode.LEADER_NOT_AVAILABLE
-        # Casts, because the classes for numbers cost a call each, and there may be ten thousand partitions.
+        # Casts, because the number classes cost a call each, and there may be ten thousand partitions.
         partitions.append(
             MetadataResponsePartition(
                 error_code=kio_error(code),
@@ -242,7 +242,7 @@ def _missing(
 
 
 def _operations(operations: int | None) -> dict[str, i32]:
-    """The field's own default says that nobody asked."""
+    """Without operations the field keeps its default, which means: not requested."""
     return {} if operations is None else {"topic_authorized_operations": i32(operations)}
 
 

@@ -1,6 +1,7 @@
-"""Fetch 12 to 18 and FetchSnapshot 0 to 1 of the metadata log, for nodes of the cluster that do not vote (KIP-595).
+"""Fetch 12 to 18 and FetchSnapshot 0 to 1 of the metadata log, for observers of the quorum (KIP-595).
 
-Any voter serves what is committed; it never changes, so nobody truncates. A fetch at the end of the log waits for more.
+Any voter serves committed records only; they never change, so observers never truncate. A fetch at the end of the log
+waits for more.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _NOTHING: Final = Records(b"")
 
 
 class MetadataFetchHandler:
-    """Answers from the controller's log; `snapshots` are those of the same folder."""
+    """Serves the controller's log; `snapshots` is the snapshot store of the same folder."""
 
     def __init__(
         self,
@@ -122,7 +123,7 @@ class MetadataFetchHandler:
 
     def _answer(self, asked: FetchPartition, max_bytes: int) -> PartitionData:
         if self._consensus.leader_id is None:
-            # Cut off from the others, this voter may be far behind: another one may know more.
+            # Without a leader this voter may be partitioned from the quorum and lag: the observer tries another voter.
             return self._partition(error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
         log = self._controller.log
         offset = int(asked.fetch_offset)
@@ -131,7 +132,7 @@ class MetadataFetchHandler:
                 snapshot_id=SnapshotId(end_offset=i64(log.snapshot.end_offset), epoch=i32(log.snapshot.epoch))
             )
         if offset > log.end_offset:
-            # Another voter was ahead of this one: what it served is committed, and will arrive here too.
+            # Another voter was ahead of this one: the records that it served are committed and will arrive here too.
             return self._partition()
         if offset and asked.last_fetched_epoch >= 0 and log.epoch_before(offset) != asked.last_fetched_epoch:
             return self._partition(

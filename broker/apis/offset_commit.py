@@ -1,7 +1,7 @@
-"""OffsetCommit 2 to 10: where a group is to read on.
+"""OffsetCommit 2 to 10: commits offsets of a group.
 
-9 brings member epochs and GROUP_ID_NOT_FOUND, 10 topic ids (KIP-848). What was committed for one partition is answered
-beside what was refused for another.
+6 adds leader epochs (KIP-320), 7 static members (KIP-345), 9 member epochs and GROUP_ID_NOT_FOUND, 10 topic ids
+(KIP-848). Some partitions of a request can be committed while others are refused.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class OffsetCommitHandler:
 
     def begin(self, request: Request) -> None:
         message = decode_offset_commit(request.api_version, request.body, request.body_offset)
-        # By topic and partition; those that may be committed are NONE, and stand in `offsets` in the same order.
+        # By topic and partition; NONE for those that may be committed, which are in `offsets` in the same order.
         errors: list[list[ErrorCode]] = []
         offsets: list[OffsetToCommit] = []
         for wanted in message.topics:
@@ -71,7 +71,7 @@ def _topic(topics: TopicsImage, wanted: CommittedTopic) -> TopicImage | None:
 def _check(
     version: int, wanted: CommittedTopic, topic: TopicImage | None, offsets: list[OffsetToCommit]
 ) -> list[ErrorCode]:
-    """An error for each partition; what may be committed is added to `offsets`."""
+    """Returns an error for each partition; adds those that may be committed to `offsets`."""
     if topic is None:
         absence = ErrorCode.UNKNOWN_TOPIC_ID if version >= FIRST_WITH_IDS else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return [absence] * len(wanted.partitions)
@@ -86,7 +86,7 @@ def _check(
 
 
 def _filled(errors: list[list[ErrorCode]], outcomes: list[ErrorCode]) -> list[list[ErrorCode]]:
-    """`errors` with the outcomes, in their order, where it says NONE."""
+    """Returns `errors` with each NONE replaced by the next of the outcomes."""
     left = iter(outcomes)
     return [[error or next(left) for error in of_topic] for of_topic in errors]
 

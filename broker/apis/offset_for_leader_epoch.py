@@ -1,7 +1,7 @@
-"""OffsetForLeaderEpoch, versions 2 to 4: where a leader epoch ended, which tells a client whether its log was cut.
+"""OffsetForLeaderEpoch, versions 2 to 4: the end offset of a leader epoch, for clients to detect log truncation.
 
-2 brings the current leader epoch (KIP-320), 3 the replica id, 4 flexible encoding. Answers -1 for an epoch that is
-later than the leader's latest.
+2 adds the current leader epoch (KIP-320), 3 the replica id, 4 flexible encoding. The end offset is -1 for an epoch
+above the leader's latest. Kafka: `Partition.lastOffsetForLeaderEpoch`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def offset_for_leader_epoch(
             return _answer(wanted, error.code, UNKNOWN)
         error_code = partition.state.check_leader(wanted.current_leader_epoch)
         if wanted.current_leader_epoch < NO_EPOCH:
-            # Only here a negative epoch is one: everywhere else it is none.
+            # Only this API treats an epoch below -1 as an epoch; all others ignore negative epochs.
             error_code = ErrorCode.FENCED_LEADER_EPOCH
         if error_code is not ErrorCode.NONE:
             return _answer(wanted, error_code, UNKNOWN)

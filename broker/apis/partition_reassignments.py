@@ -1,6 +1,6 @@
-"""ListPartitionReassignments 0: the partitions whose replicas are on the move (KIP-455).
+"""ListPartitionReassignments 0: the partitions with an ongoing reassignment (KIP-455).
 
-Partitions that are not, and those that nobody knows, are left out.
+Other partitions and unknown ones are omitted.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""SaslHandshake 0 to 1 and SaslAuthenticate 0 to 2: how another node of the cluster shows that it is one.
+"""SaslHandshake 0 to 1 and SaslAuthenticate 0 to 2: authentication of the other nodes of the cluster.
 
-There is one mechanism, `PENSTOCK-CLUSTER` (`links/rules/peer_proof.py`), and it is for nodes: clients have none yet,
-and are told what Apache Kafka tells them on a listener without SASL.
+The one mechanism, `PENSTOCK-CLUSTER` (`links/rules/peer_proof.py`), is for nodes: clients have none yet and get Apache
+Kafka's errors for a listener without SASL.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from ..network.request import Request
 
 @dataclass(slots=True)
 class PeerExchange:
-    """How far a connection has come: first its hello is awaited, then its proof."""
+    """State of the exchange on a connection: it waits first for the peer's hello, then for its proof."""
 
     peer: PeerHello | None = None
     expected_proof: bytes = b""
@@ -44,14 +44,15 @@ class PeerExchange:
 def register(
     handlers: Handlers, *, secret: bytes, certificates: NodeCertificates | None, hello: Callable[[], PeerHello]
 ) -> None:
-    """`hello` says who this node is, with a new nonce each time. Without secret and certificates nobody is a node."""
+    """`hello` returns this node's identity with a new nonce each time. Without secret and certificates no peer can
+    authenticate."""
     has_proof = bool(secret) or certificates is not None
 
     def handshake(request: Request) -> None:
         message = decode_request(request.api_key, request.api_version, request.body, request.body_offset)
         assert isinstance(message, SaslHandshakeRequest)
         if message.mechanism != MECHANISM or not has_proof:
-            # As a listener without SASL answers; it goes on to close the connection, and so do the clients.
+            # As a Kafka listener without SASL answers; Kafka closes the connection afterwards, and so do clients.
             response = SaslHandshakeResponse(error_code=kio_error(ErrorCode.ILLEGAL_SASL_STATE))
         else:
             request.set_context(replace(request.context, exchange=PeerExchange()))

@@ -1,9 +1,9 @@
 """Produce, versions 3 to 13 (0 to 2 are advertised for the sake of librdkafka, and refused: KIP-896).
 
-Begins with validation and append in one synchronous step, so that the batches of a connection never overtake each
-other; one partition's error does not stop the next. With acks=1 the answer follows the append, with acks=-1 the high
-watermark, with acks=0 there is none, and an error closes the connection. Where `flush.messages` asks for a sync the
-answer follows that. A duplicate (KIP-98) is answered with the original's offsets, and waits as the original does.
+Validation and append are one synchronous step, so the batches of a connection never overtake each other; one
+partition's error does not stop the next. With acks=1 the response follows the append, with acks=-1 the high watermark;
+with acks=0 no response is sent, and an error closes the connection. If `flush.messages` requires a sync, the response
+follows the sync. A duplicate (KIP-98) is answered with the original's offsets, and waits as the original does.
 
     version  KIP
     3        98   transactional id
@@ -14,10 +14,10 @@ answer follows that. A duplicate (KIP-98) is answered with the original's offset
     12       890  transactions v2
     13       516  topic ids
 
-The first batch of a transaction in a partition waits for the transaction's coordinator, and with it its request and
-all that are behind it on the connection (KIP-890). From version 12 on that adds the partition to the transaction.
+The first batch of a transaction in a partition waits for the transaction coordinator (KIP-890), and so do its request
+and all later ones on the connection. From version 12 on the coordinator adds the partition to the transaction.
 
-Where the protocol leaves room: a partition without records (null) is answered INVALID_RECORD, as an empty one is.
+Where the protocol leaves room: null records of a partition get INVALID_RECORD, as empty ones do.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ from ..replicas.replica_manager import ReplicaManager
 logger = logging.getLogger(__name__)
 
 ADMIN_CLIENT_ID: Final = "__admin_client"
-"""May write to internal topics, as in Kafka."""
+"""The client id that may write to internal topics, as in Kafka."""
 NO_OFFSET: Final = -1
 VALID_ACKS: Final = frozenset({-1, 0, 1})
 FIRST_ZSTD_VERSION: Final = 7
@@ -75,14 +75,14 @@ FIRST_TOPIC_ID_VERSION: Final = 13
 FIRST_VERSION_WITH_ABORTABLE_ERROR: Final = 11
 FIRST_VERSION_THAT_ADDS_PARTITIONS: Final = 12
 PRODUCER: Final = Struct(">qhi")
-"""Id, epoch, first sequence."""
+"""Producer id, producer epoch, base sequence."""
 PRODUCER_OFFSET: Final = 43
 ZSTD: Final = 4
 TRANSACTIONAL_BYTE: Final = ATTRIBUTES_OFFSET + 1
 BATCH_LENGTH: Final = Struct(">i")
 BATCH_LENGTH_OFFSET: Final = 8
 BATCH_LENGTH_MIN: Final = 14
-"""Below this Kafka calls a batch corrupt before it looks at anything else of it."""
+"""Below this Kafka refuses a batch as corrupt before it reads any other field."""
 
 WITHOUT_LOG_START: Final = frozenset(
     {
@@ -95,18 +95,18 @@ WITHOUT_LOG_START: Final = frozenset(
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
 )
-"""Errors of an append that are answered without the log start offset."""
+"""Errors of an append whose answer has no log start offset."""
 UNKNOWN_TO_PRODUCERS: Final = frozenset(
     {
         ErrorCode.NETWORK_EXCEPTION,
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
         ErrorCode.NOT_COORDINATOR,
-        # Another partition of the request is not known to the coordinator yet.
+        # The coordinator's metadata does not have another partition of the request yet.
         ErrorCode.OPERATION_NOT_ATTEMPTED,
     }
 )
-"""Of coordinators, and not expected in an answer to Produce."""
+"""Coordinator errors that producers do not expect in a Produce response."""
 
 
 class ProduceHandler:
@@ -117,14 +117,14 @@ class ProduceHandler:
         memory: RequestMemory,
         wall_clock_ms: Callable[[], int],
     ) -> None:
-        """`memory` is charged for requests that wait for a coordinator."""
+        """Requests that wait for a coordinator are charged to `memory`."""
         self._partitions = partitions
         self._verifier = verifier
         self._memory = memory
         self._wall_clock_ms = wall_clock_ms
 
     def on_memory(self) -> None:
-        raise AssertionError("what has arrived is not waited for")
+        raise AssertionError("a received request does not wait for memory")
 
     def begin(self, request: Request) -> None:
         single = read_single_produce(request.api_version, request.body, request.body_offset)
@@ -134,8 +134,8 @@ class ProduceHandler:
     def _begin_single(
         self, request: Request, acks: int, timeout_ms: int, topic: bytes, name: str | None, index: int, records: Buffer
     ) -> bool:
-        """Appends to one partition. False when that cannot be: then nothing was appended, and whatever the answer has
-        to tell is found anew by `_begin_any`."""
+        """Appends to one partition. Returns False if that fails: then nothing was appended, and `_begin_any` repeats
+        the checks for the error response."""
         partitions = self._partitions
         partition = partitions.find_by_id(topic, index) if name is None else partitions.find(name, index)
         if partition is None:
@@ -183,7 +183,7 @@ class ProduceHandler:
     def _transactional_batches(
         self, request: Request, message: ProduceRequest
     ) -> dict[Partition, tuple[int, int, int]]:
-        """Producer id, epoch and first sequence of what may be appended to partitions here."""
+        """Returns producer id, producer epoch and base sequence of the transactional batches that may be appended."""
         batches = {}
         for topic in message.topics:
             name = topic.name if topic.topic_id is None else self._partitions.topic_name(topic.topic_id)
@@ -210,7 +210,7 @@ class ProduceHandler:
         if not needs_confirmation(outcomes):
             self._append_all(request, message, outcomes)
             return
-        # What lies in the buffer of the connections is gone when this returns.
+        # The connection's buffer is reused when this returns.
         kept = decode_produce(request.api_version, memoryview(bytes(request.body)), request.body_offset)
         kept_bytes = len(request.body)
         self._memory.take(kept_bytes)
@@ -222,9 +222,9 @@ class ProduceHandler:
             try:
                 self._append_all(request, kept, confirmed)
             except Exception:
-                logger.exception("produce in a transaction failed: client=%s", request.client_id)
+                logger.exception("Error processing transactional produce request: client=%s", request.client_id)
                 if request.answer is None:
-                    request.close_connection("produce in a transaction failed")
+                    request.close_connection("error processing transactional produce request")
 
         self._verifier.confirm(writer, sequences, outcomes, append)
 
@@ -257,7 +257,7 @@ class ProduceHandler:
                         raise error
                     batch = admit(request, acks, partition, records, is_in_transaction=is_in_transaction)
                     if partition not in outcomes and batch[TRANSACTIONAL_BYTE] & TRANSACTIONAL_FLAG:
-                        # It came here while the coordinator was asked about the others.
+                        # The partition moved here while the coordinator verified the others.
                         raise partition.in_passing(batch, KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
                     verification = outcomes.get(partition)
                     if isinstance(verification, KafkaError):
@@ -271,7 +271,7 @@ class ProduceHandler:
                 except KafkaError as error:
                     has_error = True
                     log_start_offset = NO_OFFSET if error.code in WITHOUT_LOG_START else partition.log.log_start_offset
-                    # What the log says goes out only with the records that it is about (KIP-467).
+                    # The log's error message is sent only with its record errors (KIP-467).
                     message_text = error.message if error.record_errors else None
                     topic_answers.append(failure(index, error, log_start_offset, message_text))
                     continue
@@ -311,7 +311,7 @@ class ProduceHandler:
     ) -> None:
         operation = DelayedProduce(acks, answers, opened, lambda settled: self._respond(request, settled))
         produces = self._partitions.produces
-        # Appends stay when the client goes; nobody waits for them any more.
+        # Appends stay when the client disconnects; only the delayed response is cancelled.
         request.on_disconnect = lambda: produces.cancel(operation)
         produces.watch(operation, {append.hosted for append in opened}, timeout_ms)
 
@@ -335,7 +335,7 @@ class ProduceHandler:
 
 
 def _refusal(message: ProduceRequest) -> ErrorCode | None:
-    """What every partition is answered when the request as a whole is wrong."""
+    """Returns the error for every partition if the request as a whole is invalid."""
     if message.transactional_id is None:
         for topic in message.topics:
             for _, records in topic.partitions:
@@ -362,13 +362,13 @@ def transaction_support(version: int) -> TransactionSupport:
 
 
 def unverified(error: ErrorCode, version: int) -> KafkaError:
-    """What a producer is told when its transaction does not have the partition, or nobody knows."""
+    """Returns the producer's error if its transaction does not have the partition, or the verification failed."""
     if error is ErrorCode.INVALID_TXN_STATE:
         return KafkaError(error, "Partition was not added to the transaction")
     if error in UNKNOWN_TO_PRODUCERS or (
         error is ErrorCode.CONCURRENT_TRANSACTIONS and version < FIRST_VERSION_THAT_ADDS_PARTITIONS
     ):
-        # It makes producers of all releases try again, without looking for another leader.
+        # NOT_ENOUGH_REPLICAS makes producers of all releases retry, without a metadata refresh.
         return KafkaError(
             ErrorCode.NOT_ENOUGH_REPLICAS,
             f"Unable to verify the partition has been added to the transaction. Underlying error: {error.name}",
@@ -379,7 +379,7 @@ def unverified(error: ErrorCode, version: int) -> KafkaError:
 def admit(
     request: Request, acks: int, partition: Partition, records: Buffer | None, *, is_in_transaction: bool = False
 ) -> Buffer:
-    """The batch to append, if a client may append it at all; raises KafkaError."""
+    """Returns the batch to append; raises KafkaError if a client may not append it."""
     batch = check_batch(request.api_version, records)
     if acks not in VALID_ACKS:
         raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
@@ -391,9 +391,10 @@ def admit(
 
 
 def check_batch(version: int, records: Buffer | None) -> Buffer:
-    """The one batch that a partition of a produce request must hold; a torn batch behind it is cut off, as in Kafka.
+    """Returns the one batch that a partition of a produce request must have; drops an incomplete batch after it, as
+    Kafka does.
 
-    Raises KafkaError. What is inside the batch is the log's to judge.
+    Raises KafkaError. The log validates the content of the batch.
     """
     size = 0 if records is None else len(records)
     if records is None or size <= MAGIC_OFFSET:
@@ -419,14 +420,14 @@ def check_batch(version: int, records: Buffer | None) -> Buffer:
 
 
 def _check_frame(batch_length: int, magic: int) -> None:
-    """Raises KafkaError when what stands there cannot be a batch of any format."""
+    """Raises KafkaError if length or magic byte fit no batch format."""
     if batch_length < BATCH_LENGTH_MIN:
         raise KafkaError(
             ErrorCode.CORRUPT_MESSAGE,
             f"Record size {batch_length} is less than the minimum record overhead ({BATCH_LENGTH_MIN})",
         )
     if magic > CURRENT_MAGIC:
-        # The byte has a sign.
+        # The magic byte is signed.
         signed = magic - 256 if magic > 127 else magic
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"Invalid magic found in record: {signed}")
 

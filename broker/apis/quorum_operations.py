@@ -1,4 +1,4 @@
-"""What operators ask of a controller, on its own listener, once they have proved to know the secret of the cluster."""
+"""Operator commands for a controller: leadership transfer and snapshots, on its own listener, authenticated only."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 
 class QuorumOperator:
-    """Does on this node what operators ask for. `snapshots` are those of the controller's folder."""
+    """Carries out operator commands on this node. `snapshots` is the snapshot store of the controller's folder."""
 
     def __init__(self, consensus: Consensus, controller: Controller, snapshots: Snapshots) -> None:
         self._consensus = consensus
@@ -56,9 +56,11 @@ class QuorumOperator:
     async def _take_snapshot(self) -> Outcome:
         taken = await self._controller.snapshots.save_now()
         if taken is None:
-            return Refused(ErrorCode.KAFKA_STORAGE_ERROR, "There was no room for a snapshot, or the node is stopping.")
+            return Refused(
+                ErrorCode.KAFKA_STORAGE_ERROR, "No snapshot was written: the disk is full or the node stops."
+            )
         if not taken.end_offset:
-            return Refused(ErrorCode.INVALID_REQUEST, "There is no metadata yet.")
+            return Refused(ErrorCode.INVALID_REQUEST, "No snapshot was written: the metadata log is still empty.")
         return SnapshotTaken(self._snapshots.path(*taken), *taken)
 
 

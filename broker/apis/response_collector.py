@@ -1,4 +1,4 @@
-"""One response of many answers that come one by one."""
+"""Collector of a response's parts, which arrive one by one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class ResponseCollector(Generic[T]):
-    """Calls `respond` once, with all answers in the order of their places; at once when there are none to wait for."""
+    """Calls `respond` once, with all answers in the order of their slots; at once if `count` is 0."""
 
     def __init__(self, count: int, respond: Callable[[tuple[T, ...]], None]) -> None:
         self._answers: list[T | None] = [None] * count
@@ -20,7 +20,7 @@ class ResponseCollector(Generic[T]):
             respond(())
 
     def slot(self, number: int) -> Callable[[T], None]:
-        """To be called once, with the answer."""
+        """Returns the callback for one answer; the caller calls it once."""
         return partial(self._settle, number)
 
     def _settle(self, number: int, answer: T) -> None:

@@ -1,10 +1,10 @@
-"""CreateTopics 2 to 7, DeleteTopics 1 to 6, CreatePartitions 0 to 3: passed to the controller.
+"""CreateTopics 2 to 7, DeleteTopics 1 to 6, CreatePartitions 0 to 3: forwarded to the controller.
 
-CreateTopics: 4: defaults by -1 (KIP-464), 5: configs in the answer (KIP-525), 7: topic ids (KIP-516). DeleteTopics:
-6: by topic id (KIP-516). The rules are the controller's (`quorum/decisions/`). An answer follows when the change is
-committed and this node has taken it in, so the next request finds the topic; the partitions of a large one are served a
-little later. A request that gives no time is answered REQUEST_TIMED_OUT and not begun; how much time one gives is not
-looked at.
+CreateTopics: 4: defaults by -1 (KIP-464), 5: configs in the response (KIP-525), 7: topic ids (KIP-516). DeleteTopics:
+6: by topic id (KIP-516). The controller has the rules (`quorum/decisions/`). The response is sent when the change is
+committed and applied on this node, so the next request finds the topic; the partitions of a large one are served a
+little later. A request with a timeout of 0 or less gets REQUEST_TIMED_OUT without any change; longer timeouts are not
+enforced.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def register(
     settled: Callable[[], Awaitable[None]],
     is_deletion_enabled: bool,
 ) -> None:
-    """`settled` waits a moment for this node to serve what the metadata says; `is_deletion_enabled` is
-    `delete.topic.enable`."""
+    """`settled` waits a short time until this node has applied the metadata to its partitions; `is_deletion_enabled`
+    is `delete.topic.enable`."""
 
     async def create(request: CreateTopicsRequest, _context: RequestContext) -> CreateTopicsResponse:
         check_time(request.timeout)
@@ -73,7 +73,7 @@ def register(
 
 
 def check_time(timeout: timedelta) -> None:
-    """Raises KafkaError REQUEST_TIMED_OUT when the time is over before anything is done."""
+    """Raises KafkaError REQUEST_TIMED_OUT if the timeout is 0 or less."""
     if timeout <= NO_TIME:
         raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
 
@@ -86,7 +86,10 @@ def automatic_creation(
     settled: Callable[[], Awaitable[None]],
     peer_log: PeerLog,
 ) -> CreateTopics:
-    """Creates topics that Metadata asked for. -1 partitions or replicas are as many as the controller says."""
+    """Returns the auto-creation of topics for Metadata. -1 partitions or replicas mean the controller's default.
+
+    Kafka: `AutoTopicCreationManager`.
+    """
 
     async def create(names: tuple[str, ...], peer_host: str) -> None:
         topics = tuple(
@@ -105,7 +108,7 @@ def automatic_creation(
             peer_log.write(
                 logging.WARNING,
                 peer_host,
-                "topics not created automatically: peer=%s topics=%s reason=%s",
+                "Auto topic creation failed: peer=%s topics=%s reason=%s",
                 peer_host,
                 ",".join(names),
                 error,
@@ -115,12 +118,12 @@ def automatic_creation(
         for result in response.topics:
             code = ErrorCode(int(result.error_code))
             if code == ErrorCode.NONE:
-                logger.info("topic created automatically: topic=%s partitions=%d", result.name, result.num_partitions)
+                logger.info("Auto topic creation completed: topic=%s partitions=%d", result.name, result.num_partitions)
             elif code != ErrorCode.TOPIC_ALREADY_EXISTS:
                 peer_log.write(
                     logging.WARNING,
                     peer_host,
-                    "topic not created automatically: peer=%s topic=%s error=%s reason=%s",
+                    "Auto topic creation failed: peer=%s topic=%s error=%s reason=%s",
                     peer_host,
                     result.name,
                     code.name,

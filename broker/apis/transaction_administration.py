@@ -1,7 +1,7 @@
-"""DescribeTransactions 0 and ListTransactions 0 to 2: transactions as administrators see them (KIP-664).
+"""DescribeTransactions 0 and ListTransactions 0 to 2: administration of transactions (KIP-664).
 
-1 of ListTransactions brings how long they run at least (KIP-994), 2 a pattern of RE2 that the whole transactional id
-must match (KIP-1152). What is listed are those that this node coordinates.
+ListTransactions 1 adds a minimum duration (KIP-994), 2 an RE2 pattern that the whole transactional id must match
+(KIP-1152). ListTransactions lists the transactions that this node coordinates.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def register(handlers: Handlers, transactions: TransactionCoordinator, now_ms: C
 
 class TransactionAdministration:
     def __init__(self, transactions: TransactionCoordinator, now_ms: Callable[[], int]) -> None:
-        """`now_ms` is the wall clock's."""
+        """`now_ms` is the wall clock."""
         self._transactions = transactions
         self._now_ms = now_ms
 
@@ -78,8 +78,8 @@ class TransactionAdministration:
     def list_all(
         self, message: ListTransactionsRequest, _request: Request, reply: Callable[[ListTransactionsResponse], None]
     ) -> None:
-        """Raises KafkaError when the pattern is none. Transactions of a partition that is not coordinated here after
-        all, or cannot be, are left out."""
+        """Omits the transactions of partitions that this node does not coordinate any more, or cannot. Raises
+        KafkaError if the pattern is invalid."""
         wanted = _Filter(message, self._now_ms())
 
         def transactions_of(partition: TransactionPartitionState) -> list[ListedTransaction]:
@@ -121,7 +121,7 @@ class _Filter:
 
 
 def _compiled(pattern: str) -> Any:
-    # It takes its time to load, and few ask for it.
+    # Loaded on first use: the import is slow, and few clients send a pattern.
     from ..groups.consumer.regular_expressions import compile_expression
 
     try:
@@ -189,5 +189,5 @@ def _duration(milliseconds: int) -> i32Timedelta:
 
 
 def _time(milliseconds: int) -> TZAware:
-    """Kio's class has whole seconds only; what is encoded has milliseconds, and -1 for none."""
+    """Kio's class has whole seconds only; the encoded field has milliseconds, and -1 if not started."""
     return cast(TZAware, None if milliseconds == NOT_STARTED else _EPOCH + timedelta(milliseconds=milliseconds))

@@ -1,13 +1,13 @@
-"""TxnOffsetCommit 0 to 5: where a group is to read on when a transaction commits (KIP-98).
+"""TxnOffsetCommit 0 to 5: commits offsets of a group as part of a transaction (KIP-98).
 
     version  KIP
     2        320  leader epochs; its clients expect COORDINATOR_LOAD_IN_PROGRESS
-    3        447  the member and its generation
+    3        447  member id and generation
     4        890  TRANSACTION_ABORTABLE
     5        890  the partition of `__consumer_offsets` becomes part of the transaction
 
-The coordinator of the transaction is asked first, as for a batch of records. What was committed for one partition is
-answered beside what was refused for another.
+The transaction coordinator verifies the transaction first, as for a batch of records. Some partitions of a request can
+be committed while others are refused.
 """
 
 from __future__ import annotations
@@ -42,9 +42,8 @@ OF_COORDINATORS: Final = {
     ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
 }
-"""What clients expect in the place of what the coordinator of the transaction, or the partition, said: they try again,
-and look for another coordinator only after NOT_COORDINATOR. Those that have partitions added know
-CONCURRENT_TRANSACTIONS."""
+"""Errors of the transaction coordinator, or of the partition → errors that clients expect: they retry, and look up the
+coordinator again only after NOT_COORDINATOR. Clients of version 5 also know CONCURRENT_TRANSACTIONS."""
 
 Codes = list[list[ErrorCode]]
 """By topic and partition of the request."""
@@ -103,7 +102,7 @@ class TransactionalOffsets:
         self._verifier.confirm(writer, batches, self._verifier.begin(writer, batches), commit)
 
     def _check(self, wanted: TxnOffsetCommitRequestTopic, offsets: list[OffsetToCommit]) -> list[ErrorCode]:
-        """An error for each partition; what may be committed is added to `offsets`."""
+        """Returns an error for each partition; adds those that may be committed to `offsets`."""
         topic = self._metadata.image.topics.by_name.get(wanted.name)
         errors = []
         for one in wanted.partitions:
@@ -157,7 +156,7 @@ def _error_for(code: ErrorCode, support: TransactionSupport) -> ErrorCode:
 
 
 def _filled(codes: Codes, outcomes: Sequence[ErrorCode]) -> Codes:
-    """`codes` with the outcomes, in their order, where it says NONE."""
+    """Returns `codes` with each NONE replaced by the next of the outcomes."""
     left = iter(outcomes)
     return [[code or next(left) for code in of_topic] for of_topic in codes]
 

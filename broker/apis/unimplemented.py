@@ -1,10 +1,10 @@
-"""Requests of APIs that Apache Kafka 4.3.1 serves and this node does not: an error, in the shape of the API.
+"""Error responses for APIs that Apache Kafka 4.3.1 serves and this node does not.
 
-ApiVersions does not tell of these APIs, but some clients ask without looking there, and a connection that ends tells
-them nothing. Apache Kafka answers UNSUPPORTED_VERSION as well where a feature is off (`share.version`,
-`streams.version` and `kraft.version` 0), and refuses delegation tokens to clients that it cannot tell apart.
+ApiVersions does not list these APIs, but some clients use them without a check, and a closed connection has no reason
+for them. Apache Kafka also answers UNSUPPORTED_VERSION if a feature is off (`share.version`, `streams.version` and
+`kraft.version` 0), and refuses delegation tokens to unauthenticated clients.
 
-The error stands at the top of the response if there is a place for it, else at each item that the request names.
+The error is at the top level of the response if the schema has one there, else in each item of the request.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _ERROR_MESSAGE: Final = "error_message"
 
 
 def register(handlers: Handlers, *, is_controller: bool = False) -> None:
-    """After all others: every API of the listener that has no handler yet. APIs that only nodes ask for, which are
-    those of controllers alone, close the connection."""
+    """Registers every API of the listener that has no handler yet; called last. APIs of controllers alone, which only
+    nodes use, are left out: their requests close the connection."""
     built = frozenset(api.key for api in handlers.built)
     for key, api in APIS.items():
         if key not in built and api.on_broker and (api.on_controller or not is_controller):
@@ -53,7 +53,7 @@ def _begin(request: Request) -> None:
 
 
 def refusal(api_key: ApiKey, request: Message) -> ResponsePayload:
-    """Of the latest version's classes."""
+    """Returns the error response, an object of the latest version's class."""
     is_of_tokens = api_key in TOKEN_APIS
     error = ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED if is_of_tokens else ErrorCode.UNSUPPORTED_VERSION
     response = load_response_schema(api_key, APIS[api_key].max_version)
@@ -62,7 +62,7 @@ def refusal(api_key: ApiKey, request: Message) -> ResponsePayload:
 
 
 def _answer(entity: type[Entity], said: Mapping[str, Any], error: ErrorCode) -> Entity:
-    """With the error, with what the request `said` by the same names, and otherwise with nothing."""
+    """Returns an entity with the error, the fields that the request `said`, and neutral values for the others."""
     has_error = _has_error(entity)
 
     def value_of(field: FieldSchema) -> object:
@@ -76,7 +76,7 @@ def _answer(entity: type[Entity], said: Mapping[str, Any], error: ErrorCode) -> 
         item = field.entity
         if item is None:
             return value
-        # An error of the whole stands for its parts.
+        # A top-level error covers the items.
         is_part = has_error and any(_has_error(one) for one in _entities(item))
         return () if is_part else tuple(_answer(item, one, error) for one in _as_mappings(value))
 
@@ -88,7 +88,7 @@ def _has_error(entity: type[Entity]) -> bool:
 
 
 def _entities(entity: type[Entity]) -> Iterable[type[Entity]]:
-    """It, and what is inside."""
+    """Yields the entity and all entities nested in it."""
     yield entity
     for field in fields_of(entity):
         if field.entity is not None:
@@ -128,4 +128,4 @@ _ITEMS: Final[Mapping[ApiKey, tuple[str, Callable[[Message], Items]]]] = {
     ApiKey.STREAMS_GROUP_DESCRIBE: ("groups", _by_group_id),
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: ("groups", lambda request: _as_mappings(request.groups)),
 }
-"""Where a response has its error in items: their field, and what the request says of each."""
+"""Responses with the error in items: the field of the items, and each item's fields from the request."""

@@ -1,4 +1,4 @@
-"""UnregisterBroker 0: passed to the controller (KIP-631), whose rules are in `quorum/decisions/brokers.py`."""
+"""UnregisterBroker 0: forwarded to the controller (KIP-631), which has the rules (`quorum/decisions/brokers.py`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..network.request import RequestContext
 
 
 def register(handlers: Handlers, controller: ControllerChannel, *, settled: Callable[[], Awaitable[None]]) -> None:
-    """`settled` waits until this node serves what the metadata says."""
+    """`settled` waits until this node has applied the metadata to its partitions."""
 
     async def unregister(request: UnregisterBrokerRequest, _context: RequestContext) -> UnregisterBrokerResponse:
         response = await controller.submit(UNREGISTER_BROKER, request)

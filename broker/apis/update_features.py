@@ -1,6 +1,6 @@
-"""UpdateFeatures 0 to 2: passed to the controller.
+"""UpdateFeatures 0 to 2: forwarded to the controller.
 
-1: upgrade types and validation (KIP-778). 2: one answer for all updates (KIP-1022). The rules are the controller's
+1: upgrade types and validation (KIP-778). 2: one result for all updates (KIP-1022). The controller has the rules
 (`quorum/decisions/features.py`).
 """
 

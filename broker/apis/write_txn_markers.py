@@ -1,11 +1,11 @@
-"""WriteTxnMarkers, versions 1 and 2: a coordinator has a transaction ended in the partitions that this node leads.
+"""WriteTxnMarkers, versions 1 and 2: appends the markers of a transaction coordinator to partitions led by this node.
 
-Each partition is answered when its marker is committed. A partition of `__consumer_offsets` is ended by its group
-coordinator, whose pending offsets count from then on. Version 2 tells the version of the transaction (KIP-1228), by
-which the marker's epoch is judged.
+Each partition is answered when its marker is committed. In a partition of `__consumer_offsets` the group coordinator
+writes the marker and completes the pending offset commits. Version 2 adds the transaction version (KIP-1228), by which
+the marker's producer epoch is checked.
 
-From whoever has not proved to be a node of this cluster only aborts are taken: with them an administrator ends a
-transaction that hangs (KIP-664).
+A connection that is not authenticated as a node may only abort: an administrator ends a hanging transaction that way
+(KIP-664).
 """
 
 from __future__ import annotations
@@ -39,11 +39,12 @@ from .response_collector import ResponseCollector
 logger = logging.getLogger(__name__)
 
 COMMIT_TIMEOUT_MS: Final = 30_000
-"""Kafka's default of request.timeout.ms: so long may a marker wait for the replicas in sync."""
+"""How long a marker may wait for the in-sync replicas: Kafka's default of request.timeout.ms."""
 NOT_READY: Final = frozenset(
     {ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR}
 )
-"""Of a group coordinator, which the coordinator of a transaction does not expect: it looks for the leader again."""
+"""Group coordinator errors that a transaction coordinator does not expect: it gets NOT_LEADER_OR_FOLLOWER instead and
+looks up the leader again."""
 
 
 def register(
@@ -131,10 +132,10 @@ def _as_leader(error: ErrorCode) -> ErrorCode:
 
 
 def _log_aborted(places: list[tuple[WritableTxnMarker, str, int]], request: Request) -> None:
-    """Only what was done: a client cannot fill the log with what was refused."""
+    """Logs successful aborts only: a client cannot fill the log with refused ones."""
     for marker, topic, index in places:
         logger.info(
-            "transaction aborted by hand: producer_id=%d epoch=%d partition=%s-%d peer=%s",
+            "Aborted transaction by admin request: producer_id=%d epoch=%d partition=%s-%d peer=%s",
             marker.producer_id,
             marker.producer_epoch,
             topic,
@@ -144,7 +145,7 @@ def _log_aborted(places: list[tuple[WritableTxnMarker, str, int]], request: Requ
 
 
 def _response(places: list[tuple[int, str, int]], codes: tuple[ErrorCode, ...]) -> WriteTxnMarkersResponse:
-    """An answer for each producer, though it may have had several markers."""
+    """Returns the response with one result for each producer, even if it had several markers."""
     results: dict[int, dict[str, dict[int, ErrorCode]]] = {}
     for (producer_id, topic, index), code in zip(places, codes, strict=True):
         results.setdefault(producer_id, {}).setdefault(topic, {})[index] = code

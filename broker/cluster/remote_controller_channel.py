@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
-from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest, PartitionData, TopicData
+from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest
 from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
-from kio.schema.types import TopicName
-from kio.static.primitive import i32
 
 from ...client.connection import Connection
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
 from ...protocol.messages import Request, Response
+from ...protocol.own_apis import read_outcome
 from ...quorum.controller.controller import Controller
 from ...quorum.decisions.controller_requests import BROKER_HEARTBEAT, ControllerRequest
 from ...quorum.links.rules.peer_proof import PeerRefused
 from ...quorum.metadata.image import MetadataImage
-from ...quorum.metadata.metadata_log import METADATA_TOPIC
 from ...quorum.metadata.voters import Voter
 from ..configuration.quorum_times import QuorumTimes
 from .metadata_cache import MetadataCache
@@ -32,6 +30,9 @@ logger = logging.getLogger(__name__)
 
 RequestT = TypeVar("RequestT")
 ResponseT = TypeVar("ResponseT")
+Exchange: TypeAlias = Callable[[Connection, Request, int], Awaitable[tuple[Response, int] | None]]
+"""Sends a request with a timeout in milliseconds. Returns the response, and the offset of the image that it rests on;
+None from a voter that is not the active controller. Raises what `Connection.call` does."""
 
 # Before voters are asked again that all said that they are not the controller.
 RETRY_MS: Final = 50
@@ -42,19 +43,20 @@ NODE_ANSWER_TIMEOUT_MS: Final = 4_000
 SHORTEST_WAIT_MS: Final = 1_000
 # How soon a waiting request notices that another voter leads.
 LEADER_CHECK_S: Final = 0.1
-_NOT_CONTROLLER: Final = frozenset({int(ErrorCode.NOT_CONTROLLER)})
-# DescribeQuorum is of the log's leader. For anything else, not to lead a partition says nothing about the controller.
-_NOT_LEADER: Final = _NOT_CONTROLLER | {int(ErrorCode.NOT_LEADER_OR_FOLLOWER)}
+_NOT_LEADER: Final = frozenset({int(ErrorCode.NOT_CONTROLLER), int(ErrorCode.NOT_LEADER_OR_FOLLOWER)})
 
 
 class RemoteControllerChannel:
     """To the active controller: this node's own when that is active, else the voter that `leader_id` names, else one
     voter after the other. After a timeout the next voter is asked, whatever `leader_id` says (`voter_choice.py`).
 
-    A request whose answer was lost is sent again. What only nodes ask carries the epochs by which a controller tells
-    the second from the first; what clients ask is not done twice either (`repeated_change.py`).
+    A change is answered once this node's own image has reached the offset that the controller's answer names, so a
+    client that reads after it sees it. A request whose answer was lost is sent again. Requests of nodes carry epochs
+    by which a controller recognises the second one; changes that clients request are not made twice either
+    (`repeated_change.py`).
 
-    One request at a time; who must not wait behind others' requests has a channel of its own.
+    One request at a time: a caller that must not wait behind others has a channel of its own. Kafka:
+    `NodeToControllerChannelManager`.
     """
 
     def __init__(
@@ -93,7 +95,8 @@ class RemoteControllerChannel:
                 was_asked = True
         response = await self._call(
             cast(Any, message),
-            is_taken_in=not request.is_for_brokers,
+            _submit,
+            waits_for_image=not request.is_for_brokers,
             timeout_ms=self._wait_ms(message),
             answer_timeout_ms=self._answer_timeout_ms(request),
             attempts=_Attempts(before, was_asked=was_asked),
@@ -106,11 +109,11 @@ class RemoteControllerChannel:
         """The leader's own answer. Raises KafkaError as `submit` does."""
         response = await self._call(
             request,
-            is_taken_in=False,
+            _describe,
+            waits_for_image=False,
             timeout_ms=self._timeout_ms,
             answer_timeout_ms=self._timeout_ms,
             attempts=_Attempts(self._metadata.image),
-            refusals=_NOT_LEADER,
         )
         assert isinstance(response, DescribeQuorumResponse)
         return response
@@ -131,12 +134,12 @@ class RemoteControllerChannel:
     async def _call(
         self,
         message: Request,
+        exchange: Exchange,
         *,
-        is_taken_in: bool,
+        waits_for_image: bool,
         timeout_ms: int,
         answer_timeout_ms: int,
         attempts: _Attempts,
-        refusals: Container[int] = _NOT_CONTROLLER,
     ) -> Any:
         """As a client would, it asks again while there is no controller, until the time of a request is over."""
         response: Response | None = None
@@ -145,9 +148,9 @@ class RemoteControllerChannel:
                 if not attempts.is_answer_lost:
                     # It may have waited for its turn.
                     attempts.before = self._metadata.image
-                response = await self._ask_voters(message, answer_timeout_ms, refusals, attempts)
-                if is_taken_in:
-                    await self._wait_taken_in()
+                response, image_offset = await self._ask_voters(message, exchange, answer_timeout_ms, attempts)
+                if waits_for_image:
+                    await self._metadata.wait_for(image_offset)
         except TimeoutError:
             if response is None:
                 raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"The controller did not answer: {attempts}.") from None
@@ -158,9 +161,9 @@ class RemoteControllerChannel:
         return response
 
     async def _ask_voters(
-        self, message: Request, answer_timeout_ms: int, refusals: Container[int], attempts: _Attempts
-    ) -> Response:
-        """The answer of the active controller; ends by being cancelled otherwise."""
+        self, message: Request, exchange: Exchange, answer_timeout_ms: int, attempts: _Attempts
+    ) -> tuple[Response, int]:
+        """The answer of the active controller, as `Exchange` has it; ends by being cancelled otherwise."""
         choice, loop = self._choice, asyncio.get_running_loop()
         while True:
             leader_id = self._leader_id()
@@ -170,10 +173,10 @@ class RemoteControllerChannel:
                 connection = await self._connect(voter_id)
                 is_sent = True
                 asked = repetition_of(message, attempts.before) if attempts.is_answer_lost else message
-                response = await self._answer(connection, asked, answer_timeout_ms, leader_id)
-                if not _says(response, refusals):
+                answer = await self._answer(exchange(connection, asked, answer_timeout_ms), leader_id)
+                if answer is not None:
                     choice.on_useful(voter_id)
-                    return response
+                    return answer
                 attempts.last = f"node {voter_id} is not the active controller"
                 choice.on_refused(voter_id)
             except PeerRefused as error:
@@ -192,13 +195,13 @@ class RemoteControllerChannel:
                 await asyncio.sleep(RETRY_MS / 1000)
 
     async def _answer(
-        self, connection: Connection, message: Request, timeout_ms: int, leader_id: int | None
-    ) -> Response:
+        self, asking: Awaitable[tuple[Response, int] | None], leader_id: int | None
+    ) -> tuple[Response, int] | None:
         """The answer of the voter that is asked, given up for lost when another one leads than when it was asked.
 
         A process that stands still keeps its connections, and answers nothing.
         """
-        call = asyncio.ensure_future(connection.call(message, timeout_ms=timeout_ms))
+        call = asyncio.ensure_future(asking)
         try:
             while not call.done():
                 await asyncio.wait({call}, timeout=LEADER_CHECK_S)
@@ -227,20 +230,6 @@ class RemoteControllerChannel:
             connection, self._connection = self._connection, None
             await connection.close()
 
-    async def _wait_taken_in(self) -> None:
-        """The answer was of a commit; what comes after it here must see it. Whoever leads by now has it too."""
-        question = DescribeQuorumRequest(
-            topics=(
-                TopicData(topic_name=TopicName(METADATA_TOPIC), partitions=(PartitionData(partition_index=i32(0)),)),
-            )
-        )
-        answer = await self._ask_voters(
-            question, self._times.request_timeout_ms, _NOT_LEADER, _Attempts(self._metadata.image)
-        )
-        assert isinstance(answer, DescribeQuorumResponse)
-        if not answer.error_code and not answer.topics[0].partitions[0].error_code:
-            await self._metadata.wait_for(answer.topics[0].partitions[0].high_watermark - 1)
-
 
 class _Attempts:
     """Of one request: why the voters that were asked were of no use, and whether one of them may have done it."""
@@ -257,13 +246,15 @@ class _Attempts:
         return self.refusal or self.last
 
 
-def _says(response: object, codes: Container[int]) -> bool:
-    """Whether a response refuses as a whole with one of these codes: at the top, or the same for every item."""
-    found = getattr(response, "error_code", None)
-    if found:
-        return int(found) in codes
-    for name in getattr(response, "__slots__", ()):
-        items = getattr(response, name)
-        if isinstance(items, tuple) and items:
-            return all(_says(item, codes) for item in items)
-    return False
+async def _submit(connection: Connection, message: Request, timeout_ms: int) -> tuple[Response, int] | None:
+    response, tags = await connection.call_tagged(message, timeout_ms=timeout_ms)
+    outcome = read_outcome(tags)
+    return None if outcome.error_code == ErrorCode.NOT_CONTROLLER else (response, outcome.image_offset)
+
+
+async def _describe(connection: Connection, message: Request, timeout_ms: int) -> tuple[Response, int] | None:
+    response = await connection.call(message, timeout_ms=timeout_ms)
+    assert isinstance(response, DescribeQuorumResponse)
+    codes = {int(response.error_code)}
+    codes.update(int(partition.error_code) for topic in response.topics for partition in topic.partitions)
+    return None if codes & _NOT_LEADER else (response, 0)

@@ -20,7 +20,7 @@ from collections.abc import Awaitable, Coroutine
 from functools import partial
 
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
-from ...protocol.messages import decode_request, encode_response
+from ...protocol.messages import NO_HEADER_TAGS, decode_request, encode_response
 from ...protocol.own_apis import api_name
 from .handlers import Handlers, Message, MessageHandler, ReplyingHandler
 from .peer_log import PeerLog
@@ -71,14 +71,16 @@ class Dispatcher:
             request.close_connection(f"{api_name(request.api_key)} is not served on this listener")
             return
         message = decode_request(request.api_key, request.api_version, request.body, request.body_offset)
+        error = None
         try:
             response = handler.handle(message, request.context)
-        except Exception as error:
-            response = self._error_response(request, handler, message, error)
+        except Exception as raised:
+            error = self.to_kafka_error(request, raised)
+            response = handler.answer_error(message, error)
         if isinstance(response, Awaitable):
             self._start(self._finish_message(request, handler, message, response))
         else:
-            _respond(request, response)
+            _respond(request, response, handler, error)
 
     def _begin_replying(self, request: Request, handler: ReplyingHandler) -> None:
         message = decode_request(request.api_key, request.api_version, request.body, request.body_offset)
@@ -86,7 +88,7 @@ class Dispatcher:
         try:
             handler.begin(message, request, reply)
         except Exception as error:
-            reply(self._error_response(request, handler, message, error))
+            reply(handler.answer_error(message, self.to_kafka_error(request, error)))
 
     def _reply(self, request: Request, response: Message) -> None:
         # Called from anywhere: what goes wrong here is this connection's business alone.
@@ -112,19 +114,16 @@ class Dispatcher:
         self, request: Request, handler: MessageHandler, message: Message, waiting: Awaitable[Message]
     ) -> None:
         try:
+            failure = None
             try:
                 response = await waiting
-            except Exception as error:
-                response = self._error_response(request, handler, message, error)
-            _respond(request, response)
+            except Exception as raised:
+                failure = self.to_kafka_error(request, raised)
+                response = handler.answer_error(message, failure)
+            _respond(request, response, handler, failure)
         except Exception as error:
             self._log(request, error)
             self._close(request, "an unexpected error, see the log")
-
-    def _error_response(
-        self, request: Request, handler: MessageHandler | ReplyingHandler, message: Message, error: Exception
-    ) -> Message:
-        return handler.answer_error(message, self.to_kafka_error(request, error))
 
     def to_kafka_error(self, request: Request, error: Exception) -> KafkaError:
         """What a caller is told of an exception; one that is not a KafkaError is logged, once, with its traceback."""
@@ -152,5 +151,10 @@ class Dispatcher:
             request.close_connection(reason)
 
 
-def _respond(request: Request, response: Message) -> None:
-    request.respond(encode_response(request.api_key, request.api_version, request.correlation_id, response))
+def _respond(
+    request: Request, response: Message, handler: MessageHandler | None = None, error: KafkaError | None = None
+) -> None:
+    tags = NO_HEADER_TAGS
+    if handler is not None and handler.header_tags is not None:
+        tags = handler.header_tags(request.context, error)
+    request.respond(encode_response(request.api_key, request.api_version, request.correlation_id, response, tags))

@@ -17,6 +17,7 @@ Message: TypeAlias = Any
 Q = TypeVar("Q")
 A = TypeVar("A")
 Begin: TypeAlias = Callable[[Request], Awaitable[None] | None]
+HeaderTags: TypeAlias = Callable[[RequestContext, KafkaError | None], bytes]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +26,7 @@ class MessageHandler:
 
     handle: Callable[[Message, RequestContext], Message | Awaitable[Message]]
     answer_error: Callable[[Message, KafkaError], Message]
+    header_tags: HeaderTags | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,16 +68,20 @@ class Handlers:
         handle: Callable[[Q, RequestContext], A | Awaitable[A]],
         *,
         answer_error: Callable[[Q, KafkaError], A],
+        header_tags: HeaderTags | None = None,
         overlaps: bool = False,
     ) -> None:
         """Serves an API by values of the latest version's classes; `overlaps` as for `add`.
 
         `answer_error` builds the response for a KafkaError that `handle` raised, in the shape that this API has for an
         error of the whole request: at the top, or repeated for every item asked for. Any other exception is logged and
-        reaches it as UNKNOWN_SERVER_ERROR.
+        reaches it as UNKNOWN_SERVER_ERROR. `header_tags` encodes the tagged fields of the response's header, when the
+        response is sent, from the error of the whole request, if any.
         """
         self._check_new(api_key)
-        self._messages[api_key] = MessageHandler(handle=cast(Any, handle), answer_error=cast(Any, answer_error))
+        self._messages[api_key] = MessageHandler(
+            handle=cast(Any, handle), answer_error=cast(Any, answer_error), header_tags=header_tags
+        )
         if overlaps:
             self._overlapping.add(api_key)
 

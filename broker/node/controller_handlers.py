@@ -21,12 +21,13 @@ from kio.schema.types import ProducerId
 from kio.static.primitive import i32
 
 from ...protocol.errors import ErrorCode, KafkaError
-from ...protocol.messages import NO_THROTTLE, kio_error
+from ...protocol.messages import NO_HEADER_TAGS, NO_THROTTLE, kio_error
+from ...protocol.own_apis import ControllerOutcome, encode_outcome_tags
 from ...quorum.controller.controller import Controller
 from ...quorum.decisions import controller_requests as requests
 from ...quorum.decisions.controller_requests import ControllerRequest
 from ..apis import alter_configs, alter_reassignments, elect_leaders, topics, unregister_broker, update_features
-from ..network.handlers import Handlers
+from ..network.handlers import Handlers, HeaderTags
 from ..network.request import RequestContext
 from .heartbeat_connections import HeartbeatConnections
 
@@ -34,7 +35,20 @@ RequestT = TypeVar("RequestT")
 ResponseT = TypeVar("ResponseT")
 
 
-def register(handlers: Handlers, controller: Controller, heartbeats: HeartbeatConnections) -> None:
+def outcome_tags(controller: Controller) -> HeaderTags:
+    """Return what the headers of responses to nodes of this cluster add (`ControllerOutcome`)."""
+
+    def encode(context: RequestContext, error: KafkaError | None) -> bytes:
+        if context.node_id is None:
+            return NO_HEADER_TAGS
+        return encode_outcome_tags(ControllerOutcome(0 if error is None else int(error.code), controller.image.offset))
+
+    return encode
+
+
+def register(
+    handlers: Handlers, controller: Controller, heartbeats: HeartbeatConnections, header_tags: HeaderTags
+) -> None:
     """Every request that a controller alone decides. `heartbeats` hears by which connections brokers speak."""
 
     def add(
@@ -47,7 +61,7 @@ def register(handlers: Handlers, controller: Controller, heartbeats: HeartbeatCo
                 heartbeats.note(int(message.broker_id), context)
             return controller.submit(request.decision, message)
 
-        handlers.add_message(request.api_key, handle, answer_error=answer_error)
+        handlers.add_message(request.api_key, handle, answer_error=answer_error, header_tags=header_tags)
 
     add(requests.CREATE_TOPICS, topics.create_topics_error)
     add(requests.DELETE_TOPICS, topics.delete_topics_error)

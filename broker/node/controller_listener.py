@@ -72,13 +72,16 @@ class ControllerListener:
             handlers, secret=config.cluster_secret, certificates=config.node_certificates, hello=hello
         )
         heartbeats = HeartbeatConnections(on_heartbeats_closed)
-        controller_handlers.register(handlers, controller, heartbeats)
+        tags = controller_handlers.outcome_tags(controller)
+        controller_handlers.register(handlers, controller, heartbeats, tags)
         metadata_fetch.register(
             handlers,
             metadata_fetch.MetadataFetchHandler(controller, snapshots, consensus=consensus, loop=loop),
         )
         describe_configs.register(handlers, metadata, configs, PROCESS_LOGGERS, is_controller=True)
-        alter_configs.register_for_controllers(handlers, configs, LocalControllerChannel(controller), PROCESS_LOGGERS)
+        alter_configs.register_for_controllers(
+            handlers, configs, LocalControllerChannel(controller), PROCESS_LOGGERS, tags
+        )
         acls.register(handlers)
         partition_reassignments.register(handlers, metadata)
         describe_cluster.register_for_controllers(handlers, metadata, lambda: consensus.leader_id)

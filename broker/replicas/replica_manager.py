@@ -186,7 +186,7 @@ class ReplicaManager:
         return None if partitions is None else partitions.get(index)
 
     def get_online(self, topic: str, index: int) -> Partition:
-        """Returns the hosted partition; raises KafkaError with `absence`. Kafka: `getPartitionOrException`."""
+        """Returns the partition or raises KafkaError(`absence`). Kafka: `ReplicaManager.getPartitionOrException`."""
         partition = self.find(topic, index)
         if partition is None:
             raise KafkaError(self.absence(topic, index))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, cast
 
+import pytest
 from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
 from kio.schema.broker_heartbeat.v2.response import BrokerHeartbeatResponse
 from kio.schema.create_topics.v7.request import CreateTopicsRequest
@@ -22,9 +23,13 @@ from penstock.broker.cluster.remote_controller_channel import RemoteControllerCh
 from penstock.broker.cluster.rules.voter_choice import SilentVoters
 from penstock.broker.configuration.quorum_times import QuorumTimes
 from penstock.chaos.simulation.virtual_loop import VirtualLoop
-from penstock.protocol.errors import ErrorCode
+from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.protocol.messages import NO_THROTTLE, Request, Response, kio_error
+from penstock.protocol.own_apis import ControllerOutcome, encode_outcome_tags
+from penstock.protocol.primitives import Buffer, read_tags
 from penstock.quorum.decisions.controller_requests import BROKER_HEARTBEAT, CREATE_TOPICS
+from penstock.quorum.metadata.delta import MetadataDelta
+from penstock.quorum.metadata.image import EMPTY_IMAGE, MetadataImage
 from penstock.quorum.metadata.voters import Voter
 from penstock.quorum.raft.consensus import QuorumStatus
 
@@ -46,7 +51,8 @@ class World:
         self.refusing: set[int] = set()
         self.asked: list[tuple[int, str]] = []
         self.on_asked: Callable[[int, Request], Awaitable[None]] | None = None
-        self.high_watermark = 0
+        self.image_offset = -1
+        self.has_outcome = True
         self.metadata = MetadataCache(4)
         self.channel = RemoteControllerChannel(
             cast(PeerConnector, self),
@@ -102,13 +108,18 @@ class Connection:
                 answer = CreateTopicsResponse(throttle_time=NO_THROTTLE, topics=())
         return cast(Response, answer)
 
+    async def call_tagged(self, message: Request, *, timeout_ms: int) -> tuple[Response, Mapping[int, Buffer]]:
+        response = await self.call(message, timeout_ms=timeout_ms)
+        is_leader = self._voter_id == self._world.leader_id
+        code = ErrorCode.NONE if is_leader else ErrorCode.NOT_CONTROLLER
+        tags, _ = read_tags(encode_outcome_tags(ControllerOutcome(int(code), self._world.image_offset)), 0)
+        return response, tags if self._world.has_outcome else {}
+
     def _describe(self, message: DescribeQuorumRequest) -> DescribeQuorumResponse:
         world = self._world
         return QuorumDescriber(
             node_id=self._voter_id,
-            status=lambda: QuorumStatus(
-                leader_id=world.leader_id, epoch=1, high_watermark=world.high_watermark, voters=()
-            ),
+            status=lambda: QuorumStatus(leader_id=world.leader_id, epoch=1, high_watermark=0, voters=()),
             observers=lambda: (),
             voters={},
             listener_name="CONTROLLER",
@@ -157,24 +168,31 @@ def test_voters_that_do_not_lead_are_not_asked_in_a_hot_loop_while_the_named_lea
     run(scenario)
 
 
-def test_a_request_is_not_sent_again_when_only_the_wait_for_its_effect_failed() -> None:
+def test_a_change_is_answered_when_the_image_of_this_node_has_it() -> None:
     async def scenario(world: World) -> None:
-        async def fall_silent(voter_id: int, message: Request) -> None:
-            if isinstance(message, DescribeQuorumRequest) and voter_id == 1:
-                world.silent, world.leader_id = {1}, 2
+        world.image_offset = 7
+        asking = asyncio.ensure_future(world.channel.submit(CREATE_TOPICS, CREATION))
+        await asyncio.sleep(1)
+        assert not asking.done()
+        world.metadata.publish(MetadataDelta(EMPTY_IMAGE), MetadataImage(offset=7))
+        await asking
+        assert world.asked == [(1, "CreateTopicsRequest")], "the answer itself names the offset"
 
-        world.on_asked = fall_silent
-        answer = await world.channel.submit(CREATE_TOPICS, CREATION)
-        assert isinstance(answer, CreateTopicsResponse)
-        assert world.count("CreateTopicsRequest") == 1
-        assert world.asked[-1] == (2, "DescribeQuorumRequest")
+    run(scenario)
+
+
+def test_a_voter_without_an_outcome_in_its_answers_is_none_of_this_cluster() -> None:
+    async def scenario(world: World) -> None:
+        world.has_outcome = False
+        with pytest.raises(KafkaError, match="without the offset of its image"):
+            await world.channel.submit(CREATE_TOPICS, CREATION)
 
     run(scenario)
 
 
 def test_a_change_that_is_committed_is_answered_so_although_it_is_not_seen_here_in_time() -> None:
     async def scenario(world: World) -> None:
-        world.high_watermark = 100
+        world.image_offset = 99
         answer = await world.channel.submit(CREATE_TOPICS, CREATION)
         assert isinstance(answer, CreateTopicsResponse)
         assert world.count("CreateTopicsRequest") == 1
