@@ -134,16 +134,21 @@ class ProduceHandler:
     def _begin_single(
         self, request: Request, acks: int, timeout_ms: int, topic: bytes, name: str | None, index: int, records: Buffer
     ) -> bool:
-        """Appends to one partition. Returns False if that fails: then nothing was appended, and `_begin_any` repeats
-        the checks for the error response."""
+        """Appends to one partition. Returns False if the batch is not admitted: `_begin_any` then finds out why."""
         partitions = self._partitions
         partition = partitions.find_by_id(topic, index) if name is None else partitions.find(name, index)
         if partition is None:
             return False
         try:
-            info = partition.append(admit(request, acks, partition, records), self._wall_clock_ms(), acks)
+            batch = admit(request, acks, partition, records)
         except KafkaError:
             return False
+        try:
+            info = partition.append(batch, self._wall_clock_ms(), acks)
+        except KafkaError as error:
+            message = decode_produce(request.api_version, request.body, request.body_offset)
+            self._append_all(request, message, {}, failed=error)
+            return True
         if not acks:
             request.respond_nothing()
         elif partition.is_pending(info.last_offset + 1, acks):
@@ -229,8 +234,15 @@ class ProduceHandler:
         self._verifier.confirm(writer, sequences, outcomes, append)
 
     def _append_all(
-        self, request: Request, message: ProduceRequest, outcomes: Outcomes, refusal: ErrorCode | None = None
+        self,
+        request: Request,
+        message: ProduceRequest,
+        outcomes: Outcomes,
+        refusal: ErrorCode | None = None,
+        *,
+        failed: KafkaError | None = None,
     ) -> None:
+        """`failed` is the error of an append that was tried already, to the only partition of the message."""
         acks = message.acks
         now_ms = self._wall_clock_ms()
         refusal = refusal or _refusal(message)
@@ -267,6 +279,8 @@ class ProduceHandler:
                     topic_answers.append(failure(index, error, NO_OFFSET, error.message))
                     continue
                 try:
+                    if failed is not None:
+                        raise failed
                     info = partition.append(batch, now_ms, acks, verification)
                 except KafkaError as error:
                     has_error = True

@@ -88,14 +88,14 @@ class TransactionVerifier:
         config: Callable[[], VerificationConfig],
         *,
         loop: asyncio.AbstractEventLoop,
-        now_ms: Callable[[], int],
+        steady_clock_ms: Callable[[], int],
     ) -> None:
-        """`image` is the newest one, `now_ms` the steady wall clock."""
+        """`image` is the newest one, `steady_clock_ms` the wall clock for decisions."""
         self._peers = peers
         self._image = image
         self._config = config
         self._loop = loop
-        self._now_ms = now_ms
+        self._steady_clock_ms = steady_clock_ms
         self._questions: dict[int, list[_Question]] = {}
         # By node: kept, so that nobody else lets go of them.
         self._in_flight: dict[int, asyncio.Task[None]] = {}
@@ -118,7 +118,7 @@ class TransactionVerifier:
                         writer.producer_epoch,
                         sequence,
                         has_epoch_bumps=writer.support.adds_partitions,
-                        now_ms=self._now_ms(),
+                        now_ms=self._steady_clock_ms(),
                     )
                     if is_verified
                     else UNVERIFIED

@@ -77,7 +77,7 @@ class Node:
             config.log_dirs,
             node_id=config.node_id,
             random=random,
-            wall_clock_ms=self._steady_clock_ms,
+            steady_clock_ms=self._steady_clock_ms,
             metadata_log_dir=config.metadata_log_dir,
             default_config=self._configs.default_log_config,
             producer_id_expiration_ms=config.producer_id_expiration_ms,

@@ -164,7 +164,7 @@ def wire_broker(
     producer_ids = ProducerIds(
         lambda: allocate_producer_ids(controller, node_id=config.node_id, broker_epoch=lifecycle.broker_epoch)
     )
-    markers = PeerChannel(
+    marker_channel = PeerChannel(
         metadata,
         lambda: _peers(config, hello, tls),
         node_id=config.node_id,
@@ -174,7 +174,7 @@ def wire_broker(
     transactions = TransactionCoordinator(
         partitions,
         config.transactions,
-        markers,
+        marker_channel,
         producer_ids.next_id,
         loop=loop,
         wall_clock_ms=wall_clock_ms,
@@ -201,24 +201,24 @@ def wire_broker(
         files,
         loop,
         config=_housekeeping_config(config),
-        wall_clock_ms=steady_clock_ms,
+        steady_clock_ms=steady_clock_ms,
         high_watermark_of=lambda log: _high_watermark(partitions, log),
         on_deleted=lambda log: partitions.on_retention(log.topic, log.partition),
     )
-    questions = PeerChannel(
+    verification_channel = PeerChannel(
         metadata,
         lambda: _peers(config, hello, tls),
         node_id=config.node_id,
         listener_name=config.inter_broker_listener_name,
         loop=loop,
     )
-    peer_channels = [markers, questions]
+    peer_channels = [marker_channel, verification_channel]
     verifier = TransactionVerifier(
-        questions,
+        verification_channel,
         lambda: partitions.image,
         lambda: _verification_config(configs.node_config),
         loop=loop,
-        now_ms=steady_clock_ms,
+        steady_clock_ms=steady_clock_ms,
     )
     peer_log = PeerLog(loop)
     memory = RequestMemory(config.queued_max_request_bytes)

@@ -63,7 +63,7 @@ class LogHousekeeping:
         loop: AbstractEventLoop,
         *,
         config: HousekeepingConfig,
-        wall_clock_ms: Callable[[], int],
+        steady_clock_ms: Callable[[], int],
         high_watermark_of: Callable[[Log], int],
         on_deleted: Callable[[Log], None],
     ) -> None:
@@ -72,7 +72,7 @@ class LogHousekeeping:
         self._files = files
         self._loop = loop
         self._config = config
-        self._wall_clock_ms = wall_clock_ms
+        self._steady_clock_ms = steady_clock_ms
         self._high_watermark_of = high_watermark_of
         self._on_deleted = on_deleted
         # Since when a log has had something to sync.
@@ -143,7 +143,7 @@ class LogHousekeeping:
     # Deleting
 
     async def apply_retention(self) -> None:
-        now_ms = self._wall_clock_ms()
+        now_ms = self._steady_clock_ms()
         partition_count = segment_count = 0
         for log in list(self._manager.logs):
             if not self._is_present(log):
@@ -175,7 +175,7 @@ class LogHousekeeping:
 
     async def remove_due_files(self) -> None:
         """Remove files of deleted segments and folders of deleted logs whose `file.delete.delay.ms` is over."""
-        now_ms = self._wall_clock_ms()
+        now_ms = self._steady_clock_ms()
         for number, log in enumerate(list(self._manager.logs)):
             if number % _SLICE == 0:
                 await asyncio.sleep(0)
@@ -196,7 +196,7 @@ class LogHousekeeping:
                 self._folders_to_remove.append((now, path))
 
     async def expire_producers(self) -> None:
-        now_ms = self._wall_clock_ms()
+        now_ms = self._steady_clock_ms()
         for number, log in enumerate(list(self._manager.logs)):
             if number % _SLICE == 0:
                 await asyncio.sleep(0)

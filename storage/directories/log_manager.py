@@ -48,7 +48,7 @@ class LogManager:
         *,
         node_id: int,
         random: Random,
-        wall_clock_ms: Callable[[], int],
+        steady_clock_ms: Callable[[], int],
         metadata_log_dir: str | None = None,
         default_config: LogConfig | None = None,
         producer_id_expiration_ms: int = DEFAULT_PRODUCER_ID_EXPIRATION_MS,
@@ -68,7 +68,7 @@ class LogManager:
         self._files = files
         self._node_id = node_id
         self._random = random
-        self._wall_clock_ms = wall_clock_ms
+        self._steady_clock_ms = steady_clock_ms
         self._producer_id_expiration_ms = producer_id_expiration_ms
         self._metadata_directory: LogDirectory | None = None
         if metadata_log_dir is not None and metadata_log_dir not in log_dirs:
@@ -235,7 +235,7 @@ class LogManager:
                 topic_id=topic_id,
                 config=config,
                 is_clean=True,
-                now_ms=self._wall_clock_ms(),
+                now_ms=self._steady_clock_ms(),
                 producer_id_expiration_ms=self._producer_id_expiration_ms,
                 random=self._random,
                 room=directory.room,
@@ -495,7 +495,7 @@ class LogManager:
     def _open_settings(self, configs: Mapping[str, LogConfig], *, is_clean: bool) -> OpenSettings:
         return OpenSettings(
             configs=configs,
-            now_ms=self._wall_clock_ms(),
+            now_ms=self._steady_clock_ms(),
             producer_id_expiration_ms=self._producer_id_expiration_ms,
             random=self._random,
             is_clean=is_clean,
@@ -591,7 +591,7 @@ class LogManager:
         return target
 
     def _complain(self, directory: LogDirectory, error: OSError) -> None:
-        now_ms = self._wall_clock_ms()
+        now_ms = self._steady_clock_ms()
         last_ms = self._last_complaint_ms.get(directory.path)
         if last_ms is None or abs(now_ms - last_ms) >= _COMPLAINT_INTERVAL_MS:
             self._last_complaint_ms[directory.path] = now_ms

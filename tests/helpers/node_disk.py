@@ -38,7 +38,7 @@ class NodeDisk:
             self.log_dirs,
             node_id=node_id,
             random=self._random,
-            wall_clock_ms=lambda: self.now_ms,
+            steady_clock_ms=lambda: self.now_ms,
             metadata_log_dir=metadata_log_dir,
             on_directory_failure=lambda path, _: self.failures.append(path),
         )

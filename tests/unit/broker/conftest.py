@@ -291,7 +291,7 @@ class DataNode:
         self.peers = PuppetPeers()
         self.verification = VerificationConfig(is_enabled=True, retry_backoff_ms=1, retry_ms_max=100)
         self.verifier = TransactionVerifier(
-            self.peers, lambda: self.image, lambda: self.verification, loop=loop, now_ms=lambda: self.now_ms
+            self.peers, lambda: self.image, lambda: self.verification, loop=loop, steady_clock_ms=lambda: self.now_ms
         )
         self.memory = RequestMemory(1_000_000)
         self.produce_handler = produce.ProduceHandler(self.partitions, self.verifier, self.memory, lambda: self.now_ms)

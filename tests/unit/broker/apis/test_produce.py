@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 from errno import ENOSPC
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 from uuid import UUID
 
 import pytest
@@ -456,3 +456,16 @@ def test_parked_work_leaves_with_its_client_and_appends_stay(node: DataNode) -> 
     node.flusher.finish()
     assert not exchange.is_answered
     assert node.hosted().state.high_watermark == 1
+
+
+def test_an_append_that_fails_is_tried_once(node: DataNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    node.create_topic()
+    attempts: list[object] = []
+
+    def refuse(log: Log, *_: object, **__: object) -> NoReturn:
+        attempts.append(log)
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+
+    monkeypatch.setattr(Log, "append_as_leader", refuse)
+    assert node.produce(of_producer(0)).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert len(attempts) == 1

@@ -37,7 +37,7 @@ class Kept:
             node.files,
             node.loop,
             config=config,
-            wall_clock_ms=lambda: node.now_ms,
+            steady_clock_ms=lambda: node.now_ms,
             high_watermark_of=lambda log: log.log_end_offset,
             on_deleted=lambda log: self.deleted.append(log.log_start_offset),
         )

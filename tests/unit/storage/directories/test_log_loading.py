@@ -18,7 +18,7 @@ TOPIC_ID = UUID(int=7)
 
 
 def start(files: MemoryFiles, current: UUID = TOPIC_ID) -> LogManager:
-    manager = LogManager(files, ["/data"], node_id=1, random=Random(3), wall_clock_ms=lambda: NOW_MS)
+    manager = LogManager(files, ["/data"], node_id=1, random=Random(3), steady_clock_ms=lambda: NOW_MS)
     open_directories(manager)
 
     async def load() -> None:
@@ -196,7 +196,7 @@ def test_empty_log_that_is_recovered_gets_no_index_files_until_it_has_batches() 
 
 def test_log_goes_to_the_directory_with_the_fewest() -> None:
     files = MemoryFiles(now_ms=lambda: NOW_MS)
-    manager = LogManager(files, ["/a", "/b"], node_id=1, random=Random(3), wall_clock_ms=lambda: NOW_MS)
+    manager = LogManager(files, ["/a", "/b"], node_id=1, random=Random(3), steady_clock_ms=lambda: NOW_MS)
     open_directories(manager)
     made = [manager.get_or_create("orders", partition, TOPIC_ID, LogConfig()).directory for partition in range(4)]
     assert made == ["/a/orders-0", "/b/orders-1", "/a/orders-2", "/b/orders-3"]

@@ -125,7 +125,7 @@ class LogLife(RuleBasedStateMachine):
 
     def load(self) -> None:
         self.manager = LogManager(
-            self.files, ["/data"], node_id=1, random=self.random, wall_clock_ms=lambda: self.now_ms
+            self.files, ["/data"], node_id=1, random=self.random, steady_clock_ms=lambda: self.now_ms
         )
         open_directories(self.manager, "cluster")
         self.loop.run_until_complete(
