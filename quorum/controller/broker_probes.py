@@ -22,7 +22,7 @@ _HOLD_S: Final = 1.0
 
 
 class BrokerProbes:
-    """Of one controller (see `broker_watcher.BrokerWatcher`), which tells it what it hears."""
+    """The probes of one controller, which reports heartbeats and connections (`broker_watcher.BrokerWatcher`)."""
 
     def __init__(self, controller: Controller, rules: FastFencing, *, loop: asyncio.AbstractEventLoop) -> None:
         self._controller = controller

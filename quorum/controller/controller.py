@@ -7,8 +7,8 @@ so that requests need not wait for each other. The transitions of a controller:
 |------------------|--------------------------------------------------------------|----------------------|
 | standby          | this node becomes leader of an epoch                         | claiming             |
 | claiming         | the first entry of that epoch is committed and replayed      | active               |
-| claiming, active | another leadership is heard: the overlay is dropped, whoever | standby, or claiming |
-|                  | waits gets NOT_CONTROLLER                                    |                      |
+| claiming, active | the leadership changes: the overlay is dropped, and waiting  | standby, or claiming |
+|                  | requests are answered NOT_CONTROLLER                         |                      |
 | any              | the engine fails                                             | failed               |
 
 Nothing is decided or answered but in the active state: before the own epoch's first entry is replayed, entries of
@@ -55,7 +55,7 @@ ResponseT = TypeVar("ResponseT")
 
 # How late the end of a session may be noticed, as a part of it.
 _CHECKS_PER_SESSION = 8
-# An observer that is silent for longer is not told of any more, as in Apache Kafka.
+# DescribeQuorum omits an observer that is silent for longer, as in Apache Kafka.
 _OBSERVER_SILENCE_MS_MAX = 300_000
 
 logger = logging.getLogger(__name__)
@@ -78,7 +78,7 @@ class Controller:
     ) -> None:
         """Stand by. `bootstrap` is written when the log is empty;
 
-        `on_failure` hears the sentence with which the node must stop.
+        `on_failure` receives the sentence with which the node must stop.
         """
         self._consensus = consensus
         self._loader = MetadataLoader(publishers)
@@ -216,7 +216,7 @@ class Controller:
     async def _decide_beside(
         self, decision: Decision[RequestT, ResponseT], request: RequestT, done: "asyncio.Future[None]"
     ) -> "tuple[ControllerResult[ResponseT], asyncio.Future[CommitPosition] | None]":
-        """Decide in the executor, for it takes long; whoever else wants a decision waits until this is `done`."""
+        """Decides in the executor because it takes long; other requests wait until `done`."""
         try:
             while True:
                 epoch, next_offset = self._claimed_epoch, self._consensus.next_offset
@@ -279,7 +279,7 @@ class Controller:
             except NotLeader as error:
                 raise self._not_controller() from error
             self._pending_count += 1
-            # Whoever waits sees the exception; a proposal nobody waits for must not be reported as forgotten.
+            # A waiting request receives the exception; asyncio must not report other proposals as never retrieved.
             proposal.add_done_callback(_retrieve)
             self._last_proposal = proposal
         self._overlay = overlay

@@ -25,7 +25,7 @@ _ENTRIES_PER_TURN: Final = 8
 class Replay:
     """Between an engine and a loader.
 
-    `take` replays an entry. `on_failure` hears why the node must stop; what fails at once is raised.
+    `take` replays an entry. `on_failure` receives the reason why the node must stop; errors of the call are raised.
     """
 
     def __init__(

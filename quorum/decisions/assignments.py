@@ -102,7 +102,7 @@ def check_active(image: MetadataImage, replicas: Sequence[int], index: int) -> N
 
 
 def new_partition(image: MetadataImage, topic_id: UUID, index: int, replicas: tuple[int, ...]) -> PartitionRecord:
-    """Return the record of a partition that nobody has written to: every replica that is alive is in sync."""
+    """Return the record of a new partition: every replica whose broker is active is in sync."""
     isr = tuple([replica for replica in replicas if image.is_active_broker(replica)])
     assert isr, f"no replica of {replicas} can lead"
     return PartitionRecord(

@@ -52,7 +52,7 @@ def register_broker(
     _check_features(image, features)
     records: list[MetadataRecord] = []
     if not is_amended:
-        # Of one that was unregistered nobody knows how it stopped, nor what its disks were.
+        # After an unregistration the last stop and the disks of the broker are unknown.
         is_clean = existing is not None and request.previous_broker_epoch == existing.epoch
         records += broker_changes(
             image,

@@ -32,8 +32,8 @@ class ControllerConfig:
       heartbeat.
     - `snapshot_bytes` (`metadata.log.max.record.bytes.between.snapshots`): how much a start may have to replay; larger
       means slower starts, smaller means more writing.
-    - `snapshot_interval_ms` (`metadata.log.max.snapshot.interval.ms`): how long what is new may be in the log only; 0
-      is for ever.
+    - `snapshot_interval_ms` (`metadata.log.max.snapshot.interval.ms`): how long new records may be in the log only; 0
+      means no limit.
     """
 
     node_id: int

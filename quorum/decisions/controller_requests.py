@@ -25,8 +25,8 @@ ResponseT = TypeVar("ResponseT")
 
 @dataclass(frozen=True, slots=True)
 class ControllerRequest(Generic[RequestT, ResponseT]):
-    """One API. `sender` tells which node a request speaks for; it is refused from whoever has not proved to be that
-    one. Without it anybody may ask."""
+    """One API. `sender` returns the node id that a request speaks for; the request is refused unless the connection has
+    proved that id. Without `sender` every client may send it."""
 
     api_key: ApiKey
     decision: Decision[RequestT, ResponseT]

@@ -1,4 +1,4 @@
-"""Electing leaders because somebody asks for it.
+"""Leader elections on request.
 
 ElectLeaders, versions 0-2 (KIP-183, KIP-460). Checks, codes and sentences are those of Apache Kafka 4.3.
 """
@@ -30,7 +30,8 @@ class ElectionType(IntEnum):
 def elect_leaders(
     image: MetadataImage, request: ElectLeadersRequest, context: DecisionContext
 ) -> ControllerResult[ElectLeadersResponse]:
-    """Elect where it is needed and possible. Without a list, of all partitions, those that need none are not told of.
+    """Elect where it is needed and possible. A request without a list means all partitions; the response then omits
+    those that need no election.
 
     Raises KafkaError when the kind of election is unknown.
     """

@@ -1,7 +1,7 @@
 """Changing the levels of features.
 
 UpdateFeatures, versions 0-2 (KIP-584, KIP-778 upgrade types and validation, KIP-1022 one answer for all). Checks, codes
-and sentences are those of Apache Kafka 4.3: all updates take effect or none, and the first wrong one is told of.
+and sentences are those of Apache Kafka 4.3: all updates take effect or none; the response has the first invalid one.
 """
 
 from collections.abc import Iterator, Mapping
@@ -204,7 +204,7 @@ def _without_eligible_leaders(image: MetadataImage) -> Iterator[MetadataRecord]:
     """Yield what leaves each partition as if there had never been an ELR: its last members stay in the ISR."""
     for topic, index, partition in partitions_of(image, lambda one: bool(one.elr or one.last_known_elr)):
         isr = partition.isr or partition.elr[:1] or partition.last_known_elr[:1]
-        assert partition.isr or partition.leader == NO_LEADER, f"{topic.name}-{index} is led by nobody of its ISR"
+        assert partition.isr or partition.leader == NO_LEADER, f"{topic.name}-{index} has a leader outside its ISR"
         yield PartitionChangeRecord(
             topic_id=topic.topic_id,
             partition_id=index,

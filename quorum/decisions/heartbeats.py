@@ -41,7 +41,7 @@ def heartbeat(
     is_caught_up = request.current_metadata_offset >= broker.epoch
     offline = _offline_directories(image, broker, request, context)
     if offline:
-        # First, so that what follows elects nobody there.
+        # First, so that the following elections choose no replica in these directories.
         image = _replayed(image, offline)
         broker = image.brokers[broker.id]
     records: list[MetadataRecord] = []
@@ -86,7 +86,7 @@ def fence_expired(image: MetadataImage, broker_id: int, context: DecisionContext
 
 
 class GoneBroker(NamedTuple):
-    """A process of a broker that nobody can reach any more."""
+    """A broker process that is gone: its port refuses connections."""
 
     broker_id: int
     broker_epoch: int

@@ -95,7 +95,7 @@ def _alter(
     records.append(record)
     partition = changed[index] = changed_partition(partition, record)
     if record.leader not in (NO_LEADER_CHANGE, broker_id):
-        # The end of a reassignment took the leadership away: whoever asked must learn it from the metadata.
+        # The end of a reassignment moved the leadership: the old leader learns it from the metadata.
         return _refused(asked, ErrorCode.NEW_LEADER_ELECTED)
     return PartitionResult(
         partition_index=asked.partition_index,

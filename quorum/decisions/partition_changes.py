@@ -7,7 +7,7 @@ The leader is chosen in this order (KIP-966 §Unclean leader election, "balanced
 3. the same from the ELR, when the ISR is empty: the chosen one alone becomes the ISR;
 4. the last known leader, when ISR and ELR are both empty: that is how a single replica survives being killed;
 5. with `unclean.leader.election.enable`, the first replica that may lead;
-6. nobody.
+6. no leader (-1).
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -165,9 +165,9 @@ def partition_change(
 def requested_election(
     image: MetadataImage, config: ControllerConfig, topic: TopicImage, index: int, *, is_unclean: bool
 ) -> PartitionChangeRecord | None:
-    """Return the record that gives a partition another leader, None when nobody else can be.
+    """Return the record that gives a partition another leader, None when no other replica can lead.
 
-    Asked for is the first of the replicas, or with `is_unclean` whoever is alive, whatever that loses.
+    The preferred election takes the first replica; with `is_unclean` any live replica, whatever data that loses.
     """
     partition = topic.partitions[index]
     rules = election_rules(image, topic, config)
@@ -252,7 +252,7 @@ def acceptable_leader(
 
 
 def _without_disks(directories: Mapping[int, UUID], broker_id: int | None) -> dict[int, UUID]:
-    # Where nobody said which directory the replica is in, new directory ids alone would not show that it is gone.
+    # For a replica without an assigned directory, new directory ids alone do not show that it is gone.
     return {
         replica: DIRECTORY_LOST if replica == broker_id and directory == DIRECTORY_UNASSIGNED else directory
         for replica, directory in directories.items()

@@ -1,4 +1,4 @@
-"""What the controller elects of itself, from time to time: preferred leaders, and any leader where there is none.
+"""The controller's periodic elections: preferred leaders, and leaders for partitions without one.
 
 As Apache Kafka in KRaft mode, which balances every partition whose preferred replica may lead.
 """
@@ -11,7 +11,7 @@ from .context import ControllerResult, DecisionContext
 from .partition_changes import election_rules, partitions_of, requested_election
 
 MAX_ELECTIONS = 1_000
-"""In one decision, so that many elections hold up nobody else's requests."""
+"""In one decision, so that many elections do not delay other requests."""
 
 
 def balance_leaders(image: MetadataImage, _request: None, context: DecisionContext) -> ControllerResult[bool]:

@@ -82,7 +82,7 @@ class BrokerOutages:
 
 
 def _changed(delta: MetadataDelta) -> Iterator[tuple[PartitionRegistration | None, PartitionRegistration | None]]:
-    """Each changed partition before and after; None where there is none."""
+    """Each changed partition before and after; None for a partition that is new or deleted."""
     for topic in delta.topics.changed.values():
         for index, after in topic.changed.items():
             yield topic.base_partition(index), after

@@ -1,4 +1,4 @@
-"""Which brokers the active controller heard of lately.
+"""The sessions of brokers at the active controller: when each sent its last heartbeat.
 
 Not replicated: a new active controller gives everyone a whole session.
 """

@@ -1,4 +1,4 @@
-"""Who hears from the active controller what becomes of the brokers."""
+"""The port through which the active controller reports heartbeats and changes of brokers."""
 
 from typing import Protocol
 

@@ -1,4 +1,4 @@
-"""Which brokers are shut out before their sessions end, because nobody is there any more (decision 6).
+"""Fast fencing: brokers are fenced before their sessions end when their process is gone (decision 6).
 
 A broker's process that ends without a word closes its connections, and its machine then refuses new ones. The active
 controller that sees the first looks for the second, at the endpoint which the broker registered for other brokers. What
@@ -102,7 +102,7 @@ class FastFencing:
     def on_active(
         self, image: MetadataImage, now_ms: int, *, former_leader_id: int | None, has_quorum: bool
     ) -> tuple[Effect, ...]:
-        """Look for everyone: nobody watched the brokers' connections for a while. The former leader comes first."""
+        """Probe all brokers, since no controller watched their connections for a while; the former leader first."""
         self.on_inactive()
         first = [former_leader_id] if former_leader_id is not None else []
         later = tuple(broker_id for broker_id in sorted(image.brokers) if broker_id not in first)
@@ -113,7 +113,7 @@ class FastFencing:
         return effects
 
     def on_inactive(self) -> None:
-        """Look for nobody: another controller does."""
+        """Cancels all probes; this controller is no longer active."""
         self._attempts.clear()
         self._fencing.clear()
         self._first, self._later = None, ()

@@ -1,4 +1,4 @@
-"""The metadata in a folder, read beside whoever writes it: a voter's journal or an observer's log, and snapshots.
+"""The metadata in a folder, read while its node may run: a voter's journal or an observer's log, and snapshots.
 
 Nothing is written, locked, cut or removed. What a running node is writing just now looks like a torn end, and is left
 out; a file that it removes meanwhile makes the reader begin anew.

@@ -1,4 +1,4 @@
-"""Looking whether anybody listens at an address."""
+"""Probes whether an address accepts connections."""
 
 import asyncio
 import socket
@@ -7,7 +7,7 @@ from typing import Final, cast
 
 
 class Refused:
-    """The machine is there and says that nobody listens."""
+    """The machine refuses the connection: no process listens."""
 
 
 class Unclear:
@@ -57,7 +57,7 @@ class Accepted(asyncio.Protocol):
 async def probe_port(
     loop: asyncio.AbstractEventLoop, host: str, port: int, *, timeout_s: float
 ) -> Accepted | Refused | Unclear:
-    """Return a connection, or why there is none. Of a name, all addresses must refuse."""
+    """Return a connection, or the reason for a failure. Of a name, all addresses must refuse."""
     try:
         async with asyncio.timeout(timeout_s):
             addresses = await _addresses(loop, host, port)

@@ -1,6 +1,6 @@
 """Links between voters over real streams: this node dials every peer, and takes in what dials it.
 
-A node sends on the link that it dialed and hears on the one that it accepted. Whoever owns the listener looks at the
+A node sends on the link that it dialed and receives on the one that it accepted. The owner of the listener reads the
 first bytes of a connection and gives those that `starts_link` to `accept`.
 
 | an outgoing link | leaves by                                                                          | to      |
@@ -311,7 +311,7 @@ class _Outgoing(_Link):
 
     def on_frame(self, frame: bytes) -> None:
         if self._is_up:
-            raise CorruptData("bytes from the side that only hears")
+            raise CorruptData("bytes from the side that only receives")
         peer, last = self._hello.on_answer(frame)
         assert self._transport is not None
         self._links.check_certificate(self._transport, peer)
@@ -334,7 +334,7 @@ class _Outgoing(_Link):
     def connection_lost(self, exc: Exception | None) -> None:
         closed_by_peer = self._transport is not None
         if isinstance(exc, ssl.SSLError):
-            # In TLS 1.3 the side that dialed hears what the other thinks of its certificate after the handshake.
+            # In TLS 1.3 the dialing side receives the verdict on its certificate after the handshake.
             self._links.refusals.note(self.about(), f"the link of {self.about()} is closed by it: {exc}")
         self._transport = None
         self.end_hello()
@@ -347,7 +347,7 @@ class _Outgoing(_Link):
 
 
 class _Incoming(_Link):
-    """A link that a peer dialed: this node hears here."""
+    """A link that a peer dialed: this node receives on it."""
 
     def __init__(self, links: StreamLinks, hello: ListenerHello) -> None:
         super().__init__(links)

@@ -40,7 +40,7 @@ class ConfigResource(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionRegistration:
-    """One partition. `directories` stands in the order of `replicas`; `leader` is -1 while there is none."""
+    """One partition. `directories` stands in the order of `replicas`; `leader` is -1 without a leader."""
 
     replicas: tuple[int, ...]
     directories: tuple[UUID, ...]

@@ -83,7 +83,7 @@ def _decode_batch(batch: memoryview, header: BatchHeader) -> CommittedEntry:
 
 
 class MetadataLog:
-    """The committed entries since the last snapshot, in memory: they are shared with whoever else holds them."""
+    """The committed entries since the last snapshot, in memory, shared with other holders."""
 
     def __init__(self) -> None:
         self._snapshot = SnapshotId(0, 0)
@@ -91,7 +91,7 @@ class MetadataLog:
 
     @property
     def snapshot(self) -> SnapshotId:
-        """The snapshot with which the log begins; at offset 0 there is none."""
+        """The snapshot with which the log begins; `offset` is 0 without one."""
         return self._snapshot
 
     @property

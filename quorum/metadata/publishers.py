@@ -1,4 +1,4 @@
-"""Who hears of new metadata, and in which order."""
+"""The publishers of new metadata, called in a fixed order."""
 
 from typing import Protocol
 
@@ -19,7 +19,7 @@ class MetadataPublisher(Protocol):
 class Publishers:
     """The publishers in the order in which they hear (KIP-500: configs before leadership).
 
-    A publisher that joins hears a first delta from the empty image to the current one; after that it sees every change.
+    A publisher that joins receives a first delta from the empty image to the current one, then every change.
     """
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class Publishers:
         self.image: MetadataImage = EMPTY_IMAGE
 
     def close(self) -> None:
-        """Tell nobody anything any more, not even the rest of what is being told."""
+        """Stops publishing, including the delta in progress."""
         self._is_closed = True
 
     def add(self, publisher: MetadataPublisher) -> None:

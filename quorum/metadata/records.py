@@ -206,7 +206,7 @@ class BrokerRegistrationChangeRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterControllerRecord:
-    """A controller's process told of itself; it replaces what was registered under that id (KIP-919)."""
+    """The registration of a controller; it replaces the earlier one of that id (KIP-919)."""
 
     TYPE: ClassVar[int] = 27
     VERSION: ClassVar[int] = 0

@@ -5,7 +5,7 @@ class SnapshotSchedule:
     """The rules of one node. As in Kafka, time counts from its start, and nothing new needs no snapshot.
 
     - `max_bytes` (`metadata.log.max.record.bytes.between.snapshots`): how much a start may have to replay.
-    - `interval_ms` (`metadata.log.max.snapshot.interval.ms`): how long what is new may be in the log only; 0: for ever.
+    - `interval_ms` (`metadata.log.max.snapshot.interval.ms`): how long new records may be in the log only; 0: no limit.
     """
 
     def __init__(self, *, max_bytes: int, interval_ms: int, now_ms: int) -> None:

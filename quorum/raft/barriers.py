@@ -79,7 +79,7 @@ class Barriers:
         return results
 
     def drop(self) -> list[object]:
-        """Return the tokens of all that wait; nobody leads here any more."""
+        """Return the tokens of all waiting barriers; this voter is no longer leader."""
         tokens = [*self._new, *(barrier.token for barrier in self._waiting)]
         self._new.clear()
         self._waiting.clear()

@@ -1,4 +1,4 @@
-"""What reading CBOR can end in, when strangers or damaged disks have written it."""
+"""The exceptions of decoding CBOR from unauthenticated peers and damaged disks."""
 
 from typing import Final
 

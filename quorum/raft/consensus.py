@@ -94,7 +94,7 @@ class QuorumStatus:
 
 
 class ConsensusListener(Protocol):
-    """Who hears the log. Called on the loop, one call at a time; an exception from any of these stops the engine."""
+    """Receives the committed log. Called on the loop, one call at a time; an exception of a call stops the engine."""
 
     def on_snapshot(self, snapshot: Snapshot) -> None:
         """Replace all state by this one. Commits go on at its end offset."""
@@ -103,7 +103,7 @@ class ConsensusListener(Protocol):
         """Take in one committed entry; an empty command is a no-op."""
 
     def on_leadership(self, leader_id: int | None, epoch: int) -> None:
-        """Learn who leads; None while nobody is known to."""
+        """Receive the leader of an epoch; None while it is unknown."""
 
     def on_failure(self, error: ConsensusFailed) -> None:
         """Learn that this node must stop."""
@@ -123,9 +123,9 @@ class Consensus(Protocol):
 
     @property
     def has_fresh_quorum(self) -> bool:
-        """Whether this node leads and took in what a majority of the voters, itself included, said, within the time for
-        which they help nobody else to lead. After a pause of this process it may have been said long ago: nothing that
-        must be safe rests on it."""
+        """True if this node leads and has processed messages of a majority of voters, itself included, that were sent
+        within the time for which they grant no other vote. After a pause of this process that may be long ago: safety
+        must not rest on it."""
 
     @property
     def next_offset(self) -> int:

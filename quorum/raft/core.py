@@ -380,7 +380,7 @@ class RaftCore:
         self._elections.on_campaign(now_s)
         self._decisions.campaign()
         if self.is_leader:
-            # Alone: nobody else's answer will let the first entry be committed.
+            # A single voter: no answer of another voter commits the first entry.
             self._decisions.tick()
 
     def _hand_over(self, now_s: float) -> None:

@@ -1,11 +1,11 @@
 """When a voter campaigns, and when it helps others to: pre-vote, stickiness, leader loss.
 
-A voter asks for a pre-vote when it has not heard from a leader for a random time, and campaigns when a majority would
-vote for it (Raft thesis §9.6). It is sticky: it gives neither pre-votes nor votes while it hears a leader (§4.2.3),
-but for an election that the leader itself asked for. When the leader's process is gone, which the node sees by its
-links, it is sticky no more, until it hears a leader again, and asks after a few milliseconds. A network that refuses
-connections for a leader that lives makes it ask in vain: the others hear that leader and are sticky. All of this
-touches liveness only.
+A voter requests pre-votes when no leader contacted it for a random time, and becomes a candidate when a majority would
+vote for it (Raft thesis §9.6). It is sticky: it grants neither pre-votes nor votes while a leader contacts it (§4.2.3),
+but for an election that the leader itself requested. When the links show that the leader's process is gone, the voter
+stops being sticky until a leader contacts it again, and requests pre-votes after a few milliseconds. If the network
+refuses connections for a live leader, the request fails: the other voters still receive its heartbeats and are sticky.
+All of this affects liveness only.
 """
 
 from dataclasses import dataclass
@@ -45,11 +45,11 @@ class Elections:
         self._leader_gone_s = float("-inf")
         self._pre_votes: set[int] = set()
         self._votes: set[int] = set()
-        # Alone there is nobody to wait for.
+        # A single voter waits for no other.
         delay_s = random.uniform(timing.first_election_min_s, timing.first_election_max_s) if voter_count > 1 else 0.0
         self.campaign_at_s = now_s + delay_s
         self.has_lost_leader = False
-        """No leader was heard of for so long that none may be named."""
+        """No leader made contact for so long that the voter names none."""
 
     def is_sticky(self, now_s: float) -> bool:
         return not self._is_leader_gone and now_s - self._last_heard_s < self._timing.election_min_s

@@ -1,7 +1,7 @@
 """Whether a voter's disk counts: a new disk under an old id must not undo what the old one promised.
 
-A voter's journal says whether it is a member's. An empty one is nobody's yet: its voter neither votes nor campaigns nor
-answers barriers, and its copies count for no commit.
+A voter's journal says whether it is a member's. An empty one is of no member yet: its voter neither votes nor
+campaigns nor answers barriers, and its copies count for no commit.
 
 | state      | leaves by                                                                        | to     |
 |------------|----------------------------------------------------------------------------------|--------|

@@ -15,7 +15,7 @@ _MAX_TERM_LEAP = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class PeerGone:
-    """A peer closed its links, and nobody listens at its address. Whatever it sent lies before this."""
+    """A peer closed its links, and its address refuses connections. All that it sent lies before this."""
 
 
 Heard: TypeAlias = RaftMessage | PeerGone

@@ -6,7 +6,7 @@
 | any but done | this voter leads no more                                                              | handed over  |
 | asked        | a heartbeat's time has passed: it is asked again                                      | asked        |
 | handed over  | it is known who leads                                                                 | done         |
-| any but done | the time is over; or, while this voter leads, nobody who could take over is reachable | done         |
+| any but done | the time is over; or, while this voter leads, no voter that could take over is linked | done         |
 
 While it is not handed over, the leader appends nothing: the log must end somewhere. When it does not succeed, the
 leader goes on as before. A target that was asked may still campaign then; that costs an election and harms nothing.
@@ -54,7 +54,7 @@ class LeadershipTransfer:
             self._failure = "Nobody took over: this node leads again."
             return None
         if self._target_id is not None and self._target_id not in progress:
-            self._failure = f"Node {self._target_id} is none of the other voters."
+            self._failure = f"Node {self._target_id} is not one of the other voters."
             return None
         target_id = self._choose(progress, linked)
         if target_id is None:
@@ -86,7 +86,7 @@ class LeadershipTransfer:
         if leader_id is not None:
             self._leader_id = leader_id
         elif now_s >= self._deadline_s:
-            self._failure = f"This node leads no more, and nobody was heard to lead for {TIMEOUT_S:g} s."
+            self._failure = f"This node no longer leads, and no new leader appeared within {TIMEOUT_S:g} s."
 
     def _choose(self, progress: Mapping[int, Progress], linked: Collection[int]) -> int | None:
         able = [peer_id for peer_id in progress if peer_id in linked and progress[peer_id].is_member]

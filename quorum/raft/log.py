@@ -1,7 +1,7 @@
 """The log in memory, and what of it is not on the disk yet.
 
-It begins at `start_offset`, behind a snapshot or at 0, and ends at `end_offset`. Everything that changes it leaves the
-journal items that make the change last; whoever drives it takes them, writes them, and lets nothing out before that.
+It begins at `start_offset`, behind a snapshot or at 0, and ends at `end_offset`. Every change leaves the
+journal items that make it durable; the voter writes them before any message that depends on the change leaves.
 
 Raft truncates on conflict only (§5.3). A caller that cuts the log first and appends then, without having looked, may do
 so between two calls of `settle`: what it appended again was never gone, and what it did not touch comes back.

@@ -198,7 +198,7 @@ def encode_message(message: RaftMessage) -> bytes:
 
 
 def decode_message(data: bytes) -> RaftMessage:
-    """Return the message. Raises CorruptData, with a sentence, for anything that is none."""
+    """Return the message. Raises CorruptData, with a sentence, for malformed bytes."""
     try:
         fields = cbor2.loads(data)
     except CBOR_ERRORS as error:

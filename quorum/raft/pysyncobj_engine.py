@@ -9,7 +9,7 @@ What is used of it, and how (line numbers are of its `syncobj.py`):
 - It never sees a command. Its log holds `(_MARK, index, term)`; a command type that it does not know is replicated and
   left alone (876-892). Its index of an entry is the offset + 2: index 1 stands for "before the first entry".
 - It campaigns only while it is connected to anyone and its own deadline has passed (635, 1339). Its deadlines are
-  always past, and it is told of links only while it campaigns or leads: so `campaign` decides when.
+  always past, and it sees links only while it campaigns or leads: so `campaign` decides when.
 - It cuts the log after the entry before every append (991-1004): `RaftLog.cut` and `settle` make that lazy.
 - Its acknowledgements and votes carry no term or name (1063-1083): the caller filters them by term and voter.
 - It moves its commit index on a snapshot message without having matched the log (1029): a notice of one says commit
@@ -172,7 +172,7 @@ class Decisions:
         self._library.doTick(0)
 
     def set_links(self, peer_ids: frozenset[int]) -> None:
-        """Say who can be reached. While this voter does not lead, the library is told of nobody."""
+        """Set the reachable peers. While this voter does not lead, the library sees none."""
         self._linked = peer_ids
         self._show_links(is_open=self.is_leader)
 
@@ -414,7 +414,7 @@ class _SerializerAdapter:
         self._journal = journal
 
     def checkSerializing(self) -> tuple[int, None]:  # noqa: N802 - the library's name
-        """Be busy for ever, so that it never compacts."""
+        """Always busy, so that the library never compacts."""
         return library.SERIALIZER_STATE.SERIALIZING, None
 
     def getTransmissionData(self, _: Node) -> tuple[bytes, bool, bool]:  # noqa: N802 - the library's name

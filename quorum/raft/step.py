@@ -13,8 +13,8 @@ Addressed = tuple[int, RaftMessage]
 
 @dataclass(slots=True, kw_only=True)
 class Step:
-    """What follows from a step, in the order in which it is to be done: send `early` (even while the disk works),
-    do `snapshot_work` and write `items`, send `messages`, tell of `leadership`, then of commits, then of barriers."""
+    """The effects of a step, in order (etcd: `Ready`): send `early` (even while the disk works), do `snapshot_work` and
+    write `items`, send `messages`, then report `leadership`, commits, barriers."""
 
     early: list[Addressed] = field(default_factory=list)
     snapshot_work: list[SnapshotWork] = field(default_factory=list)

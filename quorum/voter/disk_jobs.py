@@ -16,7 +16,7 @@ class DiskJob(NamedTuple):
 
 
 class DiskJobs:
-    """Those that wait; whoever takes them says what came of them."""
+    """Queue of journal jobs; the consumer resolves each future."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop

@@ -7,7 +7,7 @@ nothing of any consensus library. Segments begin when a snapshot is made and go 
 Beside them lies `reserve`, a file that only takes room. When the disk is full it goes, and the write is tried again: a
 node goes on leading, and can be told to delete what fills the disk. It is made anew by the first write that finds room.
 
-Synchronous: whoever writes runs it in the executor, one call at a time.
+Synchronous: the voter runs it in the executor, one call at a time.
 """
 
 import logging
@@ -38,7 +38,7 @@ _RESERVE = "reserve"
 
 # As much as one write may have, or thousands of ordinary ones.
 RESERVE_BYTES = 4 * 1024 * 1024
-# Given up one after the other: whoever fills the disk again and again gets no more than the rest of one at a time.
+# Released one after the other: a process that fills the disk repeatedly gets at most the rest of one at a time.
 _RESERVE_PARTS = 16
 
 

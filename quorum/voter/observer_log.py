@@ -44,7 +44,7 @@ class ObserverLog:
 
     @property
     def last_epoch(self) -> int:
-        """The epoch of the last entry, or of the last that the snapshot has; 0 when there is none at all."""
+        """The epoch of the last entry, or of the last that the snapshot has; 0 for an empty log without a snapshot."""
         latest = self._opened.leader_epochs.latest_epoch
         return self._snapshot.epoch if self.end_offset == self._snapshot.end_offset else max(latest, 0)
 

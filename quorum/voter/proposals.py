@@ -1,4 +1,4 @@
-"""Commands on their way into the log, and whoever waits for each."""
+"""Commands on their way into the log, and the futures that wait for each (Kafka: `BatchAccumulator`)."""
 
 import asyncio
 from collections import deque
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Proposal(NamedTuple):
-    """A command for one epoch; nobody waits for the engine's own."""
+    """A command for one epoch; the engine's own have no waiting future."""
 
     command: bytes
     epoch: int

@@ -75,7 +75,7 @@ async def write_snapshot(
 ) -> bool:
     """Return whether it was finished.
 
-    The state may be large and nobody waits for it, so it takes little of the loop's time: a chunk, then a pause.
+    The state may be large and no request waits for it, so it takes little of the loop's time: a chunk, then a pause.
     """
     gathered: list[bytes] = []
     size_bytes = 0

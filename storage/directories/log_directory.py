@@ -63,7 +63,7 @@ class LogDirectory:
         self.path = path.rstrip("/")
         self._files = files
         self._lock: Lock | None = None
-        # For appends; None until somebody asks to keep some.
+        # For appends; None until a reserve is configured.
         self.room: DiskRoom | None = None
         # Set when it has failed.
         self.error: OSError | None = None

@@ -52,8 +52,8 @@ class HousekeepingConfig:
 
 
 class LogHousekeeping:
-    """`high_watermark_of` is what the broker knows of a log: retention never goes beyond it. `on_deleted` hears of logs
-    that begin later now."""
+    """`high_watermark_of` is what the broker knows of a log: retention never goes beyond it. `on_deleted` receives logs
+    whose log start offset moved."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What is in a log directory at start, and opening it. Runs in the executor: logs belong to nobody yet."""
+"""Finds and opens the logs of a log directory at start (Kafka: `LogManager.loadLogs`). Runs in the executor."""
 
 import logging
 from collections.abc import Iterable, Mapping

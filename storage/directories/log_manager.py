@@ -108,7 +108,7 @@ class LogManager:
         return known[0] if known else None
 
     def format_directories(self, cluster_id: str | None) -> str:
-        """Format the empty ones; the cluster id, which is drawn when there is none yet.
+        """Format the empty ones; the cluster id, drawn for a new cluster.
 
         ConfigError when one is another cluster's or node's, or when all fail.
         """
@@ -359,7 +359,7 @@ class LogManager:
     def delete(self, topic: str, partition: int) -> None:
         """Rename the folder to `….-delete`; it goes after `file.delete.delay.ms`. Nothing when there is no log.
 
-        What could not be opened becomes `….-stray`: nobody knows for sure whose it is.
+        A log that could not be opened becomes `….-stray`: its topic id is unknown.
         """
         self._check_open()
         log = self._forget(topic, partition)

@@ -43,7 +43,7 @@ def write_all(descriptor: int, parts: Sequence[Buffer], position: int) -> int:
 
 
 def allocate_file(path: str, size: int) -> None:
-    """Make the file `path` of `size` zeros, whose room on the disk is taken; nothing is left when there is none."""
+    """Make the file `path` of `size` zeros, whose room on the disk is allocated; without room no file remains."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         allocate: Callable[[int, int, int], None] | None = getattr(os, "posix_fallocate", None)

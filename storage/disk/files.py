@@ -51,7 +51,7 @@ class File(Protocol):
     def size(self) -> int: ...
 
     is_suspect: bool
-    """Set by whoever met an error in reading it: such a file is read before its bytes are promised to anyone."""
+    """Set by a reader after a read error: the bytes of such a file are read before a response announces them."""
 
     def append(self, parts: Sequence[Buffer]) -> None:
         """Write all parts at the end, or raise OSError and leave the file as it was.
@@ -63,7 +63,7 @@ class File(Protocol):
         """`size` bytes from `position`; fewer only where the file ends."""
 
     def read_at_nowait(self, position: int, size: int) -> bytes | bytearray | None:
-        """The same without waiting for the disk, perhaps fewer bytes; None when that is none. Only from the loop."""
+        """The same without waiting for the disk, perhaps fewer bytes; None for no bytes. Only from the loop."""
 
     def send_nowait(self, descriptor: int, position: int, size: int) -> int | None:
         """How many of those bytes that socket took, without waiting for it or the disk; 0 when it is full. Only from
@@ -93,7 +93,7 @@ class Files(Protocol):
     """A disk."""
 
     def open(self, path: str, *, create: bool = False) -> File:
-        """The file at `path`: the same object for everyone who holds it. FileNotFoundError when there is none."""
+        """The file at `path`: the same object for everyone who holds it. Raises FileNotFoundError."""
 
     def exists(self, path: str) -> bool: ...
 
@@ -109,7 +109,7 @@ class Files(Protocol):
         """One folder, in one that exists. Lasts once that is synced."""
 
     def allocate(self, path: str, size: int) -> None:
-        """Make the file `path` of `size` zeros whose room is taken from the disk. After an error there is none."""
+        """Make the file `path` of `size` zeros whose room is taken from the disk. After an error no file remains."""
 
     def remove(self, path: str) -> None: ...
 
@@ -148,7 +148,7 @@ class DiskFiles:
     fails for want of what this holds in reserve.
 
     One lock guards the table of descriptors, because reads and syncs come from the executor's threads: a descriptor is
-    closed only while nobody is inside a call with it, or its number could already mean another file.
+    closed only while no call uses it, or its number could already mean another file.
     """
 
     def __init__(self, *, max_open_files: int = DEFAULT_MAX_OPEN_FILES) -> None:

@@ -108,7 +108,7 @@ class MemoryFiles:
         self._file(path).data[position] ^= 1 << bit
 
     def look(self, path: str) -> bytearray | None:
-        """The file's bytes as a process would read them now, for whoever watches: no call, and it cannot fail."""
+        """The file's bytes as a process would read them now, for judges: not counted as a call, and it cannot fail."""
         node = self._find(path)
         return None if node is None or isinstance(node, Directory) else node.data
 
@@ -119,7 +119,7 @@ class MemoryFiles:
 
     def is_safe(self, path: str, size: int) -> bool:
         """Whether a loss of power would leave a file and its first `size` bytes as they are, likewise. What a failed
-        sync should have written counts as safe: nobody knows."""
+        sync should have written counts as safe: its state is unknown."""
         node = self._find(path)
         return (
             isinstance(node, MemoryFile) and node.is_safe(size) and node.parent is not None and node.parent.keeps(node)
@@ -180,7 +180,7 @@ class MemoryFiles:
             else:
                 self.remove(child)
         self.note("remove", path)
-        assert directory.parent is not None, "nobody removes the root"
+        assert directory.parent is not None, "the root cannot be removed"
         directory.parent.change(directory.name, None)
 
     def rename(self, source: str, target: str) -> None:

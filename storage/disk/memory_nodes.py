@@ -49,7 +49,7 @@ class Disk(Protocol):
 class _State(Enum):
     UNSYNCED = auto()
     SYNCED = auto()
-    # A sync of it failed: what the disk has of it nobody knows, nor will.
+    # A sync of it failed: what the disk has of it stays unknown.
     UNCERTAIN = auto()
 
 

@@ -106,7 +106,7 @@ class IndexFile:
 
     @property
     def file(self) -> File:
-        """The file itself, created when there is none."""
+        """The file itself, created if missing."""
         if self._file is None:
             self._file = self._files.open(self._path, create=True)
         return self._file

@@ -31,7 +31,7 @@ class LeaderEpochs:
         self._starts: list[int] = []
         # The epoch of the batch that ended where the first known epoch starts, and that start; None when not known.
         self._before: tuple[int, int] | None = None
-        # -1 while there is none: read at every append.
+        # -1 for an empty cache: read at every append.
         self.latest_epoch = -1
         for epoch, start_offset in entries:
             self.assign(epoch, start_offset)

@@ -3,7 +3,7 @@
 A log belongs to one thread, the event loop's; only the syncs that `files_to_sync` names may run in an executor, while
 appends go on. Every change is one synchronous step.
 
-Errors: KafkaError is for whoever asked; CorruptData and OSError are the disk's, and whoever owns the log directory
+Errors: KafkaError goes to the client; CorruptData and OSError are the disk's, and the owner of the log directory
 decides what they mean for it (`disk_errors.py`). An append that ends in an error has changed nothing.
 """
 
@@ -315,7 +315,7 @@ class Log:
     ) -> AppendInfo:
         """Append a batch that this node has made: what a coordinator remembers, or the end of a transaction.
 
-        It has no sequence, and nobody looks into its records again. What is remembered in a transaction brings what
+        It has no sequence, and its records are not validated again. What is remembered in a transaction brings what
         `begin_verification` gave; the end is judged by the rules of `transaction_version`. All of it is done or
         nothing. KafkaError as `ProducerState.check_epoch` and `check_marker` have it, MESSAGE_TOO_LARGE for what is
         remembered, RECORD_LIST_TOO_LARGE, KAFKA_STORAGE_ERROR.
@@ -461,7 +461,7 @@ class Log:
 
     def aborted_transactions_in(self, data: FetchData, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
         """Those that have records in `data`, which was just read from `start_offset` up to `end_offset`, and maybe a
-        few behind it: a reader far from the end is not told of all that follow, each time."""
+        few behind it, not the whole index for a reader far from the end."""
         return self.aborted_transactions(start_offset, self._segments.end_of(data, start_offset, end_offset))
 
     def last_stable_offset(self, high_watermark: int) -> int:
@@ -530,7 +530,7 @@ class Log:
             self._snapshots.remove_all()
             self.producers.load(producers, {}, offset, now_ms)
             if self.producers.entries:
-                # Before there is a log that begins at `offset`: nobody is asked for them again then.
+                # Before the log begins at `offset`: after that the leader is not asked for them again.
                 self._snapshots.take(self.producers)
                 self._snapshots.sync(offset)
             self._segments.create(offset, self._config, now_ms=0)
@@ -591,7 +591,7 @@ class Log:
         if count == len(self._segments):
             self._roll(self.log_end_offset, now_ms)
         if self.producers.entries:
-            # Nothing else tells of the producers in what goes, or in some if a loss of power brings the rest back.
+            # The only record of the producers in the deleted segments, should a loss of power bring some of them back.
             known = 0
             while known < min(count, _DELETED_AT_ONCE) and self._snapshots.sync(self._segments[known + 1].base_offset):
                 known += 1

@@ -20,7 +20,7 @@ committed (KAFKA-14497).
 
 A snapshot is taken whenever the log rolls and when it closes. The CRC tells a torn one, and the one before it with more
 of the log says the same. It is synced with the segment that it ends, and at the latest before that one is deleted: then
-nothing else tells of the producers in it.
+no other file has the producers in it.
 """
 
 from bisect import bisect_left, insort
@@ -201,7 +201,7 @@ class ProducerSnapshots:
                 self._synced.add(offset)
 
     def sync(self, offset: int) -> bool:
-        """Sync the one at `offset`, and the folder, waiting. False when there is none that is intact. OSError."""
+        """Sync the one at `offset`, and the folder, waiting. False without an intact one. OSError."""
         if offset in self._synced:
             return True
         if offset not in self.offsets:

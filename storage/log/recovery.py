@@ -3,12 +3,12 @@
 After a clean stop everything is taken as it lies. After any other stop the segments from the recovery point on are
 walked batch by batch: each must be whole, in order and have its CRC. At the first that is not
 
-- *above* the recovery point, the log is cut: nobody was promised that those bytes are on disk;
+- *above* the recovery point, the log is truncated: those bytes were never promised to be on disk;
 - *below* the recovery point, they were synced and the disk has lost them. That is `Damage`. Nothing is cut or removed:
-  the log ends there in memory, takes no appends, and says so, until somebody decides by `Log.truncate_to`.
+  the log ends there in memory, takes no appends, and says so, until `Log.truncate_to` decides.
 
 The same walk makes the indexes, the transaction index, the producer state and the leader epochs of those segments anew.
-It begins earlier where an index is missing, or a transaction index is none.
+It begins earlier where an index is missing, or a transaction index is corrupt.
 """
 
 from collections.abc import Collection
@@ -79,7 +79,7 @@ class LoadedLog:
     # Whether a power loss cannot take the folder, or a name in it, any more.
     is_folder_synced: bool = False
     damage: Damage | None = None
-    # Segments after the damage: their files stay, nobody reads them.
+    # Segments after the damage: their files stay unread.
     beyond_damage: list[Segment] = field(default_factory=list)
 
     @property
@@ -147,7 +147,7 @@ def _drop_hiding(log: LoadedLog) -> None:
 
 
 def _end_of(segment: Segment) -> int:
-    """The offset after the last batch, or after those before the first that is none."""
+    """The offset after the last batch, or after those before the first invalid one."""
     try:
         return segment.read_next_offset()
     except CorruptData:
@@ -175,7 +175,7 @@ def _without_indexes(log: LoadedLog) -> list[Segment]:
 
 
 def _without_transaction_index(log: LoadedLog) -> list[Segment]:
-    """The segments whose transaction index can be read and is none: readers of committed records could not go on."""
+    """The segments whose transaction index is readable and corrupt: read_committed consumers could not go on."""
     untold = []
     for segment in log.segments:
         if f"{segment.base_offset:020d}{TRANSACTION_INDEX}" in log.names:
@@ -316,7 +316,7 @@ def _start_anew(log: LoadedLog) -> None:
     log.next_offset = log.log_start_offset
     log.producers.clear(log.next_offset)
     log.segments.create(log.next_offset, log.config, log.now_ms)
-    # It may be long until somebody uses the file.
+    # It may be long until the file is used.
     log.segments.close()
 
 

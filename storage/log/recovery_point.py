@@ -128,7 +128,7 @@ class RecoveryPoint:
             item.sync()
 
     def forget_folder_sync(self) -> None:
-        """What says whose log this is was written anew: without it a power loss makes the folder a stranger's."""
+        """partition.metadata was rewritten; without an fsync of the folder a power loss takes the topic id away."""
         self.is_folder_synced = False
 
     def truncate_to(self, offset: int) -> None:

@@ -212,7 +212,7 @@ class Segment:
         self.size_bytes = position + size_bytes
 
     def locate(self, offset: int) -> Place | None:
-        """The first batch that ends at or after `offset`; None when there is none in this segment."""
+        """The first batch that ends at or after `offset`; None if this segment has no such batch."""
         recent = self._recent_offsets
         count = len(recent)
         if count:
@@ -253,7 +253,7 @@ class Segment:
             self._is_index_write_due = True
 
     def write_indexes_when_due(self) -> None:
-        """To be called now and then by whoever notes many batches. On a full disk they stay in memory."""
+        """Called now and then while recovery notes many batches. On a full disk they stay in memory."""
         if self._is_index_write_due:
             try:
                 self._write_pending()

@@ -150,7 +150,7 @@ class Segments:
         self.active = self._list[-1]
 
     def retire_recovered(self, segments: list[Segment]) -> None:
-        """Recovery made the indexes of these anew, and found files whose names nobody may have synced."""
+        """Recovery made the indexes of these anew, and found files whose names may never have been synced."""
         self.retired = [segment for segment in segments if segment in self._list and segment is not self.active]
         self.directory_change_count += 1
 

@@ -50,7 +50,7 @@ class TransactionIndex:
         return self._entries
 
     def check(self) -> None:
-        """Raises CorruptIndex when the file is none of these."""
+        """Raises CorruptIndex when the file is no transaction index."""
         _ = self.entries
 
     def append(self, transaction: AbortedTransaction) -> None:

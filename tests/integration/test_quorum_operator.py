@@ -72,7 +72,7 @@ def test_what_cannot_be_handed_over_gets_a_sentence(cluster: LocalCluster, tmp_p
     before = status(cluster)
     for target_id in (OBSERVER, 9):
         failed = penstock("quorum", "transfer", "--data", cluster.folder, "--to", target_id, status=1)
-        assert failed.stderr == f"Error: Node {target_id} is none of the other voters.\n"
+        assert failed.stderr == f"Error: Node {target_id} is not one of the other voters.\n"
     text = cluster.nodes[OBSERVER].properties.read_text()
     stranger = tmp_path / "stranger.properties"
     stranger.write_text(text.replace("cluster.secret=", "cluster.secret=not"))

@@ -45,3 +45,10 @@ def test_every_promise_names_tests_that_there_are() -> None:
     assert set(re.findall(r"`(test_\w+)`", page)) <= functions
     assert set(re.findall(r"(test_\w+\.py)`", page)) <= {file.name for file in files}
     assert set(re.findall(r"`(tests/[\w/]+\.py)`", page)) <= {file.relative_to(ROOT).as_posix() for file in files}
+
+
+def test_links_of_the_pages_lead_to_files_that_there_are() -> None:
+    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")):
+        for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
+            if "://" not in target:
+                assert (page.parent / target).exists(), f"{page.relative_to(ROOT)}: {target}"

@@ -57,7 +57,7 @@ Node: TypeAlias = Leaf | Folder
 
 
 def image_tree(image: MetadataImage, local: Mapping[str, str]) -> Folder:
-    """Return the root. `local` is told of the reader itself."""
+    """Return the root. `local` describes the reader itself."""
     return _folder(
         {
             "image": _image(image),

@@ -120,4 +120,4 @@ def _answer(data: bytes) -> tuple[bytes, bytes]:
                 raise PeerRefused(f"it refuses this node: {''.join(letters)}")
     except CBOR_ERRORS as error:
         raise CorruptData(f"an answer to the greeting that is no CBOR: {error!r:.100}") from error
-    raise CorruptData("an answer to the greeting that is none")
+    raise CorruptData("a malformed answer to the greeting")

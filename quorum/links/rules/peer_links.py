@@ -10,7 +10,7 @@ from uuid import UUID
 
 
 class LinkListener(Protocol):
-    """Who hears the links; called on the loop."""
+    """Receives the messages of the links; called on the loop."""
 
     def on_link_up(self, peer_id: int, directory_id: UUID) -> None:
         """Messages to the peer can get through from now on; its journal is in that directory."""
@@ -19,7 +19,7 @@ class LinkListener(Protocol):
         """Messages to the peer cannot get through any more; those on the way may be lost."""
 
     def on_peer_gone(self, peer_id: int) -> None:
-        """The peer closed its links and everything that was tried at its address since was refused: nobody is there."""
+        """The peer closed its links and its address has refused every connection since: the process is gone."""
 
     def on_message(self, peer_id: int, data: bytes) -> None:
         """Take one message. Raises CorruptData: then the link it came by is closed."""

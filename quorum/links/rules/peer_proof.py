@@ -4,8 +4,8 @@
     server → client   hello, and HMAC(secret, "server", both hellos)
     client → server   HMAC(secret, "client", both hellos)
 
-Both hellos, with both nonces, are under both proofs: nothing can be replayed, and nobody between the two can change who
-they say they are. What is sent afterwards is not protected by this: that is what TLS is for.
+Both hellos, with both nonces, are under both proofs: nothing can be replayed, and a man in the middle cannot change the
+identities. Later bytes are not protected by this: TLS is for that.
 """
 
 import hmac
@@ -26,7 +26,7 @@ PROTOCOL_VERSION: Final = 1
 
 _DIGEST: Final = "sha256"
 PROOF_BYTES: Final = 32
-# What strangers send and what is said of it in log lines and answers stays small.
+# Bounds for input of unauthenticated peers, and for what log lines and answers quote of it.
 _MAX_HELLO_BYTES: Final = 512
 _MAX_NODE_ID: Final = 2**31 - 1
 _MAX_CLUSTER_ID_LETTERS: Final = 128
@@ -52,7 +52,7 @@ def encode_hello(hello: PeerHello) -> bytes:
 
 
 def decode_hello(data: bytes) -> PeerHello:
-    """Raises CorruptData when it is none, PeerRefused when it is of a version that is not known here."""
+    """Raises CorruptData for malformed bytes, PeerRefused for an unknown version."""
     if len(data) > _MAX_HELLO_BYTES:
         raise CorruptData(f"expected the hello of a node, found {len(data)} bytes")
     try:

@@ -1,4 +1,4 @@
-"""Log lines about links that are turned away, bounded whoever comes and however often.
+"""Log lines about refused links, bounded in number whatever peers connect.
 
 A peer's sentence is written when it is another than the one before, or when the last of these was long ago. Strangers
 put into it what they like, so a peer has one line in ten seconds, and all of them together have some tens.
@@ -14,7 +14,7 @@ logger = logging.getLogger(__name__)
 PAUSE_S: Final = 10.0
 AGAIN_S: Final = 600.0
 LINES_PER_PAUSE_MAX: Final = 32
-# Remembered; who was not heard of for longest is forgotten, and told of again.
+# Remembered; the least recent peer is forgotten, and logged again when it returns.
 _PEERS_MAX: Final = 256
 
 

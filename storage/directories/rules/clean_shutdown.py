@@ -16,7 +16,7 @@ def encode_clean_shutdown(broker_epoch: int) -> bytes:
 
 
 def decode_clean_shutdown(data: bytes) -> int | None:
-    """The broker epoch, or None when there is none to be read: older releases left the file empty."""
+    """The broker epoch, or None for a file without one: older releases left the file empty."""
     try:
         content = json.loads(data)
     except ValueError:

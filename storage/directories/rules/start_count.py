@@ -9,7 +9,7 @@ from typing import Final
 
 START_COUNT_FILE: Final = ".penstock_starts"
 START_COUNT_MAX: Final = 2**48 - 1
-"""It is part of an id, and nobody starts so often."""
+"""It is part of an id; no node starts so often."""
 _VERSION: Final = 0
 
 
@@ -18,7 +18,7 @@ def encode_start_count(count: int) -> bytes:
 
 
 def decode_start_count(data: bytes) -> int:
-    """The count, 0 when there is none to be read."""
+    """The count, 0 for a file without one."""
     try:
         content = json.loads(data)
     except ValueError:

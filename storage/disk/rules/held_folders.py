@@ -1,14 +1,14 @@
 """Which folders a process holds by their lock files, and which it has given up: there it writes nothing any more.
 
 Another process may have such a folder by now. Whatever writes late (a call that the executor still has, a task that
-was forgotten) is refused, whoever it belongs to.
+was forgotten) is refused, whatever its owner.
 """
 
 from .disk_errors import ClosedError
 
 
 class HeldFolders:
-    """A path belongs to the nearest folder above it that has a lock; those that never had one are everybody's."""
+    """A path belongs to the nearest folder above it that has a lock; those that never had one belong to all."""
 
     __slots__ = ("_held", "given_up")
 

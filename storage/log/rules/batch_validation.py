@@ -1,7 +1,7 @@
 """What a client may append: the checks of Apache Kafka's LogValidator and UnifiedLog on one batch of a produce request.
 
 A batch is judged by its header and CRC; its records are opened only where a rule needs them (`record_validation`).
-Rules, in the order in which they are judged, and the code that tells of each:
+Rules, in the order in which they are judged, and the error code of each:
 
 | rule | code |
 |---|---|

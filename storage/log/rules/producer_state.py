@@ -317,8 +317,8 @@ class ProducerState:
     def below(self, offset: int, producer_ids: Iterable[int] | None = None) -> list[ProducerEntry]:
         """What the records at and above `offset` do not tell: for a log that begins there, and takes those in.
 
-        An epoch that began behind `offset` is told of too, without a batch: those records end with it. With
-        `producer_ids`, who are known, it is what they do not tell of these.
+        An epoch that began behind `offset` is included without a batch: those records end with it. With
+        `producer_ids`, the known ones, the result has only what they lack.
         """
         known = []
         for entry in self.entries.values() if producer_ids is None else map(self.entries.__getitem__, producer_ids):
@@ -359,7 +359,7 @@ class ProducerState:
 
 def _batches_below(entry: ProducerEntry, offset: int) -> list[ProducedBatch]:
     """Those that are retained. When none is, though the epoch has some, the last one's sequence at least, as of a batch
-    without records: without it the sequence that comes next would be out of order, for ever. No retry equals it."""
+    without records: without it the sequence that comes next would be out of order, always. No retry equals it."""
     batches = [batch for batch in entry.batches if batch.last_offset < offset]
     if batches or not entry.batches or entry.batches[0].first_sequence == 0:
         return batches

@@ -115,7 +115,7 @@ def test_a_request_that_is_lost_is_made_again() -> None:
 
 @pytest.mark.parametrize(
     ("target_id", "sentence"),
-    [(9, "Node 9 is none of the other voters."), (None, "No other voter can be reached.")],
+    [(9, "Node 9 is not one of the other voters."), (None, "No other voter can be reached.")],
 )
 def test_nobody_to_hand_over_to_is_known_at_once(target_id: int | None, sentence: str) -> None:
     table = elected()
@@ -167,7 +167,7 @@ def test_a_leader_that_nobody_follows_after_all_says_so() -> None:
     handover.note_leader(None, 0.5)
     assert not handover.is_done
     handover.note_leader(None, 0.5 + TIMEOUT_S)
-    with pytest.raises(TransferFailed, match="nobody was heard to lead"):
+    with pytest.raises(TransferFailed, match="no new leader appeared"):
         _ = handover.leader_id
 
 
