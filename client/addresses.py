@@ -19,7 +19,7 @@ def parse_addresses(text: str) -> tuple[Address, ...]:
     """Reads a list of addresses, IPv6 in brackets; a missing port is 9092. Raises ValueError with a sentence."""
     addresses = tuple(_parse(part.strip()) for part in text.split(",") if part.strip())
     if not addresses:
-        raise ValueError("an address is host:port, and there is none")
+        raise ValueError("an address is host:port, found an empty one")
     return addresses
 
 

@@ -70,7 +70,7 @@ class Connection:
         return not self._writer.is_closing() and not self._reader.at_eof()
 
     def version_for(self, request: Request) -> int:
-        """The highest version that both sides know and that this class stands for; KafkaError when there is none."""
+        """The highest version that both sides know and that this class stands for; KafkaError without one."""
         api = APIS[request.__api_key__]
         first, last = self.versions.get(api.key, (0, -1))
         for version in range(min(last, api.max_version), max(first, api.min_version) - 1, -1):
@@ -126,8 +126,8 @@ class Connection:
     def hand_over(self, protocol: asyncio.BaseProtocol) -> asyncio.Transport:
         """Let another protocol have what is received from now on; this object is only to be kept, and not to be used.
 
-        Nothing may be asked and not answered yet. Raises ConnectionError when it is lost already: nobody would tell the
-        protocol of that.
+        Nothing may be asked and not answered yet. Raises ConnectionError when it is lost already: the protocol
+        would not be notified.
         """
         if not self.is_open:
             raise ConnectionError(f"{self._peer} closed the connection")
@@ -216,8 +216,8 @@ async def connect(
 ) -> Connection:
     """A connection whose versions are negotiated, in `tls` if given; use it with `async with`.
 
-    ConnectionError, TimeoutError or CorruptData, naming the address, when nobody is there who speaks Kafka; KafkaError
-    when whoever is there does not tell its versions.
+    ConnectionError, TimeoutError or CorruptData, naming the address, when no Kafka broker answers; KafkaError
+    when the broker refuses ApiVersions.
     """
     address = f"{host}:{port}"
     try:

@@ -128,7 +128,7 @@ def _print_for_group(
                 wanted = batch if max_messages is None else batch[: max_messages - count]
                 output.write(b"".join(map(record_format.format, wanted)))
                 output.flush()
-                # What was printed and not committed is printed again by whoever reads on.
+                # What was printed and not committed is printed again by the next member that reads.
                 member.commit(wanted)
                 count += len(wanted)
                 size_bytes += sum(map(_size_of, wanted))

@@ -64,8 +64,8 @@ class GroupReader:
                 yield batch
 
     def commit(self, records: list[ReceivedRecord]) -> None:
-        """The caller is done with these: nobody of the group reads them again. Raises KafkaException, unless the group
-        has given their partitions to somebody else: then they may be read again."""
+        """The caller is done with these: no member of the group reads them again. Raises KafkaException, unless the
+        partitions were reassigned to another member: then they may be read again."""
         ends = {record.partition: record.offset + 1 for record in records}
         offsets = [TopicPartition(self._topic, partition, offset) for partition, offset in ends.items()]
         try:

@@ -50,7 +50,7 @@ class GroupState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lag:
-    """How far a group has come in a partition. None: nothing was committed, or nobody reads it."""
+    """How far a group has come in a partition. None: nothing was committed, or no member reads it."""
 
     topic: str
     partition: int
@@ -70,7 +70,7 @@ class Groups:
     """All methods raise KafkaException with the broker's own words, for `Bootstrap.sentences`, unless they say more."""
 
     def __init__(self, bootstrap: Bootstrap) -> None:
-        """Raises ClickException at once when nobody listens there."""
+        """Raises ClickException at once when no broker listens there."""
         self.topics = Topics(bootstrap)
         self._bootstrap = bootstrap
         self._timeout_s = bootstrap.timeout_s
@@ -99,7 +99,7 @@ class Groups:
                 raise self._absent(name) from error
             raise
         if group.state.name == DEAD:
-            # So do brokers before Kafka 4.0 tell of it.
+            # The answer of brokers before Kafka 4.0.
             raise self._absent(name)
         return GroupState(
             name=name,

@@ -1,4 +1,4 @@
-"""Who leads the partitions of a topic, as one broker tells over one connection: for whoever asks again and again."""
+"""The leaders of a topic's partitions, by repeated Metadata requests over one connection."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NO_LEADER = -1
 
 
 class PartitionLeader(NamedTuple):
-    """Compares by the epoch first. `leader_id` is NO_LEADER while there is none."""
+    """Compares by the epoch first. `leader_id` is NO_LEADER without a leader."""
 
     leader_epoch: int
     leader_id: int

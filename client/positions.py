@@ -37,7 +37,7 @@ class BeforeEnd:
 
 @dataclass(frozen=True, slots=True)
 class AtTime:
-    """The first offset whose timestamp is this or later; the end when there is none."""
+    """The first offset whose timestamp is this or later; else the end."""
 
     timestamp_ms: int
 

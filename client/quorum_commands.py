@@ -81,7 +81,7 @@ async def _ask(bootstrap: Bootstrap) -> QuorumState:
         code = ErrorCode(int(answer.error_code or (0 if state is None else state.error_code)))
         if state is not None and code is ErrorCode.NONE:
             return state
-        failure = KafkaError(code, f"{address} does not tell of the quorum: {error_info(code).sentence}")
+        failure = KafkaError(code, f"{address} does not describe the quorum: {error_info(code).sentence}")
     assert failure is not None, "there is an address"
     raise failure
 

@@ -36,7 +36,7 @@ _TIMESTAMP_TYPES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionRange:
-    """Half-open; without an end it is read for ever."""
+    """Half-open; without an end, reading does not stop."""
 
     partition: int
     start_offset: int

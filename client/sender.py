@@ -23,7 +23,7 @@ _RECORDS_PER_POLL: Final = 200
 
 @dataclass(slots=True)
 class Placed:
-    """What one partition got. Offsets are None with acks=0, where nobody tells them."""
+    """What one partition got. Offsets are None with acks=0, whose responses have none."""
 
     count: int = 0
     first: int | None = None

@@ -64,7 +64,7 @@ def say(sentence: str) -> None:
 
 @contextmanager
 def progress(what: str, *, total: int | None, unit: str, shown: bool = True) -> Iterator[Progress]:
-    """Shows how a long work goes, on a terminal only. `unit`: `bytes` or what is counted; no total: nobody knows."""
+    """Shows how a long work goes, on a terminal only. `unit`: `bytes` or what is counted; no total: unknown."""
     if not shown or not sys.stderr.isatty():
         yield _Silent()
         return

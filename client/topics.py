@@ -74,7 +74,7 @@ class Topics:
     """All methods raise KafkaException with the broker's own words, for `Bootstrap.sentences`, unless they say more."""
 
     def __init__(self, bootstrap: Bootstrap) -> None:
-        """Raises ClickException at once when nobody listens there."""
+        """Raises ClickException at once when no broker listens there."""
         bootstrap.check_reachable()
         self._bootstrap = bootstrap
         self._timeout_s = bootstrap.timeout_s

@@ -1,4 +1,4 @@
-"""`penstock transactions …`: look at transactions, and end those that nobody else will."""
+"""`penstock transactions …`: look at transactions, and end those that hang."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ async def _described(cluster: Cluster, name: str) -> TransactionDescription:
 @_json_option
 @bootstrap_options
 def abort(bootstrap: Bootstrap, topic: str, partition: int, start_offset: int, as_json: bool) -> None:
-    """Abort a transaction in one partition, without its coordinator; `find-hanging` tells of which."""
+    """Abort a transaction in one partition, without its coordinator; `find-hanging` finds them."""
 
     async def ask(cluster: Cluster) -> OpenTransaction:
         leaders = await cluster.leaders([topic])
@@ -161,7 +161,7 @@ def find_hanging(
     duration_ms: int,
     as_json: bool,
 ) -> None:
-    """Find transactions that are open in a partition and that no coordinator knows of: nobody ends them."""
+    """Find transactions that are open in a partition and that no coordinator knows: they hang."""
     if partition is not None and topic is None:
         raise click.UsageError("--partition is one of a --topic.")
     seen_ms = now_ms()

@@ -201,7 +201,7 @@ class Cluster:
         }
 
     async def hanging(self, found: Iterable[OpenTransaction]) -> list[OpenTransaction]:
-        """Those that no coordinator knows to be open in their partition, so that nobody will ever end them."""
+        """Those that no coordinator knows to be open in their partition, so that they never end."""
         open_ = list(found)
         if not open_:
             return []
@@ -224,7 +224,7 @@ class Cluster:
                     name=TopicName(transaction.topic), partition_indexes=(i32(transaction.partition),)
                 ),
             ),
-            # As Apache Kafka's tool: a partition that has never heard of a coordinator says -1.
+            # As Apache Kafka's tool: a partition without a marker so far says -1.
             coordinator_epoch=i32(max(transaction.coordinator_epoch, 0)),
         )
         answer: Any = await (await self.broker(leader)).call(WriteTxnMarkersRequest(markers=(marker,)))

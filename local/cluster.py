@@ -104,7 +104,7 @@ class LocalCluster:
 
     @property
     def controller_addresses(self) -> tuple[str, ...]:
-        """Where the nodes that are controllers listen as such; empty for a node alone, which nobody reaches there."""
+        """Where the nodes that are controllers listen as such; empty for a single node, which has no such listener."""
         told = next(iter(self._quorum_settings.values()), {})
         return tuple(voter.partition("@")[2] for voter in told.get("controller.quorum.voters", "").split(",") if voter)
 

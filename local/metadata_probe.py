@@ -15,7 +15,7 @@ _METADATA: Final = 3
 _VERSION: Final = 1
 _BODY: Final = struct.pack(f">hhih{len(_CLIENT_ID)}si", _METADATA, _VERSION, 0, len(_CLIENT_ID), _CLIENT_ID, 0)
 REQUEST: Final = struct.pack(">i", len(_BODY)) + _BODY
-# Brokers of a local cluster; whoever announces more is no Kafka broker.
+# Brokers of a local cluster; a larger announcement is not of a Kafka broker.
 MAX_RESPONSE_SIZE: Final = 1024 * 1024
 SIZE: Final = struct.Struct(">i")
 

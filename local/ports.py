@@ -30,7 +30,7 @@ def check_free(port: int) -> None:
 
 
 def find_free(generator: random.Random) -> int:
-    """A port that nobody listens on at this moment, and none of the last thousand that this process was given.
+    """A port without a listener at this moment, and not one of the last thousand that this process was given.
 
     Raises PortInUseError when there seems to be none.
     """

@@ -22,7 +22,7 @@ class ProcessId:
 
 
 def identify(pid: int) -> ProcessId | None:
-    """Who has this pid now; None when nobody has, or only a zombie that waits to be reaped."""
+    """The process with this pid; None without one, or for a zombie that waits to be reaped."""
     started = _started_by_proc(pid) if (_PROC / "self" / "stat").exists() else _started_by_ps(pid)
     return None if started is None else ProcessId(pid=pid, started=started)
 

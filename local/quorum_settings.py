@@ -19,7 +19,7 @@ QUORUM_KEYS: Final = frozenset(
 
 
 def quorum_settings(nodes: Sequence[LocalNode], generator: random.Random) -> Mapping[int, Mapping[str, str]]:
-    """What each node is told of the others, by its id: the first three are controllers too, the others follow them.
+    """The quorum properties of each node, by its id: the first three are controllers too, the others follow them.
 
     Nothing for a node alone. Raises PortInUseError when there is no port for a controller.
     """

@@ -56,7 +56,7 @@ def up(node_count: int, folder: Path, port: int, properties: Mapping[str, str], 
                 if not detach:
                     look_after(cluster, request)
         except BaseException:
-            # Nobody heard where it is, or somebody wants it to end at once.
+            # The address was not printed, or the user wants it to end at once.
             cluster.kill()
             raise
 

@@ -20,6 +20,6 @@ class MetadataRequest(request.MetadataRequest):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataResponse(response.MetadataResponse):
-    """The latest version's, and the cluster's authorized operations; the default says that nobody asked."""
+    """The latest version's, and the cluster's authorized operations; the default means not requested."""
 
     cluster_authorized_operations: i32 = field(metadata={"kafka_type": "int32"}, default=i32(-(2**31)))

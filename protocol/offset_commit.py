@@ -61,7 +61,7 @@ class CommittedTopic(NamedTuple):
 class OffsetCommitRequest(NamedTuple):
     group_id: str
     generation: int
-    """Or the member's epoch; -1 of whoever is no member."""
+    """Or the member's epoch; -1 from outside the group."""
     member_id: str
     instance_id: str | None
     topics: tuple[CommittedTopic, ...]

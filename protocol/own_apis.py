@@ -1,4 +1,4 @@
-"""The requests that Apache Kafka does not have. Their numbers begin at 10,000; nobody is told of them by ApiVersions.
+"""The requests that Apache Kafka does not have. Their numbers begin at 10,000; ApiVersions does not list them.
 
 Around them stand Kafka's flexible headers, in version 0; inside is whatever the two sides agree on, as bytes.
 """

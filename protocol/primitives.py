@@ -1,7 +1,7 @@
 """Kafka's primitive types on the wire, one reader and one writer for each.
 
 A reader takes (buffer, position) and gives (value, position after it). It raises CorruptData, `struct.error`,
-IndexError or ValueError when the bytes are wrong, and whoever decodes a whole message turns all into CorruptData. No
+IndexError or ValueError when the bytes are wrong, and the decoder of a whole message turns all into CorruptData. No
 reader trusts an announced length: strings and bytes are checked against what is there, arrays against what could be.
 """
 
@@ -59,7 +59,7 @@ def read_tags(buffer: Buffer, position: int) -> tuple[dict[int, Buffer], int]:
     """Tagged fields as bytes by tag (KIP-482), and the position after them."""
     count, position = read_uvarint(buffer, position)
     if count > TAGS_MAX:
-        raise CorruptData(f"{count} tagged fields were announced, nobody has more than {TAGS_MAX}")
+        raise CorruptData(f"{count} tagged fields were announced, more than {TAGS_MAX}")
     tags: dict[int, Buffer] = {}
     for _ in range(count):
         tag, position = read_uvarint(buffer, position)

@@ -98,7 +98,7 @@ def encode_replica_fetch(
     for topic_id, index in forgotten:
         dropped.setdefault(topic_id, []).append(_SIZE.pack(index))
     _write_topics(out, dropped)
-    # No rack: a follower reads from nobody but the leader.
+    # No rack: a follower reads only from the leader.
     out += b"\x01"
     out += _REPLICA_STATE.pack(1, 1, _REPLICA_STATE.size - 3, replica_id, broker_epoch, 0)
     _SIZE.pack_into(out, 0, len(out) - _SIZE.size)

@@ -1,4 +1,4 @@
-"""What DescribeConfigs tells of one resource: values, where each comes from, and what else was said about it."""
+"""The DescribeConfigs answer for one resource: values, their sources and synonyms."""
 
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass

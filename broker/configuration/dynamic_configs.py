@@ -46,7 +46,7 @@ _THREAD_COUNTS: Final = frozenset(
 def load_dynamic(static: NodeConfig, configs: BrokerConfigs) -> NodeConfig:
     """The node's configuration with its dynamic configs. Raises ConfigError when they cannot be together.
 
-    Only what a node reads is looked at: dynamic configs may hold keys that nobody knows, and quotas.
+    Validates only keys that a node reads: dynamic configs may hold unknown keys, and quotas.
     """
     overlaid = configs.overlaid()
     return load(

@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 ROOT_LOGGER: Final = "root"
 """Kafka's name, and Python's, of the logger above all others."""
 _OFF: Final = "OFF"
-"""As log4j calls a level above FATAL, which nobody can set here."""
+"""Log4j's level above FATAL; it cannot be set here."""
 
 
 class Loggers:

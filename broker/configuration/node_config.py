@@ -398,7 +398,7 @@ def _connection_overrides(values: PropertyValues) -> Mapping[str, int]:
 
 
 def _voters(values: PropertyValues) -> Mapping[int, Voter]:
-    """Who votes. A controller that is told of nobody votes alone, and other nodes cannot find it."""
+    """The voters. A controller without `controller.quorum.voters` votes alone, and other nodes cannot find it."""
     voters = parse_voters(values.strings("controller.quorum.voters"))
     return voters or {_node_id(values): Voter(_node_id(values), "", 0)}
 

@@ -24,8 +24,7 @@ class PropertyValues:
     """Typed reading of properties; remembers which keys were of use."""
 
     def __init__(self, properties: Mapping[str, str], defaults: Mapping[str, str]) -> None:
-        """`defaults` are those that are not Kafka's. ConfigError for a key that nobody knows, and a value that no such
-        key can have."""
+        """`defaults` are those that are not Kafka's. ConfigError for an unknown key, and for an invalid value."""
         self.properties = properties
         self._defaults = defaults
         self.used: set[str] = set()

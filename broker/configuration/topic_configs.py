@@ -1,7 +1,7 @@
 """The configuration in effect on this node: what was told at start, what is changed while it runs, and what topics say.
 
 The dynamic configs of this broker, of all brokers and of topics are metadata; `ConfigResolver` follows them (before any
-other publisher), and whoever obeys them either asks it each time or is told of changes.
+other publisher), and components either read it each time or are notified of changes.
 """
 
 import dataclasses

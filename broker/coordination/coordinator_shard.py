@@ -17,4 +17,4 @@ class CoordinatorShard(Protocol):
         """All was replayed; from here on it is asked."""
 
     def on_unloaded(self) -> None:
-        """It is asked no more: answers whoever waits."""
+        """The coordinator is gone: answers the waiting requests."""

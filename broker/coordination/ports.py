@@ -4,7 +4,7 @@ The machine is called with a request and a `Reply`, looks at its state, appends 
 state, and replies. That order is what makes it safe: `append` raises before anything is changed, and what it took is
 replayed by every later coordinator of the partition or, if it is never committed, by none. In that case this
 coordinator is replaced too and its state forgotten, so nothing is ever taken back. A reply is held until all is
-committed that the state machine had appended by then: nobody is told of what may still be lost.
+committed that the state machine had appended by then: no client sees a state that may still be lost.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -56,7 +56,7 @@ class Timers(Protocol):
         """In place of the timer that has the key, if there is one."""
 
     def cancel(self, key: Hashable) -> None:
-        """No error if there is none."""
+        """No error for an unknown key."""
 
 
 Reply: TypeAlias = Callable[[ResponseT], None]

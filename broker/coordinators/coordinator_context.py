@@ -8,7 +8,7 @@ unloaded  NOT_COORDINATOR               leadership that went      never: the nex
 
 Loading that fails begins anew, with a shard that knows nothing, for as long as the leadership lasts: descriptors,
 memory or threads may be short for a moment, and a fail-over is when they are. A log that cannot be read for
-`HAND_OVER_AFTER_S` is for another in-sync replica to coordinate; while there is none, loading is tried on.
+`HAND_OVER_AFTER_S` is for another in-sync replica to coordinate; without one, loading is retried.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class CoordinatorContext(Generic[ShardT]):
         return self._shard
 
     def run_when_loaded(self, change: Callable[[ShardT], None]) -> None:
-        """Makes a change that nobody waits for, once loading is over. One that fails is logged."""
+        """Makes a change without a waiting request, once loading is over. A failure is logged."""
         if self._loading is not None:
             self._postponed.append(change)
         elif self._error is ErrorCode.NONE:
@@ -246,7 +246,7 @@ class CoordinatorContext(Generic[ShardT]):
             except Exception as error:
                 failure = repr(error)
                 retry_s_max = REPLAY_RETRY_S_MAX
-                # It may be so for ever: clients look for another coordinator, and lists leave this partition out.
+                # It may last: clients look for another coordinator, and lists leave this partition out.
                 self._error = ErrorCode.NOT_COORDINATOR
             if failure != said:
                 said = failure

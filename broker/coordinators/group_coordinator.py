@@ -51,7 +51,7 @@ class GroupCoordinator:
         self._wall_clock_ms = wall_clock_ms
         self._steady_clock_ms = steady_clock_ms
         self._random = random
-        # One of its own: what takes long there keeps nobody from the disk.
+        # A thread of its own: long work in it does not delay disk calls.
         self._aside = ThreadPoolExecutor(1, "groups")
         self.coordinators: CoordinatorRuntime[GroupShard] = CoordinatorRuntime(
             OFFSETS_TOPIC, partitions.node_id, lambda: partitions.image, self._coordinate

@@ -1,4 +1,4 @@
-"""The topic that coordinators keep their state in: made when it is first asked for, once, whoever asks."""
+"""The internal topic of a coordinator, created once, on the first request that needs it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """Has the markers of decided transactions written by the leaders of their partitions, for as long as it takes.
 
-A marker is queued for the broker that leads its partition; what has queued up for a broker goes out as one
-WriteTxnMarkers, one at a time. What a broker did not write is queued again a moment later, for whoever leads then; what
-nobody leads waits for the metadata to change. Partitions that do not exist any more need no marker.
+A marker is queued for the leader of its partition; the queue of a broker goes out as one WriteTxnMarkers, one at a
+time. A marker that a broker did not write is queued again a moment later, for the leader of that moment; a marker for a
+partition without a leader waits for the metadata to change. Deleted partitions need no marker. Kafka:
+`TransactionMarkerChannelManager`.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class MarkerSender:
         self._queues: dict[int, Marks] = {}
         # Of brokers with a request under way, or with some to send.
         self._senders: dict[int, asyncio.Task[None]] = {}
-        # To be queued again, by what will do it; or when somebody leads them.
+        # To be queued again by a timer, or when the partition has a leader.
         self._retries: dict[asyncio.TimerHandle, Marks] = {}
         self._unled: Marks = {}
         # How often in a row a broker was out of reach.
@@ -173,7 +174,7 @@ class MarkerSender:
                 if error is ErrorCode.NONE or error in _NOTHING_TO_END:
                     written.append(one)
                 elif error is ErrorCode.INVALID_PRODUCER_EPOCH:
-                    # The partition has heard of a later epoch, which begins behind the end of this transaction.
+                    # The partition knows a later epoch, which begins behind the end of this transaction.
                     logger.info("transaction marker is late: transactional_id=%s %s", order.transaction.id, one)
                     written.append(one)
                 elif error is ErrorCode.TRANSACTION_COORDINATOR_FENCED:

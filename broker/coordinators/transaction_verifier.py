@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 
 
 class TransactionSupport(Enum):
-    """What whoever writes in a transaction knows, by the version of its request."""
+    """What a transactional client supports, by the version of its request (KIP-890)."""
 
     OLD_ERRORS = auto()
     ABORTABLE_ERROR = auto()
@@ -97,11 +97,11 @@ class TransactionVerifier:
         self._loop = loop
         self._steady_clock_ms = steady_clock_ms
         self._questions: dict[int, list[_Question]] = {}
-        # By node: kept, so that nobody else lets go of them.
+        # By node: kept, since the loop holds tasks weakly.
         self._in_flight: dict[int, asyncio.Task[None]] = {}
 
     def close(self) -> None:
-        """The node stops: nobody is answered any more."""
+        """The node stops: pending verifications are dropped."""
         for task in self._in_flight.values():
             task.cancel()
 
@@ -154,7 +154,7 @@ class TransactionVerifier:
     def ask(
         self, writer: Writer, places: Iterable[Place], on_answer: Callable[[Mapping[Place, ErrorCode]], None]
     ) -> None:
-        """`on_answer` hears what is wrong with some of them."""
+        """`on_answer` receives the errors, by partition."""
         question = _Question(writer, tuple(places), on_answer)
         node_id = self._coordinator_of(writer.transactional_id)
         if node_id is None:
@@ -217,7 +217,7 @@ class TransactionVerifier:
 
 
 REQUEST_BYTES_MAX: Final = 1024 * 1024
-"""A fraction of what nodes take, so that long names of some clients do not get everybody's question refused."""
+"""A fraction of what nodes take, so that long names of some clients do not get the whole request refused."""
 MAX_BYTES_PER_CHARACTER: Final = 4
 NUMBERS_BYTES: Final = 24
 """Beside the name of a transaction or of a topic."""
@@ -225,7 +225,7 @@ UNANSWERED: Final = {
     ErrorCode.BROKER_NOT_AVAILABLE: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.UNSUPPORTED_VERSION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
 }
-"""Of a request that was not sent, or that nobody there serves."""
+"""Of a request that was not sent, or that the node does not serve."""
 TOP_ERRORS: Final = {ErrorCode.CLUSTER_AUTHORIZATION_FAILED: ErrorCode.INVALID_TXN_STATE}
 """Clients are not told what brokers say of each other."""
 

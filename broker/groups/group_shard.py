@@ -134,7 +134,7 @@ class GroupShard:
         self._schedule_expiration()
 
     def on_unloaded(self) -> None:
-        """Another node coordinates them now, which whoever waits is told."""
+        """Another node coordinates the groups now: waiting requests are answered NOT_COORDINATOR."""
         self.consumer.on_unloaded()
         for group in self.groups:
             for member in group.members.values():

@@ -42,7 +42,7 @@ class GroupTable:
         return group_id in self._groups or group_id in self._consumer_groups
 
     def get(self, group_id: str, error: ErrorCode) -> ClassicGroup:
-        """Raises KafkaError with `error` when there is none."""
+        """Raises KafkaError with `error` for an unknown group."""
         group = self._groups.get(group_id)
         if group is None:
             raise KafkaError(error)

@@ -39,7 +39,7 @@ class OffsetToCommit(NamedTuple):
 
 
 class Committer(NamedTuple):
-    """Who commits; `generation` -1 and no member id for whoever is no member."""
+    """The sender of a commit; `generation` -1 and no member id for a client outside the group."""
 
     group_id: str
     member_id: str
@@ -164,13 +164,13 @@ class OffsetProtocol:
     def put_pending(
         self, producer_id: int, group_id: str, topic: str, partition: int, committed: CommittedOffset
     ) -> None:
-        """What a record of a transaction says. Whoever has offsets is a group, if nobody has ever joined it."""
+        """Replays a transactional offset record; creates an empty (simple) group if needed."""
         if not self._groups.is_known(group_id):
             self._groups.create(group_id)
         self._offsets.put_pending(producer_id, group_id, topic, partition, committed)
 
     def put(self, group_id: str, topic: str, partition: int, committed: CommittedOffset) -> None:
-        """What a record says. Whoever has offsets is a group, if nobody has ever joined it."""
+        """Replays an offset record; creates an empty (simple) group if needed."""
         if not self._groups.is_known(group_id):
             self._groups.create(group_id)
         self._offsets.put(group_id, topic, partition, committed)
@@ -304,7 +304,7 @@ class OffsetProtocol:
     def _expired_among(
         self, group: ClassicGroup | ConsumerGroup, since_ms: int | None, now_ms: int
     ) -> list[tuple[str, str, int]]:
-        """Of what nobody in the group reads, what is too old, `since_ms` or, with None, since it was committed."""
+        """Expired offsets of topics that the group does not read, by `since_ms` or, with None, by the commit's time."""
         return [
             (group.id, topic, partition)
             for topic, partitions in self._offsets.topics_of(group.id).items()

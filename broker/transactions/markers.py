@@ -21,8 +21,8 @@ class MarkerOrder:
         on_written: Callable[[Iterable[TransactionPartition]], None],
         on_fenced: Callable[[], None],
     ) -> None:
-        """`on_written` hears of partitions that need no marker any more, each once; `on_fenced` that a partition has
-        heard of a later producer or coordinator."""
+        """`on_written` receives partitions that need no more marker, each once; `on_fenced` reports a partition that
+        knows a later producer or coordinator epoch."""
         self.transaction = transaction
         self.coordinator_epoch = coordinator_epoch
         self.on_written = on_written

@@ -1,7 +1,7 @@
 """How the transaction of one transactional id stands, and what it becomes: values, each change a new one.
 
 A producer is known by its id and epoch. What fences an old producer is an epoch that is higher than its own, so epochs
-are raised: when a producer begins (InitProducerId), when somebody else ends its transaction, and with transactions of
+are raised: when a producer begins (InitProducerId), when another client ends its transaction, and with transactions of
 version 2 by every end (KIP-890). When a producer id has no more epochs, another id takes its place.
 """
 

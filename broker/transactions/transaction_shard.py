@@ -4,8 +4,8 @@ Pure: what it appends and when it answers is its caller's to carry out (`coordin
 it is appended, and is followed up (by markers, by the next change of the same transactional id) when it is committed;
 until then requests that would change it are told CONCURRENT_TRANSACTIONS, as while markers are being written.
 
-Two rules end transactions. Up to version 1 the epoch stays, and is only raised when somebody other than the producer
-ends it; EndTxn in the epoch that is there may be a retry or the end of the next transaction, and nobody can tell
+Two rules end transactions. Up to version 1 the epoch stays, and is only raised when not the producer
+itself ends it; EndTxn in the current epoch may be a retry or the end of the next transaction, which is undecidable
 (KAFKA-17754). From version 2 on every end raises it, so that EndTxn one epoch behind is a retry and nothing else
 (KIP-890).
 """
@@ -42,7 +42,7 @@ class ProducerIdNeededError(Exception):
 
 
 class Producer(NamedTuple):
-    """As clients are told of it."""
+    """Producer id and epoch in responses."""
 
     id: int
     epoch: int
@@ -87,8 +87,8 @@ class TransactionShard:
         new_producer_id: Callable[[Callable[[int], None]], None],
         now_ms: Callable[[], int],
     ) -> None:
-        """`feature_level` is the cluster's transaction.version. `new_producer_id` gives one later, unless there is none
-        to be had. `now_ms` is wall time that follows no jump of the clock: what is forgotten does not come back."""
+        """`feature_level` is the cluster's transaction.version. `new_producer_id` gives one later, unless the
+        controller gives none. `now_ms` is wall time that follows no jump of the clock: expiry cannot be undone."""
         self._log = log
         self._timers = timers
         self._markers = markers
@@ -257,8 +257,8 @@ class TransactionShard:
         before = entry.transaction
         if entry.is_changing:
             raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
-        # The answer was lost that told of the new producer id, or of the new epoch. Where the end did not raise it, one
-        # epoch behind is whoever the producer has fenced.
+        # The answer with the new producer id or epoch was lost. Where the end did not raise the epoch, a request one
+        # epoch behind is of the producer that was fenced.
         is_retry_of_last_epoch = (
             before.bumps_epoch
             and before.previous_producer_id == producer.id

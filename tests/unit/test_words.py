@@ -15,8 +15,23 @@ WORDS = re.compile(
 SOURCES = ("protocol", "storage", "quorum", "broker", "client", "local", "chaos", "bench", "docs/*.md", "README.md")
 GENERATED = ("docs/files.md", "docs/style.md", "docs/generate/", "docs/measurements/")
 # Whole rooms that are done: no such word comes back.
-DONE = ("broker/apis/", "broker/fetching/", "broker/replicas/", "quorum/", "storage/", "README.md")
-LEFT = 371
+DONE = (
+    "broker/apis/",
+    "broker/configuration/",
+    "broker/coordination/",
+    "broker/coordinators/",
+    "broker/fetching/",
+    "broker/groups/",
+    "broker/replicas/",
+    "broker/transactions/",
+    "client/",
+    "local/",
+    "protocol/",
+    "quorum/",
+    "storage/",
+    "README.md",
+)
+LEFT = 247
 """In all others together. A change may lower it, and nothing may raise it."""
 
 

@@ -4,7 +4,7 @@ The coordinator looks into little of it, but in a consumer group, where it is th
 protocol and says what that would say (KIP-848).
 
 Formats: ConsumerProtocolSubscription.json and ConsumerProtocolAssignment.json, versions 0 to 3. A version adds fields
-at the end, so a reader takes those it knows; whoever writes an assignment uses the version of the subscription.
+at the end, so a reader takes those it knows; an assignment is written in the version of the subscription.
 """
 
 from __future__ import annotations

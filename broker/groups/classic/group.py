@@ -6,8 +6,8 @@
     CompletingRebalance   the members are known, a leader assigns       the assignment is written; another rebalance
     Stable                every member has its assignment               another rebalance
 
-What these states and generations are for: members of one generation agree on who reads what, and whoever speaks for
-another generation is refused. Only Empty and Stable groups are written down, as records; a group that is found in the
+What these states and generations are for: members of one generation agree on the assignment, and requests of
+another generation are refused. Only Empty and Stable groups are written down, as records; a group that is found in the
 log with members is Stable.
 """
 
@@ -64,7 +64,7 @@ class ClassicGroup:
     )
 
     def __init__(self, group_id: str, *, now_ms: int | None) -> None:
-        """`now_ms` is the wall clock's; None when nobody knows since when the group is as it is."""
+        """`now_ms` is the wall clock's; None when the time of the last change is unknown."""
         self.id = group_id
         self.state = ClassicState.EMPTY
         self.previous_state = ClassicState.EMPTY
@@ -80,7 +80,7 @@ class ClassicGroup:
         self.pending_sync: set[str] = set()
         # Of a group of consumers: what all of them together read, where that is known.
         self.subscribed_topics: frozenset[str] | None = None
-        # Since the first rebalance began: whoever else starts now may be on its way.
+        # Since the first rebalance began: further members may be starting.
         self.has_new_members = False
         self._static_members: dict[str, str] = {}
         self._protocol_counts: Counter[str] = Counter()
@@ -168,7 +168,7 @@ class ClassicGroup:
         return self._static_members.get(instance_id)
 
     def supports_protocols(self, protocol_type: str, protocols: Iterable[MemberProtocol]) -> bool:
-        """Whether somebody who knows these may join."""
+        """Whether a member with these protocols may join."""
         if self.state is ClassicState.EMPTY:
             return bool(protocol_type) and any(True for _ in protocols)
         count = len(self.members)
@@ -199,7 +199,7 @@ class ClassicGroup:
     def check_commit(
         self, member_id: str, instance_id: str | None, generation: int, *, is_transactional: bool = False
     ) -> ClassicMember | None:
-        """Who commits an offset; None when nobody who is a member. Raises KafkaError.
+        """Validates an OffsetCommit; returns the member, None for a commit from outside the group. Raises KafkaError.
 
         Without a generation the commit is an administrator's, or of a consumer that assigns its partitions itself,
         which is allowed while the group is empty. A transaction's commit need not name its member (KIP-447).
@@ -214,7 +214,7 @@ class ClassicGroup:
         elif not is_transactional:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
         if not is_transactional and self.state is ClassicState.COMPLETING_REBALANCE:
-            # Its generation is right, so it has heard of the rebalance, and is to go on with it first.
+            # Its generation is current, so the member knows of the rebalance and must finish that first.
             raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
         return member
 
@@ -328,7 +328,7 @@ class ClassicGroup:
             member.answer_join(response)
 
     def elect_joined_leader(self) -> bool:
-        """The leader keeps its place if it has joined; otherwise somebody else who has. False if nobody has."""
+        """The leader keeps its place if it has joined; otherwise another member that has. False without one."""
         if self.leader is None:
             return False
         if self.members[self.leader].is_awaiting_join:

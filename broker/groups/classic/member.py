@@ -14,7 +14,7 @@ NO_ASSIGNMENT: Final = b""
 
 
 class MemberProtocol(NamedTuple):
-    """A way of assigning that a member knows, and what it says to whoever assigns; the format is the clients' own."""
+    """A protocol that a member supports, with its metadata for the group's leader; the format is the clients' own."""
 
     name: str
     metadata: bytes

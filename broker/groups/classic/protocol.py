@@ -162,7 +162,7 @@ class ClassicProtocol:
             reason = f"member {member.id} joins again: {request.reason or 'no reason given'}"
             self._rebalance.prepare_or_complete(group, reason)
         else:
-            # It has not heard of the generation.
+            # The member does not know the generation.
             reply(joined(group, member))
 
     def _update(

@@ -2,11 +2,11 @@
 
 what happens                       in the state         follows
 a member joins, leaves, fails      Empty                PreparingRebalance, and a wait for others who start now
-                                   Completing, Stable   PreparingRebalance; whoever waits for its assignment is told
+                                   Completing, Stable   PreparingRebalance; waiting SyncGroups are answered
 all members have joined again,     PreparingRebalance   those who have not are removed; CompletingRebalance: every
-or the rebalance timeout is over                        member hears the generation, the leader who the members are
-the leader has assigned            Completing           it is written; Stable: every member hears its part
-somebody has not asked for its     Completing, Stable   it is removed, and PreparingRebalance
+or the rebalance timeout is over                        member receives the generation, the leader the members
+the leader has assigned            Completing           it is written; Stable: every member receives its part
+a member did not request its       Completing, Stable   it is removed, and PreparingRebalance
 part within the rebalance timeout
 """
 
@@ -117,7 +117,7 @@ class ClassicRebalance:
     def complete_join_if_all_joined(self, group: ClassicGroup) -> None:
         if group.state is not ClassicState.PREPARING_REBALANCE or not group.have_all_joined:
             return
-        # The first rebalance waits its time, unless nobody is left.
+        # The first rebalance waits its time, unless the group is empty.
         if group.previous_state is not ClassicState.EMPTY or not group.members:
             self._complete_join(group)
 
@@ -184,7 +184,7 @@ class ClassicRebalance:
             self._timers.cancel(_sync_key(group))
 
     def assign(self, group: ClassicGroup, assignments: Mapping[str, bytes]) -> None:
-        """What the leader of a group in CompletingRebalance says; whoever is not named gets nothing."""
+        """What the leader of a group in CompletingRebalance says; members that are not named get nothing."""
         parts = {member_id: assignments.get(member_id, NO_ASSIGNMENT) for member_id in group.members}
         try:
             self._groups.write(group, parts)
@@ -233,7 +233,7 @@ def _sync_key(group: ClassicGroup) -> tuple[str, str]:
 def joined(
     group: ClassicGroup, member: ClassicMember, *, leader: str | None = None, skip_assignment: bool = False
 ) -> JoinGroupResponse:
-    """The generation as the member hears of it; only the leader is told who the others are, and what they said."""
+    """The JoinGroup response of a generation; only the leader's has the members and their metadata."""
     is_leader = group.leader == member.id
     protocol_name = group.protocol_name
     return JoinGroupResponse(

@@ -101,8 +101,8 @@ class ClassicMembers:
         embedded = _read(protocols)
         is_removed = not is_new and instance_id is None and member_id not in group.members
         if is_removed and any(of_topic for _, of_topic in embedded.owned):
-            # It has not heard of it, and others may have by now what it says that it owns. Whoever has just been told
-            # its id owns nothing.
+            # It does not know yet, and others may own by now what it claims. A member that just received its id owns
+            # nothing.
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
         member, replaced = self._member_of(group, member_id, instance_id, is_new=is_new)
         subscription = Subscription(

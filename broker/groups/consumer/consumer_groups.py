@@ -136,8 +136,8 @@ class ConsumerGroups:
                 group.needs_metadata_refresh = True
 
     def make_classic(self, group: ConsumerGroup) -> None:
-        """Puts a classic group in the place of one that is empty: its offsets are that group's, whoever joins it or
-        does not. Raises KafkaError, and then nothing is changed."""
+        """Puts a classic group in the place of one that is empty: its offsets are that group's, whether members join or
+        not. Raises KafkaError, and then nothing is changed."""
         classic = ClassicGroup(group.id, now_ms=self._now_ms())
         self._journal.write(removal_of_group(group), after=[record_of(classic)])
         self._groups.put(classic)

@@ -68,7 +68,7 @@ class Departures:
         self.deadlines.expect_revocation(group.id, member.id, timeout_ms, is_still_due)
 
     def check_static(self, member: ConsumerMember | None, member_id: str, instance_id: str) -> ConsumerMember:
-        """Raises KafkaError: nobody has the instance id, or another member has it."""
+        """Raises KafkaError: no member has the instance id, or another one has it."""
         if member is None:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
         if member.id != member_id:

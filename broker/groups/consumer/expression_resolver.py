@@ -1,4 +1,4 @@
-"""Keeps what regular expressions stand for up to date: resolved aside, so that nobody waits, and then written down."""
+"""Resolves regular expressions of consumer groups in the background, and writes the results as records."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class ExpressionResolver:
         self._newest_topics_version = self._topics.image.offset
 
     def refresh_if_due(self, group: ConsumerGroup, *, is_new: bool) -> None:
-        """After a heartbeat; `is_new` when it brought an expression that nobody had."""
+        """After a heartbeat; `is_new` when it brought an expression that no member had."""
         expressions = frozenset(group.expression_counts)
         if not expressions or group.id in self._under_way:
             return
@@ -69,7 +69,7 @@ class ExpressionResolver:
         known = group.resolved.values()
         refreshed_ms = max((one.timestamp_ms for one in known), default=None)
         version = max((one.version for one in known), default=-1)
-        # A time to come is of a clock that was ahead, perhaps another node's by hours: nobody waits for it.
+        # A time to come is of a clock that was ahead, perhaps another node's by hours: it is ignored.
         if refreshed_ms is not None and refreshed_ms <= now_ms < refreshed_ms + MIN_REFRESH_INTERVAL_MS:
             return
         if (

@@ -1,8 +1,8 @@
 """A group of the consumer protocol: its members, its epochs, and the target assignment.
 
 The group epoch rises with every change of who reads what; a target assignment is made for it; members are brought there
-one by one, each with an epoch of its own. What keeps two members of one partition apart is that a member is given only
-what `owner_epoch` says that nobody has.
+one by one, each with an epoch of its own. Two members never own one partition, because a member is given only
+partitions without an owner (`owner_epoch`).
 
 state         when
 Empty         it has no members
@@ -60,7 +60,7 @@ class ConsumerGroup:
 
     def __init__(self, group_id: str) -> None:
         self.id = group_id
-        # As in Apache Kafka: nothing is assigned in it, and whoever reads nothing yet is in it.
+        # The initial epoch has an empty assignment; members without a subscription are already in it.
         self.epoch = FIRST_EPOCH
         self.metadata_hash = NO_HASH
         self.target_epoch = FIRST_EPOCH
@@ -107,7 +107,7 @@ class ConsumerGroup:
         return self.targets.get(member_id, NO_PARTITIONS)
 
     def owner_epoch(self, topic_id: UUID, partition: int) -> int | None:
-        """The epoch of the member that has the partition, or has not given it up yet; None when nobody has."""
+        """The epoch of the member that has the partition, or has not given it up yet; None without an owner."""
         return self._owner_epochs.get(topic_id, {}).get(partition)
 
     def is_subscribed(self, topic: str) -> bool:
@@ -123,7 +123,7 @@ class ConsumerGroup:
         )
 
     def preferred_assignor(self, replaced: ConsumerMember | None, updated: ConsumerMember | None) -> str | None:
-        """The one that most members name, with `updated` in the place of `replaced`; None when nobody names one."""
+        """The one that most members name, with `updated` in the place of `replaced`; None if no member names one."""
         votes = Counter(
             member.subscription.assignor
             for member in self.members.values()
@@ -234,7 +234,7 @@ class ConsumerGroup:
 
 
 def count_down(counts: Counter[str], names: Iterable[str]) -> None:
-    """Names that nobody counts any more are not in it."""
+    """Removes names whose count becomes 0."""
     for name in names:
         if counts[name] <= 1:
             del counts[name]

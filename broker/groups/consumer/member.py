@@ -48,7 +48,7 @@ class CurrentAssignment(NamedTuple):
 
     epoch: int = JOIN_EPOCH
     previous_epoch: int = -1
-    """With which the member may still come when it has not heard of `epoch`."""
+    """The member may still send it when the response with `epoch` was lost."""
     state: MemberState = MemberState.STABLE
     assigned: OwnedPartitions = OWNS_NOTHING
     pending_revocation: OwnedPartitions = OWNS_NOTHING
@@ -110,7 +110,7 @@ class ConsumerMember:
 
     @property
     def regular_expression(self) -> str | None:
-        """None when there is none."""
+        """None without one."""
         return self.subscription.regular_expression or None
 
 

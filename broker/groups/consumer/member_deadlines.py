@@ -21,7 +21,7 @@ RETRY_MS: Final = 500
 
 class MemberDeadlines:
     def __init__(self, timers: Timers, on_missed: Callable[[str, str, str], None]) -> None:
-        """`on_missed` hears the group, the member and a reason; it may raise KafkaError, and is called again then."""
+        """`on_missed` receives group, member and reason; it may raise KafkaError, and is called again then."""
         self._timers = timers
         self._on_missed = on_missed
         self._joins: set[tuple[str, str]] = set()

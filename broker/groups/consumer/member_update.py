@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 
 
 class MemberUpdate(NamedTuple):
-    """`member` is as it is to be; `has_new_expression`: nobody in the group had its regular expression."""
+    """`member` is the updated member; `has_new_expression`: no member of the group had its regular expression."""
 
     changes: list[GroupChange]
     member: ConsumerMember
@@ -93,7 +93,7 @@ class MemberUpdates:
         count_down(counts, expression.lost_topics)
 
         epoch = group.epoch
-        # A classic group that is upgraded in its first rebalance has no generation yet, and whoever is told epoch 0 has
+        # A classic group that is upgraded in its first rebalance has no generation yet, and a member at epoch 0 has
         # not joined.
         is_bumped = have_topics_changed or expression.is_resolved or epoch < FIRST_EPOCH
         if is_bumped or group.needs_metadata_refresh:
@@ -136,7 +136,7 @@ class MemberUpdates:
     def _is_interval_over(self, group: ConsumerGroup) -> bool:
         interval_ms = self._settings_of(group.id).assignment_interval_ms
         since_ms = group.target_timestamp_ms
-        # A time to come is of a clock that was ahead, perhaps another node's by hours: nobody waits for it.
+        # A time to come is of a clock that was ahead, perhaps another node's by hours: it is ignored.
         return since_ms == NO_TIMESTAMP or not since_ms <= self._now_ms() < since_ms + interval_ms
 
     def _assign(
@@ -173,7 +173,7 @@ class _ExpressionUpdate:
         old, new = member.regular_expression, updated.regular_expression
         self.changes: list[GroupChange] = []
         self.lost: str | None = None
-        """The expression that nobody has any more."""
+        """The expression that no member has any more."""
         self.lost_topics: tuple[str, ...] = ()
         self.is_new = False
         self.is_updated = old != new

@@ -1,7 +1,7 @@
 """The next step of one member towards the target assignment (KIP-848 "Reconciliation").
 
 A member first gives up what it is to have no more, and says so by not naming it; until then its epoch does not rise.
-Then it moves to the epoch of the target assignment with whatever nobody else has, and later gets the rest.
+Then it moves to the epoch of the target assignment with the partitions that are free, and later gets the rest.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class Subscription(NamedTuple):
     topics: tuple[str, ...] = ()
     """Sorted, each once."""
     regular_expression: str | None = ""
-    """None or empty: there is none."""
+    """None or empty: no expression."""
     rebalance_timeout_ms: int = -1
     assignor: str | None = None
     classic: ClassicMembership | None = None
@@ -67,7 +67,7 @@ class Subscription(NamedTuple):
 class TargetEpochValue(NamedTuple):
     epoch: int
     timestamp_ms: int
-    """When it was computed; 0 if nobody knows."""
+    """When it was computed; 0 if unknown."""
 
 
 class TopicPartitions(NamedTuple):

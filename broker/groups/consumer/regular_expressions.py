@@ -46,7 +46,7 @@ def check_expression(expression: str) -> None:
 
 
 def compile_expression(expression: str) -> Any:
-    """An expression of RE2 with `fullmatch`. Raises ValueError with the reason why it is none."""
+    """An expression of RE2 with `fullmatch`. Raises ValueError with the reason why it is invalid."""
     try:
         return re2.compile(expression, _OPTIONS)
     except re2.error as error:

@@ -1,4 +1,4 @@
-"""What the metadata says of the topics that a group reads: their ids, and a hash that tells of changes."""
+"""The metadata of a group's subscribed topics: their ids, and a hash that changes with them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class SubscribedTopics:
         return len(self._hashes)
 
     def forget(self, names: Iterable[str]) -> None:
-        """They have changed, or are gone; no error for those that nobody reads."""
+        """They have changed, or are gone; no error for topics without subscribers."""
         for name in names:
             self._hashes.pop(name, None)
 

@@ -130,7 +130,7 @@ class _Mixed:
         return self._assignment.finished()
 
     def _keep(self) -> dict[UUID, set[int]]:
-        """Everybody keeps what it still reads; returns the partitions that nobody has, by topic."""
+        """Each member keeps the partitions of topics that it still reads; returns the free partitions by topic."""
         free = {topic_id: set(range(self._counts[topic_id])) for topic_id in self._topics}
         for member_id, spec in self._members.items():
             for topic_id, partitions in spec.assigned.items():
@@ -141,7 +141,7 @@ class _Mixed:
         return free
 
     def _spread(self, topic_id: UUID, partitions: list[int]) -> None:
-        """To whoever of its readers has least."""
+        """To the subscriber with the fewest partitions."""
         heap = [(self._sizes[member_id], place, member_id) for place, member_id in enumerate(self._readers[topic_id])]
         heapify(heap)
         for partition in partitions:
