@@ -688,11 +688,6 @@ class Log:
         for segment in self._beyond_damage:
             segment.moved_to(directory)
 
-    def delete(self) -> None:
-        """Remove the folder and everything in it, now."""
-        self.close_files()
-        self._files.remove_tree(self.directory)
-
     # Helpers
 
     def _refusal(self) -> KafkaError:

@@ -143,11 +143,6 @@ class ClassicGroup:
         return self.state in REBALANCE_MAY_BEGIN
 
     @property
-    def is_simple(self) -> bool:
-        """Nobody has ever joined: the group is only a name for offsets."""
-        return self.protocol_type is None and not self.members and not self.pending_join
-
-    @property
     def is_of_consumers(self) -> bool:
         return self.protocol_type == CONSUMER_PROTOCOL_TYPE
 
