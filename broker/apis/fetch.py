@@ -24,6 +24,7 @@ Where the protocol leaves room: a second request of a fetch session completes th
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 from ...protocol.apis import ApiKey
@@ -31,11 +32,12 @@ from ...protocol.errors import ErrorCode
 from ...protocol.fetch import FetchRequest, TopicFetchResponse, decode_fetch, encode_fetch_response
 from ...protocol.produce import NodeEndpoint
 from ...storage.log.file_slice import FileSlice
-from ..fetching.delayed_fetch import (
-    DelayedFetch,
+from ..fetching.delayed_fetch import DelayedFetch
+from ..fetching.fetch_read import (
     FetchAnswers,
     FetchEnd,
     FetchLimits,
+    FetchRead,
     FollowerFetch,
     LeaderThrottle,
     PartitionAnswer,
@@ -43,8 +45,7 @@ from ..fetching.delayed_fetch import (
 )
 from ..fetching.rules.closest_replica import Reader
 from ..fetching.rules.fetch_session import FetchablePartition, FollowerId, partition_key
-from ..fetching.rules.fetch_sessions import FetchContext, FetchSessions
-from ..fetching.rules.follower_session import FollowerSession
+from ..fetching.rules.fetch_sessions import FetchSessions
 from ..network.handlers import Handlers
 from ..network.request import Request
 from ..replicas.replica_manager import ReplicaManager
@@ -133,61 +134,27 @@ class FetchHandler:
         throttle: LeaderThrottle | None = None
         if is_follower and self._leader_quota.is_set:
             throttle = LeaderThrottle(self._leader_quota, message.replica_id, self._monotonic_ms)
-        fetch = DelayedFetch(
-            self._partitions, context, limits, lambda answers: self._respond(request, context, answers), throttle
-        )
+        read = FetchRead(self._partitions, context, limits, throttle)
         follower: FollowerFetch | None = None
         if is_follower:
             follower = FollowerFetch(message.replica_id, message.replica_epoch, self._monotonic_ms())
-        if fetch.read(follower) or message.max_wait_ms <= 0:
-            fetch.answer()
+        if read.read(follower) or message.max_wait_ms <= 0:
+            self._respond(request, read)
         else:
-            self._park(request, context, fetch, message.max_wait_ms)
+            fetch = DelayedFetch(read, partial(self._respond, request), self._partitions.fetches, self._call_soon)
+            request.on_disconnect = fetch.on_disconnect
+            fetch.park(message.max_wait_ms)
         # A follower's fetch offset may complete other requests: their responses follow its own.
-        for partition, effects in fetch.effects:
+        for partition, effects in read.effects:
             self._partitions.apply_effects(partition, effects)
 
-    def _park(self, request: Request, context: FetchContext, fetch: DelayedFetch, max_wait_ms: int) -> None:
-        fetches = self._partitions.fetches
-        session = context.session
-        keys = fetch.keys
-
-        ready: list[FetchablePartition] = []
-
-        def on_ready(partition: FetchablePartition) -> None:
-            # All appends of this turn of the event loop go out in one response.
-            if not ready:
-                self._call_soon(look)
-            ready.append(partition)
-
-        def look() -> None:
-            if any(map(fetch.is_ready_for, ready)):
-                fetches.cancel(fetch)
-                fetch.answer()
-            ready.clear()
-
-        def interrupt() -> None:
-            fetches.cancel(fetch)
-            fetch.answer_now()
-
-        def on_disconnect() -> None:
-            fetches.cancel(fetch)
-            if session is not None:
-                session.on_answered()
-
-        if session is not None:
-            session.interrupt = interrupt
-        if isinstance(session, FollowerSession):
-            # The session itself watches its partitions.
-            session.on_ready = on_ready
-            keys = ()
-        request.on_disconnect = on_disconnect
-        fetches.watch(fetch, keys, max_wait_ms)
-
-    def _respond(self, request: Request, context: FetchContext, answers: FetchAnswers) -> None:
+    def _respond(self, request: Request, read: FetchRead) -> None:
         version = request.api_version
+        context = read.context
         if context.session is not None:
-            context.session.on_answered()
+            context.session.parked = None
+        read.on_sent()
+        answers = read.answers
         if version < FIRST_ZSTD_VERSION:
             answers = [(wanted, _for_old_client(version, wanted, answer)) for wanted, answer in answers]
         session_id, told = self._sessions.finish(context, answers, self._monotonic_ms())

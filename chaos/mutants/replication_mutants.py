@@ -5,7 +5,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final
 
-from ...broker.fetching.delayed_fetch import DelayedFetch
+from ...broker.fetching.fetch_read import FetchRead
 from ...broker.replicas.partition import Partition
 from ...broker.replicas.rules.known_brokers import KnownBrokers
 from ...broker.replicas.rules.leader_state import LeaderState
@@ -66,7 +66,7 @@ def _committed_isr_only(_: Any) -> Any:
 
 
 def _any_follower(read: Callable[..., Any]) -> Any:
-    def read_without_epochs(fetch: DelayedFetch, hosted: Any, wanted: Any, *arguments: Any) -> Any:
+    def read_without_epochs(fetch: FetchRead, hosted: Any, wanted: Any, *arguments: Any) -> Any:
         if arguments[-1] is not None:
             wanted.current_leader_epoch = wanted.last_fetched_epoch = _ANY_EPOCH
         return read(fetch, hosted, wanted, *arguments)
@@ -121,7 +121,7 @@ MUTANTS: Final = (
     Mutant(
         name="follower-not-fenced",
         bug="a leader does not look at the epochs that a follower names (KIP-320)",
-        owner=DelayedFetch,
+        owner=FetchRead,
         attribute="_read_partition",
         make=_any_follower,
     ),

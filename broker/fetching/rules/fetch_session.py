@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -59,7 +58,7 @@ class FetchablePartition:
         self.log_start_offset = log_start_offset
         self.sent_high_watermark = -1
         self.sent_log_start_offset = -1
-        # Kept, so that an incremental fetch needs no lookup; only `DelayedFetch` decides if it is still valid.
+        # Kept, so that an incremental fetch needs no lookup; only `FetchRead` decides if it is still valid.
         self.hosted: Partition | None = None
 
     def is_known(self, high_watermark: int, log_start_offset: int) -> bool:
@@ -78,10 +77,20 @@ class FollowerId(NamedTuple):
     broker_epoch: int
 
 
+class ParkedFetch(Protocol):
+    """The session's request that waits."""
+
+    def on_ready(self, partition: FetchablePartition) -> None:
+        """Something changed in the partition that can complete the request."""
+
+    def interrupt(self) -> None:
+        """Completes the request now."""
+
+
 class FetchSession:
     """The partitions of one fetch session, in reading order."""
 
-    __slots__ = ("created_ms", "epoch", "follower", "id", "interrupt", "last_used_ms", "partitions", "uses_ids")
+    __slots__ = ("created_ms", "epoch", "follower", "id", "last_used_ms", "parked", "partitions", "uses_ids")
 
     def __init__(
         self,
@@ -101,12 +110,8 @@ class FetchSession:
         self.last_used_ms = now_ms
         self.epoch = 1
         """The session epoch that the next request must have."""
-        self.interrupt: Callable[[], None] | None = None
-        """Completes the session's parked request now. A session has one request at a time: the next one calls this."""
-
-    def on_answered(self) -> None:
-        """The session has no parked request any more."""
-        self.interrupt = None
+        self.parked: ParkedFetch | None = None
+        """A session has one request at a time: the next one interrupts it."""
 
     def wanted(self) -> tuple[FetchablePartition, ...]:
         """Returns the partitions that the next request reads."""

@@ -121,8 +121,8 @@ class FetchSessions:
             return FetchContext(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         if session.uses_ids != uses_ids:
             return FetchContext(error_code=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
-        if session.interrupt is not None:
-            session.interrupt()
+        if session.parked is not None:
+            session.parked.interrupt()
         known = session.partitions
         for partition in partitions:
             key = partition.key

@@ -8,7 +8,6 @@ caught up at each of its requests; the leader's state is updated when the partit
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from .fetch_session import FetchablePartition, FetchSession, FollowerId, PartitionKey
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class FollowerSession(FetchSession):
-    __slots__ = ("on_ready", "ready", "replica_id")
+    __slots__ = ("ready", "replica_id")
 
     def __init__(
         self,
@@ -36,12 +35,6 @@ class FollowerSession(FetchSession):
         for partition in partitions.values():
             if partition.hosted is not None:
                 self.watch(partition, partition.hosted)
-        # Callback of the parked request.
-        self.on_ready: Callable[[FetchablePartition], None] | None = None
-
-    def on_answered(self) -> None:
-        super().on_answered()
-        self.on_ready = None
 
     def wanted(self) -> tuple[FetchablePartition, ...]:
         return tuple(self.ready)
@@ -60,8 +53,8 @@ class FollowerSession(FetchSession):
     def mark_ready(self, partition: FetchablePartition) -> None:
         """Something changed in the partition that can complete the parked request."""
         self.mark_changed(partition)
-        if self.on_ready is not None:
-            self.on_ready(partition)
+        if self.parked is not None:
+            self.parked.on_ready(partition)
 
     def mark_idle(self, partition: FetchablePartition) -> None:
         """The follower has all records and offsets of the partition."""

@@ -67,6 +67,8 @@ def test_requests_leave_no_cyclic_garbage(node: DataNode, version: int) -> None:
         "DelayedProduce",
         "FetchablePartition",
         "FetchContext",
+        "FetchRead",
         "KafkaError",
         "function",
+        "partial",
     }

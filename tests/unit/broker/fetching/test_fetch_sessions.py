@@ -234,7 +234,16 @@ def test_next_request_ends_the_parked_one_before_it_changes_the_session() -> Non
     session = begin(cache, session_id=session_id, epoch=1).session
     assert session is not None
     seen: list[list[PartitionKey]] = []
-    session.interrupt = lambda: seen.append(list(session.partitions))
+
+    class Parked:
+        def on_ready(self, partition: FetchablePartition) -> None:
+            raise AssertionError(f"a consumer's session does not watch {partition.key}")
+
+        def interrupt(self) -> None:
+            seen.append(list(known))
+
+    known = session.partitions
+    session.parked = Parked()
     begin(cache, partition("b"), session_id=session_id, epoch=2)
     assert seen == [[("a", 0)]]
 
