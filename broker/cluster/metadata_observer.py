@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
@@ -39,6 +39,7 @@ from ...quorum.voter.snapshots import SnapshotWriter
 from ...storage.disk.rules.disk_errors import is_passing
 from ...storage.disk.shielded_call import run_unbroken
 from ..configuration.quorum_times import QuorumTimes
+from ..timing.runtime import Runtime
 from .peers import PeerConnector
 from .rules.voter_choice import SilentVoters, VoterChoice
 
@@ -74,8 +75,7 @@ class MetadataObserver:
         silent: SilentVoters,
         times: QuorumTimes,
         snapshot_schedule: SnapshotSchedule,
-        loop: asyncio.AbstractEventLoop,
-        wall_clock_ms: Callable[[], int],
+        runtime: Runtime,
     ) -> None:
         self._log = log
         self._loader = MetadataLoader(publishers)
@@ -85,8 +85,9 @@ class MetadataObserver:
         self._choice = VoterChoice(voters, silent)
         self._times = times
         self._snapshot_schedule = snapshot_schedule
-        self._loop = loop
-        self._wall_clock_ms = wall_clock_ms
+        self._loop = runtime.loop
+        self._wall_clock_ms = runtime.wall_clock_ms
+        self._now_ms = runtime.monotonic_ms
         self._said: dict[int, str] = {}
         self.leader_id: int | None = None
         self.epoch = 0
@@ -284,9 +285,6 @@ class MetadataObserver:
             max_bytes=i32(SNAPSHOT_FETCH_BYTES),
             topics=(TopicSnapshot(name=TopicName(METADATA_TOPIC), partitions=(partition,)),),
         )
-
-    def _now_ms(self) -> int:
-        return int(self._loop.time() * 1000)
 
 
 def _only_partition(response: FetchResponse) -> PartitionData | None:

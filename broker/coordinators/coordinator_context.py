@@ -31,6 +31,7 @@ from ..replicas.delayed_reply import WRITTEN_ERRORS, DelayedCommit, DelayedReply
 from ..replicas.partition import Partition
 from ..timing.loop_timer_wheel import LoopTimerWheel
 from ..timing.purgatory import Purgatory
+from ..timing.runtime import Runtime
 
 logger = logging.getLogger(__name__)
 
@@ -63,8 +64,7 @@ class CoordinatorContext(Generic[ShardT]):
         make_shard: Callable[[CoordinatorContext[ShardT], CoordinatorTimers], ShardT],
         *,
         replies: Purgatory,
-        loop: asyncio.AbstractEventLoop,
-        wall_clock_ms: Callable[[], int],
+        runtime: Runtime,
         on_append: Callable[[Partition], None],
         load_bytes: int,
         commit_timeout_ms: int,
@@ -74,19 +74,19 @@ class CoordinatorContext(Generic[ShardT]):
         self.hosted = partition
         self.leader_epoch = partition.state.leader_epoch
         self._replies = replies
-        self._loop = loop
-        self._wall_clock_ms = wall_clock_ms
+        self._loop = runtime.loop
+        self._wall_clock_ms = runtime.wall_clock_ms
         self._on_append = on_append
         self._load_bytes = load_bytes
         self._commit_timeout_ms = commit_timeout_ms
         # All that the shard knows of stands before this offset.
         self._end_offset = partition.log.log_end_offset
-        self._timers = CoordinatorTimers(loop)
+        self._timers = CoordinatorTimers(runtime.loop)
         self._make_shard = make_shard
         self._shard = make_shard(self, self._timers)
         self._error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         self._postponed: list[Callable[[ShardT], None]] = []
-        self._loading: asyncio.Task[None] | None = loop.create_task(self._load())
+        self._loading: asyncio.Task[None] | None = runtime.loop.create_task(self._load())
 
     @property
     def shard(self) -> ShardT:

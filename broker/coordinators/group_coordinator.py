@@ -7,7 +7,6 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from random import Random
 from typing import Final, TypeAlias, TypeVar
 from uuid import UUID
 
@@ -19,6 +18,7 @@ from ..configuration.group_config import GroupConfig
 from ..groups.group_shard import GroupShard
 from ..replicas.partition import Partition
 from ..replicas.replica_manager import ReplicaManager
+from ..timing.runtime import Runtime
 from .coordinator_context import CoordinatorContext, CoordinatorTimers
 from .coordinator_runtime import CoordinatorRuntime
 
@@ -39,18 +39,12 @@ class GroupCoordinator:
         config: GroupConfig,
         settings_of: SettingsOf,
         *,
-        loop: asyncio.AbstractEventLoop,
-        wall_clock_ms: Callable[[], int],
-        steady_clock_ms: Callable[[], int],
-        random: Random,
+        runtime: Runtime,
     ) -> None:
         self._partitions = partitions
         self._config = config
         self._settings_of = settings_of
-        self._loop = loop
-        self._wall_clock_ms = wall_clock_ms
-        self._steady_clock_ms = steady_clock_ms
-        self._random = random
+        self._runtime = runtime
         # A thread of its own: long work in it does not delay disk calls.
         self._aside = ThreadPoolExecutor(1, "groups")
         self.coordinators: CoordinatorRuntime[GroupShard] = CoordinatorRuntime(
@@ -87,7 +81,7 @@ class GroupCoordinator:
                 work: Callable[[], T], on_done: Callable[[T], None], on_failed: Callable[[], None]
             ) -> None:
                 try:
-                    running = self._loop.run_in_executor(self._aside, work)
+                    running = self._runtime.loop.run_in_executor(self._aside, work)
                 except RuntimeError as error:
                     # No thread could be started.
                     logger.warning("regular expressions not matched: error=%s", error)
@@ -112,17 +106,16 @@ class GroupCoordinator:
                 settings_of=self._settings_of,
                 image=lambda: self._partitions.image,
                 run_in_background=run_in_background,
-                now_ms=self._wall_clock_ms,
-                steady_now_ms=self._steady_clock_ms,
-                new_id=lambda: str(UUID(int=self._random.getrandbits(128), version=4)),
+                now_ms=self._runtime.wall_clock_ms,
+                steady_now_ms=self._runtime.steady_clock_ms,
+                new_id=lambda: str(UUID(int=self._runtime.random.getrandbits(128), version=4)),
             )
 
         return CoordinatorContext(
             hosted,
             make_shard,
             replies=self._partitions.produces,
-            loop=self._loop,
-            wall_clock_ms=self._wall_clock_ms,
+            runtime=self._runtime,
             on_append=self._partitions.complete_fetches,
             load_bytes=self._config.offsets_load_buffer_size,
             commit_timeout_ms=self._config.offsets_commit_timeout_ms,

@@ -13,6 +13,7 @@ from ...quorum.metadata.image import MetadataImage
 from ..configuration.transaction_config import TransactionConfig
 from ..replicas.partition import Partition
 from ..replicas.replica_manager import ReplicaManager
+from ..timing.runtime import Runtime
 from ..transactions.transaction_shard import ProducerIdNeededError, TransactionShard
 from .coordinator_context import CoordinatorContext, CoordinatorTimers
 from .coordinator_runtime import CoordinatorRuntime
@@ -36,18 +37,14 @@ class TransactionCoordinator:
         peers: Peers,
         next_producer_id: Callable[[], Awaitable[int]],
         *,
-        loop: asyncio.AbstractEventLoop,
-        wall_clock_ms: Callable[[], int],
-        steady_clock_ms: Callable[[], int],
+        runtime: Runtime,
     ) -> None:
         """`next_producer_id` raises KafkaError, as `ProducerIds.next_id`."""
         self._partitions = partitions
         self._config = config
         self._next_producer_id = next_producer_id
-        self._loop = loop
-        self._wall_clock_ms = wall_clock_ms
-        self._steady_clock_ms = steady_clock_ms
-        self._markers = MarkerSender(peers, lambda: partitions.image, loop)
+        self._runtime = runtime
+        self._markers = MarkerSender(peers, lambda: partitions.image, runtime.loop)
         self._tasks: set[asyncio.Task[None]] = set()
         self.coordinators: CoordinatorRuntime[TransactionShard] = CoordinatorRuntime(
             TRANSACTIONS_TOPIC, partitions.node_id, lambda: partitions.image, self._coordinate
@@ -111,7 +108,7 @@ class TransactionCoordinator:
 
     def start(self, work: Awaitable[None]) -> None:
         """Does something that is given up when the node stops."""
-        task = asyncio.ensure_future(work, loop=self._loop)
+        task = asyncio.ensure_future(work, loop=self._runtime.loop)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -124,15 +121,14 @@ class TransactionCoordinator:
                 config=self._config,
                 feature_level=lambda: self._partitions.image.features.get(TRANSACTION_VERSION, 0),
                 new_producer_id=lambda on_id: self.start(self._give_producer_id(partition, on_id)),
-                now_ms=self._steady_clock_ms,
+                now_ms=self._runtime.steady_clock_ms,
             )
 
         return CoordinatorContext(
             hosted,
             make_shard,
             replies=self._partitions.produces,
-            loop=self._loop,
-            wall_clock_ms=self._wall_clock_ms,
+            runtime=self._runtime,
             on_append=self._partitions.complete_fetches,
             load_bytes=self._config.transaction_state_log_load_buffer_size,
             commit_timeout_ms=COMMIT_TIMEOUT_MS,

@@ -29,6 +29,7 @@ from ...quorum.metadata.image import MetadataImage
 from ...storage.log.rules.transaction_verification import UNVERIFIED, TransactionVerification
 from ..coordination.key_partitions import partition_of_key
 from ..replicas.partition import Partition
+from ..timing.runtime import Runtime
 from .transaction_coordinator import TRANSACTIONS_TOPIC
 
 logger = logging.getLogger(__name__)
@@ -87,15 +88,14 @@ class TransactionVerifier:
         image: Callable[[], MetadataImage],
         config: Callable[[], VerificationConfig],
         *,
-        loop: asyncio.AbstractEventLoop,
-        steady_clock_ms: Callable[[], int],
+        runtime: Runtime,
     ) -> None:
-        """`image` is the newest one, `steady_clock_ms` the wall clock for decisions."""
+        """`image` is the newest one."""
         self._peers = peers
         self._image = image
         self._config = config
-        self._loop = loop
-        self._steady_clock_ms = steady_clock_ms
+        self._loop = runtime.loop
+        self._steady_clock_ms = runtime.steady_clock_ms
         self._questions: dict[int, list[_Question]] = {}
         # By node: kept, since the loop holds tasks weakly.
         self._in_flight: dict[int, asyncio.Task[None]] = {}

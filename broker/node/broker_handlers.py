@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from random import Random
 
 from ...quorum.links.rules.peer_proof import PeerHello
 from ...storage.directories.directory_choice import DirectoryChoice
@@ -68,6 +66,7 @@ from ..network.peer_log import PeerLog
 from ..network.rules.request_memory import RequestMemory
 from ..replicas.replica_manager import ReplicaManager
 from ..replication.rules.replication_throttles import ReplicationThrottles
+from ..timing.runtime import Runtime
 from .lifecycle import BrokerLifecycle
 
 SESSION_ID_BITS = 31
@@ -97,11 +96,7 @@ class HandlerDependencies:
     files: Files
     peer_log: PeerLog
     memory: RequestMemory
-    loop: asyncio.AbstractEventLoop
-    wall_clock_ms: Callable[[], int]
-    # The same for decisions.
-    steady_clock_ms: Callable[[], int]
-    random: Random
+    runtime: Runtime
 
 
 def register_handlers(parts: HandlerDependencies) -> Handlers:
@@ -148,11 +143,11 @@ def register_handlers(parts: HandlerDependencies) -> Handlers:
     )
 
     produce.register(
-        handlers, produce.ProduceHandler(parts.partitions, parts.verifier, parts.memory, parts.wall_clock_ms)
+        handlers, produce.ProduceHandler(parts.partitions, parts.verifier, parts.memory, parts.runtime.wall_clock_ms)
     )
     sessions = FetchSessions(
         config.max_incremental_fetch_session_cache_slots,
-        lambda: parts.random.randrange(1, 1 << SESSION_ID_BITS),
+        lambda: parts.runtime.random.randrange(1, 1 << SESSION_ID_BITS),
     )
     fetch.register(
         handlers,
@@ -162,8 +157,8 @@ def register_handlers(parts: HandlerDependencies) -> Handlers:
             max_bytes=config.fetch_max_bytes,
             is_closest_replica_read=config.is_closest_replica_read,
             leader_quota=parts.throttles.leader,
-            monotonic_ms=lambda: int(parts.loop.time() * 1000),
-            call_soon=parts.loop.call_soon,
+            monotonic_ms=parts.runtime.monotonic_ms,
+            call_soon=parts.runtime.loop.call_soon,
         ),
     )
     fetch_producers.register(handlers, parts.partitions)
@@ -172,12 +167,12 @@ def register_handlers(parts: HandlerDependencies) -> Handlers:
     delete_records.register(handlers, parts.partitions)
     alter_replica_log_dirs.register(handlers, parts.partitions, parts.directories, parts.directory_choice.prefer)
     describe_log_dirs.register(handlers, parts.partitions, parts.directories, parts.files)
-    write_txn_markers.register(handlers, parts.partitions, parts.groups, parts.wall_clock_ms)
-    describe_producers.register(handlers, parts.partitions, parts.steady_clock_ms)
+    write_txn_markers.register(handlers, parts.partitions, parts.groups, parts.runtime.wall_clock_ms)
+    describe_producers.register(handlers, parts.partitions, parts.runtime.steady_clock_ms)
     init_producer_id.register(handlers, parts.producer_ids, parts.transactions)
     add_to_transaction.register(handlers, parts.transactions, parts.metadata, config.groups)
     end_transaction.register(handlers, parts.transactions)
-    transaction_administration.register(handlers, parts.transactions, parts.wall_clock_ms)
+    transaction_administration.register(handlers, parts.transactions, parts.runtime.wall_clock_ms)
     unimplemented.register(handlers)
     return handlers
 

@@ -29,6 +29,7 @@ from ..cluster.rules.voter_choice import SilentVoters
 from ..cluster.tls_contexts import TlsContexts
 from ..configuration.node_config import NodeConfig
 from ..network.request import RequestContext
+from ..timing.runtime import Runtime
 
 logger = logging.getLogger(__name__)
 
@@ -49,9 +50,7 @@ class ObserverLink:
         folder: str,
         hello: Callable[[], PeerHello],
         tls: TlsContexts,
-        loop: asyncio.AbstractEventLoop,
-        wall_clock_ms: Callable[[], int],
-        on_failure: Callable[[str], None],
+        runtime: Runtime,
     ) -> None:
         self._config = config
         self._metadata = metadata
@@ -61,8 +60,7 @@ class ObserverLink:
             certificates=config.node_certificates,
             tls=tls.client(config.controller_listener_name),
         )
-        self._loop = loop
-        self._on_failure = on_failure
+        self._runtime = runtime
         times = config.quorum_times
         self._silent = SilentVoters(times.request_timeout_ms)
         self._observer = MetadataObserver(
@@ -76,16 +74,15 @@ class ObserverLink:
             snapshot_schedule=SnapshotSchedule(
                 max_bytes=config.metadata_log_max_record_bytes_between_snapshots,
                 interval_ms=config.metadata_log_max_snapshot_interval_ms,
-                now_ms=int(loop.time() * 1000),
+                now_ms=runtime.monotonic_ms(),
             ),
-            loop=loop,
-            wall_clock_ms=wall_clock_ms,
+            runtime=runtime,
         )
         self._task: asyncio.Task[None] | None = None
         self._channels: list[RemoteControllerChannel] = []
 
     async def find_cluster_id(self) -> str | None:
-        waiting = Refusals(self._loop.time)
+        waiting = Refusals(self._runtime.loop.time)
         while True:
             for voter in self._config.voters.values():
                 try:
@@ -113,7 +110,7 @@ class ObserverLink:
                 f"The metadata in {self._config.metadata_log_dir} is of cluster {known}, but the log directories "
                 f"belong to cluster {cluster_id}."
             )
-        self._task = self._loop.create_task(self._follow())
+        self._task = self._runtime.loop.create_task(self._follow())
         return {}
 
     def channel(self, timeout_ms: int) -> ControllerChannel:
@@ -144,9 +141,9 @@ class ObserverLink:
         try:
             await self._observer.run()
         except (ConsensusFailed, UnknownRecord, ReplayError) as error:
-            self._on_failure(f"The metadata cannot be followed any more: {error}")
+            self._runtime.fail(f"The metadata cannot be followed any more: {error}")
         except OSError as error:
-            self._on_failure(f"The metadata log in {self._config.metadata_log_dir} cannot be written: {error}.")
+            self._runtime.fail(f"The metadata log in {self._config.metadata_log_dir} cannot be written: {error}.")
         except Exception:
             logger.exception("task failed: task=metadata")
-            self._on_failure("Following the metadata ended by an unexpected error, see the log.")
+            self._runtime.fail("Following the metadata ended by an unexpected error, see the log.")

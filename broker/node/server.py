@@ -31,6 +31,7 @@ from ..cluster.quorum_link import QuorumLink
 from ..cluster.tls_contexts import TlsContexts
 from ..configuration.node_config import NodeConfig
 from ..configuration.topic_configs import ConfigResolver
+from ..timing.runtime import Runtime
 from .feature_guard import FeatureGuard
 from .steady_clock import SteadyClock
 from .wiring import BrokerParts, wire_broker
@@ -69,7 +70,14 @@ class Node:
         self._loop = loop
         self._wall_clock_ms = wall_clock_ms
         self._steady_clock = SteadyClock(wall_clock_ms(), _milliseconds(loop.time()))
-        self._random = random
+        self._runtime = Runtime(
+            loop=loop,
+            wall_clock_ms=wall_clock_ms,
+            steady_clock_ms=self._steady_clock_ms,
+            monotonic_ms=lambda: _milliseconds(loop.time()),
+            random=random,
+            fail=self._fail,
+        )
         self._random_bytes = random.randbytes if random_bytes is None else random_bytes
         self._configs = ConfigResolver(config)
         self._logs = LogManager(
@@ -175,10 +183,7 @@ class Node:
                 directory_id=lambda: self._logs.metadata_directory_id,
                 hello=self._hello,
                 tls=tls,
-                loop=self._loop,
-                wall_clock_ms=self._wall_clock_ms,
-                random=self._random,
-                on_failure=self._fail,
+                runtime=self._runtime,
             )
         from .observer_link import ObserverLink
 
@@ -190,9 +195,7 @@ class Node:
             folder=folder,
             hello=self._hello,
             tls=tls,
-            loop=self._loop,
-            wall_clock_ms=self._wall_clock_ms,
-            on_failure=self._fail,
+            runtime=self._runtime,
         )
 
     def _hello(self) -> PeerHello:
@@ -206,7 +209,7 @@ class Node:
     async def _start_broker(self, quorum: QuorumLink, cluster_id: str, tls: TlsContexts) -> None:
         config = self._config
         previous_broker_epoch = self._logs.previous_broker_epoch()
-        incarnation_id = incarnation_id_of(self._logs.count_start(), self._random.getrandbits(128))
+        incarnation_id = incarnation_id_of(self._logs.count_start(), self._runtime.random.getrandbits(128))
         parts = self._parts = wire_broker(
             config,
             self._files,
@@ -222,11 +225,7 @@ class Node:
             tls=tls,
             incarnation_id=incarnation_id,
             directory_ids=[directory.id for directory in self._logs.directories if directory.is_online],
-            loop=self._loop,
-            wall_clock_ms=self._wall_clock_ms,
-            steady_clock_ms=self._steady_clock_ms,
-            random=self._random,
-            on_failure=self._fail,
+            runtime=self._runtime,
             on_replaced=self._on_replaced,
         )
         self._publishers.add(parts.lifecycle)

@@ -7,7 +7,6 @@ import logging
 import socket
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from random import Random
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -35,6 +34,7 @@ from ..cluster.tls_contexts import TlsContexts
 from ..configuration.node_config import DEFAULTS, NodeConfig
 from ..configuration.topic_configs import ConfigResolver
 from ..network.request import RequestContext
+from ..timing.runtime import Runtime
 
 if TYPE_CHECKING:
     from ...quorum.controller.broker_probes import BrokerProbes
@@ -63,10 +63,7 @@ class VoterLink:
         directory_id: Callable[[], UUID],
         hello: Callable[[], PeerHello],
         tls: TlsContexts,
-        loop: asyncio.AbstractEventLoop,
-        wall_clock_ms: Callable[[], int],
-        random: Random,
-        on_failure: Callable[[str], None],
+        runtime: Runtime,
     ) -> None:
         """`folder` is that of the metadata log, `directory_id` of the directory that it is in."""
         self._config = config
@@ -78,10 +75,7 @@ class VoterLink:
         self._directory_id = directory_id
         self._hello = hello
         self._tls = tls
-        self._loop = loop
-        self._wall_clock_ms = wall_clock_ms
-        self._random = random
-        self._on_failure = on_failure
+        self._runtime = runtime
         self._voter: RaftVoter | None = None
         self._controller: Controller | None = None
         self._channels: list[RemoteControllerChannel] = []
@@ -112,9 +106,9 @@ class VoterLink:
             self._folder,
             node_id=config.node_id,
             directory_id=self._directory_id(),
-            random=self._random,
-            loop=self._loop,
-            wall_clock_ms=self._wall_clock_ms,
+            random=self._runtime.random,
+            loop=self._runtime.loop,
+            wall_clock_ms=self._runtime.wall_clock_ms,
             voter_ids=tuple(sorted(config.voters)),
             links=links,
         )
@@ -123,15 +117,13 @@ class VoterLink:
             self._publishers,
             config=_controller_config(config),
             bootstrap=bootstrap_records(cluster_id, min_insync_replicas=config.min_insync_replicas),
-            random=self._random,
-            loop=self._loop,
-            wall_clock_ms=self._wall_clock_ms,
-            on_failure=self._on_failure,
+            random=self._runtime.random,
+            loop=self._runtime.loop,
+            wall_clock_ms=self._runtime.wall_clock_ms,
+            on_failure=self._runtime.fail,
         )
         if not self._is_alone:
-            outages = BrokerOutages(
-                is_active=lambda: controller.is_active, now_ms=lambda: int(self._loop.time() * 1000)
-            )
+            outages = BrokerOutages(is_active=lambda: controller.is_active, now_ms=self._runtime.monotonic_ms)
             self._publishers.add(outages)
         probes = self._probes = self._watch_brokers(controller)
         self._describer = QuorumDescriber(
@@ -140,7 +132,7 @@ class VoterLink:
             observers=lambda: controller.observers(config.voters),
             voters=config.voters,
             listener_name=config.controller_listeners[0].name if config.controller_listeners else "",
-            wall_clock_ms=self._wall_clock_ms,
+            wall_clock_ms=self._runtime.wall_clock_ms,
         )
         ports: Mapping[str, int] = {}
         if config.controller_listeners:
@@ -158,7 +150,7 @@ class VoterLink:
                 hello=self._hello,
                 tls=self._tls,
                 links=links,
-                loop=self._loop,
+                loop=self._runtime.loop,
                 on_heartbeats_closed=(lambda _: None) if probes is None else probes.on_connection_closed,
             )
             ports = await self._listener.bind()
@@ -196,7 +188,7 @@ class VoterLink:
             listener_name=config.inter_broker_listener_name,
             session_timeout_ms=config.broker_session_timeout_ms,
         )
-        probes = BrokerProbes(controller, rules, loop=self._loop)
+        probes = BrokerProbes(controller, rules, loop=self._runtime.loop)
         controller.watch(probes)
         return probes
 
@@ -217,7 +209,7 @@ class VoterLink:
             secret=config.cluster_secret,
             certificates=config.node_certificates,
             tls=self._tls.client(config.controller_listener_name),
-            loop=self._loop,
+            loop=self._runtime.loop,
         )
 
     def channel(self, timeout_ms: int) -> ControllerChannel:
@@ -280,7 +272,7 @@ class VoterLink:
         await register_controller(
             self.channel(REGISTRATION_TIMEOUT_MS),
             node_id=self._config.node_id,
-            incarnation_id=UUID(int=self._random.getrandbits(128), version=4),
+            incarnation_id=UUID(int=self._runtime.random.getrandbits(128), version=4),
             listeners=(advertised,),
         )
 
@@ -298,14 +290,14 @@ class VoterLink:
 
     def _begin(self, name: str, duty: Callable[[], Awaitable[None]]) -> None:
         """Does something beside the requests for as long as this controller runs."""
-        self._duties.append(self._loop.create_task(self._carry_out(name, duty)))
+        self._duties.append(self._runtime.loop.create_task(self._carry_out(name, duty)))
 
     async def _carry_out(self, name: str, duty: Callable[[], Awaitable[None]]) -> None:
         try:
             await duty()
         except Exception:
             logger.exception("task failed: task=%s", name)
-            self._on_failure(f"The controller's task '{name}' ended by an unexpected error, see the log.")
+            self._runtime.fail(f"The controller's task '{name}' ended by an unexpected error, see the log.")
 
 
 def _controller_config(config: NodeConfig) -> ControllerConfig:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from random import Random
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -40,6 +38,7 @@ from ..replication.replica_fetcher_manager import ReplicaFetcherManager, Replica
 from ..replication.rules.fetcher_config import FetcherConfig
 from ..replication.rules.replication_throttles import ReplicationThrottles
 from ..timing.purgatory import Purgatory
+from ..timing.runtime import Runtime
 from .assignments_manager import AssignmentsManager
 from .broker_handlers import HandlerDependencies, register_handlers
 from .lifecycle import BrokerLifecycle
@@ -88,18 +87,14 @@ def wire_broker(
     tls: TlsContexts,
     incarnation_id: UUID,
     directory_ids: Sequence[UUID],
-    loop: asyncio.AbstractEventLoop,
-    wall_clock_ms: Callable[[], int],
-    steady_clock_ms: Callable[[], int],
-    random: Random,
-    on_failure: Callable[[str], None],
+    runtime: Runtime,
     on_replaced: Callable[[str], None],
 ) -> BrokerParts:
     """`directory_ids` are those of the log directories in use; `heartbeats`, `isr_changes` and `assignments` (of
-    replicas to log directories) are channels of their own, which no client's request holds up; `steady_clock_ms` is
-    the wall clock for decisions; `on_failure` hears why the node cannot go on, `on_replaced` that another process has
-    its place.
+    replicas to log directories) are channels of their own, which no client's request holds up; `on_replaced`
+    hears that another process has the node's place.
     """
+    loop = runtime.loop
     lifecycle = BrokerLifecycle(
         heartbeats,
         metadata,
@@ -125,9 +120,7 @@ def wire_broker(
         peers=lambda: _peers(config, hello, tls),
         broker_epoch=lambda: lifecycle.broker_epoch,
         quota=throttles.follower,
-        loop=loop,
-        wall_clock_ms=wall_clock_ms,
-        on_failure=on_failure,
+        runtime=runtime,
     )
     partitions = ReplicaManager(
         node_id=config.node_id,
@@ -145,21 +138,15 @@ def wire_broker(
         deletes=deletes,
         replication=replication,
         lag_ms_max=config.replica_lag_time_max_ms,
-        monotonic_ms=lambda: int(loop.time() * 1000),
-        steady_clock_ms=steady_clock_ms,
         on_disk_error=logs.on_error,
-        loop=loop,
-        on_failure=on_failure,
+        runtime=runtime,
     )
     replication.attach(partitions)
     groups = GroupCoordinator(
         partitions,
         config.groups,
         lambda group_id: configs.group_settings(partitions.image, group_id),
-        loop=loop,
-        wall_clock_ms=wall_clock_ms,
-        steady_clock_ms=steady_clock_ms,
-        random=random,
+        runtime=runtime,
     )
     producer_ids = ProducerIds(
         lambda: allocate_producer_ids(controller, node_id=config.node_id, broker_epoch=lifecycle.broker_epoch)
@@ -176,9 +163,7 @@ def wire_broker(
         config.transactions,
         marker_channel,
         producer_ids.next_id,
-        loop=loop,
-        wall_clock_ms=wall_clock_ms,
-        steady_clock_ms=steady_clock_ms,
+        runtime=runtime,
     )
 
     def on_internal_change(partition: Partition) -> None:
@@ -201,7 +186,7 @@ def wire_broker(
         files,
         loop,
         config=_housekeeping_config(config),
-        steady_clock_ms=steady_clock_ms,
+        steady_clock_ms=runtime.steady_clock_ms,
         high_watermark_of=lambda log: _high_watermark(partitions, log),
         on_deleted=lambda log: partitions.on_retention(log.topic, log.partition),
     )
@@ -217,8 +202,7 @@ def wire_broker(
         verification_channel,
         lambda: partitions.image,
         lambda: _verification_config(configs.node_config),
-        loop=loop,
-        steady_clock_ms=steady_clock_ms,
+        runtime=runtime,
     )
     peer_log = PeerLog(loop)
     memory = RequestMemory(config.queued_max_request_bytes)
@@ -243,10 +227,7 @@ def wire_broker(
             files=files,
             peer_log=peer_log,
             memory=memory,
-            loop=loop,
-            wall_clock_ms=wall_clock_ms,
-            steady_clock_ms=steady_clock_ms,
-            random=random,
+            runtime=runtime,
         )
     )
     for channel in peer_channels:

@@ -9,7 +9,6 @@ the same name may exist already, and its requests must not reach the old logs.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
@@ -27,6 +26,7 @@ from ...storage.log.log import Log
 from ...storage.log.rules.config import LogConfig
 from ...storage.log.rules.producer_entry import ProducerEntry
 from ..timing.purgatory import Purgatory
+from ..timing.runtime import Runtime
 from .change_queue import ChangeQueue
 from .partition import Flusher, Partition
 from .rules.change_lines import log_changes
@@ -128,16 +128,12 @@ class ReplicaManager:
         deletes: Purgatory,
         replication: ReplicaFetchers,
         lag_ms_max: int,
-        monotonic_ms: Callable[[], int],
-        steady_clock_ms: Callable[[], int],
         on_disk_error: Callable[[str, OSError], None],
-        loop: asyncio.AbstractEventLoop,
-        on_failure: Callable[[str], None],
+        runtime: Runtime,
     ) -> None:
-        """`lag_ms_max` is `replica.lag.time.max.ms`, by the clock `monotonic_ms`; `steady_clock_ms` is the wall clock
-        for decisions. `high_watermarks` are those checkpointed before this start. `on_disk_error` takes a log directory
-        offline, and then calls `on_directory_failure`. `on_failure` receives the error message with which the node must
-        stop.
+        """`lag_ms_max` is `replica.lag.time.max.ms`, by the monotonic clock. `high_watermarks` are those
+        checkpointed before this start. `on_disk_error` takes a log directory offline, and then calls
+        `on_directory_failure`.
         """
         self.on_internal_change: Callable[[Partition], None] = lambda _hosted: None
         """Called after every change of an internal topic's partition: a new leader or epoch, or its removal."""
@@ -148,14 +144,14 @@ class ReplicaManager:
         self._brokers = KnownBrokers()
         self._replication = replication
         self._lag_ms_max = lag_ms_max
-        self._monotonic_ms = monotonic_ms
-        self._steady_clock_ms = steady_clock_ms
+        self._monotonic_ms = runtime.monotonic_ms
+        self._steady_clock_ms = runtime.steady_clock_ms
         self._logs = logs
         self._flusher = flusher
         self._log_config = log_config
         self._checkpointed = dict(high_watermarks)
         self._on_disk_error = on_disk_error
-        self._changes = ChangeQueue(loop, on_failure)
+        self._changes = ChangeQueue(runtime.loop, runtime.fail)
         self._image: MetadataImage = EMPTY_IMAGE
         self._hosted: dict[str, dict[int, Partition]] = {}
         # The same dictionaries by the bytes of the topic id, which compare without Python code.

@@ -28,6 +28,7 @@ from ...quorum.links.rules.peer_proof import PeerRefused
 from ...storage.log.rules.producer_entry import ProducerEntry
 from ..cluster.peers import PeerConnector
 from ..replicas.partition import Partition
+from ..timing.runtime import Runtime
 from .fetcher_link import FetcherLink
 from .leader_offsets import LeaderOffsets, ask_leader_offsets
 from .rules.divergence import truncation_offset
@@ -78,8 +79,7 @@ class ReplicaFetcher:
         broker_epoch: Callable[[], int],
         config: FetcherConfig,
         quota: ReplicationQuota,
-        loop: asyncio.AbstractEventLoop,
-        wall_clock_ms: Callable[[], int],
+        runtime: Runtime,
     ) -> None:
         """`address` is where the metadata say that the leader is; `quota` is for what all fetchers fetch."""
         self._leader_id = leader_id
@@ -96,8 +96,9 @@ class ReplicaFetcher:
             max_bytes=config.response_bytes_max,
             partition_max_bytes=config.bytes_max,
         )
-        self._loop = loop
-        self._wall_clock_ms = wall_clock_ms
+        self._loop = runtime.loop
+        self._wall_clock_ms = runtime.wall_clock_ms
+        self._now_ms = runtime.monotonic_ms
         self._client_id = f"replica-{node_id}".encode()
         self._plan = FetchPlan(self._position_of, delay_ms_max=config.backoff_ms)
         self._held_up = StalledPartitions()
@@ -518,9 +519,6 @@ class ReplicaFetcher:
         elif leader.log_start_offset >= log_end_offset:
             # Where the leader's log begins too: it does not vouch for what this one has below.
             self._partitions.restart(hosted, leader.log_start_offset, leader.producers)
-
-    def _now_ms(self) -> int:
-        return int(self._loop.time() * 1000)
 
 
 def _correlation_id(number: int) -> int:

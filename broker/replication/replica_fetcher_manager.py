@@ -16,6 +16,7 @@ from ..cluster.metadata_cache import MetadataCache
 from ..replicas.partition import Partition
 from ..replicas.replica_manager import ReplicaManager
 from ..replicas.rules.in_sync_replicas import IsrProposal
+from ..timing.runtime import Runtime
 from .alter_partition_manager import AlterPartitionManager
 from .rules.fetcher_config import FetcherConfig
 from .rules.replication_quota import ReplicationQuota
@@ -56,21 +57,16 @@ class ReplicaFetcherManager:
         peers: Callable[[], PeerConnector],
         broker_epoch: Callable[[], int],
         quota: ReplicationQuota,
-        loop: asyncio.AbstractEventLoop,
-        wall_clock_ms: Callable[[], int],
-        on_failure: Callable[[str], None],
+        runtime: Runtime,
     ) -> None:
-        """`peers` is asked when there is somebody to follow; `quota` is for what is fetched; `on_failure` hears why the
-        node cannot go on."""
+        """`peers` is asked when there is somebody to follow; `quota` is for what is fetched."""
         self._config = config
         self._metadata = metadata
         self._channel = channel
         self._peers = peers
         self._broker_epoch = broker_epoch
         self._quota = quota
-        self._loop = loop
-        self._wall_clock_ms = wall_clock_ms
-        self._on_failure = on_failure
+        self._runtime = runtime
         self._partitions: ReplicaManager
         self._proposals: AlterPartitionManager
         self._fetchers: dict[tuple[int, int], ReplicaFetcher] = {}
@@ -86,8 +82,8 @@ class ReplicaFetcherManager:
             partitions,
             node_id=self._config.node_id,
             broker_epoch=self._broker_epoch,
-            loop=self._loop,
-            on_failure=self._on_failure,
+            loop=self._runtime.loop,
+            on_failure=self._runtime.fail,
         )
 
     async def watch_followers(self) -> None:
@@ -97,7 +93,7 @@ class ReplicaFetcherManager:
             for number, partition in enumerate(list(self._partitions.hosted)):
                 if number % PARTITIONS_PER_TURN == 0:
                     await asyncio.sleep(0)
-                self._partitions.apply_effects(partition, partition.state.on_time(self._now_ms()))
+                self._partitions.apply_effects(partition, partition.state.on_time(self._runtime.monotonic_ms()))
 
     async def stop(self) -> None:
         """Nothing is fetched or told any more."""
@@ -156,10 +152,9 @@ class ReplicaFetcherManager:
             broker_epoch=self._broker_epoch,
             config=self._config.fetcher,
             quota=self._quota,
-            loop=self._loop,
-            wall_clock_ms=self._wall_clock_ms,
+            runtime=self._runtime,
         )
-        self._tasks[fetcher] = self._loop.create_task(self._run(fetcher, leader_id))
+        self._tasks[fetcher] = self._runtime.loop.create_task(self._run(fetcher, leader_id))
         return fetcher
 
     async def _run(self, fetcher: ReplicaFetcher, leader_id: int) -> None:
@@ -167,12 +162,9 @@ class ReplicaFetcherManager:
             await fetcher.run()
         except Exception:
             logger.exception("task failed: task=fetcher leader=%d", leader_id)
-            self._on_failure(f"Following node {leader_id} ended by an unexpected error, see the log.")
+            self._runtime.fail(f"Following node {leader_id} ended by an unexpected error, see the log.")
 
     def _address_of(self, broker_id: int) -> tuple[str, int] | None:
         broker = self._metadata.image.brokers.get(broker_id)
         endpoint = None if broker is None else broker.endpoint(self._config.listener_name)
         return None if endpoint is None else (endpoint.host, endpoint.port)
-
-    def _now_ms(self) -> int:
-        return int(self._loop.time() * 1000)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import timedelta
 from itertools import count
 from pathlib import Path
+from random import Random
 from typing import Any
 from uuid import UUID
 
@@ -37,6 +38,7 @@ from penstock.broker.replicas.replica_manager import ReplicaManager
 from penstock.broker.replicas.rules.in_sync_replicas import IsrProposal
 from penstock.broker.replication.rules.replication_quota import ReplicationQuota
 from penstock.broker.timing.purgatory import Purgatory
+from penstock.broker.timing.runtime import Runtime
 from penstock.protocol.apis import ApiKey
 from penstock.protocol.errors import CorruptData, ErrorCode, KafkaError
 from penstock.protocol.messages import decode_header, decode_response, encode_request, kio_error
@@ -277,6 +279,14 @@ class DataNode:
         self.loop = loop
         self.failures: list[str] = []
         self.now_ms = NOW_MS
+        self.runtime = Runtime(
+            loop=loop,
+            wall_clock_ms=lambda: self.now_ms,
+            steady_clock_ms=lambda: self.now_ms,
+            monotonic_ms=lambda: self.now_ms,
+            random=Random(1),
+            fail=self.failures.append,
+        )
         self.logs = Logs(folder)
         self.flusher = Flusher()
         self.produces = Purgatory(loop, "produce")
@@ -291,7 +301,7 @@ class DataNode:
         self.peers = PuppetPeers()
         self.verification = VerificationConfig(is_enabled=True, retry_backoff_ms=1, retry_ms_max=100)
         self.verifier = TransactionVerifier(
-            self.peers, lambda: self.image, lambda: self.verification, loop=loop, steady_clock_ms=lambda: self.now_ms
+            self.peers, lambda: self.image, lambda: self.verification, runtime=self.runtime
         )
         self.memory = RequestMemory(1_000_000)
         self.produce_handler = produce.ProduceHandler(self.partitions, self.verifier, self.memory, lambda: self.now_ms)
@@ -333,11 +343,8 @@ class DataNode:
             deletes=self.deletes,
             replication=self.replication,
             lag_ms_max=LAG_MS_MAX,
-            monotonic_ms=lambda: self.now_ms,
-            steady_clock_ms=lambda: self.now_ms,
             on_disk_error=self._on_disk_error,
-            loop=self.loop,
-            on_failure=self.failures.append,
+            runtime=self.runtime,
         )
 
     def _log_config(self, _image: MetadataImage, _topic: str) -> LogConfig:

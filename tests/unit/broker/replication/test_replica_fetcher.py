@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from random import Random
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -18,6 +19,7 @@ from penstock.broker.replication.leader_offsets import LeaderOffsets
 from penstock.broker.replication.replica_fetcher import ReplicaFetcher
 from penstock.broker.replication.rules.fetcher_config import FetcherConfig
 from penstock.broker.replication.rules.replication_quota import ReplicationQuota
+from penstock.broker.timing.runtime import Runtime
 from penstock.protocol.errors import ErrorCode
 from penstock.protocol.replica_fetch import FetchedPartition, FollowedPartition, ReplicaFetchResponse
 from penstock.storage.log.rules.producer_entry import ProducerEntry
@@ -149,6 +151,15 @@ async def fetching(link: Link, followed: Followed, *partitions: Any) -> AsyncIte
         return SimpleNamespace(peer="leader"), SimpleNamespace(node_id=LEADER)
 
     peers: Any = SimpleNamespace(connect=connect)
+    loop = asyncio.get_running_loop()
+    runtime = Runtime(
+        loop=loop,
+        wall_clock_ms=lambda: 0,
+        steady_clock_ms=lambda: 0,
+        monotonic_ms=lambda: int(loop.time() * 1000),
+        random=Random(1),
+        fail=pytest.fail,
+    )
     fetcher = ReplicaFetcher(
         LEADER,
         node_id=FOLLOWER,
@@ -165,8 +176,7 @@ async def fetching(link: Link, followed: Followed, *partitions: Any) -> AsyncIte
             timeout_ms=30_000,
         ),
         quota=ReplicationQuota(window_count=2, window_ms=1_000),
-        loop=asyncio.get_running_loop(),
-        wall_clock_ms=lambda: 0,
+        runtime=runtime,
     )
     for partition in partitions:
         fetcher.follow(partition)
