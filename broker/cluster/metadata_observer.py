@@ -113,7 +113,7 @@ class MetadataObserver:
             voter = self._voters[voter_id]
             try:
                 connection, _ = await self._peers.connect(
-                    voter.host, voter.port, timeout_ms=self._times.request_timeout_ms
+                    voter.host, voter.port, node_id=voter_id, timeout_ms=self._times.request_timeout_ms
                 )
             except TimeoutError as error:
                 self._say(voter_id, str(error))

@@ -16,6 +16,7 @@ from ...quorum.links.rules.peer_proof import PeerRefused
 from ..network.handlers import Handlers, MessageHandler
 from ..network.request import Answer, Request, RequestContext
 from .metadata_cache import MetadataCache
+from .peer_link import PeerLink, answer_unless
 
 if TYPE_CHECKING:
     from ...client.connection import Connection
@@ -23,10 +24,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-CONNECT_TIMEOUT_MS: Final = 2_000
 REQUEST_TIMEOUT_MS: Final = 30_000
 """Kafka's default of request.timeout.ms."""
-FENCED_CHECK_S: Final = 0.25
+FENCED_CHECK_MS: Final = 250
 """How soon a waiting request notices that its broker was fenced: others lead what that one led."""
 
 
@@ -46,12 +46,11 @@ class PeerChannel:
         """`peers` is asked when there is another broker to reach; `listener_name` is that of the listeners by which
         brokers reach each other."""
         self._metadata = metadata
-        self._peers = peers
         self._node_id = node_id
         self._listener_name = listener_name
         self._loop = loop
         self._handlers: Handlers
-        self._links: defaultdict[int, _Link] = defaultdict(_Link)
+        self._links: defaultdict[int, _Link] = defaultdict(lambda: _Link(peers))
         self._is_closed = False
 
     def attach(self, handlers: Handlers) -> None:
@@ -76,16 +75,14 @@ class PeerChannel:
             raise KafkaError(ErrorCode.NETWORK_EXCEPTION, str(error)) from error
 
     async def _answer(self, broker_id: int, connection: Connection, message: Message, timeout_ms: int) -> Response:
-        """Given up for lost when the broker is fenced meanwhile: one that stands still keeps its connections."""
+        """Given up for lost if the broker is fenced meanwhile."""
         was_active = self._is_active(broker_id)
-        call = asyncio.ensure_future(connection.call(message, timeout_ms=timeout_ms))
-        try:
-            while not (await asyncio.wait({call}, timeout=FENCED_CHECK_S))[0]:
-                if was_active and not self._is_active(broker_id):
-                    raise ConnectionError(f"node {broker_id} was fenced before it answered")
-        finally:
-            call.cancel()
-        return await call
+
+        def lost() -> str | None:
+            is_fenced = was_active and not self._is_active(broker_id)
+            return f"node {broker_id} was fenced before it answered" if is_fenced else None
+
+        return await answer_unless(connection.call(message, timeout_ms=timeout_ms), lost, check_ms=FENCED_CHECK_MS)
 
     def _is_active(self, broker_id: int) -> bool:
         broker = self._metadata.image.brokers.get(broker_id)
@@ -97,23 +94,14 @@ class PeerChannel:
         for link in self._links.values():
             # Behind whoever is connecting.
             async with link.turn:
-                await link.close()
+                await link.peer.close()
 
     async def _connect(self, broker_id: int) -> Connection:
         if self._is_closed:
             raise ConnectionError("this node stops")
         link = self._links[broker_id]
         async with link.turn:
-            address = self._address_of(broker_id)
-            if link.connection is not None and link.connection.is_open and link.address == address:
-                return link.connection
-            await link.close()
-            connection, peer = await self._peers().connect(*address, timeout_ms=CONNECT_TIMEOUT_MS)
-            if peer.node_id != broker_id:
-                await connection.close()
-                raise ConnectionError(f"node {peer.node_id} is at the address of node {broker_id}, {connection.peer}")
-            link.connection, link.address = connection, address
-            return connection
+            return await link.peer.connect(broker_id, self._address_of(broker_id))
 
     def _address_of(self, broker_id: int) -> tuple[str, int]:
         broker = self._metadata.image.brokers.get(broker_id)
@@ -156,19 +144,13 @@ class PeerChannel:
 
 
 class _Link:
-    """To one broker: its connection, when there is one, and where that leads."""
+    """To one broker; `turn` is held while it connects."""
 
-    __slots__ = ("address", "connection", "turn")
+    __slots__ = ("peer", "turn")
 
-    def __init__(self) -> None:
+    def __init__(self, peers: Callable[[], PeerConnector]) -> None:
         self.turn = asyncio.Lock()
-        self.connection: Connection | None = None
-        self.address = ("", 0)
-
-    async def close(self) -> None:
-        connection, self.connection = self.connection, None
-        if connection is not None:
-            await connection.close()
+        self.peer = PeerLink(peers)
 
 
 class _OwnRequests:

@@ -47,8 +47,10 @@ class PeerConnector:
         self._certificates = certificates
         self._tls = tls
 
-    async def connect(self, host: str, port: int, *, timeout_ms: int) -> tuple[Connection, PeerHello]:
-        """A connection, and who is at its other end.
+    async def connect(
+        self, host: str, port: int, *, timeout_ms: int, node_id: int | None = None
+    ) -> tuple[Connection, PeerHello]:
+        """Returns a connection, and who is at its other end: node `node_id`, if given.
 
         Raises ConnectionError, TimeoutError or CorruptData when nobody of use is there, PeerRefused when it is a node
         of another cluster, knows another secret or shows another certificate. `timeout_ms` is for all of it.
@@ -60,7 +62,12 @@ class PeerConnector:
                     host, port, client_id=f"node-{self._hello().node_id}", timeout_ms=timeout_ms, tls=self._tls()
                 )
                 try:
-                    return connection, await self._prove(connection)
+                    peer = await self._prove(connection)
+                    if node_id not in (None, peer.node_id):
+                        raise ConnectionError(
+                            f"node {peer.node_id} is at the address of node {node_id}, {connection.peer}"
+                        )
+                    return connection, peer
                 except BaseException:
                     await connection.close()
                     raise

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar, cast
 
 from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest
@@ -22,6 +23,7 @@ from ...quorum.metadata.image import MetadataImage
 from ...quorum.metadata.voters import Voter
 from ..configuration.quorum_times import QuorumTimes
 from .metadata_cache import MetadataCache
+from .peer_link import PeerLink, answer_unless
 from .peers import PeerConnector
 from .rules.repeated_change import answer_of, repetition_of
 from .rules.voter_choice import SilentVoters, VoterChoice
@@ -42,7 +44,7 @@ NODE_ANSWER_TIMEOUT_MS: Final = 4_000
 # However short a time a client gives a change of metadata: a controller that is there needs less.
 SHORTEST_WAIT_MS: Final = 1_000
 # How soon a waiting request notices that another voter leads.
-LEADER_CHECK_S: Final = 0.1
+LEADER_CHECK_MS: Final = 100
 _NOT_LEADER: Final = frozenset({int(ErrorCode.NOT_CONTROLLER), int(ErrorCode.NOT_LEADER_OR_FOLLOWER)})
 
 
@@ -71,7 +73,7 @@ class RemoteControllerChannel:
         own_controller: Controller | None = None,
         timeout_ms: int,
     ) -> None:
-        self._peers = peers
+        self._link = PeerLink(lambda: peers)
         self._metadata = metadata
         self._voters = dict(voters)
         self._leader_id = leader_id
@@ -80,8 +82,6 @@ class RemoteControllerChannel:
         self._own_controller = own_controller
         self._timeout_ms = timeout_ms
         self._turn = asyncio.Lock()
-        self._connection: Connection | None = None
-        self._voter_id: int | None = None
 
     async def submit(self, request: ControllerRequest[RequestT, ResponseT], message: RequestT) -> ResponseT:
         controller, before = self._own_controller, self._metadata.image
@@ -173,7 +173,11 @@ class RemoteControllerChannel:
                 connection = await self._connect(voter_id)
                 is_sent = True
                 asked = repetition_of(message, attempts.before) if attempts.is_answer_lost else message
-                answer = await self._answer(exchange(connection, asked, answer_timeout_ms), leader_id)
+                answer = await answer_unless(
+                    exchange(connection, asked, answer_timeout_ms),
+                    partial(self._lost, voter_id, leader_id),
+                    check_ms=LEADER_CHECK_MS,
+                )
                 if answer is not None:
                     choice.on_useful(voter_id)
                     return answer
@@ -190,45 +194,21 @@ class RemoteControllerChannel:
                 choice.on_refused(voter_id)
             # One that says that it does not lead may have lost the leadership over it.
             attempts.is_answer_lost |= is_sent
-            await self._leave()
+            await self._link.close()
             if self._leader_id() in (None, voter_id) or choice.is_round_over(int(loop.time() * 1000)):
                 await asyncio.sleep(RETRY_MS / 1000)
 
-    async def _answer(
-        self, asking: Awaitable[tuple[Response, int] | None], leader_id: int | None
-    ) -> tuple[Response, int] | None:
-        """The answer of the voter that is asked, given up for lost when another one leads than when it was asked.
-
-        A process that stands still keeps its connections, and answers nothing.
-        """
-        call = asyncio.ensure_future(asking)
-        try:
-            while not call.done():
-                await asyncio.wait({call}, timeout=LEADER_CHECK_S)
-                if not call.done() and self._leader_id() not in (None, self._voter_id, leader_id):
-                    raise ConnectionError(f"node {self._voter_id} is not the active controller any more")
-        finally:
-            call.cancel()
-        return await call
+    def _lost(self, voter_id: int, leader_id: int | None) -> str | None:
+        """Why the answer of the voter will not come: another one leads than when it was asked."""
+        is_deposed = self._leader_id() not in (None, voter_id, leader_id)
+        return f"node {voter_id} is not the active controller any more" if is_deposed else None
 
     async def close(self) -> None:
-        await self._leave()
+        await self._link.close()
 
     async def _connect(self, voter_id: int) -> Connection:
-        if self._connection is not None and self._voter_id == voter_id:
-            return self._connection
-        await self._leave()
-        self._voter_id = voter_id
         voter = self._voters[voter_id]
-        self._connection, _ = await self._peers.connect(
-            voter.host, voter.port, timeout_ms=self._times.request_timeout_ms
-        )
-        return self._connection
-
-    async def _leave(self) -> None:
-        if self._connection is not None:
-            connection, self._connection = self._connection, None
-            await connection.close()
+        return await self._link.connect(voter_id, (voter.host, voter.port), timeout_ms=self._times.request_timeout_ms)
 
 
 class _Attempts:

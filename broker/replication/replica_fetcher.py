@@ -26,6 +26,7 @@ from ...protocol.replica_fetch import (
 )
 from ...quorum.links.rules.peer_proof import PeerRefused
 from ...storage.log.rules.producer_entry import ProducerEntry
+from ..cluster.peer_link import CONNECT_TIMEOUT_MS
 from ..cluster.peers import PeerConnector
 from ..replicas.partition import Partition
 from ..timing.runtime import Runtime
@@ -39,7 +40,6 @@ from .rules.stalled_partitions import StalledPartitions
 
 logger = logging.getLogger(__name__)
 
-CONNECT_TIMEOUT_MS: Final = 2_000
 SLICE_BYTES: Final = 256 * 1024
 """Appended in one turn of the loop: a fraction of a millisecond."""
 PAUSE_MS_MAX: Final = 500
@@ -196,12 +196,9 @@ class ReplicaFetcher:
         if address is None:
             return "the metadata do not tell where it is"
         try:
-            connection, peer = await self._peers.connect(*address, timeout_ms=CONNECT_TIMEOUT_MS)
+            connection, _ = await self._peers.connect(*address, node_id=self._leader_id, timeout_ms=CONNECT_TIMEOUT_MS)
         except (ConnectionError, TimeoutError, CorruptData, PeerRefused) as error:
             return str(error)
-        if peer.node_id != self._leader_id:
-            await connection.close()
-            return f"node {peer.node_id} is at its address {connection.peer}"
         lost: asyncio.Future[str] = self._loop.create_future()
         try:
             self._link = FetcherLink(

@@ -133,8 +133,9 @@ class SilentPeer:
 
     is_open = True
 
-    async def connect(self, *_address: object, timeout_ms: int) -> tuple[SilentPeer, PeerHello]:
+    async def connect(self, *_address: object, timeout_ms: int, node_id: int) -> tuple[SilentPeer, PeerHello]:
         assert timeout_ms
+        assert node_id == 2
         hello = PeerHello(node_id=2, directory_id=UUID(int=2), cluster_id=None, nonce=bytes(NONCE_BYTES))
         return self, hello
 

@@ -64,8 +64,9 @@ class World:
             timeout_ms=30_000,
         )
 
-    async def connect(self, host: str, _port: int, *, timeout_ms: int) -> tuple[Connection, None]:
+    async def connect(self, host: str, _port: int, *, timeout_ms: int, node_id: int) -> tuple[Connection, None]:
         voter_id = int(host.rpartition("-")[2])
+        assert voter_id == node_id
         if voter_id in self.refusing:
             raise ConnectionError("refused")
         if voter_id in self.silent:
@@ -78,6 +79,8 @@ class World:
 
 
 class Connection:
+    is_open = True
+
     def __init__(self, world: World, voter_id: int) -> None:
         self._world = world
         self._voter_id = voter_id
