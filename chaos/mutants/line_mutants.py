@@ -24,10 +24,10 @@ from ...quorum.controller.controller import Controller
 from ...quorum.decisions import brokers, controller_requests
 from ...quorum.decisions.controller_requests import ControllerRequest
 from ...storage.log import producer_snapshots, recovery
-from ...storage.log.log import Log
 from ...storage.log.rules import producer_entry
 from ...storage.log.rules.producer_state import ProducerState
 from ...storage.log.segment import Segment
+from ...storage.log.truncation import TruncatableLog
 from .edited import edited
 from .mutant import Mutant
 
@@ -82,15 +82,15 @@ MUTANTS: Final = (
     Mutant(
         name="producers-not-reloaded",
         bug="a log that was cut goes on with the producer state of what was cut off",
-        owner=Log,
-        attribute="_cut_to",
+        owner=TruncatableLog,
+        attribute="_drop_from",
         make=edited("    self._reload_producers(offset)\n", ""),
     ),
     Mutant(
         name="epochs-not-cut",
         bug="a log that was cut keeps the leader epochs of what was cut off",
-        owner=Log,
-        attribute="_cut_to",
+        owner=TruncatableLog,
+        attribute="_drop_from",
         make=edited("    self.leader_epochs.truncate_from_end(offset)\n", ""),
     ),
     Mutant(

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
+from ...protocol.batches import BatchHeader
 from .rules.control_records import read_end_transaction_marker
-from .rules.producer_state import ProducerState
+from .rules.producer_state import EndTransactionMarker, ProducerState
 from .segment import Segment
 from .segment_scan import ScannedBatch, scan
 from .transaction_index import AbortedTransaction
@@ -19,19 +20,32 @@ def replay_batch(
     header = batch.header
     if header.has_producer_id:
         marker = read_end_transaction_marker(batch.records_buffer(), header) if header.is_control else None
-        completed = producers.apply(header, header.base_offset, header.max_timestamp, appended_ms, marker)
-        if completed is not None:
-            if completed.is_abort and index_in is not None:
-                index_in.note_aborted(
-                    AbortedTransaction(
-                        completed.producer_id,
-                        completed.first_offset,
-                        completed.last_offset,
-                        producers.last_stable_offset_after(completed),
-                    )
-                )
-            producers.complete(completed)
+        apply_batch(header, header.base_offset, header.max_timestamp, marker, producers, appended_ms, index_in)
     producers.end_offset = header.next_offset
+
+
+def apply_batch(
+    header: BatchHeader,
+    base_offset: int,
+    timestamp: int,
+    marker: EndTransactionMarker | None,
+    producers: ProducerState,
+    appended_ms: int,
+    index_in: Segment | None,
+) -> None:
+    """Takes in a producer's batch, or the `marker` that ends its transaction, at `base_offset`."""
+    completed = producers.apply(header, base_offset, timestamp, appended_ms, marker)
+    if completed is not None:
+        if completed.is_abort and index_in is not None:
+            index_in.note_aborted(
+                AbortedTransaction(
+                    completed.producer_id,
+                    completed.first_offset,
+                    completed.last_offset,
+                    producers.last_stable_offset_after(completed),
+                )
+            )
+        producers.complete(completed)
 
 
 def replay_segments(segments: Sequence[Segment], producers: ProducerState, end_offset: int, appended_ms: int) -> None:
