@@ -97,8 +97,8 @@ def wire_broker(
 ) -> BrokerParts:
     """`directory_ids` are those of the log directories in use; `heartbeats`, `isr_changes` and `assignments` (of
     replicas to log directories) are channels of their own, which no client's request holds up; `steady_clock_ms` is
-    the wall clock for decisions; `on_failure` hears why the node cannot go on, `on_replaced` that another process has
-    its place.
+    the wall clock for decisions; `on_failure` is called with the reason why the node must stop, `on_replaced` when
+    another process has registered as this broker.
     """
     lifecycle = BrokerLifecycle(
         heartbeats,
@@ -339,7 +339,7 @@ def _replication_config(config: NodeConfig) -> ReplicationConfig:
 
 
 def _peers(config: NodeConfig, hello: Callable[[], PeerHello], tls: TlsContexts) -> PeerConnector:
-    # A node that follows nobody starts without it.
+    # A node without peers starts without loading it.
     from ..cluster.peers import PeerConnector
 
     return PeerConnector(

@@ -60,8 +60,8 @@ class ReplicaFetcherManager:
         wall_clock_ms: Callable[[], int],
         on_failure: Callable[[str], None],
     ) -> None:
-        """`peers` is asked when there is somebody to follow; `quota` is for what is fetched; `on_failure` hears why the
-        node cannot go on."""
+        """`peers` is called when this node begins to follow a leader; `quota` is for what is fetched; `on_failure` is
+        called with the reason why the node must stop."""
         self._config = config
         self._metadata = metadata
         self._channel = channel
@@ -144,7 +144,7 @@ class ReplicaFetcherManager:
             fetcher.on_log_start(partition)
 
     def _begin_fetcher(self, leader_id: int, number: int) -> ReplicaFetcher:
-        # A node that follows nobody starts without it.
+        # A node that follows no leader starts without loading it.
         from .replica_fetcher import ReplicaFetcher
 
         fetcher = self._fetchers[leader_id, number] = ReplicaFetcher(

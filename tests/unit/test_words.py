@@ -16,14 +16,7 @@ SOURCES = ("protocol", "storage", "quorum", "broker", "client", "local", "chaos"
 GENERATED = ("docs/files.md", "docs/style.md", "docs/generate/", "docs/measurements/")
 # Whole rooms that are done: no such word comes back.
 DONE = (
-    "broker/apis/",
-    "broker/configuration/",
-    "broker/coordination/",
-    "broker/coordinators/",
-    "broker/fetching/",
-    "broker/groups/",
-    "broker/replicas/",
-    "broker/transactions/",
+    "broker/",
     "client/",
     "local/",
     "protocol/",
@@ -31,7 +24,7 @@ DONE = (
     "storage/",
     "README.md",
 )
-LEFT = 247
+LEFT = 189
 """In all others together. A change may lower it, and nothing may raise it."""
 
 
