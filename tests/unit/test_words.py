@@ -18,13 +18,14 @@ GENERATED = ("docs/files.md", "docs/style.md", "docs/generate/", "docs/measureme
 DONE = (
     "broker/",
     "client/",
+    "docs/",
     "local/",
     "protocol/",
     "quorum/",
     "storage/",
     "README.md",
 )
-LEFT = 189
+LEFT = 103
 """In all others together. A change may lower it, and nothing may raise it."""
 
 
