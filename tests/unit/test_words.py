@@ -17,6 +17,7 @@ GENERATED = ("docs/files.md", "docs/style.md", "docs/generate/", "docs/measureme
 # Whole rooms that are done: no such word comes back.
 DONE = (
     "broker/",
+    "chaos/",
     "client/",
     "docs/",
     "local/",
@@ -25,8 +26,8 @@ DONE = (
     "storage/",
     "README.md",
 )
-LEFT = 103
-"""In all others together. A change may lower it, and nothing may raise it."""
+LEFT = 6
+"""In all others together: a local variable of bench. A change may lower it, and nothing may raise it."""
 
 
 def test_words_that_hide_the_subject_disappear() -> None:
