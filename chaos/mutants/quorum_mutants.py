@@ -1,4 +1,4 @@
-"""Bugs of the quorum, each as one patch, which a test applies around a run. No product module knows of them."""
+"""Bugs of the quorum, each as one patch, applied around a run. No product module knows of them."""
 
 from typing import Any, Final
 
