@@ -108,7 +108,7 @@ class Crowd:
         self._unsent.clear()
 
     def _wait_accepted(self) -> None:
-        """Until the node has answered somebody who came last. One that finds the queue full tries again a second on."""
+        """Until the node has answered one more connection. One that finds the queue full tries again a second later."""
         with socket.create_connection(self._address, timeout=CONNECT_TIMEOUT_S) as last:
             last.sendall(question())
             last.recv(1)

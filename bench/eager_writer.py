@@ -97,7 +97,7 @@ class EagerWriter:
         answers = [one.partitions[partition] for one in told if isinstance(one, TopicLeaders) and one.partitions]
         known = [one for one in answers if one.leader_id != NO_LEADER]
         if not known:
-            raise ConnectionError("nobody knows a leader")
+            raise ConnectionError("no node knows a leader")
         leader_id = max(known).leader_id
         (leader,) = [node for node in self._nodes if node.id == leader_id]
         return await connect(HOST, leader.port, timeout_ms=ATTEMPT_MS)

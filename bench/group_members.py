@@ -83,12 +83,12 @@ class Group:
 
     @property
     def generation(self) -> int:
-        """The newest that a member has heard of."""
+        """The newest that any member has."""
         return max((member.generation for member in self.members), default=0)
 
     def is_stable(self, *, since_s: float = 0.0, generation: int = 1) -> bool:
-        """Whether all are of one generation, this one or a later one, which each has heard of since then, and own all
-        between them."""
+        """Whether all are of one generation, this one or a later one, each has had an answer in it after `since_s`, and
+        together they own all partitions."""
         owned = [partition for member in self.members for partition in member.partitions]
         return (
             self.generation >= generation

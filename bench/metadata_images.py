@@ -1,4 +1,4 @@
-"""Partitions in the metadata of a stopped cluster that nobody serves: what an image of that size costs by itself.
+"""Partitions in the metadata of a stopped cluster that no broker serves: what an image of that size costs by itself.
 
 Their replicas are on brokers that are registered and fenced, so no node opens a log for them. Each voter gets the same
 snapshot, at an offset that all have.

@@ -1,4 +1,4 @@
-"""How long nodes answer nobody: each is asked the smallest question again and again while something else happens."""
+"""How long nodes leave requests unanswered: each gets the smallest request again and again during another operation."""
 
 from __future__ import annotations
 

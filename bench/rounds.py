@@ -21,7 +21,7 @@ from .wire import RequestRefusedError
 def measure(
     targets: Sequence[Target], cells: Sequence[Cell], rounds: int, tell: Callable[[Observation], None]
 ) -> tuple[Observation, ...]:
-    """Measure everything; `tell` hears of each observation as it is made.
+    """Measure everything; calls `tell` with each observation as it is made.
 
     A cell that fails is an observation without values: what the others found is not lost with it. Nor is it by Ctrl-C,
     which ends the measuring early.

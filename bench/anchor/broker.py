@@ -108,7 +108,7 @@ class AnchorCluster:
             try:
                 node.stop(timeout_s=timeout_s)
             except NodeFailedError:
-                # Killed, which is all that is asked for here: nobody looks at how Apache Kafka stops.
+                # Killed, which is all that is asked for here: how Apache Kafka stops is not measured.
                 continue
 
     def kill(self) -> None:

@@ -40,7 +40,7 @@ class KafkaJars:
 
     @property
     def version(self) -> str:
-        """Apache Kafka's, by the name of its broker's jar; empty when there is none."""
+        """Apache Kafka's, by the name of its broker's jar; empty without one."""
         names = (jar.name for jar in self.directory.glob("kafka_2.13-*.jar"))
         return next((name.removeprefix("kafka_2.13-").removesuffix(".jar") for name in names), "")
 

@@ -3,7 +3,7 @@
 Every producer sends one record of 100 bytes a second, each in its own moment, so 200 records a second come in and, with
 readers, 10,000 go out, one by one. Either broker can do more: what is measured is how long a record takes in
 the crowd and what the crowd costs. Times count from the moment at which a record was due, so a client that was held up
-does not hide it. Readers ask as Apache Kafka's consumer does, and are told of each record as it comes.
+does not hide it. Readers fetch as Apache Kafka's consumer does, and get each record as it comes.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ _DRAIN_NS: Final = 30 * _NS
 
 
 def crowd(target: Target, *, clients: int, producers: int, readers: int, seconds: int) -> Mapping[str, float | None]:
-    """Connect everybody, then let them produce and read for so long."""
+    """Connect all clients, then let them produce and read for so long."""
     with new_topic(target, 1) as topic, ExitStack() as stack:
         (address,) = leaders(target, topic)
         start_s = clock.monotonic_s()
-        everybody: list[Socket] = []
-        while len(everybody) < clients:
-            everybody.extend(_arrive(stack, address, min(ARRIVALS, clients - len(everybody))))
+        members: list[Socket] = []
+        while len(members) < clients:
+            members.extend(_arrive(stack, address, min(ARRIVALS, clients - len(members))))
         connect_s = clock.monotonic_s() - start_s
-        meeting = _Meeting(topic, everybody[:producers], everybody[producers : producers + readers])
+        meeting = _Meeting(topic, members[:producers], members[producers : producers + readers])
         meeting.run(1)
         with measured(target.pids) as usage:
             acknowledged_ns, delivered_ns = meeting.run(seconds)

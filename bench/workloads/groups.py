@@ -118,7 +118,7 @@ async def _kill(group: Group) -> float:
 
 
 async def _lose_coordinator(cluster: Cluster, large: Group, small: list[Group]) -> float:
-    """Until every member has heard that all is well from whoever coordinates it then."""
+    """Until every member is stable again with its next coordinator."""
     loop = asyncio.get_running_loop()
     node = cluster.nodes[await large.coordinator_id()]
     start_s = clock.monotonic_s()

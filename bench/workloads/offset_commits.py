@@ -1,7 +1,7 @@
 """Commits of one group, ten partitions each, on one connection, so many in flight.
 
-OffsetCommit v2 has no flexible fields, and every broker serves it. A group without members takes commits from anybody,
-so the cost is that of the commit: the request, the records and their replication, the answer.
+OffsetCommit v2 has no flexible fields, and every broker serves it. A group without members takes commits from any
+client, so the cost is that of the commit: the request, the records and their replication, the answer.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class _Commits:
     def __init__(self, connection: Socket, group: str, topic: str) -> None:
         self._connection = connection
         self._topic = text(topic)
-        # The generation and the member of somebody who is none, and the broker's own retention.
+        # No generation and no member, and the broker's own retention.
         self._start = text(group) + Struct(">i").pack(-1) + text("") + Struct(">q").pack(-1) + _INT.pack(1)
         self._start += self._topic + _INT.pack(PARTITIONS)
         self._sent = 0

@@ -82,7 +82,7 @@ class _Run:
         return times_ns
 
     def catch_up(self, count: int) -> None:
-        """Read what was sent while nobody looked."""
+        """Read what was sent while this client read nothing."""
         for _ in range(count):
             self._receive()
 

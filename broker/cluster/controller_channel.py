@@ -15,10 +15,10 @@ class ControllerChannel(Protocol):
     """Where requests go that change metadata."""
 
     async def submit(self, request: ControllerRequest[RequestT, ResponseT], message: RequestT) -> ResponseT:
-        """The controller's answer, once this node has taken in the change that it tells of.
+        """The controller's answer, once this node's image has reached the offset of the change.
 
-        Raises KafkaError: the decision's own, or NOT_CONTROLLER when nobody could be asked or the answer was lost
-        (then the change may or may not happen).
+        Raises KafkaError: the decision's own, or NOT_CONTROLLER when no controller could be asked or the answer was
+        lost (then the change may or may not happen).
         """
         ...
 

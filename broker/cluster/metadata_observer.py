@@ -62,7 +62,7 @@ def _refused(error: OSError) -> Exception:
 
 
 class MetadataObserver:
-    """Follows the quorum until it is cancelled. `on_failure` hears why the node cannot go on."""
+    """Follows the quorum until it is cancelled. Calls `on_failure` with the reason why the node must stop."""
 
     def __init__(
         self,

@@ -92,7 +92,7 @@ class PeerChannel:
         """The node stops."""
         self._is_closed = True
         for link in self._links.values():
-            # Behind whoever is connecting.
+            # After a connection attempt that holds the lock.
             async with link.turn:
                 await link.peer.close()
 

@@ -52,8 +52,9 @@ class PeerConnector:
     ) -> tuple[Connection, PeerHello]:
         """Returns a connection, and who is at its other end: node `node_id`, if given.
 
-        Raises ConnectionError, TimeoutError or CorruptData when nobody of use is there, PeerRefused when it is a node
-        of another cluster, knows another secret or shows another certificate. `timeout_ms` is for all of it.
+        Raises ConnectionError, TimeoutError or CorruptData when the peer cannot be reached or does not speak the
+        protocol, PeerRefused when it is a node of another cluster, knows another secret or shows another certificate.
+        `timeout_ms` is for all of it.
         """
         whole = asyncio.timeout(timeout_ms / 1000)
         try:

@@ -28,8 +28,8 @@ class ProducerIds:
         self._is_failing = False
 
     async def next_id(self) -> int:
-        """Raises KafkaError(COORDINATOR_LOAD_IN_PROGRESS) when there is none to be had now, whatever the reason: as in
-        Apache Kafka, because all clients try again at that, with a transactional id or without. To some of them
+        """Raises KafkaError(COORDINATOR_LOAD_IN_PROGRESS) when no block can be allocated now, whatever the reason: as
+        in Apache Kafka, because all clients retry at that, with a transactional id or without. To some of them
         REQUEST_TIMED_OUT is fatal, and at COORDINATOR_NOT_AVAILABLE they look for the coordinator of an id.
         """
         while not self._block:
@@ -42,8 +42,8 @@ class ProducerIds:
         return producer_id
 
     async def _allocate(self) -> None:
-        # Before it is done, not in a callback of it: whoever asks between the two would find neither a block nor
-        # anything to wait for.
+        # Set before the task ends, not in its callback: a request between the two would find neither a block nor an
+        # allocation to wait for.
         try:
             self._block = await self._allocate_block()
             self._is_failing = False

@@ -44,7 +44,7 @@ TURN_REQUESTS_MAX = 64
 TURN_BYTES_MAX = 1024 * 1024
 """Begun in one go; then other connections have their turn."""
 SMALL_REQUEST_BYTES_MAX = 4 * 1024 * 1024
-"""Of any request but Produce, whose bytes are mostly records that nobody opens. What is decoded field by field takes
+"""Of any request but Produce, whose bytes are mostly records that are not decoded. What is decoded field by field takes
 the loop up to 0.8 s a MiB, and all other clients wait for it."""
 FRAME_BYTES_MIN = 8
 """API key, version and correlation id."""

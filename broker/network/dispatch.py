@@ -38,7 +38,7 @@ class Dispatcher:
         self._peer_log = peer_log
         self._tasks: set[asyncio.Task[None]] = set()
         self.unexpected_errors = 0
-        """Exceptions that nobody meant to raise, since start."""
+        """Exceptions logged as bugs, since start."""
 
     def begin(self, request: Request) -> None:
         """Hands the request to its handler. Never raises: a connection must not fall with a handler."""
@@ -126,7 +126,7 @@ class Dispatcher:
             self._close(request, "an unexpected error, see the log")
 
     def to_kafka_error(self, request: Request, error: Exception) -> KafkaError:
-        """What a caller is told of an exception; one that is not a KafkaError is logged, once, with its traceback."""
+        """The error that the client gets for an exception; one that is no KafkaError is logged with its traceback."""
         if isinstance(error, KafkaError):
             return error
         self._log(request, error)

@@ -1,7 +1,7 @@
 """Ranges of files on their way into a socket without passing through this process (sendfile).
 
 The transports of event loops have no such call, so it goes past them, on a descriptor of its own for the same socket.
-That keeps the order only while the transport itself has nothing left to send: whoever uses this must see to that.
+That keeps the order only while the transport itself has nothing left to send: the caller must ensure that.
 """
 
 from __future__ import annotations

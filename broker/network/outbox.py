@@ -190,12 +190,12 @@ class Outbox:
                         continue
                     piece = part.read_nowait(self._offset, size_bytes)
                 except ConnectionError:
-                    # As when a transport notices it: nothing to tell anybody.
+                    # The peer closed the connection: no log line, as when the transport notices it.
                     self._is_finished = True
                     self._transport.abort()
                     return False
                 except (OSError, EOFError) as error:
-                    # Whoever called is often another connection, whose append completed this answer.
+                    # Not raised: the caller is often another connection, whose append completed this answer.
                     self._abort(f"a part of the response could not be sent: {error}")
                     return False
                 if not piece:

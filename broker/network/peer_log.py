@@ -1,6 +1,6 @@
 """Log lines about what peers do: at most one a second for each peer, ever fewer for one that does not stop.
 
-A peer is a host: whoever reconnects for each bad frame comes from another port every time.
+A peer is a host: a client that reconnects for each bad frame comes from another port every time.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ AnswerPart: TypeAlias = bytes | FileSlice
 
 @dataclass(frozen=True, slots=True)
 class CloseConnection:
-    """An answer that is none: when its turn comes, the connection is closed."""
+    """In place of a response: when its turn comes, the connection is closed."""
 
     reason: str
 

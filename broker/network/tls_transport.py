@@ -2,13 +2,13 @@
 
 | state       | leaves by                                                              | to      |
 |-------------|------------------------------------------------------------------------|---------|
-| handshaking | both sides agree: the protocol inside is made, and hears of it         | open    |
+| handshaking | both sides agree: the protocol inside is made and gets the connection  | open    |
 | handshaking | anything else, or no end within `HANDSHAKE_TIMEOUT_S`: one log line    | closing |
 | open        | the protocol inside closes, the peer does, or a record is not genuine  | closing |
 | closing     | what was written is sent, or the connection is lost                    | closed  |
 
-The transports of asyncio and uvloop would do for the rest, but they tell nobody of a handshake that failed, send no
-alert that says why, count nothing before it is done, and keep 256 KiB for each connection.
+The transports of asyncio and uvloop would do for the rest, but they do not report a failed handshake, send no alert
+that says why, count nothing before the handshake is done, and keep 256 KiB for each connection.
 
 All connections of a listener receive into one buffer, as in `connection.py`. A connection that does not read keeps what
 it had received: `RECEIVE_BYTES` at most. What is written is encrypted at once and waits, if it must, in the socket's
@@ -32,7 +32,7 @@ RECEIVE_BYTES: Final = 64 * 1024
 HANDSHAKE_TIMEOUT_S: Final = 10.0
 """Two round trips and less than 10 ms of work, on a machine with nothing else to do."""
 HANDSHAKES_MAX: Final = 256
-"""At once, on one listener. With one more the oldest is ended: whoever means it is done in milliseconds."""
+"""At once, on one listener. With one more the oldest is ended: an honest client is done in milliseconds."""
 HANDSHAKE_BYTES_MAX: Final = 256 * 1024
 """That a peer may send for it; chains of certificates have a few KiB."""
 RECORD_BYTES: Final = 16 * 1024
@@ -118,7 +118,7 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._protocol is None:
-            # Those that come and go, to see whether the port is open, are nobody's concern.
+            # No log line: load balancers connect and leave, only to see whether the port is open.
             self._leave_handshake()
             self._tls.host.limits.release(self._peer[0])
         else:

@@ -71,8 +71,8 @@ class AssignmentsManager:
         directory_id_of: Callable[[str], UUID],
         is_online: Callable[[UUID], bool],
     ) -> None:
-        """`directory_id_of` gives the id of the log directory that has a partition's folder; `is_online` tells of a log
-        directory whether it is one of this node's and has not failed."""
+        """`directory_id_of` gives the id of the log directory that has a partition's folder; `is_online` is whether a
+        log directory is one of this node's and has not failed."""
         self._partitions = partitions
         self._controller = controller
         self._node_id = node_id
@@ -148,7 +148,7 @@ class AssignmentsManager:
                 known == DIRECTORY_UNASSIGNED or self._is_online(known)
             ):
                 # It may be in a directory that has failed, or its log is damaged: the controller must not count on it.
-                # What is known to be in a directory that has failed, the heartbeat tells of.
+                # Replicas known to be in a failed directory: the heartbeat reports the directory.
                 found = self._misplaced.get((topic_id, index), DIRECTORY_LOST)
                 if known != DIRECTORY_UNASSIGNED:
                     self._lost.add((topic_id, index))

@@ -49,7 +49,7 @@ def outcome_tags(controller: Controller) -> HeaderTags:
 def register(
     handlers: Handlers, controller: Controller, heartbeats: HeartbeatConnections, header_tags: HeaderTags
 ) -> None:
-    """Every request that a controller alone decides. `heartbeats` hears by which connections brokers speak."""
+    """Every request that a controller alone decides. `heartbeats` notes the connection of each broker."""
 
     def add(
         request: ControllerRequest[RequestT, ResponseT], answer_error: Callable[[RequestT, KafkaError], ResponseT]

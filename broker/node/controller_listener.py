@@ -63,7 +63,7 @@ class ControllerListener:
         loop: asyncio.AbstractEventLoop,
         on_heartbeats_closed: Callable[[int], None],
     ) -> None:
-        """`on_heartbeats_closed` hears of a broker whose side closed the connection by which its heartbeats came."""
+        """`on_heartbeats_closed` is called with the id of a broker that closed the connection of its heartbeats."""
         self._controller = controller
         self._config = config
         handlers = Handlers()

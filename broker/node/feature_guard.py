@@ -13,7 +13,7 @@ class FeatureGuard:
     """A publisher. Registrations are refused for the same reason, but an older voter could lead without having one."""
 
     def __init__(self, on_failure: Callable[[str], None]) -> None:
-        """`on_failure` hears the sentence with which the node must stop."""
+        """Calls `on_failure` with the sentence with which the node must stop."""
         self._on_failure = on_failure
 
     def publish(self, delta: MetadataDelta, _image: MetadataImage) -> None:

@@ -30,7 +30,7 @@ def freeze() -> None:
 class FreezeLargeChanges:
     """A MetadataPublisher, behind all others: what they made of a large change is there to stay, too.
 
-    It is not collected first, which would keep everybody waiting: the little garbage that is about stays as well.
+    It is not collected first, which would hold up every request: the little garbage that is about stays as well.
     """
 
     def publish(self, delta: MetadataDelta, _image: MetadataImage) -> None:

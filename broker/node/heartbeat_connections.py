@@ -11,20 +11,20 @@ class HeartbeatConnections:
     """Of one listener. A broker's connection is the one that its last heartbeat or registration came by."""
 
     def __init__(self, on_closed: Callable[[int], None]) -> None:
-        """`on_closed` hears the id of a broker whose side closed that connection."""
+        """Calls `on_closed` with the id of a broker whose side closed that connection."""
         self._on_closed = on_closed
         self._connection_of: dict[int, int] = {}
         self._broker_of: dict[int, int] = {}
 
     def note(self, broker_id: int, context: RequestContext) -> None:
-        """Hear that a request of a broker came by a connection."""
+        """A heartbeat or registration of the broker came by this connection."""
         connection = context.connection_number
         if self._connection_of.get(broker_id) != connection:
             self._broker_of.pop(self._connection_of.get(broker_id, -1), None)
             self._connection_of[broker_id], self._broker_of[connection] = connection, broker_id
 
     def on_connection_lost(self, context: RequestContext, is_closed_by_peer: bool) -> None:
-        """Hear of the end of any connection of the listener."""
+        """Called at the end of every connection of the listener."""
         broker_id = self._broker_of.pop(context.connection_number, None)
         if broker_id is not None:
             del self._connection_of[broker_id]

@@ -3,10 +3,10 @@
 | state        | entered by                | what it does                                                           |
 |--------------|---------------------------|------------------------------------------------------------------------|
 | new          | construction              |                                                                        |
-| registered   | `register`                | has a broker epoch; fenced, so that nobody is sent here                |
+| registered   | `register`                | has a broker epoch; fenced, so that clients are not sent here          |
 | active       | `unfence`                 | `keep_alive` sends heartbeats                                          |
 | shut down    | `shut_down`               | leads nothing any more; the controller has fenced it                   |
-| replaced     | another process registers | nothing: whatever it hears from then on is said to that one            |
+| replaced     | another process registers | nothing: answers and metadata from then on are meant for that process  |
 
 The controller may be in this process or elsewhere: its answers come by the same decisions.
 """
@@ -42,7 +42,7 @@ REGISTRATION_RETRY_MS = 100
 SHUTDOWN_TIMEOUT_MS = 3_000
 """The last nodes of a cluster that stops as a whole have no controller any more."""
 SHUTDOWN_HEARTBEATS_MAX = 10
-"""A controller that has nobody to hand leaderships to lets the broker go at the second."""
+"""A controller that has no other replica to elect lets the broker stop at the second."""
 
 
 class BrokerLifecycle:
@@ -60,7 +60,7 @@ class BrokerLifecycle:
         heartbeat_interval_ms: int,
         on_replaced: Callable[[str], None],
     ) -> None:
-        """`on_replaced` hears, once and with a sentence, that another process is this broker now."""
+        """Calls `on_replaced` once, with a sentence, when another process has registered as this broker."""
         self._controller = controller
         self._metadata = metadata
         self._node_id = node_id
@@ -109,7 +109,7 @@ class BrokerLifecycle:
         is_told = False
         while True:
             try:
-                # When nobody answers, the channel says why.
+                # When no controller answers, the channel raises with the reason.
                 return await self._controller.submit(BROKER_REGISTRATION, request)
             except KafkaError as error:
                 if error.code is not ErrorCode.DUPLICATE_BROKER_REGISTRATION:
@@ -128,7 +128,7 @@ class BrokerLifecycle:
             retry_ms = min(2 * retry_ms, self._heartbeat_interval_ms)
 
     def publish(self, _delta: MetadataDelta, image: MetadataImage) -> None:
-        """Hears the metadata before the parts that serve partitions do."""
+        """Runs before the publishers that serve partitions."""
         if self.broker_epoch >= 0:
             self._check_replaced(image)
         if image.epoch != self._controller_epoch:

@@ -246,7 +246,7 @@ class Node:
         self._start_task("directories of replicas", parts.directories.run())
         self._start_task("housekeeping of logs", parts.housekeeping.run())
         self._start_task("waiting for room", self._wait_for_room(parts))
-        # Accept in the turn in which the cluster has let this broker in: whoever gets through is served, and is told of
+        # Accept in the loop turn in which this broker is unfenced: a client that connects is served, and Metadata names
         # a broker that can be used.
         await parts.listeners.start()
 

@@ -14,11 +14,11 @@ from typing import Final
 STEP_MS: Final = 60_000
 """More than a clock is corrected by in small steps between two looks, and little beside any retention."""
 TRUST_MS: Final = 3_600_000
-"""A clock that is this long what nobody expected is right, and was wrong before."""
+"""A wall clock that has differed for this long is right, and the time before was wrong."""
 
 
 class SteadyClock:
-    """Values in, values out: whoever asks says what both clocks show. Ask every minute or so."""
+    """Values in, values out: the caller passes what both clocks show. Call it every minute or so."""
 
     __slots__ = ("_offset_ms", "_other_offset_ms", "_other_since_ms")
 

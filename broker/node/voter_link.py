@@ -262,7 +262,7 @@ class VoterLink:
     async def _register(self, ports: Mapping[str, int]) -> None:
         from .controller_registration import register_controller
 
-        # Where the others reach this one is what all nodes are told of its first listener.
+        # Advertises for its first listener the address in `controller.quorum.voters`, where other nodes reach it.
         (listener, *_), voter = self._config.controller_listeners, self._config.voters[self._config.node_id]
         advertised = replace(
             listener,
@@ -277,7 +277,7 @@ class VoterLink:
         )
 
     async def _hand_over(self) -> None:
-        """Let another voter lead before this one goes: nobody has to notice that it is missing."""
+        """Let another voter lead before this one stops: no voter waits for an election timeout."""
         voter = self._voter
         if voter is None or self._is_alone or voter.leader_id != self._config.node_id:
             return

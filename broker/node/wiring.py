@@ -91,8 +91,8 @@ def wire_broker(
     on_replaced: Callable[[str], None],
 ) -> BrokerParts:
     """`directory_ids` are those of the log directories in use; `heartbeats`, `isr_changes` and `assignments` (of
-    replicas to log directories) are channels of their own, which no client's request holds up; `on_replaced`
-    hears that another process has the node's place.
+    replicas to log directories) are channels of their own, which no client's request holds up; `on_replaced` is called
+    when another process has registered as this broker.
     """
     loop = runtime.loop
     lifecycle = BrokerLifecycle(
@@ -320,7 +320,7 @@ def _replication_config(config: NodeConfig) -> ReplicationConfig:
 
 
 def _peers(config: NodeConfig, hello: Callable[[], PeerHello], tls: TlsContexts) -> PeerConnector:
-    # A node that follows nobody starts without it.
+    # A node without peers starts without loading it.
     from ..cluster.peers import PeerConnector
 
     return PeerConnector(

@@ -30,7 +30,7 @@ class Unanswered(Exception):  # noqa: N818 - it says what happened
 
 
 class Controllers:
-    """Those that a node's configuration names. Raises ConfigError when nobody could ask them anything."""
+    """Those that a node's configuration names. Raises ConfigError when the configuration lets no node ask them."""
 
     def __init__(self, config: NodeConfig, files: Files, *, timeout_ms: int) -> None:
         has_proof = bool(config.cluster_secret) or config.node_certificates is not None
@@ -52,7 +52,7 @@ class Controllers:
         """What one controller answers. Raises Unanswered."""
         voter = self._voters.get(voter_id)
         if voter is None:
-            raise Unanswered(f"Node {voter_id} is none of the controllers, which are {', '.join(map(str, self.ids))}.")
+            raise Unanswered(f"Node {voter_id} is not a controller. Controllers: {', '.join(map(str, self.ids))}.")
         try:
             return await self._ask(voter, operation)
         except ConfigError as error:

@@ -1,7 +1,8 @@
-"""What the leaders of this node propose of their ISRs, on its way to the controller: AlterPartition (KIP-497).
+"""ISR changes that the leaders of this node propose to the controller: AlterPartition (KIP-497).
 
-One request at a time has all that was proposed while the one before was on its way. What nobody answered is asked again
-for ever: only the metadata, or the controller's word that nothing was done, end a proposal.
+One request at a time has all proposals made while the one before was in flight (Kafka: `AlterPartitionManager`). A
+request without an answer is retried without limit: only newer metadata, or the controller's answer that the ISR is
+unchanged, ends a proposal.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ class AlterPartitionManager:
         try:
             response = await self._channel.submit(ALTER_PARTITION, self._request(proposals))
         except KafkaError as error:
-            logger.warning("in-sync replicas not told: partitions=%d reason=%s", len(proposals), error)
+            logger.warning("AlterPartition failed, retrying: partitions=%d reason=%s", len(proposals), error)
             retried_count = sum(self._refuse(hosted, proposal, None) for hosted, proposal in proposals.items())
             return retried_count == 0
         answers = {
@@ -128,7 +129,7 @@ class AlterPartitionManager:
         return bool(effects)
 
     def _request(self, proposals: Mapping[Partition, IsrProposal]) -> AlterPartitionRequest:
-        # A node that leads nobody starts without these.
+        # A node whose partitions have no followers starts without loading these.
         from kio.schema.alter_partition.v3.request import (
             AlterPartitionRequest,
             BrokerState,

@@ -59,7 +59,7 @@ class ReplicaFetcherManager:
         quota: ReplicationQuota,
         runtime: Runtime,
     ) -> None:
-        """`peers` is asked when there is somebody to follow; `quota` is for what is fetched."""
+        """`peers` is called when this node begins to follow a leader; `quota` is for what is fetched."""
         self._config = config
         self._metadata = metadata
         self._channel = channel
@@ -140,7 +140,7 @@ class ReplicaFetcherManager:
             fetcher.on_log_start(partition)
 
     def _begin_fetcher(self, leader_id: int, number: int) -> ReplicaFetcher:
-        # A node that follows nobody starts without it.
+        # A node that follows no leader starts without loading it.
         from .replica_fetcher import ReplicaFetcher
 
         fetcher = self._fetchers[leader_id, number] = ReplicaFetcher(

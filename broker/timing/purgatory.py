@@ -40,7 +40,7 @@ class DelayedOperation(ABC):
 
     @abstractmethod
     def on_failure(self, error: Exception) -> None:
-        """`try_complete` or `on_expiration` raised `error`, which is logged: answers so that nobody waits for ever."""
+        """`try_complete` or `on_expiration` raised `error`, which is logged: answers with an error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

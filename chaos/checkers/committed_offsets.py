@@ -1,7 +1,8 @@
 """Whether the committed offset of a group in one partition is what its members were told: a register.
 
-A commit that was answered has happened, once, between its request and its answer; of any other nobody knows, and it may
-yet happen: clients ask again by themselves, and tell of the last answer only. What a fetch tells must be possible so.
+A commit that was answered has happened, once, between its request and its answer; any other may have happened or not,
+and may yet happen: clients retry by themselves, and return the last answer only. What a fetch returns must be possible
+so.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ class CommittedOffset:
         # By number, commits that are under way, and what was answered meanwhile.
         self._open: dict[int, int] = {}
         self._answered_meanwhile: dict[int, set[int]] = {}
-        # Commits of which nobody will ever know.
+        # Commits without an answer: they may have happened or not.
         self._lost: set[int] = set()
         # By number, fetches that are under way, with what they may tell.
         self._fetches: dict[int, set[int]] = {}
@@ -46,7 +47,7 @@ class CommittedOffset:
             answered.add(offset)
 
     def on_lost(self, number: int) -> None:
-        """Nobody knows."""
+        """The commit has no answer."""
         self._lost.add(self._open.pop(number))
         del self._answered_meanwhile[number]
 

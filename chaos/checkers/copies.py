@@ -42,7 +42,7 @@ class Attempt:
 
     # None: it never asked to commit.
     output_count: int | None = None
-    # None: nobody told it what came of it.
+    # None: the outcome is unknown.
     is_committed: bool | None = None
 
 
@@ -74,7 +74,7 @@ def judge(
         places.setdefault(output.source, []).append(output.place)
         lane = (output.place.partition, output.source.partition)
         if output.source not in known:
-            find(Anomaly.FOREIGN, f"{_at(output.place)} tells of {_at(output.source)}")
+            find(Anomaly.FOREIGN, f"{_at(output.place)} is a copy of {_at(output.source)}")
         elif output.source.offset < newest.get(lane, -1):
             find(Anomaly.REORDERED, f"{_at(output.source)} at {_at(output.place)}, behind {newest[lane]}")
         newest[lane] = max(newest.get(lane, -1), output.source.offset)

@@ -2,9 +2,9 @@
 
 An epoch is a generation of the classic protocol, or a member epoch of the consumer protocol.
 
-- Of one epoch nobody has what another has.
-- Who joins after anybody heard of an epoch hears of that or a later one; no member hears of an earlier one than before.
-- What a member holds is given to nobody else as long as the group must know that it is there: for a session after it
+- In one epoch no partition has two members.
+- A member that joins after any member has got an epoch gets that or a later one; no member goes back to an earlier one.
+- What a member holds is given to no other as long as the group must know that it is there: for a session after it
   asked a coordinator that then was one, and was answered.
 """
 
@@ -36,7 +36,7 @@ class GroupOwnership:
         """`joined_above` is what `highest_epoch` was when it asked to join, None if it only went on."""
         before = self._epochs.get(member, 0) if joined_above is None else joined_above
         if epoch < before:
-            self.violations.append(f"{member} hears of epoch {epoch} after epoch {before} was heard of")
+            self.violations.append(f"{member} gets epoch {epoch} after epoch {before}")
         self._epochs[member] = epoch
         self.highest_epoch = max(self.highest_epoch, epoch)
 
@@ -50,7 +50,7 @@ class GroupOwnership:
         """What it takes in addition, by the answer to what it asked at `asked_s`."""
         for partition in partitions:
             for (other, held), claim in self._claims.items():
-                # Of answers that crossed each other nobody can tell which was made first.
+                # Of answers that crossed each other it is unknown which was made first.
                 if held != partition or other == member or claim.since_s >= asked_s:
                     continue
                 if now_s < self._sessions_s.get(other, 0.0):
@@ -60,7 +60,7 @@ class GroupOwnership:
             self._claims[(member, partition)] = _Claim(now_s)
 
     def release(self, member: str, partitions: Iterable[int]) -> None:
-        """Before the group hears of it."""
+        """Before the coordinator gets the request that gives them up."""
         for partition in partitions:
             self._claims.pop((member, partition), None)
 

@@ -26,7 +26,7 @@ class Entry(NamedTuple):
 
 @dataclass(slots=True)
 class PlainJournal:
-    """What is in a voter's files, up to the first frame that is none."""
+    """What is in a voter's files, up to the first frame that is not intact."""
 
     start_offset: int = 0
     commit_end: int = 0

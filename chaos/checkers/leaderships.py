@@ -1,7 +1,7 @@
 """Whether those who led a partition were allowed to, by the metadata as they were committed, change after change.
 
-What is judged holds under every fault: a leader is in sync; whoever becomes leader was in the ISR or ELR before, or was
-the last known leader of a partition that has neither; every change of the leader raises the epoch. A process that took
+What is judged holds under every fault: a leader is in sync; a new leader was in the ISR or ELR before, or was the
+last known leader of a partition that has neither; every change of the leader raises the epoch. A process that took
 a broker's place without a clean stop of the one before, with its disk or without, is in neither ISR nor ELR and leads
 nothing at first (KIP-966), so it leads only after it was in sync again.
 """

@@ -55,7 +55,7 @@ class Marker(NamedTuple):
 
 
 class PlainLog(NamedTuple):
-    """All batches from the first on, up to the first thing that is none; `stopped` says what that is."""
+    """All batches up to the first bytes that are no intact batch; `stopped` says what those are."""
 
     batches: tuple[PlainBatch, ...]
     stopped: str | None

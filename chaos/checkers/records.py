@@ -2,8 +2,8 @@
 
 Every value is sent once by one producer, which numbers what it sends to one partition; retries are the client's and
 carry the same value. What is judged holds under every fault: an acknowledged record is stored, once, where the
-acknowledgement said; records of one producer are stored in the order sent; nothing is stored that nobody sent. That
-offsets have no hole holds for partitions without transactions and compaction.
+acknowledgement said; records of one producer are stored in the order sent; nothing is stored that no producer sent.
+That offsets have no hole holds for partitions without transactions and compaction.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,7 +17,7 @@ class Anomaly(Enum):
     MOVED = "an acknowledged record is stored at another offset"
     DUPLICATED = "a record is stored more than once"
     REORDERED = "records of one producer are not stored in the order sent"
-    FOREIGN = "a record is stored that nobody sent"
+    FOREIGN = "a record is stored that no producer sent"
     HOLE = "offsets are not contiguous"
 
 

@@ -1,8 +1,8 @@
 """Whether transactions were whole and apart, by what clients did and read: the anomalies of Jepsen's tests of Kafka.
 
-A transaction whose client never asked to commit it has not happened (it was aborted, by whomever), one whose commit was
-answered has, and one whose commit was asked for and not answered may have or not, as a whole. Each value is sent once.
-What is judged against is what the partitions have in the end, when nothing is deleted from them.
+A transaction whose client never asked to commit it has not happened (the client or the coordinator aborted it), one
+whose commit was answered has, and one whose commit was asked for and not answered may have or not, as a whole. Each
+value is sent once. What is judged against is what the partitions have in the end, when nothing is deleted from them.
 
 A transaction may also consume: then the offsets that it commits for its group say the same as its records.
 """
@@ -20,12 +20,12 @@ from .records import Stored
 
 class Anomaly(Enum):
     ABORTED_READ = "a reader of committed records has one of a transaction that was not committed (G1a)"
-    PRECOMMITTED_READ = "a reader of committed records has one whose commit nobody had asked for yet"
+    PRECOMMITTED_READ = "a reader of committed records has one whose commit was not requested yet"
     LOST = "a record of a committed transaction cannot be read"
     TORN = "some records of a transaction can be read, and others not"
     DUPLICATED = "a record is stored more than once"
     MOVED = "a record is elsewhere than it was before"
-    FOREIGN = "a record is stored that nobody sent"
+    FOREIGN = "a record is stored that no producer sent"
     SEND_ORDER = "records of one transaction are not stored in the order sent"
     POLL_ORDER = "a reader goes back"
     POLL_SKIP = "a reader leaves out what it could read"

@@ -29,7 +29,7 @@ from .sources import SOURCES, Source
 from .stream import ReadBack, Streamed, read_back, stream
 
 _FOLDER: Final = "penstock-demo"
-# Where every Kafka client looks first; when somebody is there already, any other will do.
+# Where every Kafka client looks first; when the port is in use, any other will do.
 _FAVOURITE_PORT: Final = 9092
 _NODE_COUNT: Final = 3
 
@@ -136,7 +136,7 @@ def _show_results(bootstrap: Bootstrap, results: list[_Outcome]) -> None:
                 format_count(placed.count if placed is not None else 0),
                 "none" if placed is None else f"{placed.first}..{placed.last}",
                 format_count(result.streamed.ledger.key_count),
-                result.source.configs.get("cleanup.policy", "keep for ever"),
+                result.source.configs.get("cleanup.policy", "keep forever"),
             )
             for result in results
             for partition in range(result.source.partition_count)

@@ -43,7 +43,7 @@ class Ledger:
             f"{what} for {len(keys)} of {self.key_count} keys, such as {keys[0].decode(errors='replace')!r}"
             for what, keys in (
                 ("no record came back", missing),
-                ("records came back that nobody sent", foreign),
+                ("records came back that were not sent", foreign),
                 ("another number of records came back", short),
                 ("records came back changed or in another order", changed),
             )

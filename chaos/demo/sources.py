@@ -15,7 +15,7 @@ _TEXT_OF_FLIGHTS: Final = frozenset({"carrier", "tailnum", "origin", "dest", "ti
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """One table. Columns not in `text_columns` hold numbers; NA is none."""
+    """One table. Columns not in `text_columns` hold numbers; NA is null."""
 
     topic: str
     file: str

@@ -91,7 +91,7 @@ class OrderReader:
             if verdict.fault is not None:
                 self._report(f"{judge.orders.number} {verdict.fault} {path}\n")
         if verdict.delay_ms:
-            # The disk is slow: whoever called it waits, the loop too.
+            # The disk is slow: the calling thread waits, the loop's too.
             clock.pause(verdict.delay_ms / 1000)
         if verdict.error_number is not None:
             raise OSError(verdict.error_number, os.strerror(verdict.error_number), path)

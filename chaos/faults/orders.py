@@ -4,7 +4,7 @@
      "disk": [{"operation": "write", "path": "*.log", "error": "ENOSPC",
                "delay_ms": 0, "probability": 1.0, "skip": 0, "count": null}]}
 
-`number` rises with each order, so that a node draws anew, and whoever gave it can tell orders apart.
+`number` rises with each order, so that a node draws anew, and its lines name the order they belong to.
 """
 
 import json

@@ -52,7 +52,7 @@ def _first_offset_wins(replay: Callable[..., None]) -> Any:
 MUTANTS: Final = (
     Mutant(
         name="one-assignment-for-all",
-        bug="every member of a classic group hears what its leader is to read",
+        bug="every member of a classic group gets its leader's assignment",
         owner=classic_rebalance,
         attribute="synced",
         make=_as_the_leader,

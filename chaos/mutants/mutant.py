@@ -1,4 +1,4 @@
-"""A known bug as a patch: whoever wants it applies it around a run. No product module knows of any."""
+"""A known bug as a patch, applied around a run. No product module knows of any."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""Bugs of the quorum, each as one patch. No product module knows of them; whoever wants one applies it around a run."""
+"""Bugs of the quorum, each as one patch, applied around a run. No product module knows of them."""
 
 from typing import Any, Final
 

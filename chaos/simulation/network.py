@@ -79,7 +79,7 @@ class Network:
                 self._connect(peer_id, node_id)
 
     def detach(self, node_id: int, *, is_noticed: bool = True) -> None:
-        """End a process: its peers see their links close, and nobody answers at its address."""
+        """End a process: its peers see their links close, and its address does not answer."""
         if self._endpoints.pop(node_id, None) is None:
             return
         for peer_id in sorted(self._endpoints):

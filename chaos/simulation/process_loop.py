@@ -99,7 +99,7 @@ class ProcessLoop:
             self._loop.call_soon(self._run, call)
 
     def kill(self) -> "list[Callable[[], object]]":
-        """Stop for ever. Return the jobs that were being done, to be done to some extent."""
+        """Stop for good. Return the jobs that were being done, to be done to some extent."""
         self._is_dead = True
         for task in self._tasks:
             task.cancel()

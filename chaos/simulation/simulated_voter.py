@@ -226,7 +226,7 @@ class SimulatedVoter:
 
     def on_commit(self, offset: int, epoch: int, command: bytes) -> None:
         if offset != self.heard_end:
-            self._judge.violations.append(f"node {self.node_id} hears offset {offset} after {self.heard_end - 1}")
+            self._judge.violations.append(f"node {self.node_id} applies offset {offset} after {self.heard_end - 1}")
         self.heard_end, self.epoch = offset + 1, epoch
         self._judge.on_commit(self.node_id, offset, epoch, command)
         if command:

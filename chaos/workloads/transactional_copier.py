@@ -8,7 +8,7 @@ What it does is one line each in its history, which outlives it; a line that is 
 
     begin NAME | commit NAME COUNT | committed NAME | aborted NAME | again SENTENCE | failed SENTENCE
 
-Its group has one static member, so whoever follows a killed one takes its place at once.
+Its group has one static member, so the successor of a killed process takes its place at once.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ class TransactionalCopier:
             try:
                 self._consumer.seek(place)
             except KafkaException as error:
-                # No longer ours: whoever is given it begins where the last commit ended.
+                # No longer ours: its next owner begins where the last commit ended.
                 if error.args[0].code() not in (KafkaError._STATE, KafkaError._UNKNOWN_PARTITION):
                     raise
 

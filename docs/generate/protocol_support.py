@@ -20,8 +20,8 @@ HEAD = """# Protocol support
 Written by `make docs` from the API table and the handlers of a node.
 
 Every API that Apache Kafka 4.3.1 serves on a broker's listener. *Versions* is the range that ApiVersions tells, which
-is Kafka's own: an API is built for all of its versions or not at all. Clients are not told of an API that is not built,
-and a request of it is answered with an error.
+is Kafka's own: an API is built for all of its versions or not at all. ApiVersions lists only what is built,
+and a request of another API is answered with an error.
 
 | key | API | versions | status | brought by |
 |----:|-----|----------|--------|------------|

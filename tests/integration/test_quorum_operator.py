@@ -119,7 +119,7 @@ def test_snapshots_are_made_when_asked_for_and_can_be_looked_into(cluster: Local
     (again,) = told("quorum", "snapshot", "--data", cluster.folder, "--node", 1)["snapshots"]
     assert again["end_offset"] >= taken[0]["end_offset"]
     failed = penstock("quorum", "snapshot", "--data", cluster.folder, "--node", OBSERVER, status=1)
-    assert failed.stderr == "Error: Node 4 is none of the controllers, which are 1, 2, 3.\n"
+    assert failed.stderr == "Error: Node 4 is not a controller. Controllers: 1, 2, 3.\n"
     penstock("topic", "create", "later", "--bootstrap", cluster.bootstrap)
 
     def has_later(node_id: int) -> bool:

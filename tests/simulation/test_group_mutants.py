@@ -14,9 +14,9 @@ SHAPE = ("--nodes", "3", "--brokers", "0", "--log-dirs", "1", "--profile", "faul
 # What the first run that finds it says (`group_ownership.py`, `committed_offsets.py`).
 BROKEN_RUNS = {
     "one-assignment-for-all": r"both have partition \d in epoch ",
-    "generations-begin-anew": r"hears of epoch \d+ after epoch \d+ was|both have partition \d in epoch ",
+    "generations-begin-anew": r"gets epoch \d+ after epoch \d+|both have partition \d in epoch ",
     "given-while-held": r"is given partition \d, which \S+ has and has not let go",
-    "commit-answered-at-append": r"hears of epoch|both have partition|the committed offset was fetched as",
+    "commit-answered-at-append": r"gets epoch|both have partition|the committed offset was fetched as",
     "first-offset-wins": r"partition \d: the committed offset was fetched as \d+, where only .* can be",
 }
 

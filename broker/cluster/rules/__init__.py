@@ -1,1 +1,1 @@
-"""What clients are told of the cluster, and whom a node asks next: rules only."""
+"""The view of the cluster that clients get, and which voter a node asks next: rules only."""

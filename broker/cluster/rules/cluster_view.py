@@ -1,4 +1,4 @@
-"""What clients of one listener are told of brokers, leaders and replicas: rules on an image, nothing else."""
+"""Brokers, leaders and replicas as the clients of one listener see them: rules on an image, nothing else."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class ClusterView:
 
     @property
     def controller_id(self) -> int:
-        """A broker to send controller requests to, which passes them on; -1 when there is none.
+        """A broker that takes controller requests and forwards them; -1 while no broker is unfenced.
 
         Any will do, so it is the one that the client has reached already: another may have just gone.
         """

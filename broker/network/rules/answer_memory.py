@@ -17,7 +17,7 @@ class AnswerMemory:
     """A sum over the connections that wait for their client to read, and the bounds that follow from it.
 
     Five hundred clients that ask for fetches and read none of them would else hold half a MiB each, and a client that
-    asks much and reads nothing 16 MiB. What is held when the sum is reached stays; whoever comes later holds little.
+    asks much and reads nothing 16 MiB. What is held when the sum is reached stays; later answers hold little.
     """
 
     __slots__ = ("held_bytes", "limit_bytes", "piece_bytes", "unsent_bytes_max")

@@ -14,7 +14,7 @@ class RequestMemory:
     """A budget in bytes. A holder that is refused waits in line and is told when its bytes have been charged.
 
     One holder at a time is granted whatever it asks for until it gives everything back. So the budget can be overdrawn
-    by one request, and connections that all hold half a request cannot wait for one another for ever.
+    by one request, and connections that all hold half a request cannot deadlock.
     """
 
     def __init__(self, limit_bytes: int) -> None:
@@ -47,7 +47,7 @@ class RequestMemory:
             self._granted = None
         self._waiting.pop(holder, None)
         while self._waiting:
-            # First come, first served: a large request is not overtaken for ever by small ones.
+            # First come, first served: small requests cannot starve a large one.
             first, wanted_bytes = next(iter(self._waiting.items()))
             if not self._may_take(first, wanted_bytes):
                 return

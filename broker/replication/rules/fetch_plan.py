@@ -7,8 +7,8 @@ Rules only; the partitions' positions are asked for when a request is made. A pa
     fetching  `add`, a delay that is over           `delay`, `remove`
     delayed   `delay`, `pause`                      its time is over, `add`, `remove`
 
-Delays grow from DELAY_MS_MIN with each failure in a row: the first ones tell only that this node hears of an election
-before its leader does.
+Delays grow from DELAY_MS_MIN with each failure in a row: the first ones mean only that this node applied an election
+before the new leader did.
 """
 
 from collections.abc import Callable
@@ -54,7 +54,7 @@ class FetchPlan:
         # As the last request told it.
         self._in_session: dict[FollowedKey, FollowedPartition] = {}
         self._last_number = 0
-        # What the last request told of, unless it was of everything.
+        # The partitions that the last request named, unless it was a full fetch.
         self._told_last: set[FollowedKey] = set()
         # What the session may have wrongly.
         self._changed: dict[FollowedKey, None] = {}
@@ -191,6 +191,6 @@ class FetchPlan:
         self._session_id = session_id
 
     def end_session(self) -> None:
-        """The leader has no session any more, or nobody knows what it has. The next request begins another, and closes
-        the present one if it is still there."""
+        """The leader has dropped the session, or its state is unknown. The next request begins another, and closes the
+        present one if it is still there."""
         self._session_epoch = FULL_FETCH_EPOCH

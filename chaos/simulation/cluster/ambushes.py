@@ -1,4 +1,4 @@
-"""Faults that wait for their instant: while one request is under way, the world that it tells of becomes another one.
+"""Faults that wait for their instant: while one request is in flight, the state that it describes changes.
 
 Faults at random seldom meet the milliseconds in which a node asks for something. An ambush holds up one connection, as
 lost segments do that TCP repeats later and later, while all others go on; meanwhile one machine has one misfortune or
@@ -143,12 +143,12 @@ class Ambushes:
     # What becomes untrue.
 
     def _replace(self, ambush: _Ambush) -> None:
-        """The victim is another process when the request arrives, and the sender has not heard of that one."""
+        """The victim is another process when the request arrives, and the sender does not know that one."""
         self._part(ambush.victim, ambush.sender, ambush.hold_s + self._random.uniform(0, _LONGER_MAX_S))
         self._faults.later(0.0, partial(self._restart, ambush.victim))
 
     def _leave_behind(self, ambush: _Ambush) -> None:
-        """The sender hears of the victim no more."""
+        """The sender gets nothing from the victim any more."""
         self._part(ambush.victim, ambush.sender, ambush.hold_s + self._random.uniform(0, _LONGER_MAX_S))
 
     def _take_away(self, ambush: _Ambush) -> None:

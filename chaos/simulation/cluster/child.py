@@ -82,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     gc.freeze()
     started_s = REAL_CLOCK()
     total = _Total()
-    # Whoever ends it early is told of the runs that there were.
+    # Ended early, it prints the summary of the runs until then.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with suppress(KeyboardInterrupt), closing(_runs(options)) as runs:
         for seed, run in runs:
@@ -102,7 +102,7 @@ def _runs(options: Any) -> Generator[tuple[int, ClusterRun | None], None, None]:
     try:
         while True:
             while len(jobs) < options.jobs and (seed := next(seeds, None)) is not None:
-                # An interruption within a fork is lost, and one behind it would leave a run that nobody knows of.
+                # An interruption within a fork is lost, and one after it would leave a run that is not in `jobs`.
                 signal.pthread_sigmask(signal.SIG_BLOCK, _ENDINGS)
                 jobs.append(_begin(seed, options))
                 signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDINGS)

@@ -28,7 +28,7 @@ T = TypeVar("T")
 CLIENT_FAILURES = (KafkaError, OSError, KeyError)
 
 _RETRY_S = 0.2
-# One that has found a node that knew of no broker that is not fenced, and then loses the connection, waits for ever.
+# One that has found a node that knew no unfenced broker, and then loses the connection, waits without end.
 _PATIENCE_S = 30.0
 # Between two records of a producer, on average.
 _PACES_S = (0.02, 0.05, 0.2)
@@ -229,7 +229,7 @@ class Consumer:
             places = [TopicPartition(history.topic, index) for index in range(history.partition_count)]
             consumer.assign(places)
             assignment = consumer._subscription.subscription.assignment
-            # An error that the client has not thought of ends its fetching, silently: it would wait for ever.
+            # An error that the client does not handle ends its fetching, silently: it would wait without end.
             fetching = consumer._fetcher._fetch_task
             while not self.is_stopping:
                 if fetching.done():
@@ -248,8 +248,8 @@ class Consumer:
 
 
 async def stop_client(client: Any, *, timeout_s: float) -> asyncio.Future[None]:
-    """Returns the stop, which may go on: one that failed may wait for ever for what it has given up, or end as if
-    somebody had cancelled it."""
+    """Returns the stop, which may go on: one that failed may wait without end for what it has given up, or end as if
+    it had been cancelled."""
     stopping: asyncio.Future[None] = asyncio.ensure_future(client.stop())
     await asyncio.wait([stopping], timeout=timeout_s)
     if stopping.done() and not stopping.cancelled():

@@ -147,7 +147,7 @@ class ClusterFaults:
         self._frozen.clear()
         self._resume_clients()
         # What a node could not read while its disk failed, it looks for again when it is started. A read that failed
-        # once is none of that, unless it took a log directory offline.
+        # once needs no restart, unless it took a log directory offline.
         self._to_restart = {
             node_id
             for node_id, machine in self._machines.items()
@@ -233,7 +233,7 @@ class ClusterFaults:
         return machine.node_id not in self._losses.suspect and (self._is_flushed or self._may_lose_data(machine))
 
     def _may_lose_data(self, machine: Machine) -> bool:
-        """While all the others have everything, and are there to be told of it, or no partition counts on this one."""
+        """While all the others have everything and can be reached, or no partition counts on this one."""
         is_calm = not self._network.cuts and not any(one.is_paused for one in self._machines.values())
         return self._is_replicated and ((is_calm and self._is_whole()) or not self._counts(machine.node_id))
 

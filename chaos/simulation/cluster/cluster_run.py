@@ -289,7 +289,7 @@ class _Simulation:
             lost = [] if machine.process is None else machine.process.lost_exceptions()
             for name, error in lost:
                 sentence = without_addresses(f"{machine.process}: {name} ended by {type(error).__name__}: {error}")
-                self._violations.append(f"an exception that nobody took: {sentence}")
+                self._violations.append(f"unhandled exception: {sentence}")
         if not is_live:
             for process in clients:
                 for name, error in process.lost_exceptions():
@@ -561,7 +561,7 @@ class _Simulation:
         sentence = f"{process}: {context.get('message')}: {type(error).__name__}: {error}"
         self._trace(f"exception {without_addresses(sentence)}")
         if process is not None and process.name.startswith("node-"):
-            self._violations.append(f"an exception that nobody took: {without_addresses(sentence)}")
+            self._violations.append(f"unhandled exception: {without_addresses(sentence)}")
 
 
 def _strict(promised: list[Any], rest: list[Any], stored: list[Any]) -> list[Any]:

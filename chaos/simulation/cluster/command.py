@@ -84,5 +84,5 @@ def simulate(
         *(["--trace"] if trace else []),
         *(["--until-failure"] if until_failure else []),
     )
-    # In place of this interpreter, so that whoever ends the command ends the runs.
+    # In place of this interpreter, so that a signal to the command ends the runs.
     os.execve(command[0], list(command), child_environment())

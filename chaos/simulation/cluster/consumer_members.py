@@ -36,7 +36,7 @@ from .zombies import Zombies
 
 HEARTBEAT_S: Final = 0.5
 _TIMEOUT_MS: Final = 3_000
-# Longer than any session: whoever answers in time lets go in time.
+# Longer than any session: a member that heartbeats in time revokes in time.
 _REBALANCE_TIMEOUT: Final = i32Timedelta.parse(timedelta(seconds=20))
 _RETRY_S: Final = 0.2
 _JOIN: Final = 0
@@ -77,7 +77,7 @@ class ConsumerMember:
         self._session_s = session_s
         self._zombies = zombies
         self._former: tuple[str, int] | None = None
-        """Id and epoch of a member that was told that it is none any more; its id is of no later one."""
+        """Id and epoch of the last member that left; no later member has its id."""
         self._loop = loop
         self._random = random
         self._trace = trace
@@ -106,7 +106,7 @@ class ConsumerMember:
                     code = error.code.name if isinstance(error, KafkaError) else type(error).__name__
                     self._history.errors[code] += 1
                     await asyncio.sleep(_RETRY_S)
-            # Some leave, the others are only not heard of any more.
+            # Some leave, the others only stop their heartbeats.
             self._let_go(tuple(self._positions))
             self._epoch = _JOIN
             self._epochs_before.clear()

@@ -1,7 +1,7 @@
 """Nothing fails, it only takes longer: answers that come late, and disks that are slow for a while.
 
-A request whose *answer* is held up has been obeyed, while others between the same nodes overtake its answer: whoever
-waits for it acts on what is not so any more. A slow disk syncs long after the records came.
+A request whose *answer* is held up has been obeyed, while others between the same nodes overtake its answer: the node
+that waits for it acts on stale state. A slow disk syncs long after the records came.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class DiskLosses:
     unreadable: set[int] = field(default_factory=set)
     """Reads failed since all was whole: a replica that is damaged hands over to others, which must not be gone."""
     folders: bool = False
-    """Power was lost since all was whole, and with it folders of logs that nobody had synced. A node of which one log
+    """Power was lost since all was whole, and with it folders of logs that were not synced. A node of which one log
     directory fails then cannot tell whether they are there."""
 
     def clear(self) -> None:
@@ -55,7 +55,7 @@ class FaultSchedule(Protocol):
         """Return the machines whose processes run."""
 
     def one_to_end(self) -> Machine | None:
-        """Return a machine whose process may end now, None when there is none."""
+        """Return a machine whose process may end now, or None."""
 
     def later(self, delay_s: float, happen: Callable[[], None]) -> None:
         """Let something happen in `delay_s` seconds, unless all is healed before."""
@@ -98,7 +98,7 @@ class DiskFaults:
             )  # fmt: skip
 
     def fail_read(self) -> None:
-        """A few reads fail, once: the node goes on, and nothing may be given up for ever because of it."""
+        """A few reads fail, once: the node goes on, and must retry what failed."""
         machine = self._faults.one_to_end()
         if machine is not None and not self._losses.emptied - {machine.node_id}:
             under = self._random.choice(machine.log_directories)

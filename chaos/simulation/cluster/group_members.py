@@ -1,6 +1,6 @@
 """Members of a consumer group in a simulated cluster: `aiokafka`, which reads, commits, leaves and comes back.
 
-What they are told is judged as it goes: of one generation nobody has what another has, generations do not fall
+What they are told is judged as it goes: in one generation no partition has two members, generations do not fall
 (`chaos/checkers/group_ownership.py`), and the offsets committed are those that were answered
 (`chaos/checkers/committed_offsets.py`).
 """
@@ -154,7 +154,7 @@ class GroupMember:
         self._history.on_fetched(name, partition, number, offset)
 
     async def _haunt(self, coordinator: Any) -> None:
-        """A commit of an earlier life, or of an earlier generation: members were told of a later one since."""
+        """A commit of an earlier life, or of an earlier generation: members have got a later one since."""
         if not self._zombies.is_due("zombie-commit"):
             return
         who = (coordinator.member_id, coordinator.generation - 1)

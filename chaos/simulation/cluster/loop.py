@@ -149,7 +149,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         """None are followed."""
 
     async def shutdown_default_executor(self, _timeout: float | None = None) -> None:
-        """There is none."""
+        """This loop has no executor threads."""
 
     # Tasks and futures, which are counted: a set of them has the same order in every run.
 
@@ -235,7 +235,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
 
 
 def new_loop(random: Random) -> SimulatedLoop:
-    """What it lacks of a loop is what nobody here may use."""
+    """It lacks the methods of a loop that no code here may use."""
     return SimulatedLoop(random)  # type: ignore[abstract]
 
 

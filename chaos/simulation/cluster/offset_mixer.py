@@ -1,8 +1,8 @@
 """A client of one group and partition that commits offsets in transactions and beside them: whichever is written later
 counts, though a transaction's offset is seen only when that ends.
 
-It does one thing after the other and asks for nothing twice, so it knows what must be committed: what came to no answer
-is the only doubt there is, for ever.
+It does one thing after the other and asks for nothing twice, so it knows what must be committed: only commits without
+an answer stay in doubt.
 """
 
 from __future__ import annotations
@@ -90,8 +90,8 @@ class OffsetMixer(TransactionalProducer):
         is_judged = is_current and asked is not None and host_of(asked.node_id) == coordinator[0]
         if is_judged and offset != self._committed and offset not in self._lost:
             self.violations.append(
-                f"OFFSET: {GROUP} has {offset} committed, where {self._committed} was committed last, and nobody knows "
-                f"of {sorted(self._lost)}"
+                f"OFFSET: {GROUP} has {offset} committed, where {self._committed} was committed last, and no answer "
+                f"came for {sorted(self._lost)}"
             )
 
     async def _fetch(self, producer: FirstVersionProducer, coordinator: Address) -> int:

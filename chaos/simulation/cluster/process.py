@@ -1,7 +1,7 @@
 """A simulated process: what runs in it stops when it is paused or killed, and it has a clock of its own.
 
-Which process a callback belongs to is told by its context: tasks and callbacks inherit it from whoever made them. What
-belongs to none is the simulation itself, and the kernels of its machines.
+A context variable says which process a callback belongs to: tasks and callbacks inherit it from their creator. What
+belongs to no process is the simulation itself, and the kernels of its machines.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Process:
         """What the disk does for it."""
         self.job_delay_max_s = 0.0
         """By how much that takes longer at most."""
-        # A task that nobody refers to would end at an instant that depends on the rest of the memory.
+        # A task without a reference would be collected at an instant that depends on the rest of the memory.
         self._tasks: list[asyncio.Task[Any]] = []
         self._task_count_max = _TASKS_BEFORE_TIDYING
         self._context = copy_context()

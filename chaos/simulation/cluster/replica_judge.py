@@ -3,7 +3,7 @@
 | invariant | what it says |
 |---|---|
 | LeaderInIsr | a leader that the metadata name is in the ISR that they name |
-| OneLeader | an epoch of a partition has one leader, and one registration has one content, whoever tells of it |
+| OneLeader | an epoch of a partition has one leader, and one registration has one content, on every node |
 | Monotone | leader epoch, partition epoch and high watermark never fall while a process lives |
 | LogMatching | logs that have a batch of one offset and one epoch are equal up to there |
 | Committed | what is below any replica's high watermark is the same on all, and in the log of every later leader |
@@ -78,13 +78,13 @@ class _Truth:
 
 
 class ReplicaJudge:
-    """Looks at the nodes after every turn of the loop; of those that did not change it takes no notice."""
+    """Looks at the nodes after every turn of the loop; skips those that did not change."""
 
     def __init__(
         self, machines: Iterable[Machine], deletable_end: Callable[[str, int], int | None], *, is_flushed: bool = False
     ) -> None:
-        """`deletable_end` tells up to where anybody asked to delete records of a topic's partition; None: the nodes
-        may delete whatever is committed. `is_flushed`: all topics have `flush.messages=1`."""
+        """`deletable_end` gives the highest offset that DeleteRecords has asked for in a topic's partition; None: the
+        nodes may delete all that is committed. `is_flushed`: all topics have `flush.messages=1`."""
         self.violations: list[str] = []
         self.check_count = 0
         self._machines = tuple(machines)
@@ -160,7 +160,7 @@ class ReplicaJudge:
     # The metadata.
 
     def _on_image(self, image: MetadataImage) -> list[tuple[str, _Truth]]:
-        """Returns the partitions of which it tells something that nobody knew before."""
+        """Returns the partitions whose registration is new."""
         is_newest = image.offset > self._image_offset
         if is_newest:
             self.image = image

@@ -1,6 +1,6 @@
 """Transactional producers in a simulated cluster, and what consumes, transforms and produces: mostly `aiokafka`.
 
-Two of one transactional id take turns: whoever begins fences the other, which goes on as a zombie until it hears of it.
+Two of one transactional id take turns: each that begins fences the other, which is a zombie until it gets the error.
 What they do is the history that `chaos/checkers/transactions.py` judges.
 
 `aiokafka` speaks the first version of the protocol, in which a request to end a transaction that was held up on its way
@@ -61,11 +61,11 @@ class TransactionHistory:
 
     places: tuple[Place, ...]
     outputs: tuple[Place, ...]
-    """Where those write that consume `places`; empty when nobody does."""
+    """Where the clients that consume `places` write; empty without such clients."""
     transactions: list[Transaction] = field(default_factory=list)
     polls: list[Poll] = field(default_factory=list)
     consumed_ends: dict[Place, int] = field(default_factory=dict)
-    """Up to where the group has consumed, as far as anybody knows."""
+    """Up to where the group has consumed, as far as is known."""
     errors: Counter[str] = field(default_factory=Counter)
     operations: Counter[str] = field(default_factory=Counter)
     """What not every client does, by what it is."""
@@ -320,7 +320,7 @@ def _identity(producer: Any, places: Sequence[Place]) -> FormerProducer | None:
 async def committed_offset(
     consumer: Any, partition: TopicPartition, group_coordinator: Callable[[], Leadership | None]
 ) -> int:
-    """Of its group, as told by who is the coordinator: one that has been replaced may not have heard of that."""
+    """Its group's, from the present coordinator: a former one may not know yet that it was replaced."""
     while True:
         asked = group_coordinator()
         offset = await asyncio.wait_for(consumer.committed(partition), _PATIENCE_S)

@@ -154,7 +154,7 @@ class TransactionalLoad:
 
     async def _until(self, is_so: Callable[[], bool]) -> None:
         """The run has a deadline for all."""
-        while not is_so():  # noqa: ASYNC110 -- whoever makes it so knows of nobody who waits
+        while not is_so():  # noqa: ASYNC110 -- no event is set when it becomes so
             await asyncio.sleep(_RETRY_S)
 
     async def _wait_stable(self) -> None:

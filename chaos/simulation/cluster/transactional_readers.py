@@ -58,8 +58,8 @@ class TransactionReader:
             group_id=None,
             isolation_level="read_committed" if self._is_read_committed else "read_uncommitted",
             enable_auto_commit=False,
-            # Who led a partition once and has lost its log may be asked, and say that the offset is none of it: the
-            # client names no leader epoch (KIP-320). It is not to begin again by itself.
+            # A former leader that has lost its log may get the fetch and answer OFFSET_OUT_OF_RANGE: the client names
+            # no leader epoch (KIP-320). It is not to begin again by itself.
             auto_offset_reset="none",
             request_timeout_ms=5_000,
             retry_backoff_ms=100,
@@ -74,7 +74,7 @@ class TransactionReader:
             consumer.assign(list(places))
             for partition in places:
                 consumer.seek(partition, 0)
-            # An error that the client has not thought of ends its fetching, silently: it would wait for ever.
+            # An error that the client does not handle ends its fetching, silently: it would wait without end.
             fetching = consumer._fetcher._fetch_task
             while not self.is_stopping and self._loop.time() < end_s:
                 if fetching.done():

@@ -45,7 +45,7 @@ class Wires(Protocol):
 
 
 class StreamTransport(asyncio.Transport):
-    """One end. `peer_end` is set by the network, before the protocol hears of the connection."""
+    """One end. The network sets `peer_end` before the protocol gets the connection."""
 
     peer_end: StreamTransport
 
@@ -288,7 +288,7 @@ class StreamServer(asyncio.AbstractServer):
         self._network.unbind(self)
 
     async def serve_forever(self) -> None:
-        raise NotImplementedError("nobody serves so")
+        raise NotImplementedError("serve_forever is not simulated")
 
     async def wait_closed(self) -> None:
         """It is closed at once."""

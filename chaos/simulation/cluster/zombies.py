@@ -71,7 +71,7 @@ class Zombies:
         return chance > 0 and not self.is_over and self._random.random() < chance
 
     async def commit(self, group: str, place: Place, *, member: str, epoch: int) -> None:
-        """Offset 0, which no member commits, in the name of a member that is none, or not of this epoch, any more."""
+        """Offset 0, which no member commits, in the name of a former member, or with a former epoch of a member."""
         what = f"commit of {member} with epoch {epoch} of {group} for {place.topic}-{place.partition}"
         partition = OffsetCommitRequestPartition(
             partition_index=i32(place.partition), committed_offset=i64(0), committed_metadata=None

@@ -22,7 +22,7 @@ def test_epochs_never_fall_for_a_member() -> None:
     group.on_epoch("b", 2)
     assert group.violations == []
     group.on_epoch("a", 2)
-    assert group.violations == ["a hears of epoch 2 after epoch 3 was heard of"]
+    assert group.violations == ["a gets epoch 2 after epoch 3"]
 
 
 def test_who_joins_later_is_not_of_an_earlier_epoch() -> None:
@@ -33,7 +33,7 @@ def test_who_joins_later_is_not_of_an_earlier_epoch() -> None:
     group.on_epoch("b", 2, joined_above=before)
     assert group.violations == []
     group.on_epoch("c", 2, joined_above=group.highest_epoch)
-    assert group.violations == ["c hears of epoch 2 after epoch 3 was heard of"]
+    assert group.violations == ["c gets epoch 2 after epoch 3"]
 
 
 def test_what_is_held_is_given_to_nobody_else_within_the_session() -> None:

@@ -28,7 +28,7 @@ def test_order_between_keys_is_free() -> None:
     ("read", "finding"),
     [
         (SENT[:1] + SENT[2:], "no record came back for 1 of 2 keys, such as 'b'"),
-        ([*SENT, (b"c", b"", None)], "nobody sent for 1 of 2 keys, such as 'c'"),
+        ([*SENT, (b"c", b"", None)], "were not sent for 1 of 2 keys, such as 'c'"),
         (SENT[:3], "another number of records came back for 1 of 2 keys, such as 'a'"),
         ([*SENT, SENT[1]], "another number of records came back for 1 of 2 keys, such as 'b'"),
         ([SENT[2], SENT[1], SENT[0], SENT[3]], "in another order for 1 of 2 keys, such as 'a'"),
