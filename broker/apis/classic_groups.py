@@ -1,6 +1,6 @@
 """JoinGroup 0 to 9, SyncGroup 0 to 5, Heartbeat 0 to 4 and LeaveGroup 0 to 5: members of classic groups.
 
-`broker/groups/classic/protocol.py` lists the versions. A JoinGroup or SyncGroup is answered when the group has reached
+`broker/groups/classic/requests.py` lists the versions. A JoinGroup or SyncGroup is answered when the group has reached
 that state; later requests on the connection wait meanwhile, as in Apache Kafka.
 """
 
@@ -13,19 +13,20 @@ from typing import Final
 from kio.schema.heartbeat.v4.request import HeartbeatRequest
 from kio.schema.heartbeat.v4.response import HeartbeatResponse
 from kio.schema.join_group.v9.request import JoinGroupRequest
-from kio.schema.join_group.v9.response import JoinGroupResponse
+from kio.schema.join_group.v9.response import JoinGroupResponse, JoinGroupResponseMember
 from kio.schema.leave_group.v5.request import LeaveGroupRequest
-from kio.schema.leave_group.v5.response import LeaveGroupResponse
+from kio.schema.leave_group.v5.response import LeaveGroupResponse, MemberResponse
 from kio.schema.sync_group.v5.request import SyncGroupRequest
 from kio.schema.sync_group.v5.response import SyncGroupResponse
+from kio.static.primitive import i32
 
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
 from ..configuration.group_config import GroupConfig
 from ..coordinators.group_coordinator import GroupCoordinator
-from ..groups.classic.protocol import JoinContext
-from ..groups.classic.rebalance import UNKNOWN_MEMBER_ID, join_failure, sync_failure
+from ..groups.classic.requests import JoinContext
+from ..groups.classic.results import UNKNOWN_MEMBER_ID, JoinResult, SyncResult, join_failure, sync_failure
 from ..network.handlers import Handlers
 from ..network.request import Request
 
@@ -41,14 +42,14 @@ _MILLISECOND: Final = timedelta(milliseconds=1)
 
 
 def register(handlers: Handlers, groups: GroupCoordinator, config: GroupConfig) -> None:
-    classic = ClassicGroupHandlers(groups, config)
+    classic = GroupMembershipHandlers(groups, config)
     handlers.add_replying(ApiKey.JOIN_GROUP, classic.join, answer_error=join_error)
     handlers.add_replying(ApiKey.SYNC_GROUP, classic.sync, answer_error=sync_error)
     handlers.add_replying(ApiKey.HEARTBEAT, classic.heartbeat, answer_error=heartbeat_error)
     handlers.add_replying(ApiKey.LEAVE_GROUP, classic.leave, answer_error=leave_error)
 
 
-class ClassicGroupHandlers:
+class GroupMembershipHandlers:
     def __init__(self, groups: GroupCoordinator, config: GroupConfig) -> None:
         self._groups = groups
         self._config = config
@@ -66,40 +67,52 @@ class ClassicGroupHandlers:
             requires_member_id=request.api_version >= REQUIRES_MEMBER_ID_SINCE,
             may_skip_assignment=request.api_version >= SKIPS_ASSIGNMENT_SINCE,
         )
-        partition.shard.classic.join(message, context, partition.reply_when_committed(reply, join_failure))
+        respond = partition.reply_when_committed(lambda result: reply(_join_response(result)), join_failure)
+        partition.shard.join(message, context, respond)
 
     def sync(self, message: SyncGroupRequest, request: Request, reply: Callable[[SyncGroupResponse], None]) -> None:
         """Raises KafkaError."""
         partition = self._groups.get(message.group_id)
         if request.api_version >= NAMES_PROTOCOL_SINCE and None in (message.protocol_type, message.protocol_name):
             raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-        partition.shard.classic.sync(message, partition.reply_when_committed(reply, sync_failure))
+        respond = partition.reply_when_committed(lambda result: reply(_sync_response(result)), sync_failure)
+        partition.shard.sync(message, respond)
 
     def heartbeat(
         self, message: HeartbeatRequest, _request: Request, reply: Callable[[HeartbeatResponse], None]
     ) -> None:
         """Raises KafkaError."""
         partition = self._groups.get(message.group_id)
-        answer = partition.shard.classic.heartbeat(message)
-        partition.reply_when_committed(reply, _heartbeat_response)(answer)
+        error = partition.shard.heartbeat(message)
+        partition.reply_when_committed(reply, _heartbeat_response)(_heartbeat_response(error))
 
     def leave(self, message: LeaveGroupRequest, _request: Request, reply: Callable[[LeaveGroupResponse], None]) -> None:
         """Raises KafkaError."""
         partition = self._groups.get(message.group_id)
-        answer = partition.shard.classic.leave(message)
-        partition.reply_when_committed(reply, _leave_response)(answer)
+        errors = partition.shard.leave(message)
+        members = tuple(
+            MemberResponse(
+                # As requested: empty if a static member is named by its instance id alone.
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
+                error_code=kio_error(error),
+            )
+            for member, error in zip(message.members, errors, strict=True)
+        )
+        partition.reply_when_committed(reply, _leave_response)(_leave_response(ErrorCode.NONE, members))
 
 
 def join_error(request: JoinGroupRequest, error: KafkaError) -> JoinGroupResponse:
     """The response has the request's member id if the error does not depend on the group, else an empty one."""
-    return join_failure(error.code, request.member_id if error.code in _WHATEVER_THE_GROUP else UNKNOWN_MEMBER_ID)
+    member_id = request.member_id if error.code in _WHATEVER_THE_GROUP else UNKNOWN_MEMBER_ID
+    return _join_response(join_failure(error.code, member_id))
 
 
 def sync_error(_request: SyncGroupRequest, error: KafkaError) -> SyncGroupResponse:
     """Consumers do not expect COORDINATOR_LOAD_IN_PROGRESS here: those of Java and aiokafka give up. Their rebalance
     was lost with the previous coordinator, so they must join again."""
     is_loading = error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-    return sync_failure(ErrorCode.REBALANCE_IN_PROGRESS if is_loading else error.code)
+    return _sync_response(sync_failure(ErrorCode.REBALANCE_IN_PROGRESS if is_loading else error.code))
 
 
 def heartbeat_error(_request: HeartbeatRequest, error: KafkaError) -> HeartbeatResponse:
@@ -116,5 +129,34 @@ def _heartbeat_response(error: ErrorCode) -> HeartbeatResponse:
     return HeartbeatResponse(throttle_time=NO_THROTTLE, error_code=kio_error(error))
 
 
-def _leave_response(error: ErrorCode) -> LeaveGroupResponse:
-    return LeaveGroupResponse(throttle_time=NO_THROTTLE, error_code=kio_error(error), members=())
+def _leave_response(error: ErrorCode, members: tuple[MemberResponse, ...] = ()) -> LeaveGroupResponse:
+    return LeaveGroupResponse(throttle_time=NO_THROTTLE, error_code=kio_error(error), members=members)
+
+
+def _join_response(result: JoinResult) -> JoinGroupResponse:
+    return JoinGroupResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=kio_error(result.error_code),
+        generation_id=i32(result.generation_id),
+        protocol_type=result.protocol_type,
+        protocol_name=result.protocol_name,
+        leader=result.leader,
+        skip_assignment=result.skip_assignment,
+        member_id=result.member_id,
+        members=tuple(
+            JoinGroupResponseMember(
+                member_id=member.member_id, group_instance_id=member.group_instance_id, metadata=member.metadata
+            )
+            for member in result.members
+        ),
+    )
+
+
+def _sync_response(result: SyncResult) -> SyncGroupResponse:
+    return SyncGroupResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=kio_error(result.error_code),
+        protocol_type=result.protocol_type,
+        protocol_name=result.protocol_name,
+        assignment=result.assignment,
+    )

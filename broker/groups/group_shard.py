@@ -8,15 +8,19 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+from kio.schema.heartbeat.v4.request import HeartbeatRequest
+from kio.schema.join_group.v9.request import JoinGroupRequest
+from kio.schema.leave_group.v5.request import LeaveGroupRequest
+from kio.schema.sync_group.v5.request import SyncGroupRequest
+
 from ...protocol.errors import CorruptData, ErrorCode
 from ...quorum.metadata.image import MetadataImage
 from ..configuration.consumer_config import SettingsOf
 from ..configuration.group_config import GroupConfig
-from ..coordination.ports import Timers, TransactionalStateLog
+from ..coordination.ports import Reply, Timers, TransactionalStateLog
 from ..coordination.record_format import version_of
 from .classic.group import ClassicGroup, ClassicState
-from .classic.protocol import ClassicProtocol
-from .classic.rebalance import ClassicRebalance, join_failure, sync_failure
+from .classic.rebalance import Rebalance
 from .classic.records import (
     GROUP_METADATA_KEY,
     GROUP_METADATA_KEYS,
@@ -25,7 +29,8 @@ from .classic.records import (
     OFFSET_COMMIT_KEYS,
     OFFSET_COMMIT_VALUE,
 )
-from .classic_requests import ClassicRequests
+from .classic.requests import JoinContext, MembershipRequests
+from .classic.results import JoinResult, SyncResult, join_failure, sync_failure
 from .consumer.changes import CONSUMER_GROUP_KEYS
 from .consumer.consumer_groups import ConsumerGroups
 from .consumer.expression_resolver import RunInBackground
@@ -60,9 +65,11 @@ class GroupShard:
         self._config = config
         self._steady_now_ms = steady_now_ms
         self._offset_store = OffsetStore()
-        self.groups = GroupTable(log, steady_now_ms)
-        self._rebalance = ClassicRebalance(self.groups, timers, steady_now_ms, config.group_initial_rebalance_delay_ms)
-        classic = ClassicProtocol(self.groups, self._rebalance, new_id=new_id, max_size=config.group_max_size)
+        self.groups = GroupTable(log)
+        self._rebalance = Rebalance(self.groups, timers, steady_now_ms, config.group_initial_rebalance_delay_ms)
+        self._classic = MembershipRequests(
+            self.groups, self._rebalance, now_ms=steady_now_ms, new_id=new_id, max_size=config.group_max_size
+        )
         self.consumer = ConsumerGroups(
             self.groups,
             log,
@@ -76,7 +83,6 @@ class GroupShard:
             now_ms=now_ms,
             new_id=new_id,
         )
-        self.classic = ClassicRequests(self.groups, classic, self.consumer)
         self.offsets = OffsetProtocol(
             self.groups,
             self._offset_store,
@@ -87,6 +93,41 @@ class GroupShard:
             metadata_bytes_max=config.offset_metadata_max_bytes,
             retention_ms=config.offsets_retention_ms,
         )
+
+    # Requests of the classic protocol, to whichever kind of group has the name (KIP-848).
+
+    def join(self, request: JoinGroupRequest, context: JoinContext, reply: Reply[JoinResult]) -> None:
+        """`reply` may be called much later. A consumer group without members becomes a classic one. Raises
+        KafkaError."""
+        group = self.groups.find_consumer(request.group_id)
+        if group is not None and not group.is_empty:
+            self.consumer.classic_members.join(group, request, context, reply)
+            return
+        if group is not None:
+            self.consumer.make_classic(group)
+        self._classic.join(request, context, reply)
+
+    def sync(self, request: SyncGroupRequest, reply: Reply[SyncResult]) -> None:
+        """`reply` may be called later. Raises KafkaError."""
+        group = self.groups.find_consumer(request.group_id)
+        if group is not None:
+            self.consumer.classic_members.sync(group, request, reply)
+        else:
+            self._classic.sync(request, reply)
+
+    def heartbeat(self, request: HeartbeatRequest) -> ErrorCode:
+        """Returns REBALANCE_IN_PROGRESS or NONE. Raises KafkaError."""
+        group = self.groups.find_consumer(request.group_id)
+        if group is not None:
+            return self.consumer.classic_members.heartbeat(group, request)
+        return self._classic.heartbeat(request)
+
+    def leave(self, request: LeaveGroupRequest) -> list[ErrorCode]:
+        """Returns an error for each of the request's members, in their order. Raises KafkaError."""
+        group = self.groups.find_consumer(request.group_id)
+        if group is not None:
+            return self.consumer.classic_members.leave(group, request)
+        return self._classic.leave(request)
 
     # Its state, from the log.
 

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from ...protocol.errors import ErrorCode, KafkaError
 from ..coordination.ports import StateLog, StateRecord
-from .classic.group import ClassicGroup
-from .classic.records import GROUP_METADATA_KEY, GROUP_METADATA_VALUE, GroupMetadataKey
-from .consumer.group import ConsumerGroup
+
+if TYPE_CHECKING:
+    from .classic.group import ClassicGroup
+    from .consumer.group import ConsumerGroup
 
 
 class GroupTable:
-    """Finds groups, and writes classic ones down. A name is one group: a classic one or a consumer group."""
+    """A name is one group: a classic one or a consumer group."""
 
-    def __init__(self, log: StateLog, now_ms: Callable[[], int]) -> None:
-        """`now_ms` is the steady wall clock's."""
+    def __init__(self, log: StateLog) -> None:
         self._log = log
-        self._now_ms = now_ms
         self._groups: dict[str, ClassicGroup] = {}
         self._consumer_groups: dict[str, ConsumerGroup] = {}
 
@@ -48,19 +48,13 @@ class GroupTable:
             raise KafkaError(error)
         return group
 
-    def create(self, group_id: str) -> ClassicGroup:
-        assert group_id not in self._consumer_groups, "a name is one group"
-        group = self._groups[group_id] = ClassicGroup(group_id, now_ms=self._now_ms())
-        return group
-
-    def create_consumer(self, group_id: str) -> ConsumerGroup:
-        """In the place of a classic group: one that was only a name for offsets has no record that says it is gone."""
-        self._groups.pop(group_id, None)
-        group = self._consumer_groups[group_id] = ConsumerGroup(group_id)
-        return group
-
     def put(self, group: ClassicGroup) -> None:
         self._groups[group.id] = group
+
+    def put_consumer(self, group: ConsumerGroup) -> None:
+        """In the place of a classic group: one that was only a name for offsets has no record that says it is gone."""
+        self._groups.pop(group.id, None)
+        self._consumer_groups[group.id] = group
 
     def forget(self, group_id: str) -> None:
         """If it is a classic group."""
@@ -69,16 +63,6 @@ class GroupTable:
     def forget_consumer(self, group_id: str) -> None:
         self._consumer_groups.pop(group_id, None)
 
-    def write(self, group: ClassicGroup, assignments: Mapping[str, bytes] | None = None) -> None:
-        """Raises KafkaError when nothing was written."""
-        self._log.append([record_of(group, assignments)])
-
-
-def record_of(group: ClassicGroup, assignments: Mapping[str, bytes] | None = None) -> StateRecord:
-    return StateRecord(
-        GROUP_METADATA_KEY.write(GroupMetadataKey(group.id)), GROUP_METADATA_VALUE.write(group.to_record(assignments))
-    )
-
-
-def tombstone_of(group_id: str) -> StateRecord:
-    return StateRecord(GROUP_METADATA_KEY.write(GroupMetadataKey(group_id)), None)
+    def append(self, records: list[StateRecord]) -> None:
+        """Raises KafkaError if nothing was appended."""
+        self._log.append(records)

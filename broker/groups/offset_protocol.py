@@ -11,11 +11,11 @@ from ...protocol.errors import ErrorCode, KafkaError
 from ...quorum.metadata.image import TopicImage
 from ..coordination.ports import StateRecord, TransactionalStateLog, TransactionProducer
 from .classic.group import ClassicGroup, ClassicState
-from .classic.rebalance import ClassicRebalance
-from .classic.records import NO_TIMESTAMP, OffsetCommitValue, offset_commit_key, offset_commit_value
+from .classic.rebalance import Rebalance
+from .classic.records import NO_TIMESTAMP, OffsetCommitValue, offset_commit_key, offset_commit_value, tombstone_of
 from .consumer.group import ConsumerGroup
 from .consumer.offset_access import check_commit, check_commit_in_transaction, check_fetch
-from .group_table import GroupTable, tombstone_of
+from .group_table import GroupTable
 from .offset_store import CommittedOffset, OffsetStore
 
 logger = logging.getLogger(__name__)
@@ -66,7 +66,7 @@ class OffsetProtocol:
         self,
         groups: GroupTable,
         offsets: OffsetStore,
-        rebalance: ClassicRebalance,
+        rebalance: Rebalance,
         delete_consumer_group: Callable[[ConsumerGroup], None],
         log: TransactionalStateLog,
         now_ms: Callable[[], int],
@@ -166,13 +166,13 @@ class OffsetProtocol:
     ) -> None:
         """Replays a transactional offset record; creates an empty (simple) group if needed."""
         if not self._groups.is_known(group_id):
-            self._groups.create(group_id)
+            self._groups.put(ClassicGroup(group_id, now_ms=self._now_ms()))
         self._offsets.put_pending(producer_id, group_id, topic, partition, committed)
 
     def put(self, group_id: str, topic: str, partition: int, committed: CommittedOffset) -> None:
         """Replays an offset record; creates an empty (simple) group if needed."""
         if not self._groups.is_known(group_id):
-            self._groups.create(group_id)
+            self._groups.put(ClassicGroup(group_id, now_ms=self._now_ms()))
         self._offsets.put(group_id, topic, partition, committed)
 
     def check_fetcher(self, group_id: str, member_id: str | None, member_epoch: int) -> None:

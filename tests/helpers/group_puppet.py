@@ -10,17 +10,16 @@ from typing import Any, Generic, TypeVar
 
 from kio.schema.heartbeat.v4.request import HeartbeatRequest
 from kio.schema.join_group.v9.request import JoinGroupRequest, JoinGroupRequestProtocol
-from kio.schema.join_group.v9.response import JoinGroupResponse
 from kio.schema.leave_group.v5.request import LeaveGroupRequest, MemberIdentity
 from kio.schema.sync_group.v5.request import SyncGroupRequest, SyncGroupRequestAssignment
-from kio.schema.sync_group.v5.response import SyncGroupResponse
 from kio.schema.types import GroupId
 from kio.static.primitive import i32, i32Timedelta
 
 from penstock.broker.configuration.consumer_config import ConsumerGroupConfig, GroupSettings, MigrationPolicy
 from penstock.broker.configuration.group_config import GroupConfig
 from penstock.broker.coordination.ports import StateRecord, TransactionProducer
-from penstock.broker.groups.classic.protocol import JoinContext
+from penstock.broker.groups.classic.requests import JoinContext
+from penstock.broker.groups.classic.results import JoinResult, SyncResult
 from penstock.broker.groups.group_shard import GroupShard
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.quorum.metadata.image import EMPTY_IMAGE, MetadataImage
@@ -181,8 +180,8 @@ class GroupPuppet:
         may_skip_assignment: bool = True,
         session_ms: int = SESSION_MS,
         rebalance_ms: int = REBALANCE_MS,
-    ) -> Waiting[JoinGroupResponse]:
-        waiting: Waiting[JoinGroupResponse] = Waiting()
+    ) -> Waiting[JoinResult]:
+        waiting: Waiting[JoinResult] = Waiting()
         known = protocols or {"range": b"meta"}
         request = JoinGroupRequest(
             group_id=GroupId(GROUP),
@@ -204,7 +203,7 @@ class GroupPuppet:
             may_skip_assignment=may_skip_assignment,
         )
         try:
-            self.shard.classic.join(request, context, waiting)
+            self.shard.join(request, context, waiting)
         except KafkaError as error:
             raise AssertionError(f"join raised {error.code.name}") from error
         return waiting
@@ -217,9 +216,9 @@ class GroupPuppet:
         *,
         instance_id: str | None = None,
         protocol_name: str | None = None,
-    ) -> Waiting[SyncGroupResponse]:
+    ) -> Waiting[SyncResult]:
         """Raises KafkaError."""
-        waiting: Waiting[SyncGroupResponse] = Waiting()
+        waiting: Waiting[SyncResult] = Waiting()
         request = SyncGroupRequest(
             group_id=GroupId(GROUP),
             generation_id=i32(generation),
@@ -232,7 +231,7 @@ class GroupPuppet:
                 for one, assignment in (assignments or {}).items()
             ),
         )
-        self.shard.classic.sync(request, waiting)
+        self.shard.sync(request, waiting)
         return waiting
 
     def heartbeat(self, member_id: str, generation: int, instance_id: str | None = None) -> ErrorCode:
@@ -243,15 +242,11 @@ class GroupPuppet:
             group_instance_id=instance_id,
         )
         try:
-            return ErrorCode(int(self.shard.classic.heartbeat(request).error_code))
+            return self.shard.heartbeat(request)
         except KafkaError as error:
             return error.code
 
     def leave(self, *members: tuple[str, str | None]) -> list[ErrorCode]:
-        return [error for _, _, error in self.leave_answer(*members)]
-
-    def leave_answer(self, *members: tuple[str, str | None]) -> list[tuple[str, str | None, ErrorCode]]:
-        """What is answered for each: its member id, its instance id and its error."""
         request = LeaveGroupRequest(
             group_id=GroupId(GROUP),
             members=tuple(
@@ -259,10 +254,7 @@ class GroupPuppet:
                 for member_id, instance_id in members
             ),
         )
-        return [
-            (member.member_id, member.group_instance_id, ErrorCode(int(member.error_code)))
-            for member in self.shard.classic.leave(request).members
-        ]
+        return self.shard.leave(request)
 
     def stable(self, count_of_members: int = 2, **options: Any) -> tuple[int, list[str]]:
         """Generation and members, the leader first, of a group in which everybody has an assignment, named as it is."""

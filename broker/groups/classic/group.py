@@ -18,13 +18,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Final
 
-from kio.schema.join_group.v9.response import JoinGroupResponse
-
 from ....protocol.errors import CorruptData, ErrorCode, KafkaError
 from ...coordination.ports import Reply
 from .embedded_protocol import CONSUMER_PROTOCOL_TYPE, subscribed_topics_of
 from .member import ClassicMember, MemberProtocol
 from .records import GroupMetadataValue, MemberMetadata
+from .results import JoinResult
 
 FIRST_GENERATION: Final = 0
 
@@ -249,7 +248,7 @@ class ClassicGroup:
             self.transition(ClassicState.EMPTY, now_ms)
         self.subscribed_topics = self._compute_subscribed_topics()
 
-    def add(self, member: ClassicMember, protocol_type: str, reply: Reply[JoinGroupResponse] | None) -> None:
+    def add(self, member: ClassicMember, protocol_type: str, reply: Reply[JoinResult] | None) -> None:
         if member.instance_id is not None:
             assert member.instance_id not in self._static_members, "an instance is one member"
             self._static_members[member.instance_id] = member.id
@@ -283,7 +282,7 @@ class ClassicGroup:
         *,
         rebalance_timeout_ms: int,
         session_timeout_ms: int,
-        reply: Reply[JoinGroupResponse] | None,
+        reply: Reply[JoinResult] | None,
     ) -> None:
         """It has joined again."""
         self._count_protocols(member, -1)
@@ -316,7 +315,7 @@ class ClassicGroup:
         self._static_members[old.instance_id] = new.id
         return new
 
-    def answer_join(self, member: ClassicMember, response: JoinGroupResponse) -> None:
+    def answer_join(self, member: ClassicMember, response: JoinResult) -> None:
         """No error if it does not wait."""
         if member.is_awaiting_join:
             self._awaiting_join_count -= 1
@@ -334,7 +333,7 @@ class ClassicGroup:
         self.leader = joined.id
         return True
 
-    def _set_join_reply(self, member: ClassicMember, reply: Reply[JoinGroupResponse] | None) -> None:
+    def _set_join_reply(self, member: ClassicMember, reply: Reply[JoinResult] | None) -> None:
         self._awaiting_join_count += (reply is not None) - member.is_awaiting_join
         member.join_reply = reply
 

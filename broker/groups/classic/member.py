@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
-
-from kio.schema.join_group.v9.response import JoinGroupResponse
-from kio.schema.sync_group.v5.response import SyncGroupResponse
+from typing import NamedTuple
 
 from ...coordination.ports import Reply
-
-NO_ASSIGNMENT: Final = b""
+from .results import NO_ASSIGNMENT, JoinResult, SyncResult
 
 
 class MemberProtocol(NamedTuple):
@@ -60,8 +56,8 @@ class ClassicMember:
         self.assignment = assignment
         # It has not been told its id yet, so it cannot send heartbeats.
         self.is_new = False
-        self.join_reply: Reply[JoinGroupResponse] | None = None
-        self.sync_reply: Reply[SyncGroupResponse] | None = None
+        self.join_reply: Reply[JoinResult] | None = None
+        self.sync_reply: Reply[SyncResult] | None = None
 
     @property
     def is_awaiting_join(self) -> bool:
@@ -79,13 +75,13 @@ class ClassicMember:
         """The candidate that it likes best."""
         return next(protocol.name for protocol in self.protocols if protocol.name in candidates)
 
-    def answer_join(self, response: JoinGroupResponse) -> None:
+    def answer_join(self, response: JoinResult) -> None:
         """No error if it does not wait."""
         reply, self.join_reply = self.join_reply, None
         if reply is not None:
             reply(response)
 
-    def answer_sync(self, response: SyncGroupResponse) -> bool:
+    def answer_sync(self, response: SyncResult) -> bool:
         """Whether it waited."""
         reply, self.sync_reply = self.sync_reply, None
         if reply is None:

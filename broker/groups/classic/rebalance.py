@@ -14,26 +14,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Final
-
-from kio.schema.join_group.v9.response import JoinGroupResponse, JoinGroupResponseMember
-from kio.schema.sync_group.v5.response import SyncGroupResponse
-from kio.static.primitive import i32
 
 from ....protocol.errors import ErrorCode, KafkaError
-from ....protocol.messages import NO_THROTTLE, kio_error
 from ...coordination.ports import Timers
 from ..group_table import GroupTable
 from .group import ClassicGroup, ClassicState
-from .member import NO_ASSIGNMENT, ClassicMember
+from .member import ClassicMember
+from .records import record_of
+from .results import NO_ASSIGNMENT, JoinedMember, JoinResult, SyncResult, join_failure, sync_failure
 
 logger = logging.getLogger(__name__)
 
-UNKNOWN_MEMBER_ID: Final = ""
-NO_GENERATION: Final = -1
 
-
-class ClassicRebalance:
+class Rebalance:
     def __init__(self, groups: GroupTable, timers: Timers, now_ms: Callable[[], int], initial_delay_ms: int) -> None:
         """`now_ms` is the steady wall clock's; `initial_delay_ms` is `group.initial.rebalance.delay.ms`."""
         self._groups = groups
@@ -170,7 +163,7 @@ class ClassicRebalance:
 
     def _write_empty(self, group: ClassicGroup) -> None:
         try:
-            self._groups.write(group)
+            self._groups.append([record_of(group)])
         except KafkaError as error:
             # Whoever coordinates the group after this node finds the members of before, who are gone by then.
             logger.warning("empty group not written: group=%s error=%s", group.id, error)
@@ -187,7 +180,7 @@ class ClassicRebalance:
         """What the leader of a group in CompletingRebalance says; members that are not named get nothing."""
         parts = {member_id: assignments.get(member_id, NO_ASSIGNMENT) for member_id in group.members}
         try:
-            self._groups.write(group, parts)
+            self._groups.append([record_of(group, parts)])
         except KafkaError as error:
             self._refuse_assignments(group, error.code)
             self.prepare(group, f"the assignment was not written: {error.code.name}")
@@ -232,59 +225,25 @@ def _sync_key(group: ClassicGroup) -> tuple[str, str]:
 
 def joined(
     group: ClassicGroup, member: ClassicMember, *, leader: str | None = None, skip_assignment: bool = False
-) -> JoinGroupResponse:
-    """The JoinGroup response of a generation; only the leader's has the members and their metadata."""
+) -> JoinResult:
+    """Of a generation; only the leader's has the members and their metadata."""
     is_leader = group.leader == member.id
     protocol_name = group.protocol_name
-    return JoinGroupResponse(
-        throttle_time=NO_THROTTLE,
-        error_code=kio_error(ErrorCode.NONE),
-        generation_id=i32(group.generation),
+    return JoinResult(
+        error_code=ErrorCode.NONE,
+        generation_id=group.generation,
         protocol_type=group.protocol_type,
         protocol_name=protocol_name,
         leader=leader if leader is not None else group.leader or "",
         skip_assignment=skip_assignment,
         member_id=member.id,
         members=tuple(
-            JoinGroupResponseMember(
-                member_id=one.id, group_instance_id=one.instance_id, metadata=one.metadata_of(protocol_name)
-            )
-            for one in group.members.values()
+            JoinedMember(one.id, one.instance_id, one.metadata_of(protocol_name)) for one in group.members.values()
         )
         if is_leader and leader is None and protocol_name is not None
         else (),
     )
 
 
-def join_failure(error: ErrorCode, member_id: str = UNKNOWN_MEMBER_ID) -> JoinGroupResponse:
-    return JoinGroupResponse(
-        throttle_time=NO_THROTTLE,
-        error_code=kio_error(error),
-        generation_id=i32(NO_GENERATION),
-        protocol_type=None,
-        protocol_name=None,
-        leader="",
-        skip_assignment=False,
-        member_id=member_id,
-        members=(),
-    )
-
-
-def synced(group: ClassicGroup, member: ClassicMember) -> SyncGroupResponse:
-    return SyncGroupResponse(
-        throttle_time=NO_THROTTLE,
-        error_code=kio_error(ErrorCode.NONE),
-        protocol_type=group.protocol_type,
-        protocol_name=group.protocol_name,
-        assignment=member.assignment,
-    )
-
-
-def sync_failure(error: ErrorCode) -> SyncGroupResponse:
-    return SyncGroupResponse(
-        throttle_time=NO_THROTTLE,
-        error_code=kio_error(error),
-        protocol_type=None,
-        protocol_name=None,
-        assignment=NO_ASSIGNMENT,
-    )
+def synced(group: ClassicGroup, member: ClassicMember) -> SyncResult:
+    return SyncResult(ErrorCode.NONE, group.protocol_type, group.protocol_name, member.assignment)

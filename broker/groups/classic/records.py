@@ -7,13 +7,18 @@ key version  key                     value versions
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
 from ....protocol.primitives import uvarint
+from ...coordination.ports import StateRecord
 from ...coordination.record_format import RecordFormat, field, struct_array
+
+if TYPE_CHECKING:
+    from .group import ClassicGroup
 
 OFFSET_COMMIT_KEYS: Final = range(2)
 GROUP_METADATA_KEYS: Final = range(2, 3)
@@ -127,3 +132,14 @@ GROUP_METADATA_VALUE: Final = RecordFormat(
     written=3,
     flexible_since=4,
 )
+
+
+def record_of(group: ClassicGroup, assignments: Mapping[str, bytes] | None = None) -> StateRecord:
+    """With the members' own assignments unless others are given."""
+    return StateRecord(
+        GROUP_METADATA_KEY.write(GroupMetadataKey(group.id)), GROUP_METADATA_VALUE.write(group.to_record(assignments))
+    )
+
+
+def tombstone_of(group_id: str) -> StateRecord:
+    return StateRecord(GROUP_METADATA_KEY.write(GroupMetadataKey(group_id)), None)

@@ -13,23 +13,17 @@ from datetime import timedelta
 from typing import Final
 
 from kio.schema.heartbeat.v4.request import HeartbeatRequest
-from kio.schema.heartbeat.v4.response import HeartbeatResponse
 from kio.schema.join_group.v9.request import JoinGroupRequest
-from kio.schema.join_group.v9.response import JoinGroupResponse
 from kio.schema.leave_group.v5.request import LeaveGroupRequest, MemberIdentity
-from kio.schema.leave_group.v5.response import LeaveGroupResponse, MemberResponse
 from kio.schema.sync_group.v5.request import SyncGroupRequest
-from kio.schema.sync_group.v5.response import SyncGroupResponse
-from kio.static.primitive import i32
 
 from ....protocol.errors import CorruptData, ErrorCode, KafkaError
-from ....protocol.messages import NO_THROTTLE, kio_error
 from ...configuration.consumer_config import ConsumerGroupConfig, MigrationPolicy
 from ...coordination.ports import Reply
 from ..classic.embedded_protocol import CONSUMER_PROTOCOL_TYPE, EmbeddedSubscription, read_subscription
 from ..classic.member import MemberProtocol
-from ..classic.protocol import JoinContext
-from ..classic.rebalance import UNKNOWN_MEMBER_ID, join_failure
+from ..classic.requests import JoinContext
+from ..classic.results import UNKNOWN_MEMBER_ID, JoinResult, SyncResult, join_failure
 from ..group_table import GroupTable
 from .departures import Departures
 from .group import ConsumerGroup
@@ -76,7 +70,7 @@ class ClassicMembers:
     # Joining.
 
     def join(
-        self, group: ConsumerGroup, request: JoinGroupRequest, context: JoinContext, reply: Reply[JoinGroupResponse]
+        self, group: ConsumerGroup, request: JoinGroupRequest, context: JoinContext, reply: Reply[JoinResult]
     ) -> None:
         """The group must not be empty. A member that is refused is told no member id. Raises KafkaError."""
         if self._policy is MigrationPolicy.DISABLED:
@@ -144,9 +138,7 @@ class ClassicMembers:
         logger.info("static member replaced: group=%s old=%s new=%s", group.id, known.id, member_id)
         return successor_of(known, member_id), known
 
-    def _join_downgraded(
-        self, group: ConsumerGroup, replaced: ConsumerMember, joining: ConsumerMember
-    ) -> JoinGroupResponse:
+    def _join_downgraded(self, group: ConsumerGroup, replaced: ConsumerMember, joining: ConsumerMember) -> JoinResult:
         """The last member of the consumer protocol was started anew, with the classic one."""
         members = list(group.members)
         target = group.targets.get(replaced.id, NO_PARTITIONS)
@@ -165,7 +157,7 @@ class ClassicMembers:
 
     # What members say of themselves.
 
-    def sync(self, group: ConsumerGroup, request: SyncGroupRequest, reply: Reply[SyncGroupResponse]) -> None:
+    def sync(self, group: ConsumerGroup, request: SyncGroupRequest, reply: Reply[SyncResult]) -> None:
         """Raises KafkaError."""
         member, classic = self._check(group, request.member_id, request.group_instance_id, request.generation_id)
         said = (request.protocol_type, request.protocol_name)
@@ -178,17 +170,10 @@ class ClassicMembers:
         self._deadlines.forget_sync(group.id, member.id)
         self._deadlines.expect_heartbeat(group.id, member.id, classic.session_timeout_ms)
         version = _read(classic.protocols).version
-        reply(
-            SyncGroupResponse(
-                throttle_time=NO_THROTTLE,
-                error_code=kio_error(ErrorCode.NONE),
-                protocol_type=request.protocol_type,
-                protocol_name=request.protocol_name,
-                assignment=assignment_of(self._topics, member.current.assigned, version),
-            )
-        )
+        assignment = assignment_of(self._topics, member.current.assigned, version)
+        reply(SyncResult(ErrorCode.NONE, request.protocol_type, request.protocol_name, assignment))
 
-    def heartbeat(self, group: ConsumerGroup, request: HeartbeatRequest) -> HeartbeatResponse:
+    def heartbeat(self, group: ConsumerGroup, request: HeartbeatRequest) -> ErrorCode:
         """Raises KafkaError."""
         member, classic = self._check(group, request.member_id, request.group_instance_id, request.generation_id)
         self._deadlines.expect_heartbeat(group.id, member.id, classic.session_timeout_ms)
@@ -203,35 +188,25 @@ class ClassicMembers:
         ):
             error = ErrorCode.REBALANCE_IN_PROGRESS
             self._deadlines.expect_join(group.id, member.id, member.subscription.rebalance_timeout_ms)
-        return HeartbeatResponse(throttle_time=NO_THROTTLE, error_code=kio_error(error))
+        return error
 
-    def leave(self, group: ConsumerGroup, request: LeaveGroupRequest) -> LeaveGroupResponse:
+    def leave(self, group: ConsumerGroup, request: LeaveGroupRequest) -> list[ErrorCode]:
         """Members of either protocol leave: administrators remove those of the consumer protocol this way as well.
 
-        Raises KafkaError.
+        Returns an error for each of the request's members, in their order. Raises KafkaError.
         """
         leaving: dict[str, ConsumerMember] = {}
-        responses: list[MemberResponse] = []
+        errors: list[ErrorCode] = []
         for identity in request.members:
-            error = ErrorCode.NONE
             try:
                 member = self._leaving(group, identity)
             except KafkaError as failure:
-                error = failure.code
+                errors.append(failure.code)
             else:
+                errors.append(ErrorCode.NONE)
                 leaving[member.id] = member
-            # With the member id as it was asked, which is empty where a static member is named by its instance alone.
-            responses.append(
-                MemberResponse(
-                    member_id=identity.member_id,
-                    group_instance_id=identity.group_instance_id,
-                    error_code=kio_error(error),
-                )
-            )
         self._departures.remove(group, list(leaving.values()), "it left")
-        return LeaveGroupResponse(
-            throttle_time=NO_THROTTLE, error_code=kio_error(ErrorCode.NONE), members=tuple(responses)
-        )
+        return errors
 
     def _leaving(self, group: ConsumerGroup, identity: MemberIdentity) -> ConsumerMember:
         """Raises KafkaError."""
@@ -271,12 +246,11 @@ def _read(protocols: tuple[MemberProtocol, ...]) -> EmbeddedSubscription:
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, str(error)) from error
 
 
-def _joined(member_id: str, generation: int, protocol_name: str) -> JoinGroupResponse:
-    """Nobody is told to be the leader."""
-    return JoinGroupResponse(
-        throttle_time=NO_THROTTLE,
-        error_code=kio_error(ErrorCode.NONE),
-        generation_id=i32(generation),
+def _joined(member_id: str, generation: int, protocol_name: str) -> JoinResult:
+    """No member leads: the coordinator assigns."""
+    return JoinResult(
+        error_code=ErrorCode.NONE,
+        generation_id=generation,
         protocol_type=CONSUMER_PROTOCOL_TYPE,
         protocol_name=protocol_name,
         leader="",

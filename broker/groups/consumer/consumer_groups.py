@@ -9,8 +9,9 @@ from ....quorum.metadata.image import MetadataImage
 from ...configuration.consumer_config import ConsumerGroupConfig, SettingsOf
 from ...coordination.ports import StateLog, Timers
 from ..classic.group import ClassicGroup
-from ..classic.rebalance import ClassicRebalance
-from ..group_table import GroupTable, record_of
+from ..classic.rebalance import Rebalance
+from ..classic.records import record_of
+from ..group_table import GroupTable
 from .assignor import Assignor
 from .changes import from_record, removal_of_group
 from .classic_members import ClassicMembers
@@ -35,7 +36,7 @@ class ConsumerGroups:
         groups: GroupTable,
         log: StateLog,
         timers: Timers,
-        rebalance: ClassicRebalance,
+        rebalance: Rebalance,
         image: Callable[[], MetadataImage],
         run_in_background: RunInBackground,
         *,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ...coordination.ports import StateLog, StateRecord
 from ..group_table import GroupTable
 from .changes import GroupChange, GroupEpochChange, apply, to_record
+from .group import ConsumerGroup
 
 
 class ConsumerJournal:
@@ -33,7 +34,8 @@ class ConsumerJournal:
         if group is None:
             if is_removal:
                 return
-            group = self._groups.create_consumer(change.group)
+            group = ConsumerGroup(change.group)
+            self._groups.put_consumer(group)
         if is_removal and isinstance(change, GroupEpochChange):
             self._groups.forget_consumer(change.group)
         else:

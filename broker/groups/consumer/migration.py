@@ -18,8 +18,10 @@ from ...coordination.ports import StateRecord
 from ..classic.embedded_protocol import CONSUMER_PROTOCOL_TYPE, read_assignment, read_subscription, write_assignment
 from ..classic.group import ClassicGroup, ClassicState
 from ..classic.member import ClassicMember
-from ..classic.rebalance import ClassicRebalance, join_failure, sync_failure
-from ..group_table import GroupTable, record_of, tombstone_of
+from ..classic.rebalance import Rebalance
+from ..classic.records import record_of, tombstone_of
+from ..classic.results import join_failure, sync_failure
+from ..group_table import GroupTable
 from .changes import (
     CurrentChange,
     GroupChange,
@@ -189,7 +191,7 @@ class Downgrade:
         groups: GroupTable,
         journal: ConsumerJournal,
         topics: SubscribedTopics,
-        rebalance: ClassicRebalance,
+        rebalance: Rebalance,
         now_ms: Callable[[], int],
         *,
         policy: MigrationPolicy,

@@ -1,4 +1,4 @@
-"""SyncGroup and Heartbeat where the group is not loaded yet, or is another node's."""
+"""What the shard of a group returns or raises, as responses of SyncGroup, Heartbeat and LeaveGroup."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from group_puppet import CONFIG
 from kio.schema.heartbeat.v4.request import HeartbeatRequest
+from kio.schema.leave_group.v5.request import LeaveGroupRequest, MemberIdentity
 from kio.schema.sync_group.v5.request import SyncGroupRequest
 from kio.schema.types import GroupId
 from kio.static.primitive import i32
@@ -74,3 +75,24 @@ def test_consumers_that_do_not_expect_it_are_not_told_that_a_group_is_loaded(is_
     messages = {ApiKey.HEARTBEAT: HEARTBEAT, ApiKey.SYNC_GROUP: SYNC}
     for (api_key, error), answer in expected.items():
         assert told(api_key, messages[api_key], error, is_partition_there=is_partition_there) is answer, api_key.name
+
+
+def test_leave_group_names_members_as_the_request_does() -> None:
+    """A static member that is named by its instance id alone has an empty member id in the response too."""
+    errors = [ErrorCode.NONE, ErrorCode.FENCED_INSTANCE_ID]
+    partition = SimpleNamespace(
+        shard=SimpleNamespace(leave=lambda _message: errors),
+        reply_when_committed=lambda respond, _answer_error: respond,
+    )
+    handlers = Handlers()
+    groups: Any = SimpleNamespace(get=lambda _group_id: partition)
+    register(handlers, groups, CONFIG)
+    handler: Any = handlers.by_reply[ApiKey.LEAVE_GROUP]
+    named = [("", "i1"), ("one", "i2")]
+    members = tuple(MemberIdentity(member_id=one, group_instance_id=other, reason=None) for one, other in named)
+    answers: list[Any] = []
+    handler.begin(LeaveGroupRequest(group_id=GroupId("g"), members=members), SimpleNamespace(), answers.append)
+    (answer,) = answers
+    assert int(answer.error_code) == 0
+    assert [(one.member_id, one.group_instance_id) for one in answer.members] == named
+    assert [int(one.error_code) for one in answer.members] == [int(error) for error in errors]

@@ -16,21 +16,18 @@ from datetime import timedelta
 from typing import Final
 
 from kio.schema.heartbeat.v4.request import HeartbeatRequest
-from kio.schema.heartbeat.v4.response import HeartbeatResponse
 from kio.schema.join_group.v9.request import JoinGroupRequest
-from kio.schema.join_group.v9.response import JoinGroupResponse
 from kio.schema.leave_group.v5.request import LeaveGroupRequest, MemberIdentity
-from kio.schema.leave_group.v5.response import LeaveGroupResponse, MemberResponse
 from kio.schema.sync_group.v5.request import SyncGroupRequest
-from kio.schema.sync_group.v5.response import SyncGroupResponse
 
 from ....protocol.errors import ErrorCode, KafkaError
-from ....protocol.messages import NO_THROTTLE, kio_error
 from ...coordination.ports import Reply
 from ..group_table import GroupTable
 from .group import ClassicGroup, ClassicState
 from .member import ClassicMember, MemberProtocol
-from .rebalance import UNKNOWN_MEMBER_ID, ClassicRebalance, join_failure, joined, sync_failure, synced
+from .rebalance import Rebalance, joined, synced
+from .records import record_of
+from .results import UNKNOWN_MEMBER_ID, JoinResult, SyncResult, join_failure, sync_failure
 
 logger = logging.getLogger(__name__)
 
@@ -51,19 +48,27 @@ class JoinContext:
     """KIP-814: the client knows `skip_assignment`."""
 
 
-class ClassicProtocol:
+class MembershipRequests:
     def __init__(
-        self, groups: GroupTable, rebalance: ClassicRebalance, *, new_id: Callable[[], str], max_size: int
+        self,
+        groups: GroupTable,
+        rebalance: Rebalance,
+        *,
+        now_ms: Callable[[], int],
+        new_id: Callable[[], str],
+        max_size: int,
     ) -> None:
-        """`new_id` makes the end of a member's id, never the same twice; `max_size` is `group.max.size`."""
+        """`now_ms` is the steady wall clock's; `new_id` makes the end of a member's id, never the same twice;
+        `max_size` is `group.max.size`."""
         self._groups = groups
         self._rebalance = rebalance
+        self._now_ms = now_ms
         self._new_id = new_id
         self._max_size = max_size
 
     # Joining.
 
-    def join(self, request: JoinGroupRequest, context: JoinContext, reply: Reply[JoinGroupResponse]) -> None:
+    def join(self, request: JoinGroupRequest, context: JoinContext, reply: Reply[JoinResult]) -> None:
         """`reply` may be called much later. Raises KafkaError when a new group could not be written."""
         member_id = request.member_id
         group = self._groups.find(request.group_id)
@@ -89,9 +94,10 @@ class ClassicProtocol:
             self._join_again(group, request, reply)
 
     def _create(self, group_id: str) -> ClassicGroup:
-        group = self._groups.create(group_id)
+        group = ClassicGroup(group_id, now_ms=self._now_ms())
+        self._groups.put(group)
         try:
-            self._groups.write(group)
+            self._groups.append([record_of(group)])
         except KafkaError:
             self._groups.forget(group_id)
             raise
@@ -107,7 +113,7 @@ class ClassicProtocol:
         return member is not None or len(group.members) < self._max_size
 
     def _join_new(
-        self, group: ClassicGroup, request: JoinGroupRequest, context: JoinContext, reply: Reply[JoinGroupResponse]
+        self, group: ClassicGroup, request: JoinGroupRequest, context: JoinContext, reply: Reply[JoinResult]
     ) -> None:
         instance_id = request.group_instance_id
         member_id = f"{context.client_id if instance_id is None else instance_id}-{self._new_id()}"
@@ -130,7 +136,7 @@ class ClassicProtocol:
         member_id: str,
         request: JoinGroupRequest,
         context: JoinContext,
-        reply: Reply[JoinGroupResponse],
+        reply: Reply[JoinResult],
     ) -> None:
         member = ClassicMember(
             id=member_id,
@@ -148,7 +154,7 @@ class ClassicProtocol:
         self._rebalance.expect(group, member_id, NEW_MEMBER_TIMEOUT_MS)
         self._rebalance.prepare_or_complete(group, f"member {member_id} joins: {request.reason or 'no reason given'}")
 
-    def _join_again(self, group: ClassicGroup, request: JoinGroupRequest, reply: Reply[JoinGroupResponse]) -> None:
+    def _join_again(self, group: ClassicGroup, request: JoinGroupRequest, reply: Reply[JoinResult]) -> None:
         try:
             member = group.check_member(request.member_id, request.group_instance_id)
         except KafkaError as error:
@@ -170,7 +176,7 @@ class ClassicProtocol:
         group: ClassicGroup,
         member: ClassicMember,
         request: JoinGroupRequest,
-        reply: Reply[JoinGroupResponse] | None,
+        reply: Reply[JoinResult] | None,
     ) -> None:
         if member.join_reply is not None:
             # Nobody waits there any more: a client has one request of them under way.
@@ -190,7 +196,7 @@ class ClassicProtocol:
         new_id: str,
         request: JoinGroupRequest,
         context: JoinContext,
-        reply: Reply[JoinGroupResponse],
+        reply: Reply[JoinResult],
     ) -> None:
         """A static member was started anew, and takes its place again with a new id."""
         logger.info("static member replaced: group=%s old=%s new=%s", group.id, old.id, new_id)
@@ -216,11 +222,11 @@ class ClassicProtocol:
         new: ClassicMember,
         old_leader: str | None,
         context: JoinContext,
-        reply: Reply[JoinGroupResponse],
+        reply: Reply[JoinResult],
     ) -> None:
         """It gets what it had, without a rebalance."""
         try:
-            self._groups.write(group)
+            self._groups.append([record_of(group)])
         except KafkaError as error:
             logger.warning("static member not written: group=%s member=%s error=%s", group.id, new.id, error)
             group.update(
@@ -244,7 +250,7 @@ class ClassicProtocol:
 
     # What members say of themselves.
 
-    def sync(self, request: SyncGroupRequest, reply: Reply[SyncGroupResponse]) -> None:
+    def sync(self, request: SyncGroupRequest, reply: Reply[SyncResult]) -> None:
         """`reply` may be called later. Raises KafkaError."""
         group = self._groups.get(request.group_id, ErrorCode.UNKNOWN_MEMBER_ID)
         if group.state is ClassicState.EMPTY:
@@ -267,39 +273,30 @@ class ClassicProtocol:
         if group.leader == member.id:
             self._rebalance.assign(group, {part.member_id: part.assignment for part in request.assignments})
 
-    def heartbeat(self, request: HeartbeatRequest) -> HeartbeatResponse:
-        """Raises KafkaError."""
+    def heartbeat(self, request: HeartbeatRequest) -> ErrorCode:
+        """Returns REBALANCE_IN_PROGRESS or NONE. Raises KafkaError."""
         group = self._groups.get(request.group_id, ErrorCode.UNKNOWN_MEMBER_ID)
         member = group.check_member(request.member_id, request.group_instance_id)
         if request.generation_id != group.generation:
             raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
         self._rebalance.expect_heartbeat(group, member)
         is_rebalancing = group.state is ClassicState.PREPARING_REBALANCE
-        error = ErrorCode.REBALANCE_IN_PROGRESS if is_rebalancing else ErrorCode.NONE
-        return HeartbeatResponse(throttle_time=NO_THROTTLE, error_code=kio_error(error))
+        return ErrorCode.REBALANCE_IN_PROGRESS if is_rebalancing else ErrorCode.NONE
 
-    def leave(self, request: LeaveGroupRequest) -> LeaveGroupResponse:
-        """Raises KafkaError."""
+    def leave(self, request: LeaveGroupRequest) -> list[ErrorCode]:
+        """Returns an error for each of the request's members, in their order."""
         group = self._groups.find(request.group_id)
         if group is None:
-            outcomes = [(member, ErrorCode.UNKNOWN_MEMBER_ID) for member in request.members]
-        else:
-            outcomes = [(member, self._leave_one(group, member)) for member in request.members]
-            left = [member.member_id or str(member.group_instance_id) for member, error in outcomes if not error]
-            if left:
-                self._rebalance.after_removal(group, f"{', '.join(left)} left")
-        return LeaveGroupResponse(
-            throttle_time=NO_THROTTLE,
-            error_code=kio_error(ErrorCode.NONE),
-            members=tuple(
-                MemberResponse(
-                    member_id=member.member_id,
-                    group_instance_id=member.group_instance_id,
-                    error_code=kio_error(error),
-                )
-                for member, error in outcomes
-            ),
-        )
+            return [ErrorCode.UNKNOWN_MEMBER_ID for _ in request.members]
+        errors = [self._leave_one(group, member) for member in request.members]
+        left = [
+            member.member_id or str(member.group_instance_id)
+            for member, error in zip(request.members, errors, strict=True)
+            if not error
+        ]
+        if left:
+            self._rebalance.after_removal(group, f"{', '.join(left)} left")
+        return errors
 
     def _leave_one(self, group: ClassicGroup, identity: MemberIdentity) -> ErrorCode:
         member_id, instance_id = identity.member_id, identity.group_instance_id
