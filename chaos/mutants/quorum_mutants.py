@@ -58,8 +58,8 @@ def _duplicate_votes(_: Any) -> Any:
 
 
 def _older_term_acknowledges(original: Any) -> Any:
-    def on_append_ack(core: RaftCore, peer_id: int, message: AppendAck, now_s: float) -> None:
-        original(core, peer_id, message._replace(term=max(message.term, core.term)), now_s)
+    def on_append_ack(core: RaftCore, peer_id: int, message: AppendAck, now_ms: int) -> None:
+        original(core, peer_id, message._replace(term=max(message.term, core.term)), now_ms)
 
     return on_append_ack
 

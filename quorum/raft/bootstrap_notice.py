@@ -6,20 +6,20 @@ from collections.abc import Collection
 logger = logging.getLogger(__name__)
 
 # Voters that are started together find each other well within this time.
-_PATIENCE_S = 5.0
-_REPEAT_S = 60.0
+_PATIENCE_MS = 5_000
+_REPEAT_MS = 60_000
 
 
 class FoundingNotice:
     """Give it what is missing after each step: it says so when that lasts, and from time to time as long as it does."""
 
-    def __init__(self, now_s: float) -> None:
-        self._next_s = now_s + _PATIENCE_S
+    def __init__(self, now_ms: int) -> None:
+        self._next_ms = now_ms + _PATIENCE_MS
 
-    def note(self, unheard_ids: Collection[int], now_s: float) -> None:
+    def note(self, unheard_ids: Collection[int], now_ms: int) -> None:
         """`unheard_ids` are the voters that have not said whether they have data."""
-        if unheard_ids and now_s >= self._next_s:
-            self._next_s = now_s + _REPEAT_S
+        if unheard_ids and now_ms >= self._next_ms:
+            self._next_ms = now_ms + _REPEAT_MS
             logger.warning(
                 "metadata disk is empty: a new cluster begins when all controllers have said so of theirs; "
                 "waiting for nodes %s, or for a leader",

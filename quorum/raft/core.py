@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 class RaftCore:
-    """One voter. `clock` is the loop's, in seconds."""
+    """One voter. `now_ms` is the clock of the loop."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class RaftCore:
         commit_end: int,
         timing: RaftTiming,
         random: "Random",
-        clock: Callable[[], float],
+        now_ms: Callable[[], int],
     ) -> None:
         """`voter_ids` has all voters, this one too. Raises ConsensusFailed when the library cannot be used."""
         self._log = log
@@ -68,13 +68,13 @@ class RaftCore:
         self._voter_count = len(voter_ids)
         self._peer_ids = tuple(voter_id for voter_id in voter_ids if voter_id != node_id)
         self._timing = timing
-        self._clock = clock
+        self._now_ms = now_ms
         self._elections = Elections(
-            voter_id=node_id, voter_count=len(voter_ids), timing=timing, random=random, now_s=clock()
+            voter_id=node_id, voter_count=len(voter_ids), timing=timing, random=random, now_ms=now_ms()
         )
         self._disk_incarnation = random.getrandbits(62)
         self._census = EmptyLogProbe(self._disk_incarnation, self._peer_ids)
-        self._census_at_s = clock()
+        self._census_at_ms = now_ms()
         self._admissions = Rejoins()
         self._barriers = Barriers(len(voter_ids))
         self._replicator = Replicator(log, self._peer_ids)
@@ -83,16 +83,16 @@ class RaftCore:
         self._handover: LeadershipTransfer | None = None
         self._is_transfer = False
         self._step = Step()
-        self._next_step_at_s = clock()
+        self._next_step_at_ms = now_ms()
         self._decisions = Decisions(
             log,
             node_id=node_id,
             voter_ids=voter_ids,
             commit_end=commit_end,
             listener=self,
-            clock=clock,
-            heartbeat_s=timing.heartbeat_s,
-            quorum_timeout_s=timing.election_max_s,
+            now_ms=now_ms,
+            heartbeat_ms=timing.heartbeat_ms,
+            quorum_timeout_ms=timing.election_max_ms,
         )
 
     # Views.
@@ -124,8 +124,8 @@ class RaftCore:
     @property
     def has_fresh_quorum(self) -> bool:
         """Whether this voter leads, and a majority was heard within the time in which voters are sticky."""
-        since_s = self._clock() - self._timing.election_min_s
-        fresh_count = sum(peer.is_member and peer.last_ack_s > since_s for peer in self._replicator.progress.values())
+        since_ms = self._now_ms() - self._timing.election_min_ms
+        fresh_count = sum(peer.is_member and peer.last_ack_ms > since_ms for peer in self._replicator.progress.values())
         return self.is_leader and (fresh_count + 1) * 2 > self._voter_count
 
     @property
@@ -138,17 +138,17 @@ class RaftCore:
         """What the leader knows of each peer; empty elsewhere."""
         return self._replicator.progress
 
-    def next_step_at_s(self) -> float:
+    def next_step_at_ms(self) -> int:
         """Return when a step is due although nothing came."""
-        now_s = self._clock()
+        now_ms = self._now_ms()
         if self.is_leader:
-            due_s = now_s + self._timing.heartbeat_s / 2 if self._peer_ids else now_s + 3600.0
+            due_ms = now_ms + self._timing.heartbeat_ms // 2 if self._peer_ids else now_ms + 3_600_000
         elif self.is_member:
-            due_s = self._elections.campaign_at_s
+            due_ms = self._elections.campaign_at_ms
         else:
-            due_s = self._census_at_s
-        self._next_step_at_s = due_s
-        return due_s
+            due_ms = self._census_at_ms
+        self._next_step_at_ms = due_ms
+        return due_ms
 
     # Inputs.
 
@@ -157,7 +157,7 @@ class RaftCore:
         self._replicator.set_link(peer_id, is_up=is_up)
         self._decisions.set_links(self._replicator.linked)
         if is_up and not self._log.is_member:
-            self._census_at_s = self._clock()
+            self._census_at_ms = self._now_ms()
 
     def begin_barrier(self, token: object) -> None:
         self._barriers.begin(token)
@@ -171,7 +171,7 @@ class RaftCore:
         """Hand leadership to a peer, or to the one that has the most. Raises TransferFailed when that is under way."""
         if self._handover is not None:
             raise TransferFailed("Leadership is being handed over already.")
-        self._handover = LeadershipTransfer(peer_id, now_s=self._clock(), ask_again_s=self._timing.heartbeat_s)
+        self._handover = LeadershipTransfer(peer_id, now_ms=self._now_ms(), ask_again_ms=self._timing.heartbeat_ms)
         return self._handover
 
     def offer_snapshot(self, snapshot: OutgoingSnapshot) -> None:
@@ -195,21 +195,21 @@ class RaftCore:
 
     def step(self, inbox: Sequence[tuple[int, Heard]], commands: Sequence[bytes]) -> Step:
         """Take in messages, then proposals, then the time. Raises ConsensusFailed, and then there is no next step."""
-        now_s = self._clock()
+        now_ms = self._now_ms()
         step = self._step
-        if now_s - self._next_step_at_s > self._timing.heartbeat_s:
-            self._elections.on_stall(now_s)
+        if now_ms - self._next_step_at_ms > self._timing.heartbeat_ms:
+            self._elections.on_stall(now_ms)
         for peer_id, message in inbox:
-            self._deliver(peer_id, message, now_s)
+            self._deliver(peer_id, message, now_ms)
         self._install_finished()
         if commands and self.is_leader:
             step.proposed = self._decisions.propose(list(commands))
             self._admissions.on_proposed(step.proposed[-1].offset)
-        self._take_census(now_s)
+        self._take_census(now_ms)
         self._decisions.tick()
-        self._campaign_if_due(now_s)
-        self._hand_over(now_s)
-        self._serve_peers(now_s)
+        self._campaign_if_due(now_ms)
+        self._hand_over(now_ms)
+        self._serve_peers(now_ms)
         self._probe_barriers()
         step.wants_entry = self.is_leader and self._admissions.wants_entry
         step.wants_snapshot = self._replicator.wants_snapshot
@@ -230,17 +230,17 @@ class RaftCore:
         for peer_id in self._peer_ids:
             self._send(peer_id, message)
 
-    def _deliver(self, peer_id: int, message: Heard, now_s: float) -> None:
+    def _deliver(self, peer_id: int, message: Heard, now_ms: int) -> None:
         match message:
             case PeerGone():
                 if not self.is_leader and peer_id == self._decisions.leader_id:
-                    self._elections.on_leader_gone(now_s)
+                    self._elections.on_leader_gone(now_ms)
             case Append():
-                self._on_append(peer_id, message, now_s)
+                self._on_append(peer_id, message, now_ms)
             case AppendAck():
-                self._on_append_ack(peer_id, message, now_s)
+                self._on_append_ack(peer_id, message, now_ms)
             case VoteRequest():
-                if self._log.is_member and (message.is_transfer or not self._elections.is_sticky(now_s)):
+                if self._log.is_member and (message.is_transfer or not self._elections.is_sticky(now_ms)):
                     self._decisions.on_vote_request(
                         peer_id, term=message.term, last_offset=message.last_offset, last_epoch=message.last_epoch
                     )
@@ -248,16 +248,16 @@ class RaftCore:
                 if message.term == self.term and self._elections.on_vote(peer_id):
                     self._decisions.on_vote(peer_id)
             case PreVoteRequest():
-                self._on_pre_vote_request(peer_id, message, now_s)
+                self._on_pre_vote_request(peer_id, message, now_ms)
             case PreVote():
                 if message.candidate_term == self.term + 1 and self._elections.on_pre_vote(peer_id):
-                    self._campaign(now_s)
+                    self._campaign(now_ms)
             case TermNotice():
                 self._observe_term(peer_id, message.term)
             case TimeoutNow():
                 if message.term == self.term and peer_id == self._decisions.leader_id and self._log.is_member:
                     self._is_transfer = True
-                    self._campaign(now_s)
+                    self._campaign(now_ms)
                     self._is_transfer = False
             case BarrierProbe():
                 if message.term == self.term and peer_id == self._decisions.leader_id and self._log.is_member:
@@ -279,9 +279,9 @@ class RaftCore:
                 ):
                     self._log.set_member()
             case SnapshotPart():
-                self._on_snapshot_part(peer_id, message, now_s)
+                self._on_snapshot_part(peer_id, message, now_ms)
             case SnapshotAck():
-                self._on_snapshot_ack(peer_id, message, now_s)
+                self._on_snapshot_ack(peer_id, message, now_ms)
             case _:
                 assert_never(message)
 
@@ -289,7 +289,7 @@ class RaftCore:
         if term > self.term:
             self._decisions.on_higher_term(peer_id, term)
 
-    def _is_from_leader(self, peer_id: int, message: Append | SnapshotPart, now_s: float) -> bool:
+    def _is_from_leader(self, peer_id: int, message: Append | SnapshotPart, now_ms: int) -> bool:
         """Hear the leader of this or a later term; one of an earlier term learns of ours instead."""
         if message.term < self.term:
             self._send(peer_id, TermNotice(self.term))
@@ -298,12 +298,12 @@ class RaftCore:
             raise ConsensusFailed(
                 f"Node {peer_id} says that it leads term {message.term} of the quorum as this node does."
             )
-        self._elections.on_leader_heard(now_s)
+        self._elections.on_leader_heard(now_ms)
         return True
 
-    def _on_append(self, peer_id: int, message: Append, now_s: float) -> None:
+    def _on_append(self, peer_id: int, message: Append, now_ms: int) -> None:
         epochs = [message.previous_epoch, *(entry.epoch for entry in message.entries)]
-        if epochs != sorted(epochs) or epochs[-1] > message.term or not self._is_from_leader(peer_id, message, now_s):
+        if epochs != sorted(epochs) or epochs[-1] > message.term or not self._is_from_leader(peer_id, message, now_ms):
             return
         if message.entries or message.previous_offset >= 0:
             self._census.on_data()
@@ -327,11 +327,11 @@ class RaftCore:
             entries=entries,
         )
 
-    def _on_append_ack(self, peer_id: int, message: AppendAck, now_s: float) -> None:
+    def _on_append_ack(self, peer_id: int, message: AppendAck, now_ms: int) -> None:
         self._observe_term(peer_id, message.term)
         if message.term != self.term or not self.is_leader:
             return
-        next_offset = self._replicator.on_ack(peer_id, message, now_s)
+        next_offset = self._replicator.on_ack(peer_id, message, now_ms)
         if message.is_member:
             self._admissions.on_member(peer_id)
             self._decisions.on_ack(peer_id, next_offset=next_offset, is_match=message.is_match)
@@ -341,60 +341,60 @@ class RaftCore:
             if self._admissions.ready(peer_id, match_end=match_end, commit_end=self._decisions.commit_end):
                 self._send(peer_id, Admission(self.term, message.disk_incarnation))
 
-    def _on_pre_vote_request(self, peer_id: int, message: PreVoteRequest, now_s: float) -> None:
+    def _on_pre_vote_request(self, peer_id: int, message: PreVoteRequest, now_ms: int) -> None:
         own = (self._log.last_epoch, self._log.end_offset - 1)
         if (
             self._log.is_member
             and message.candidate_term > self.term
             and not self.is_leader
-            and not self._elections.is_sticky(now_s)
+            and not self._elections.is_sticky(now_ms)
             and (message.last_epoch, message.last_offset) >= own
         ):
-            self._elections.on_support(now_s)
+            self._elections.on_support(now_ms)
             self._send(peer_id, PreVote(self.term, message.candidate_term))
         elif message.term < self.term:
             self._send(peer_id, TermNotice(self.term))
 
-    def _take_census(self, now_s: float) -> None:
+    def _take_census(self, now_ms: int) -> None:
         if self._log.is_member:
             return
         if self._log.end_offset == 0 and self._census.is_new_cluster:
             self._log.set_member()
-        elif now_s >= self._census_at_s:
-            self._census_at_s = now_s + self._timing.heartbeat_s
+        elif now_ms >= self._census_at_ms:
+            self._census_at_ms = now_ms + self._timing.heartbeat_ms
             if self._log.end_offset == 0:
                 self._send_to_all(CensusRequest(self.term, self._disk_incarnation))
 
-    def _campaign_if_due(self, now_s: float) -> None:
-        if self.is_leader or now_s < self._elections.campaign_at_s:
+    def _campaign_if_due(self, now_ms: int) -> None:
+        if self.is_leader or now_ms < self._elections.campaign_at_ms:
             return
         if not self._log.is_member:
             self._elections.on_silence()
-        elif self._elections.begin_pre_vote(now_s):
-            self._campaign(now_s)
+        elif self._elections.begin_pre_vote(now_ms):
+            self._campaign(now_ms)
         else:
             last_offset, last_epoch = self._log.end_offset - 1, self._log.last_epoch
             self._send_to_all(PreVoteRequest(self.term, self.term + 1, last_offset, last_epoch))
 
-    def _campaign(self, now_s: float) -> None:
-        self._elections.on_campaign(now_s)
+    def _campaign(self, now_ms: int) -> None:
+        self._elections.on_campaign(now_ms)
         self._decisions.campaign()
         if self.is_leader:
             # A single voter: no answer of another voter commits the first entry.
             self._decisions.tick()
 
-    def _hand_over(self, now_s: float) -> None:
+    def _hand_over(self, now_ms: int) -> None:
         if self._handover is None:
             return
         if not self.is_leader:
-            self._handover.note_leader(self.leader_id, now_s)
+            self._handover.note_leader(self.leader_id, now_ms)
         else:
             target_id = self._handover.proceed(
                 self.progress,
                 self._replicator.linked,
                 log_end=self._log.end_offset,
                 commit_end=self._decisions.commit_end,
-                now_s=now_s,
+                now_ms=now_ms,
             )
             if target_id is not None:
                 self._decisions.transfer_leadership(target_id)
@@ -414,10 +414,10 @@ class RaftCore:
             if sequence is not None:
                 self._step.early += [(peer_id, BarrierProbe(self.term, sequence)) for peer_id in self._peer_ids]
 
-    def _serve_peers(self, now_s: float) -> None:
+    def _serve_peers(self, now_ms: int) -> None:
         if not self.is_leader:
             return
-        served = self._replicator.serve(term=self.term, commit_end=self._decisions.commit_end, now_s=now_s)
+        served = self._replicator.serve(term=self.term, commit_end=self._decisions.commit_end, now_ms=now_ms)
         self._step.early += served
         sequence = self._barriers.open_sequence
         if sequence is not None:
@@ -426,15 +426,15 @@ class RaftCore:
                 (peer_id, BarrierProbe(self.term, sequence)) for peer_id in sorted({to for to, _ in served})
             ]
 
-    def _on_snapshot_ack(self, peer_id: int, message: SnapshotAck, now_s: float) -> None:
+    def _on_snapshot_ack(self, peer_id: int, message: SnapshotAck, now_ms: int) -> None:
         self._observe_term(peer_id, message.term)
         if message.term == self.term and self.is_leader:
-            self._replicator.on_snapshot_ack(peer_id, message, now_s)
+            self._replicator.on_snapshot_ack(peer_id, message, now_ms)
 
     # What a follower takes.
 
-    def _on_snapshot_part(self, peer_id: int, message: SnapshotPart, now_s: float) -> None:
-        if not self._is_from_leader(peer_id, message, now_s):
+    def _on_snapshot_part(self, peer_id: int, message: SnapshotPart, now_ms: int) -> None:
+        if not self._is_from_leader(peer_id, message, now_ms):
             return
         self._census.on_data()
         self._decisions.on_snapshot_notice(peer_id, term=message.term)
@@ -480,7 +480,7 @@ class RaftCore:
                 request = VoteRequest(self.term, intent.last_offset, intent.last_epoch, self._is_transfer)
                 self._send(peer_id, request)
             case VoteIntent():
-                self._elections.on_support(self._clock())
+                self._elections.on_support(self._now_ms())
                 self._send(peer_id, Vote(self.term))
             case TimeoutNowIntent():
                 self._send(peer_id, TimeoutNow(self.term))
@@ -494,4 +494,4 @@ class RaftCore:
         else:
             self._replicator.end()
             self._step.dropped_barriers = [*self._step.dropped_barriers, *self._barriers.drop()]
-            self._elections.on_step_down(self._clock())
+            self._elections.on_step_down(self._now_ms())

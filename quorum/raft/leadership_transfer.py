@@ -16,20 +16,20 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from .consensus import TransferFailed
-from .progress import Progress
+from .progress import NEVER_MS, Progress
 
 # Until a leader gives up, or, after that, until it is heard who leads.
-TIMEOUT_S: Final = 1.0
+TIMEOUT_MS: Final = 1_000
 
 
 class LeadershipTransfer:
     """One attempt. Without a target the peer that has the most of the log is taken."""
 
-    def __init__(self, target_id: int | None, *, now_s: float, ask_again_s: float) -> None:
+    def __init__(self, target_id: int | None, *, now_ms: int, ask_again_ms: int) -> None:
         self._target_id = target_id
-        self._deadline_s = now_s + TIMEOUT_S
-        self._ask_again_s = ask_again_s
-        self._asked_s = float("-inf")
+        self._deadline_ms = now_ms + TIMEOUT_MS
+        self._ask_again_ms = ask_again_ms
+        self._asked_ms = NEVER_MS
         self._asked_id: int | None = None
         self._is_given_up = False
         self._failure = ""
@@ -47,7 +47,7 @@ class LeadershipTransfer:
         return self._leader_id
 
     def proceed(
-        self, progress: Mapping[int, Progress], linked: Collection[int], *, log_end: int, commit_end: int, now_s: float
+        self, progress: Mapping[int, Progress], linked: Collection[int], *, log_end: int, commit_end: int, now_ms: int
     ) -> int | None:
         """Return the peer that is to be asked now. Called in the steps of a leader."""
         if self._is_given_up:
@@ -65,28 +65,28 @@ class LeadershipTransfer:
             )
             return None
         is_ready = progress[target_id].match_end == log_end == commit_end
-        if now_s >= self._deadline_s:
+        if now_ms >= self._deadline_ms:
             self._failure = (
-                f"Node {target_id} has everything and did not take over within {TIMEOUT_S:g} s."
+                f"Node {target_id} has everything and did not take over within {TIMEOUT_MS // 1000} s."
                 if is_ready
-                else f"Node {target_id} did not catch up within {TIMEOUT_S:g} s: it has the log to offset "
+                else f"Node {target_id} did not catch up within {TIMEOUT_MS // 1000} s: it has the log to offset "
                 f"{progress[target_id].match_end}, which ends at {log_end} and is committed to {commit_end}."
             )
             return None
-        if not is_ready or (target_id == self._asked_id and now_s < self._asked_s + self._ask_again_s):
+        if not is_ready or (target_id == self._asked_id and now_ms < self._asked_ms + self._ask_again_ms):
             return None
-        self._asked_id, self._asked_s = target_id, now_s
+        self._asked_id, self._asked_ms = target_id, now_ms
         return target_id
 
-    def note_leader(self, leader_id: int | None, now_s: float) -> None:
+    def note_leader(self, leader_id: int | None, now_ms: int) -> None:
         """Hear who leads, once this voter does not."""
         if not self._is_given_up:
             self._is_given_up = True
-            self._deadline_s = now_s + TIMEOUT_S
+            self._deadline_ms = now_ms + TIMEOUT_MS
         if leader_id is not None:
             self._leader_id = leader_id
-        elif now_s >= self._deadline_s:
-            self._failure = f"This node no longer leads, and no new leader appeared within {TIMEOUT_S:g} s."
+        elif now_ms >= self._deadline_ms:
+            self._failure = f"This node no longer leads, and no new leader appeared within {TIMEOUT_MS // 1000} s."
 
     def _choose(self, progress: Mapping[int, Progress], linked: Collection[int]) -> int | None:
         able = [peer_id for peer_id in progress if peer_id in linked and progress[peer_id].is_member]
@@ -94,4 +94,4 @@ class LeadershipTransfer:
             return self._target_id if self._target_id in able else None
         if self._asked_id in able:
             return self._asked_id
-        return max(able, key=lambda peer_id: (progress[peer_id].match_end, progress[peer_id].last_ack_s), default=None)
+        return max(able, key=lambda peer_id: (progress[peer_id].match_end, progress[peer_id].last_ack_ms), default=None)

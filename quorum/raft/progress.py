@@ -8,6 +8,9 @@ PART_BYTES = 512 * 1024
 # So many of them may be on the way to a peer: enough to keep a fast link busy, far below where a slow one is cut.
 _PARTS_IN_FLIGHT_MAX = 8
 
+NEVER_MS = -(1 << 53)
+"""Of a clock whose times are not negative: longer ago than any timeout."""
+
 
 class Progress:
     """Of one peer in one leadership."""
@@ -18,8 +21,8 @@ class Progress:
         self.match_end = 0
         """The peer has our log below this, on its disk."""
         self.is_member = True
-        self.last_ack_s = float("-inf")
-        self.last_caught_up_s = float("-inf")
+        self.last_ack_ms = NEVER_MS
+        self.last_caught_up_ms = NEVER_MS
         self._part_ends: deque[int] = deque()
 
     @property

@@ -105,15 +105,16 @@ class Decisions:
         voter_ids: tuple[int, ...],
         commit_end: int,
         listener: DecisionsListener,
-        clock: Callable[[], float],
-        heartbeat_s: float,
-        quorum_timeout_s: float,
+        now_ms: Callable[[], int],
+        heartbeat_ms: int,
+        quorum_timeout_ms: int,
     ) -> None:
         """`commit_end`: what is known to be committed. Raises ConsensusFailed when the library is another one."""
         install_hooks()
         self._log = log
         self._listener = listener
-        self._clock = clock
+        # The library counts in seconds.
+        self._clock = lambda: now_ms() / 1000
         self._nodes = {voter_id: Node(voter_id) for voter_id in voter_ids if voter_id != node_id}
         self._journal = _JournalAdapter(log, commit_end)
         self._transport = _TransportAdapter(self._on_send)
@@ -128,11 +129,11 @@ class Decisions:
             commandsWaitLeader=False,
             dynamicMembershipChange=False,
             onStateChanged=self._on_state_changed,
-            appendEntriesPeriod=heartbeat_s,
-            raftMinTimeout=heartbeat_s * 4,
-            raftMaxTimeout=heartbeat_s * 5,
-            connectionTimeout=heartbeat_s * 5,
-            leaderFallbackTimeout=quorum_timeout_s,
+            appendEntriesPeriod=heartbeat_ms / 1000,
+            raftMinTimeout=heartbeat_ms * 4 / 1000,
+            raftMaxTimeout=heartbeat_ms * 5 / 1000,
+            connectionTimeout=heartbeat_ms * 5 / 1000,
+            leaderFallbackTimeout=quorum_timeout_ms / 1000,
             appendEntriesBatchSizeBytes=1 << 30,
             logCompactionMinEntries=_NEVER,
             logCompactionMinTime=_NEVER,

@@ -56,17 +56,17 @@ class Replicator:
         """Let a peer hear something with the next `serve`."""
         self._due.add(peer_id)
 
-    def on_ack(self, peer_id: int, message: AppendAck, now_s: float) -> int:
+    def on_ack(self, peer_id: int, message: AppendAck, now_ms: int) -> int:
         """Take in an acknowledgement of this term; return the offset that it can mean at most."""
         progress = self.progress[peer_id]
-        progress.last_ack_s = now_s
+        progress.last_ack_ms = now_ms
         progress.is_member = message.is_member
         next_offset = min(message.next_offset, self._log.end_offset)
         if message.is_match:
             progress.on_match(next_offset)
             self._sends.pop(peer_id, None)
             if next_offset == self._log.end_offset:
-                progress.last_caught_up_s = now_s
+                progress.last_caught_up_ms = now_ms
             elif progress.may_send_entries and progress.next_offset < self._log.end_offset:
                 self._due.add(peer_id)
         else:
@@ -76,27 +76,27 @@ class Replicator:
                 self._due.add(peer_id)
         return next_offset
 
-    def on_snapshot_ack(self, peer_id: int, message: SnapshotAck, now_s: float) -> None:
+    def on_snapshot_ack(self, peer_id: int, message: SnapshotAck, now_ms: int) -> None:
         send = self._sends.get(peer_id)
         if send is not None:
-            send.on_ack(message, now_s)
+            send.on_ack(message, now_ms)
             self._due.add(peer_id)
 
-    def serve(self, *, term: int, commit_end: int, now_s: float) -> list[tuple[int, RaftMessage]]:
+    def serve(self, *, term: int, commit_end: int, now_ms: int) -> list[tuple[int, RaftMessage]]:
         """Return what the peers that are due and linked get now."""
         due, self._due = self._due, set()
         messages: list[tuple[int, RaftMessage]] = []
         for peer_id in sorted(due & self._linked):
-            messages += [(peer_id, message) for message in self._serve(peer_id, term, commit_end, now_s)]
+            messages += [(peer_id, message) for message in self._serve(peer_id, term, commit_end, now_ms)]
         return messages
 
-    def _serve(self, peer_id: int, term: int, commit_end: int, now_s: float) -> list[RaftMessage]:
+    def _serve(self, peer_id: int, term: int, commit_end: int, now_ms: int) -> list[RaftMessage]:
         progress = self.progress[peer_id]
         messages: list[RaftMessage] = []
         while True:
             previous_epoch = self._log.epoch_at(progress.next_offset - 1)
             if previous_epoch is None:
-                return self._serve_snapshot(peer_id, term, now_s)
+                return self._serve_snapshot(peer_id, term, now_ms)
             entries: Sequence[LogEntry] = ()
             if progress.next_offset < self._log.end_offset and progress.may_send_entries:
                 entries = self._log.entries(progress.next_offset, self._log.end_offset, max_bytes=PART_BYTES)
@@ -108,7 +108,7 @@ class Replicator:
                 return messages
             progress.on_sent(entries[-1].offset + 1)
 
-    def _serve_snapshot(self, peer_id: int, term: int, now_s: float) -> list[RaftMessage]:
+    def _serve_snapshot(self, peer_id: int, term: int, now_ms: int) -> list[RaftMessage]:
         # The receiver's log is too short for this heartbeat, and it says so: that keeps the two in touch.
         heartbeat = Append(term, self._log.start_offset - 1, self._log.previous_epoch, 0, ())
         send = self._sends.get(peer_id)
@@ -117,4 +117,4 @@ class Replicator:
                 self.wants_snapshot = True
                 return [heartbeat]
             send = self._sends[peer_id] = SnapshotSend(self._outgoing)
-        return [heartbeat, *send.parts(term, now_s)]
+        return [heartbeat, *send.parts(term, now_ms)]

@@ -12,10 +12,11 @@ from typing import NamedTuple, TypeAlias
 import crc32c
 
 from .messages import SnapshotAck, SnapshotPart
+from .progress import NEVER_MS
 
 _PART_BYTES = 256 * 1024
 _PARTS_AHEAD_MAX = 4
-_RETRY_S = 1.0
+_RETRY_MS = 1_000
 
 
 class OutgoingSnapshot(NamedTuple):
@@ -34,25 +35,25 @@ class SnapshotSend:
         self._acked_chunk = 0
         self._next_chunk = 0
         self._sent_ends: list[int] = []
-        self._progress_s = float("-inf")
+        self._progress_ms = NEVER_MS
 
-    def parts(self, term: int, now_s: float) -> list[SnapshotPart]:
+    def parts(self, term: int, now_ms: int) -> list[SnapshotPart]:
         """Return what may be sent now."""
-        if self._sent_ends and now_s - self._progress_s > _RETRY_S:
+        if self._sent_ends and now_ms - self._progress_ms > _RETRY_MS:
             self._go_back()
         parts = []
         while len(self._sent_ends) < _PARTS_AHEAD_MAX and not self._is_all_sent:
             part = self._next_part(term)
             self._next_chunk += len(part.chunks)
             self._sent_ends.append(self._next_chunk)
-            self._progress_s = now_s
+            self._progress_ms = now_ms
             parts.append(part)
         return parts
 
-    def on_ack(self, ack: SnapshotAck, now_s: float) -> None:
+    def on_ack(self, ack: SnapshotAck, now_ms: int) -> None:
         if ack.end_offset != self.snapshot.end_offset:
             return
-        self._progress_s = now_s
+        self._progress_ms = now_ms
         if ack.next_chunk < self._acked_chunk or ack.next_chunk > self._next_chunk:
             # The receiver began anew.
             self._acked_chunk = min(ack.next_chunk, len(self.snapshot.chunks))

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from uuid import UUID
 
 from .consensus import QuorumStatus, VoterStatus
-from .progress import Progress
+from .progress import NEVER_MS, Progress
 
 _UNKNOWN_DIRECTORY = UUID(int=0)
 
@@ -19,13 +19,13 @@ def quorum_status(
     high_watermark: int,
     log_end_offset: int,
     progress: Mapping[int, Progress],
-    loop_s: float,
+    now_ms: int,
     wall_ms: int,
 ) -> QuorumStatus:
     """Return what is known here: of others only while this node leads, else -1. Times are wall-clock milliseconds."""
 
-    def wall_time_ms(time_s: float) -> int:
-        return -1 if time_s == float("-inf") else wall_ms - round((loop_s - time_s) * 1000)
+    def wall_time_ms(time_ms: int) -> int:
+        return -1 if time_ms == NEVER_MS else wall_ms - (now_ms - time_ms)
 
     voters = []
     for voter_id in voter_ids:
@@ -36,8 +36,8 @@ def quorum_status(
                 replica_id=voter_id,
                 directory_id=directory_ids.get(voter_id, _UNKNOWN_DIRECTORY),
                 log_end_offset=log_end_offset if is_self else -1 if peer is None else peer.match_end,
-                last_fetch_timestamp_ms=-1 if peer is None else wall_time_ms(peer.last_ack_s),
-                last_caught_up_timestamp_ms=-1 if peer is None else wall_time_ms(peer.last_caught_up_s),
+                last_fetch_timestamp_ms=-1 if peer is None else wall_time_ms(peer.last_ack_ms),
+                last_caught_up_timestamp_ms=-1 if peer is None else wall_time_ms(peer.last_caught_up_ms),
             )
         )
     return QuorumStatus(leader_id=leader_id, epoch=epoch, high_watermark=high_watermark, voters=tuple(voters))

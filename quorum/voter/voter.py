@@ -106,7 +106,7 @@ class RaftVoter:
         self._tell_handle: asyncio.Handle | None = None
         self._applied_end = 0
         self._commit_end = 0
-        self._founding = FoundingNotice(loop.time())
+        self._founding = FoundingNotice(self._now_ms())
         self._arrived: Snapshot | None = None
         self._snapshot_reader = SnapshotReader(
             loop,
@@ -163,7 +163,7 @@ class RaftVoter:
                 commit_end=self._applied_end,
                 timing=self._timing,
                 random=self._random,
-                clock=self._loop.time,
+                now_ms=self._now_ms,
             )
             self._links.start(self)
             await self._on_disk(self._disk.journal.keep_reserve)
@@ -288,7 +288,7 @@ class RaftVoter:
             high_watermark=self._applied_end,
             log_end_offset=0 if self._log is None else self._log.end_offset,
             progress={} if self._core is None else self._core.progress,
-            loop_s=self._loop.time(),
+            now_ms=self._now_ms(),
             wall_ms=self._wall_clock_ms(),
         )
 
@@ -398,13 +398,17 @@ class RaftVoter:
         if is_due or self._core.has_new_barriers:
             self._wake()
         elif self._wake_handle is None:
-            self._timer = self._loop.call_at(self._core.next_step_at_s(), self._wake)
+            self._timer = self._loop.call_at(self._core.next_step_at_ms() / 1000, self._wake)
+
+    def _now_ms(self) -> int:
+        # A timer may fire a little early: it is due by this clock all the same.
+        return round(self._loop.time() * 1000)
 
     def _carry_out(self, step: Step, arrived: Snapshot | None) -> None:
         assert self._core is not None
         self._send(step.messages)
         self._note_leadership(step)
-        self._founding.note(self._core.unheard_ids, self._loop.time())
+        self._founding.note(self._core.unheard_ids, self._now_ms())
         for token in step.dropped_barriers:
             set_exception(_as_future(token), OutcomeUnknown("Leadership was lost."))
         if step.installed is not None:

@@ -12,7 +12,7 @@ from penstock.quorum.raft.messages import RaftMessage
 from penstock.quorum.raft.step import Step
 
 TIMING = RaftTiming()
-_STEP_S = 0.01
+_STEP_MS = 10
 
 
 class Table:
@@ -20,7 +20,7 @@ class Table:
     taken for written."""
 
     def __init__(self, count: int = 3, *, seed: int = 1) -> None:
-        self.now_s = 1.0
+        self.now_ms = 1_000
         self.ids = tuple(range(1, count + 1))
         self.cut: set[tuple[int, int]] = set()
         self.is_lost: Callable[[int, int, RaftMessage], bool] = lambda *_: False
@@ -47,7 +47,7 @@ class Table:
         self.logs[node_id] = log
         self.cores[node_id] = RaftCore(
             log, node_id=node_id, voter_ids=self.ids, commit_end=commit_end, timing=TIMING,
-            random=Random(self._random.getrandbits(32)), clock=lambda: self.now_s,
+            random=Random(self._random.getrandbits(32)), now_ms=lambda: self.now_ms,
         )  # fmt: skip
         for peer_id in self.ids:
             if peer_id != node_id and peer_id in self.cores:
@@ -57,7 +57,7 @@ class Table:
     def step(self, node_id: int, *messages: tuple[int, Heard], commands: Sequence[bytes] = ()) -> Step:
         """Let one voter do one step, and keep what it says for the others."""
         step = self.cores[node_id].step(messages, commands)
-        self.cores[node_id].next_step_at_s()
+        self.cores[node_id].next_step_at_ms()
         self.steps[node_id].append(step)
         for target_id, message in (*step.early, *step.messages):
             self.sent.append((node_id, target_id, message))
@@ -66,9 +66,9 @@ class Table:
         return step
 
     def run(self, duration_s: float) -> None:
-        end_s = self.now_s + duration_s
-        while self.now_s < end_s:
-            self.now_s += _STEP_S
+        end_ms = self.now_ms + int(duration_s * 1000)
+        while self.now_ms < end_ms:
+            self.now_ms += _STEP_MS
             queue, self._queue = self._queue, []
             for node_id in self.ids:
                 inbox = [(source_id, message) for source_id, target_id, message in queue if target_id == node_id]

@@ -9,7 +9,7 @@ from penstock.chaos.simulation.quorum_run import run_quorum
 SEEDS = {
     "truncate-always": 4,
     "send-before-sync": 26,
-    "vote-not-on-disk": 80,
+    "vote-not-on-disk": 155,
     "local-reads": 44,
     "snapshot-without-log-match": 3,
     "new-disk-votes": 0,

@@ -68,7 +68,7 @@ TRACE = """
 import sys
 garbage = [[] for _ in range(int(sys.argv[1]))]
 from penstock.chaos.simulation.quorum_run import run_quorum
-run = run_quorum(7, keeps_trace=True, faults_s=6)
+run = run_quorum(8, keeps_trace=True, faults_s=6)
 sys.stdout.write("\\n".join([*run.trace, run.trace_hash]))
 """
 

@@ -10,7 +10,7 @@ from penstock.chaos.simulation.quorum_judge import QuorumJudge
 from penstock.chaos.simulation.simulated_voter import SimulatedVoter
 from penstock.chaos.simulation.virtual_loop import VirtualLoop
 from penstock.quorum.raft.consensus import NotLeader, OutcomeUnknown, TransferFailed
-from penstock.quorum.raft.leadership_transfer import TIMEOUT_S
+from penstock.quorum.raft.leadership_transfer import TIMEOUT_MS
 from penstock.quorum.voter.voter import RaftVoter
 
 IDS = (1, 2, 3)
@@ -120,7 +120,7 @@ def test_what_is_proposed_meanwhile_is_made_when_nobody_takes_over(quorum: Quoru
     quorum.pass_time(0.1)
     futures = [old.propose(b"%d" % number, epoch=epoch) for number in range(3)]
     assert old.next_offset == 4
-    quorum.pass_time(TIMEOUT_S / 2)
+    quorum.pass_time(TIMEOUT_MS / 2_000)
     assert not any(future.done() for future in futures)
     with pytest.raises(TransferFailed, match=f"Node {target_id} .* within 1 s"):
         quorum.loop.run_until_complete(transfer)

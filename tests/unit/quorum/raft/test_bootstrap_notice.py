@@ -9,19 +9,19 @@ from penstock.quorum.raft.bootstrap_notice import FoundingNotice
 
 def test_a_wait_that_lasts_is_told_and_told_again_a_minute_later(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
-    notice = FoundingNotice(100.0)
-    told: list[float] = []
-    for tenth in range(1_300):
-        notice.note({3, 2}, 100.0 + tenth / 10)
-        if len(caplog.records) > len(told):
-            told.append(tenth / 10)
-    assert told == [5.0, 65.0, 125.0]
+    notice = FoundingNotice(100_000)
+    told_ms: list[int] = []
+    for waited_ms in range(0, 130_000, 100):
+        notice.note({3, 2}, 100_000 + waited_ms)
+        if len(caplog.records) > len(told_ms):
+            told_ms.append(waited_ms)
+    assert told_ms == [5_000, 65_000, 125_000]
     assert caplog.records[0].getMessage().endswith("waiting for nodes 2, 3, or for a leader")
 
 
 def test_nothing_is_told_of_a_cluster_that_has_begun(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
-    notice = FoundingNotice(0.0)
-    for second in range(100):
-        notice.note((), float(second))
+    notice = FoundingNotice(0)
+    for waited_ms in range(0, 100_000, 1_000):
+        notice.note((), waited_ms)
     assert not caplog.records

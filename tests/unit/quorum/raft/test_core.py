@@ -88,10 +88,10 @@ def candidate(table: Table) -> int:
     """Return a voter that campaigns and that nobody answers."""
     node_id = table.followers[0]
     table.is_lost = lambda *_: True
-    end_s = table.now_s + 1.5
+    end_ms = table.now_ms + 1_500
     while not any(isinstance(message, PreVoteRequest) for source, _, message in table.sent if source == node_id):
-        assert table.now_s < end_s
-        table.now_s += 0.01
+        assert table.now_ms < end_ms
+        table.now_ms += 10
         table.step(node_id)
     return node_id
 
@@ -339,14 +339,20 @@ def test_the_loss_of_the_leader_s_process_is_answered_at_once() -> None:
 
 
 def test_what_the_leader_sent_before_it_was_gone_does_not_hold_the_election_up() -> None:
-    """A slow disk may let both wait for one step."""
-    table = elected()
+    """A slow disk may let both wait for one step. An election may need a second round, but seldom does."""
+    seeds = range(1, 11)
+    assert sum(elects_at_once(seed) for seed in seeds) > len(seeds) / 2
+
+
+def elects_at_once(seed: int) -> bool:
+    """Before the time is over in which voters that just heard their leader do not campaign."""
+    table = elected(seed=seed)
     dead, followers = table.leader_id, table.followers
     table.isolate(dead)
     for follower in followers:
         table.step(follower, (dead, stale_heartbeat(table, follower)), (dead, PeerGone()))
     table.run(0.45)
-    assert any(table.cores[follower].is_leader for follower in followers)
+    return any(table.cores[follower].is_leader for follower in followers)
 
 
 def test_a_leader_that_one_voter_takes_for_gone_goes_on_leading() -> None:
@@ -371,7 +377,7 @@ def test_a_voter_that_is_wrong_about_the_leader_and_hears_nothing_asks_in_vain_a
     asked = [
         message for source_id, _, message in table.sent if source_id == wrong and isinstance(message, PreVoteRequest)
     ]
-    assert 0 < len(asked) <= 2 * (3 / TIMING.election_min_s + 1)
+    assert 0 < len(asked) <= 2 * (3_000 / TIMING.election_min_ms + 1)
     assert (table.leader_id, terms(table)) == (leader, before)
     table.cut.clear()
     table.run(1)

@@ -4,19 +4,19 @@ import pytest
 from quorum_table import Table, elected
 
 from penstock.quorum.raft.consensus import TransferFailed
-from penstock.quorum.raft.leadership_transfer import TIMEOUT_S, LeadershipTransfer
+from penstock.quorum.raft.leadership_transfer import TIMEOUT_MS, LeadershipTransfer
 from penstock.quorum.raft.messages import Append, RaftMessage, TimeoutNow
 
 
-def hand_over(table: Table, target_id: int | None) -> tuple[LeadershipTransfer, float]:
+def hand_over(table: Table, target_id: int | None) -> tuple[LeadershipTransfer, int]:
     """Run until it is done; return it and how long that took."""
     leader_id = table.leader_id
-    begun_s = table.now_s
+    begun_ms = table.now_ms
     handover = table.cores[leader_id].begin_handover(target_id)
     while not handover.is_done:
-        assert table.now_s < begun_s + 3 * TIMEOUT_S
+        assert table.now_ms < begun_ms + 3 * TIMEOUT_MS
         table.run(0.01)
-    return handover, table.now_s - begun_s
+    return handover, table.now_ms - begun_ms
 
 
 def keep_entries_from(table: Table, node_id: int) -> None:
@@ -27,10 +27,10 @@ def keep_entries_from(table: Table, node_id: int) -> None:
 def test_leadership_goes_to_a_voter_that_has_everything() -> None:
     table = elected()
     term, target_id = table.cores[table.leader_id].term, table.followers[0]
-    handover, duration_s = hand_over(table, target_id)
+    handover, duration_ms = hand_over(table, target_id)
     assert (handover.leader_id, table.leader_id) == (target_id, target_id)
     assert table.cores[target_id].term == term + 1
-    assert duration_s < 0.1
+    assert duration_ms < 100
 
 
 def test_without_a_target_it_goes_to_the_voter_that_has_the_most() -> None:
@@ -72,12 +72,12 @@ def test_a_target_that_does_not_catch_up_leaves_the_leader_leading() -> None:
         to_id == target_id and isinstance(message, Append) and bool(message.entries)
     )
     table.propose(leader_id, b"a")
-    handover, duration_s = hand_over(table, target_id)
+    handover, duration_ms = hand_over(table, target_id)
     with pytest.raises(
         TransferFailed, match=f"Node {target_id} did not catch up within 1 s: it has the log to offset 1"
     ):
         _ = handover.leader_id
-    assert duration_s == pytest.approx(TIMEOUT_S, abs=0.2)
+    assert duration_ms == pytest.approx(TIMEOUT_MS, abs=200)
     assert (table.leader_id, table.cores[leader_id].term) == (leader_id, term)
     assert not table.cores[leader_id].holds_proposals
     table.propose(leader_id, b"b")
@@ -121,11 +121,11 @@ def test_nobody_to_hand_over_to_is_known_at_once(target_id: int | None, sentence
     table = elected()
     for peer_id in table.followers:
         table.cores[table.leader_id].set_link(peer_id, is_up=False)
-    handover, duration_s = hand_over(table, target_id)
+    handover, duration_ms = hand_over(table, target_id)
     with pytest.raises(TransferFailed) as caught:
         _ = handover.leader_id
     assert str(caught.value) == sentence
-    assert duration_s < 0.05
+    assert duration_ms < 50
 
 
 def test_an_unreachable_target_is_known_at_once() -> None:
@@ -163,17 +163,17 @@ def test_it_waits_until_what_was_proposed_is_committed() -> None:
 
 
 def test_a_leader_that_nobody_follows_after_all_says_so() -> None:
-    handover = LeadershipTransfer(2, now_s=0.0, ask_again_s=0.1)
-    handover.note_leader(None, 0.5)
+    handover = LeadershipTransfer(2, now_ms=0, ask_again_ms=100)
+    handover.note_leader(None, 500)
     assert not handover.is_done
-    handover.note_leader(None, 0.5 + TIMEOUT_S)
+    handover.note_leader(None, 500 + TIMEOUT_MS)
     with pytest.raises(TransferFailed, match="no new leader appeared"):
         _ = handover.leader_id
 
 
 def test_a_leader_that_is_elected_again_says_so() -> None:
-    handover = LeadershipTransfer(2, now_s=0.0, ask_again_s=0.1)
-    handover.note_leader(None, 0.5)
-    assert handover.proceed({}, (), log_end=1, commit_end=1, now_s=0.6) is None
+    handover = LeadershipTransfer(2, now_ms=0, ask_again_ms=100)
+    handover.note_leader(None, 500)
+    assert handover.proceed({}, (), log_end=1, commit_end=1, now_ms=600) is None
     with pytest.raises(TransferFailed, match="this node leads again"):
         _ = handover.leader_id
