@@ -188,6 +188,12 @@ class SimulatedNodes:
 
         self.wait(are_in_sync, f"in-sync replicas {node_ids}")
 
+    def _have_followers_fetched(self) -> bool:
+        """A follower that was refused by a leader which was not one yet fetches again a second later: a producer that
+        waits for it would run into its timeout."""
+        leader = self.hosted(self.leader_id)
+        return leader is not None and all(one.log_end_offset >= 0 for one in leader.state.in_sync_followers())
+
     def hosted(self, node_id: int) -> Partition | None:
         machine = self.machines.get(node_id)
         if machine is None or machine.node is None or not machine.is_ready:
@@ -285,6 +291,7 @@ class SimulatedNodes:
         self.ask(send)
 
     def append_some(self, count: int, **options: int) -> None:
+        self.wait(self._have_followers_fetched, "first fetch of all in-sync followers")
         for number in range(count):
             value = b"%d of %d" % (number, len(self.acknowledged))
             assert self.append(value, **options) is ErrorCode.NONE
