@@ -94,6 +94,7 @@ class MembershipRequests:
             self._join_again(group, request, reply)
 
     def _create(self, group_id: str) -> ClassicGroup:
+        assert self._groups.find_consumer(group_id) is None, "a name is one group"
         group = ClassicGroup(group_id, now_ms=self._now_ms())
         self._groups.put(group)
         try:
