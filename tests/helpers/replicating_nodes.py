@@ -108,10 +108,14 @@ class World:
 def run(scenario: Callable[[World], Awaitable[None]]) -> None:
     async def main() -> None:
         world = World()
-        async with asyncio.timeout(60):
-            await world.start(1, 2, 3)
-            await scenario(world)
-            await world.stop(*sorted(world.nodes, reverse=True))
+        try:
+            async with asyncio.timeout(60):
+                await world.start(1, 2, 3)
+                await scenario(world)
+        finally:
+            # After a failure too: a mutant's run shares its process, and its sockets, with the tests behind it.
+            async with asyncio.timeout(60):
+                await world.stop(*sorted(world.nodes, reverse=True))
 
     asyncio.run(main())
 
