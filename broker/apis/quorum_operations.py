@@ -50,7 +50,7 @@ class QuorumOperator:
             return Refused(ErrorCode.NOT_CONTROLLER, sentence, error.leader_id)
         except (TransferFailed, ConsensusFailed) as error:
             return Refused(ErrorCode.INVALID_REQUEST, str(error))
-        logger.info("quorum leadership handed over: leader=%d", leader_id)
+        logger.info("Quorum leadership transferred: leader=%d", leader_id)
         return Transferred(leader_id)
 
     async def _take_snapshot(self) -> Outcome:

@@ -138,7 +138,7 @@ class MetadataObserver:
         """Once for each reason: it is tried again many times a second."""
         if self._said.get(voter_id) != reason:
             self._said[voter_id] = reason
-            logger.warning("voter not reached: voter=%d reason=%s", voter_id, reason)
+            logger.warning("Connection to voter could not be established: voter=%d reason=%s", voter_id, reason)
 
     async def _follow(self, voter_id: int, connection: Connection) -> None:
         """Until this voter is of no use any more."""
@@ -148,14 +148,14 @@ class MetadataObserver:
                 await self._save_snapshot_if_due()
             self._choice.on_refused(voter_id)
         except TimeoutError as error:
-            logger.info("voter left: voter=%d reason=%s", voter_id, error)
+            logger.info("Disconnected from voter: voter=%d reason=%s", voter_id, error)
             self._choice.on_silent(voter_id, self._now_ms())
         except _DiskRefusedError as error:
             self._say(voter_id, f"the metadata log is not written, retrying: {error}")
             # Not its fault; but a round ends with a pause.
             self._choice.on_refused(voter_id)
         except (ConnectionError, CorruptData, KafkaError) as error:
-            logger.info("voter left: voter=%d reason=%s", voter_id, error)
+            logger.info("Disconnected from voter: voter=%d reason=%s", voter_id, error)
             self._choice.on_refused(voter_id)
 
     async def _fetch(self, voter_id: int, connection: Connection) -> bool:
@@ -170,7 +170,7 @@ class MetadataObserver:
             leader_id = partition.current_leader.leader_id
             self.leader_id = None if leader_id == _NO_LEADER else leader_id
         if partition.error_code:
-            logger.debug("metadata fetch refused: voter=%d error=%s", voter_id, partition.error_code.name)
+            logger.debug("Fetch of the metadata log failed: voter=%d error=%s", voter_id, partition.error_code.name)
             return False
         if partition.snapshot_id.end_offset >= 0:
             wanted = SnapshotId(partition.snapshot_id.end_offset, partition.snapshot_id.epoch)
@@ -234,7 +234,9 @@ class MetadataObserver:
             if not is_passing(error):
                 raise
             # Nothing depends on it: the log has it all, and the next one is tried when that has grown as much.
-            logger.error("metadata snapshot given up: end_offset=%d error=%s", snapshot_id.end_offset, error)
+            logger.error(
+                "Failed to write Created metadata snapshot: end_offset=%d error=%s", snapshot_id.end_offset, error
+            )
             if writer is not None:
                 with suppress(OSError):
                     writer.give_up()
@@ -270,7 +272,7 @@ class MetadataObserver:
         )
         self._loader.take_snapshot(await self._loop.run_in_executor(None, read))
         self._snapshot_schedule.on_snapshot(self._now_ms())
-        logger.info("metadata snapshot fetched: end_offset=%d bytes=%d", snapshot.end_offset, size_bytes)
+        logger.info("Downloaded Created metadata snapshot: end_offset=%d bytes=%d", snapshot.end_offset, size_bytes)
 
     def _snapshot_question(self, snapshot_id: SnapshotId, position: int) -> FetchSnapshotRequest:
         partition = PartitionSnapshot(
@@ -289,6 +291,6 @@ class MetadataObserver:
 
 def _only_partition(response: FetchResponse) -> PartitionData | None:
     if response.error_code:
-        logger.warning("metadata fetch refused: error=%s", response.error_code.name)
+        logger.warning("Fetch of the metadata log failed: error=%s", response.error_code.name)
         return None
     return response.responses[0].partitions[0] if response.responses and response.responses[0].partitions else None

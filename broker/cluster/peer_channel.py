@@ -138,7 +138,7 @@ class PeerChannel:
         except KafkaError as error:
             answer = handler.answer_error(message, error)
         except Exception:
-            logger.exception("request of this node to itself failed: api=%s", APIS[api_key].name)
+            logger.exception("Request of this node to itself failed: api=%s", APIS[api_key].name)
             answer = handler.answer_error(message, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
         return cast(Response, answer)
 

@@ -51,7 +51,7 @@ class ProducerIds:
             if not self._is_failing:
                 # Clients come back as soon as they like, the line does not.
                 self._is_failing = True
-                logger.warning("no producer ids: reason=%s", error)
+                logger.warning("Failed to allocate producer ids: reason=%s", error)
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, error.message) from error
         finally:
             self._allocation = None

@@ -155,7 +155,9 @@ class RemoteControllerChannel:
             if response is None:
                 raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"The controller did not answer: {attempts}.") from None
             # It is committed: an error would have the client ask for it a second time.
-            logger.info("change not seen here yet: api=%s reason=%s", type(message).__name__, attempts)
+            logger.info(
+                "Metadata has not reached the offset of the change: api=%s reason=%s", type(message).__name__, attempts
+            )
         if attempts.is_answer_lost:
             return answer_of(message, response, attempts.before, self._metadata.image)
         return response

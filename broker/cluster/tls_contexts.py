@@ -104,12 +104,12 @@ class TlsContexts:
             except ConfigError as error:
                 if str(error) != self._said:
                     self._said = str(error)
-                    logger.error("certificates not reloaded: listener=%s reason=%s", name, error)
+                    logger.error("Failed to reload certificates: listener=%s reason=%s", name, error)
                 continue
             if loaded is not None:
                 self._said = ""
                 self._loaded[name] = loaded
-                logger.info("certificates reloaded: listener=%s", name)
+                logger.info("Reloaded certificates: listener=%s", name)
 
     def _load_changed(self, name: str) -> _Loaded | None:
         config, old = self._configs[name], self._loaded[name]

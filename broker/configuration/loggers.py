@@ -45,7 +45,7 @@ class Loggers:
         before = self.levels()
         changes = (f"{name}={level or 'unset'} (before: {before[name]})" for name, level in wanted.items())
         # Before the change, which may silence it. One line: a request can name every logger.
-        logger.warning("log levels changed: %s", ", ".join(changes))
+        logger.warning("Log levels changed: %s", ", ".join(changes))
         for name, level in wanted.items():
             self._logger(name).setLevel(logging.NOTSET if level is None else LOG_LEVELS[level])
 

@@ -62,7 +62,7 @@ class ConfigResolver:
             self._take_effect()
         except ConfigError as error:
             # They were checked when they were set, by a broker that may have been of another release.
-            logger.error("dynamic configs of this broker are not obeyed: %s", error)
+            logger.error("Invalid dynamic configs of this broker, the previous ones stay in effect: %s", error)
             self.broker_configs = old_configs
             return
         for listener in self._listeners:

@@ -341,7 +341,7 @@ class Connection(asyncio.BufferedProtocol):
             self._watch_idleness()
             return
         self._host.counters.connections_idle_closed += 1
-        logger.debug("connection closed: peer=%s:%d reason=idle for %d ms", *self._peer, idle_ms)
+        logger.debug("Closing idle connection: peer=%s:%d reason=idle for %d ms", *self._peer, idle_ms)
         self._is_closing = True
         self._transport.abort()
 
@@ -510,7 +510,7 @@ class Connection(asyncio.BufferedProtocol):
         self._host.peer_log.write(
             logging.WARNING,
             self._peer[0],
-            "connection closed: peer=%s:%d listener=%s client=%s software=%s reason=%s",
+            "Closing idle connection: peer=%s:%d listener=%s client=%s software=%s reason=%s",
             *self._peer,
             self._listener_name,
             self._context.client_id,

@@ -108,7 +108,7 @@ class Listeners:
             async with asyncio.timeout(timeout_ms / 1000):
                 await self._host.has_no_connections.wait()
         except TimeoutError:
-            logger.warning("connections aborted: count=%d reason=not drained in %d ms", len(connections), timeout_ms)
+            logger.warning("Connections aborted: count=%d reason=not drained in %d ms", len(connections), timeout_ms)
         for connection in tuple(connections):
             connection.abort()
 

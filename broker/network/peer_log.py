@@ -52,7 +52,7 @@ class PeerLog:
         suppressed = self._peers.pop(peer_host)
         if suppressed.count:
             last = suppressed.message % suppressed.arguments
-            logger.warning("log lines suppressed: peer=%s count=%d last: %s", peer_host, suppressed.count, last)
+            logger.warning("Log lines suppressed: peer=%s count=%d last: %s", peer_host, suppressed.count, last)
             self._pause(peer_host, min(2 * suppressed.pause_s, PAUSE_S_MAX))
 
 

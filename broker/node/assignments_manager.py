@@ -120,7 +120,7 @@ class AssignmentsManager:
             except KafkaError as error:
                 if str(error) != said:
                     said = str(error)
-                    logger.warning("log directories of replicas not told: reason=%s", said)
+                    logger.warning("AssignReplicasToDirs failed, retrying: reason=%s", said)
             if self._misplaced or self._changed:
                 await asyncio.sleep(RETRY_S)
                 self._wake.set()

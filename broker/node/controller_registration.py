@@ -41,7 +41,7 @@ async def register_controller(
         except KafkaError as error:
             if str(error) != said:
                 said = str(error)
-                logger.warning("controller not registered: node_id=%d reason=%s", node_id, said)
+                logger.warning("Unable to register the controller, retrying: node_id=%d reason=%s", node_id, said)
             await asyncio.sleep(RETRY_S)
         else:
             return

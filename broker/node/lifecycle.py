@@ -122,7 +122,7 @@ class BrokerLifecycle:
                         "(initial.broker.registration.timeout.ms)",
                     ) from error
                 if not is_told:
-                    logger.info("registration refused, tried again: reason=%s", error)
+                    logger.info("Unable to register the broker, retrying: reason=%s", error)
                     is_told = True
             await asyncio.sleep(retry_ms / 1000)
             retry_ms = min(2 * retry_ms, self._heartbeat_interval_ms)
@@ -163,7 +163,11 @@ class BrokerLifecycle:
             except KafkaError as error:
                 if error.code is ErrorCode.STALE_BROKER_EPOCH:
                     self._become_replaced()
-                logger.warning("heartbeat refused: broker_epoch=%d reason=%s", self.broker_epoch, error)
+                logger.warning(
+                    "Broker sent a heartbeat request but received an error: broker_epoch=%d reason=%s",
+                    self.broker_epoch,
+                    error,
+                )
 
     def report_failed_directory(self, directory: UUID) -> None:
         """Tells the controller with a heartbeat of its own that the replicas there cannot be served (KIP-858)."""
@@ -179,9 +183,9 @@ class BrokerLifecycle:
                         return
         except TimeoutError:
             # Its session ends as if it had been killed.
-            logger.warning("controlled shutdown given up: reason=no answer from a controller")
+            logger.warning("Controlled shutdown timed out: reason=no response from a controller")
         except KafkaError as error:
-            logger.warning("controlled shutdown refused: reason=%s", error)
+            logger.warning("Controlled shutdown failed: reason=%s", error)
 
     async def _pause(self) -> None:
         """Until the next heartbeat is due, or there is something to tell."""

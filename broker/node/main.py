@@ -36,7 +36,7 @@ def raise_open_files_limit() -> None:
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     except (OSError, ValueError) as error:
-        logger.warning("open files: the limit stays at %d: %s", soft, error)
+        logger.warning("Failed to raise the limit of open files, it stays at %d: %s", soft, error)
 
 
 def wall_clock_ms() -> int:
@@ -71,7 +71,7 @@ async def _run(
     config: NodeConfig, files: Files, wall_clock_ms: Callable[[], int], loop: asyncio.AbstractEventLoop
 ) -> int:
     for warning in config.warnings:
-        logger.warning("configuration: %s", warning)
+        logger.warning("Configuration: %s", warning)
     told_to_stop: asyncio.Future[str] = loop.create_future()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, _tell_to_stop, told_to_stop, number.name)
@@ -91,7 +91,7 @@ async def _run(
     if not starting.done():
         starting.cancel()
         await asyncio.wait({starting})
-        logger.info("node stops before it has started: reason=%s", told_to_stop.result())
+        logger.info("Shutting down before startup is complete: reason=%s", told_to_stop.result())
         return 0
     try:
         starting.result()
@@ -101,10 +101,10 @@ async def _run(
     garbage.freeze()
     await asyncio.wait({told_to_stop, node.failure}, return_when=asyncio.FIRST_COMPLETED)
     if node.failure.done():
-        logger.critical("node failed: reason=%s", node.failure.result())
+        logger.critical("Encountered fatal fault: reason=%s", node.failure.result())
         await node.stop()
         return 1
-    logger.info("node stops: reason=%s", told_to_stop.result())
+    logger.info("Shutting down: reason=%s", told_to_stop.result())
     await node.stop()
     return 0
 

@@ -145,5 +145,5 @@ class ObserverLink:
         except OSError as error:
             self._runtime.fail(f"The metadata log in {self._config.metadata_log_dir} cannot be written: {error}.")
         except Exception:
-            logger.exception("task failed: task=metadata")
+            logger.exception("Task failed: task=metadata")
             self._runtime.fail("Following the metadata ended by an unexpected error, see the log.")

@@ -151,7 +151,7 @@ class Node:
                 raise ConfigError(f"Node {self._config.node_id} cannot start: {error}") from error
             raise
         logger.info(
-            "penstock started: node_id=%d cluster_id=%s listeners=%s milliseconds=%d",
+            "Penstock started: node_id=%d cluster_id=%s listeners=%s milliseconds=%d",
             self._config.node_id,
             self._cluster_id,
             ",".join(f"{name}:{port}" for name, port in self.bound_ports.items()),
@@ -166,7 +166,7 @@ class Node:
         if self._quorum is not None:
             await self._quorum.stop()
         self._logs.unlock()
-        logger.info("penstock stopped: node_id=%d", self._config.node_id)
+        logger.info("Penstock stopped: node_id=%d", self._config.node_id)
 
     def _join_quorum(self, tls: TlsContexts) -> QuorumLink:
         folder = f"{self._config.metadata_log_dir}/{METADATA_FOLDER}"
@@ -308,7 +308,7 @@ class Node:
         wall_ms = self._wall_clock_ms()
         now_ms = clock.now_ms(wall_ms, _milliseconds(self._loop.time()))
         if clock.is_wall_clock_trusted is not was_trusted:
-            logger.warning("wall clock %s: ahead_ms=%d", "jumped" if was_trusted else "believed", wall_ms - now_ms)
+            logger.warning("Wall clock %s: ahead_ms=%d", "jumped" if was_trusted else "believed", wall_ms - now_ms)
         return now_ms
 
     async def _wait_for_room(self, parts: BrokerParts) -> None:
@@ -322,7 +322,7 @@ class Node:
             try:
                 await work
             except Exception:
-                logger.exception("task failed: task=%s", name)
+                logger.exception("Task failed: task=%s", name)
                 self._fail(f"The {name} ended by an unexpected error, see the log.")
 
         self._tasks.append(self._loop.create_task(watch()))

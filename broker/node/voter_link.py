@@ -284,9 +284,9 @@ class VoterLink:
         try:
             leader_id = await voter.transfer_leadership(None)
         except (NotLeader, TransferFailed, ConsensusFailed) as error:
-            logger.info("quorum leadership not handed over: reason=%s", error)
+            logger.info("Quorum leadership not transferred: reason=%s", error)
         else:
-            logger.info("quorum leadership handed over: leader=%d", leader_id)
+            logger.info("Quorum leadership transferred: leader=%d", leader_id)
 
     def _begin(self, name: str, duty: Callable[[], Awaitable[None]]) -> None:
         """Does something beside the requests for as long as this controller runs."""
@@ -296,7 +296,7 @@ class VoterLink:
         try:
             await duty()
         except Exception:
-            logger.exception("task failed: task=%s", name)
+            logger.exception("Task failed: task=%s", name)
             self._runtime.fail(f"The controller's task '{name}' ended by an unexpected error, see the log.")
 
 

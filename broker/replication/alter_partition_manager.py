@@ -80,7 +80,7 @@ class AlterPartitionManager:
                 if current and not await self._send(current):
                     await asyncio.sleep(RETRY_MS / 1000)
         except Exception:
-            logger.exception("task failed: task=proposals of in-sync replicas")
+            logger.exception("Task failed: task=AlterPartition")
             self._on_failure("Telling the controller who is in sync ended by an unexpected error, see the log.")
         finally:
             self._task = None
@@ -112,7 +112,7 @@ class AlterPartitionManager:
         error = None if answer is None else ErrorCode(int(answer.error_code))
         # Thousands at once when a node fails or returns, of which the active controller has a line (`BrokerOutages`).
         logger.debug(
-            "in-sync replicas: topic=%s partition=%d proposed=%s answer=%s",
+            "AlterPartition response: topic=%s partition=%d proposed=%s answer=%s",
             partition.topic,
             partition.index,
             [replica for replica, _ in proposal.members],

@@ -179,7 +179,9 @@ class ReplicaFetcher:
                     backoff_ms, said = DELAY_MS_MIN, ""
                 self._sent_last_ms = 0
                 if reason != said:
-                    logger.info("leader not reached: leader=%d reason=%s", self._leader_id, reason)
+                    logger.info(
+                        "Connection to leader could not be established: leader=%d reason=%s", self._leader_id, reason
+                    )
                     said = reason
                 await asyncio.sleep(backoff_ms / 1000)
                 backoff_ms = min(2 * backoff_ms, self._config.backoff_ms)
@@ -322,9 +324,13 @@ class ReplicaFetcher:
     def _on_refusal(self, error: ErrorCode) -> None:
         self._plan.end_session()
         if error in _SESSION_ERRORS:
-            logger.debug("fetch session ended: leader=%d error=%s", self._leader_id, error.name)
+            logger.debug(
+                "Leader was unable to process the fetch request, starting a new session: leader=%d error=%s",
+                self._leader_id,
+                error.name,
+            )
             return
-        logger.warning("fetch refused: leader=%d error=%s", self._leader_id, error.name)
+        logger.warning("Error in response for fetch request: leader=%d error=%s", self._leader_id, error.name)
         now_ms = self._now_ms()
         for key in self._followed:
             self._plan.delay(key, now_ms)
@@ -419,11 +425,13 @@ class ReplicaFetcher:
             return
         if len(diverging) > 1:
             cut = sum(hosted.log.log_end_offset - offset for hosted, offset in diverging.items())
-            logger.info("logs cut: leader=%d partitions=%d offsets=%d", self._leader_id, len(diverging), cut)
+            logger.info(
+                "Truncating partitions: leader=%d partitions=%d offsets=%d", self._leader_id, len(diverging), cut
+            )
         for hosted, offset in diverging.items():
             logger.log(
                 logging.INFO if len(diverging) == 1 else logging.DEBUG,
-                "log cut: topic=%s partition=%d leader=%d leader_epoch=%d from=%d to=%d high_watermark=%d",
+                "Truncating partition: topic=%s partition=%d leader=%d leader_epoch=%d from=%d to=%d high_watermark=%d",
                 hosted.topic,
                 hosted.index,
                 self._leader_id,
@@ -436,7 +444,7 @@ class ReplicaFetcher:
         try:
             self._partitions.truncate(diverging)
         except KafkaError as error:
-            logger.warning("logs not cut: leader=%d reason=%s", self._leader_id, error)
+            logger.warning("Failed to truncate partitions: leader=%d reason=%s", self._leader_id, error)
         for hosted, position in before.items():
             key = _key(hosted)
             if key not in self._followed:
@@ -451,7 +459,7 @@ class ReplicaFetcher:
         is_news = self._held_up.note(key, f"{hosted.topic}-{hosted.index}", reason, now_ms)
         logger.log(
             logging.INFO if is_news else logging.DEBUG,
-            "replica held up: topic=%s partition=%d leader=%d leader_epoch=%d offset=%d reason=%s",
+            "Error for partition: topic=%s partition=%d leader=%d leader_epoch=%d offset=%d reason=%s",
             hosted.topic,
             hosted.index,
             self._leader_id,
@@ -461,7 +469,7 @@ class ReplicaFetcher:
         )
         summary = self._held_up.summary(now_ms)
         if summary is not None:
-            logger.warning("replicas held up: leader=%d %s", self._leader_id, summary)
+            logger.warning("Error for partitions: leader=%d %s", self._leader_id, summary)
         self._plan.delay(key, now_ms)
 
     # Finding where to begin.
@@ -501,8 +509,8 @@ class ReplicaFetcher:
     def _begin_at(self, hosted: Partition, leader: LeaderOffsets) -> None:
         log_end_offset = hosted.log.log_end_offset
         logger.warning(
-            "log ends where the leader's has nothing: topic=%s partition=%d leader=%d start=%d end=%d leaders_start=%d "
-            "leaders_end=%d",
+            "Fetch offset is out of range, resetting it: topic=%s partition=%d leader=%d start=%d end=%d "
+            "leaders_start=%d leaders_end=%d",
             hosted.topic,
             hosted.index,
             self._leader_id,

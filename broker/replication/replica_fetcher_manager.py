@@ -161,7 +161,7 @@ class ReplicaFetcherManager:
         try:
             await fetcher.run()
         except Exception:
-            logger.exception("task failed: task=fetcher leader=%d", leader_id)
+            logger.exception("Task failed: task=fetcher leader=%d", leader_id)
             self._runtime.fail(f"Following node {leader_id} ended by an unexpected error, see the log.")
 
     def _address_of(self, broker_id: int) -> tuple[str, int] | None:

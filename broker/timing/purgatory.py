@@ -135,8 +135,8 @@ class Purgatory:
             self._fail(operation, error)
 
     def _fail(self, operation: DelayedOperation, error: Exception) -> None:
-        logger.exception("delayed operation failed: purgatory=%s operation=%s", self.name, type(operation).__name__)
+        logger.exception("Delayed operation failed: purgatory=%s operation=%s", self.name, type(operation).__name__)
         try:
             operation.on_failure(error)
         except Exception:
-            logger.exception("delayed operation failed to answer: purgatory=%s", self.name)
+            logger.exception("Delayed operation failed to respond: purgatory=%s", self.name)

@@ -74,7 +74,7 @@ class BrokerProbes:
                     self._start(self._fence(effect))
                 case Bar():
                     logger.warning(
-                        "broker was fenced while it was alive: broker=%d milliseconds_left_to_its_session=%d count=%d",
+                        "Broker was fenced while it was alive: broker=%d milliseconds_left_to_its_session=%d count=%d",
                         effect.broker_id,
                         effect.until_ms - self._now_ms(),
                         effect.wrong_count,
@@ -121,11 +121,11 @@ class BrokerProbes:
         try:
             is_fenced = await self._controller.submit(decide, GoneBroker(fence.broker_id, fence.broker_epoch))
         except KafkaError as error:
-            logger.info("broker not fenced: broker=%d reason=%s", fence.broker_id, error)
+            logger.info("Broker not fenced: broker=%d reason=%s", fence.broker_id, error)
             is_fenced = False
         if is_fenced:
             self._rules.on_fenced(fence, self._now_ms())
-            logger.warning("broker fenced: broker=%d reason=its process is gone", fence.broker_id)
+            logger.warning("Fencing broker because its process is gone: broker=%d", fence.broker_id)
         else:
             self._rules.on_not_fenced(fence)
 

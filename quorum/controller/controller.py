@@ -313,7 +313,7 @@ class Controller:
         self.snapshots.on_entry()
 
     def on_leadership(self, leader_id: int | None, epoch: int) -> None:
-        logger.info("quorum leader: leader=%s epoch=%d", leader_id, epoch)
+        logger.info("In the new epoch, the leader is: leader=%s epoch=%d", leader_id, epoch)
         self._sessions.clear()
         self._pending_count = 0
         self._last_proposal = None
@@ -344,7 +344,9 @@ class Controller:
                 # no broker any more, none follows.
                 self._sessions.await_contact(broker.id, now_ms)
         self._activated.set_result(None)
-        logger.info("controller active: node_id=%d epoch=%d", self._consensus.node_id, self._consensus.epoch)
+        logger.info(
+            "Becoming the active controller: node_id=%d epoch=%d", self._consensus.node_id, self._consensus.epoch
+        )
         if self._loader.is_in_transaction:
             reason = "the controller that began it stopped before its end"
             command = encode_entry(self._wall_clock_ms(), [encode_record(AbortTransactionRecord(reason=reason))])
@@ -370,7 +372,7 @@ class Controller:
             for broker_id in self._sessions.expired(now_ms):
                 try:
                     if await self.submit(fence_expired, broker_id):
-                        logger.warning("broker fenced: broker=%d reason=its session is over", broker_id)
+                        logger.warning("Fencing broker because its session has timed out: broker=%d", broker_id)
                 except KafkaError:
                     # Whoever is the active controller now gives everyone a new session.
                     break

@@ -42,4 +42,4 @@ class LeaderUpkeep:
                     pass
             except KafkaError:
                 # Another controller is the active one now, and does it in its turn.
-                logger.debug("elections left to another controller")
+                logger.debug("Resigned: another controller elects leaders")

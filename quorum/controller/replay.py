@@ -81,7 +81,7 @@ class Replay:
                     self._take(self._waiting.popleft())
                 await asyncio.sleep(0)
         except Exception as error:
-            logger.exception("metadata not replayed")
+            logger.exception("Error replaying metadata records")
             self._on_failure(f"The metadata that came from another node cannot be applied: {error}")
         else:
             self._task = None

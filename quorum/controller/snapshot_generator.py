@@ -114,7 +114,7 @@ class OwnSnapshots:
             # The log may have begun anew behind a later one that came from the leader.
             if is_kept and snapshot_id.end_offset > self._log.start_offset:
                 self._log.trim(snapshot_id)
-                logger.info("metadata snapshot: end_offset=%d epoch=%d", *snapshot_id)
+                logger.info("Created metadata snapshot: end_offset=%d epoch=%d", *snapshot_id)
             return is_kept
         finally:
             self._task = None

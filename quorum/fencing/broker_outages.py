@@ -61,7 +61,7 @@ class BrokerOutages:
                 leaderless += after.leader < 0
         is_fenced = image.brokers[broker_id].is_fenced
         logger.warning(
-            "broker left: broker=%d reason=%s out_of_isr=%d leaders_moved=%d without_leader=%d",
+            "Broker left: broker=%d reason=%s out_of_isr=%d leaders_moved=%d without_leader=%d",
             broker_id,
             "fenced" if is_fenced else "controlled shutdown",
             left_isr,
@@ -78,7 +78,7 @@ class BrokerOutages:
         del self._outages[broker_id]
         if self._is_active():
             after_ms = self._now_ms() - outage.since_ms
-            logger.info("broker back: broker=%d all its replicas are in sync after_ms=%d", broker_id, after_ms)
+            logger.info("Broker back, all its replicas are in sync: broker=%d after_ms=%d", broker_id, after_ms)
 
 
 def _changed(delta: MetadataDelta) -> Iterator[tuple[PartitionRegistration | None, PartitionRegistration | None]]:

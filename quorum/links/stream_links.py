@@ -146,7 +146,7 @@ class StreamLinks:
                 link = await self._dial(peer_id)
             except Exception:
                 # Without this task the peer would never be dialed again.
-                logger.exception("quorum: node %d not dialed", peer_id)
+                logger.exception("Failed to dial quorum node: node=%d", peer_id)
                 link = None
             if link is None:
                 await asyncio.sleep(_REDIAL_S)
@@ -189,7 +189,13 @@ class StreamLinks:
         except (OSError, ValueError) as error:
             if peer_id not in self._unreached:
                 self._unreached.add(peer_id)
-                logger.info("quorum: node %d at %s:%d cannot be reached: %s", peer_id, host, port, error)
+                logger.info(
+                    "Connection to quorum node could not be established: node=%d address=%s:%d reason=%s",
+                    peer_id,
+                    host,
+                    port,
+                    error,
+                )
             return None
         return link
 

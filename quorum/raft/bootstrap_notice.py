@@ -21,7 +21,7 @@ class FoundingNotice:
         if unheard_ids and now_ms >= self._next_ms:
             self._next_ms = now_ms + _REPEAT_MS
             logger.warning(
-                "metadata disk is empty: a new cluster begins when all controllers have said so of theirs; "
+                "Metadata disk is empty: a new cluster begins when all controllers have said so of theirs; "
                 "waiting for nodes %s, or for a leader",
                 ", ".join(map(str, sorted(unheard_ids))),
             )

@@ -147,7 +147,7 @@ class Journal:
 
     def _use_reserve(self, error: OSError) -> None:
         left = self._files.size(self._reserve) - self._reserve_bytes // _RESERVE_PARTS
-        logger.error("metadata journal uses its reserve: path=%s left_bytes=%d error=%s", self._reserve, left, error)
+        logger.error("Metadata journal uses its reserve: path=%s left_bytes=%d error=%s", self._reserve, left, error)
         self._lacks_reserve = True
         if left > 0:
             self._files.open(self._reserve).truncate(left)

@@ -147,7 +147,7 @@ class ObserverLog:
         try:
             log.close()
         except OSError as error:
-            logger.warning("metadata log not closed: path=%s error=%s", self._directory, error)
+            logger.warning("Failed to close metadata log: path=%s error=%s", self._directory, error)
             log.close_files()
 
     @property

@@ -60,7 +60,7 @@ class SnapshotReader:
         if self._failed_reads == _READS or not (isinstance(error, ReadError) or is_passing(error)):
             self._on_failure(ConsensusFailed(f"The newest metadata snapshot cannot be read: {error}."))
             return
-        logger.warning("metadata snapshot for a peer not read, tried again: error=%s", error)
+        logger.warning("Failed to read metadata snapshot for a peer, retrying: error=%s", error)
         self._loop.call_later(_RETRY_S, self._become_free)
 
     def _become_free(self) -> None:

@@ -53,7 +53,7 @@ class SnapshotSaver:
         except OSError as error:
             if is_passing(error):
                 # Nothing depends on it: the journal has it all, and the next one is tried when that has grown as much.
-                logger.error("metadata snapshot given up: end_offset=%d error=%s", end_offset, error)
+                logger.error("Failed to write Created metadata snapshot: end_offset=%d error=%s", end_offset, error)
                 await self._in_executor(partial(self._disk.snapshots.give_up, end_offset, epoch))
                 return False
             raise ConsensusFailed(

@@ -122,7 +122,7 @@ class VoterDisk:
             self._intake.give_up()
             if not self._has_given_up:
                 self._has_given_up = True
-                logger.error("metadata snapshot of the leader given up until it can be kept: error=%s", error)
+                logger.error("Failed to store the leader's metadata snapshot: error=%s", error)
             return None, True
         if snapshot is not None:
             self._has_given_up = False

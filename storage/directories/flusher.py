@@ -112,7 +112,7 @@ class _Line:
                 groups.append(())
                 errors.append(OSError(EIO, str(error)))
             except Exception as error:
-                logger.exception("log not synced: partition=%s", log.name)
+                logger.exception("Failed to flush log: partition=%s", log.name)
                 groups.append(())
                 errors.append(_unexpected(error))
         self.sync_count += sum(map(len, groups))
@@ -120,7 +120,7 @@ class _Line:
             done = self._loop.run_in_executor(None, _sync, groups, errors)
         except RuntimeError as error:
             # No thread could be started: nothing was synced, and the next round may be.
-            logger.error("logs not synced: reason=%s", error)
+            logger.error("Failed to flush logs: reason=%s", error)
             refused: list[OSError | None] = [OSError(ENOMEM, f"no thread to sync in: {error}")] * len(errors)
             self._loop.call_soon(self._end, wanted, refused)
         else:
@@ -146,7 +146,7 @@ class _Line:
                     on_flushed(error)
                 except Exception:
                     # The others of this round wait too.
-                    logger.exception("what follows a sync failed: partition=%s", log.name)
+                    logger.exception("Callback of a flush failed: partition=%s", log.name)
 
 
 def _sync(groups: list[Sequence[Syncable]], errors: list[OSError | None]) -> list[OSError | None]:
@@ -158,7 +158,7 @@ def _sync(groups: list[Sequence[Syncable]], errors: list[OSError | None]) -> lis
         except OSError as error:
             errors[number] = error
         except Exception as error:
-            logger.exception("sync failed")
+            logger.exception("Flush failed")
             errors[number] = _unexpected(error)
     return errors
 

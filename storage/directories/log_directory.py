@@ -149,7 +149,7 @@ class LogDirectory:
         except OSError as error:
             if not is_passing(error):
                 raise
-            logger.warning("number of starts not kept: path=%s error=%s", self.path, error)
+            logger.warning("Failed to write the number of starts: path=%s error=%s", self.path, error)
         self.start_count = count
 
     # The mark of a clean stop
@@ -247,7 +247,7 @@ class LogDirectory:
             return decode_offsets(self._files.read(path), path)
         except CorruptData as error:
             # Not more is lost than time: without them logs are recovered from their first segment on.
-            logger.warning("checkpoint ignored: %s", error)
+            logger.warning("Ignoring checkpoint file: %s", error)
             return {}
 
 

@@ -163,15 +163,15 @@ class LogHousekeeping:
                 self._manager.on_error(log.directory, error)
             except CorruptData as error:
                 # What cannot be judged stays; the other logs have their turn.
-                logger.error("segments not deleted: partition=%s reason=%s", log.name, error)
+                logger.error("Failed to delete segments: partition=%s reason=%s", log.name, error)
             if count:
-                logger.debug("segments deleted: partition=%s count=%d start=%d", log.name, count, log.log_start_offset)
+                logger.debug("Deleted segments: partition=%s count=%d start=%d", log.name, count, log.log_start_offset)
                 partition_count += 1
                 segment_count += count
                 self._on_deleted(log)
             await asyncio.sleep(0)
         if segment_count:
-            logger.info("segments deleted: partitions=%d segments=%d", partition_count, segment_count)
+            logger.info("Deleted segments: partitions=%d segments=%d", partition_count, segment_count)
 
     async def remove_due_files(self) -> None:
         """Remove files of deleted segments and folders of deleted logs whose `file.delete.delay.ms` is over."""
@@ -269,4 +269,4 @@ def _remove_folder(files: Files, path: str) -> None:
     # A loss of power must not take its renaming back, and leave a log without some of its segments.
     files.sync_directory(path.rpartition("/")[0])
     files.remove_tree(path)
-    logger.debug("folder removed: path=%s", path)
+    logger.debug("Deleted log: path=%s", path)

@@ -90,13 +90,13 @@ def find_folders(files: Files, directory: LogDirectory) -> FoundFolders:
             continue
         folder = parse_folder_name(name)
         if folder is None:
-            logger.warning("folder ignored: path=%s reason=not named topic-partition", path)
+            logger.warning("Ignoring directory, its name is not topic-partition: path=%s", path)
         elif folder.kind is FolderKind.DELETED:
             found.removed.append(path)
         elif folder.kind is FolderKind.LOG:
             found.logs.append(look_into(files, path, folder.topic, folder.partition))
         else:
-            logger.warning("folder kept aside: path=%s", path)
+            logger.warning("Keeping directory that was moved aside: path=%s", path)
     return found
 
 

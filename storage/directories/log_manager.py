@@ -369,7 +369,7 @@ class LogManager:
                 directory.unopened.remove((topic, partition))
                 folder = f"{directory.path}/{folder_name(topic, partition)}"
                 path = self._move_aside(folder, topic, partition, FolderKind.STRAY, None)
-                logger.warning("log moved aside: partition=%s path=%s", folder_name(topic, partition), path)
+                logger.warning("Log is renamed: partition=%s path=%s", folder_name(topic, partition), path)
         if log is not None:
             path = self._move_aside(log.directory, topic, partition, FolderKind.DELETED, log)
             if path is not None:
@@ -446,7 +446,7 @@ class LogManager:
                 if directory is self._metadata_directory:
                     raise ConfigError(f"Metadata log directory {directory.path} cannot be used: {error}.") from error
                 directory.fail(error)
-                logger.error("log directory offline: path=%s error=%s", directory.path, error)
+                logger.error("Stopping serving logs in dir: path=%s error=%s", directory.path, error)
         if not any(directory.is_online for directory in self.directories):
             first = self.directories[0]
             raise ConfigError(f"No log directory can be used; {first.path}: {first.error}.")
@@ -464,7 +464,7 @@ class LogManager:
                 kept.append(folder)
         for topic, count in strays.items():
             # The metadata do not have them on this node: the topic was deleted or moved while the node was down.
-            logger.warning("stray logs moved aside: topic=%s partitions=%d path=%s", topic, count, directory.path)
+            logger.warning("Found stray logs, renamed: topic=%s partitions=%d path=%s", topic, count, directory.path)
         return kept
 
     async def _load_directory(
@@ -485,7 +485,7 @@ class LogManager:
             # Recovery may have cut them.
             self.limit_cleaned_ends([log for log in opened if isinstance(log, Log) and log.damage is None])
         logger.info(
-            "logs loaded: directory=%s logs=%d recovered=%s seconds=%.3f",
+            "Loaded logs: directory=%s logs=%d recovered=%s seconds=%.3f",
             directory.path,
             len(folders),
             not directory.has_clean_shutdown,
@@ -541,14 +541,14 @@ class LogManager:
         elif isinstance(log, Log):
             self._add(log)
             if log.damage is not None:
-                logger.error("log damaged: partition=%s damage=%s", log.name, log.damage)
+                logger.error("Log is damaged: partition=%s damage=%s", log.name, log.damage)
         elif isinstance(log, CorruptData) or (later := opening.after(log)) is None:
-            logger.error("log not opened: partition=%s reason=%s", folder_name(*key), log)
+            logger.error("Failed to open log: partition=%s reason=%s", folder_name(*key), log)
             self._offline[key] = OSError(EIO, str(log))
             directory.unopened.add(key)
         else:
             if later.failed_reads:
-                logger.warning("log not opened, tried again: partition=%s reason=%s", folder_name(*key), log)
+                logger.warning("Failed to open log, retrying: partition=%s reason=%s", folder_name(*key), log)
             self._offline[key] = log
             directory.unopened.add(key)
             self._postponed[key] = later
@@ -587,7 +587,7 @@ class LogManager:
             self.on_error(path, error)
             return None
         self._moved_in.add(path.rpartition("/")[0])
-        logger.debug("log moved aside: partition=%s path=%s", folder_name(topic, partition), target)
+        logger.debug("Log is renamed: partition=%s path=%s", folder_name(topic, partition), target)
         return target
 
     def _complain(self, directory: LogDirectory, error: OSError) -> None:
@@ -595,13 +595,13 @@ class LogManager:
         last_ms = self._last_complaint_ms.get(directory.path)
         if last_ms is None or abs(now_ms - last_ms) >= _COMPLAINT_INTERVAL_MS:
             self._last_complaint_ms[directory.path] = now_ms
-            logger.error("disk refused a call: path=%s error=%s", directory.path, error)
+            logger.error("Error while accessing log directory: path=%s error=%s", directory.path, error)
 
     def _fail(self, directory: LogDirectory, error: OSError) -> None:
         if not directory.is_online:
             return
         directory.fail(error)
-        logger.error("log directory offline: path=%s error=%s", directory.path, error)
+        logger.error("Stopping serving logs in dir: path=%s error=%s", directory.path, error)
         for log in self.logs_in(directory):
             self._forget(log.topic, log.partition)
             self._offline[log.topic, log.partition] = error
@@ -623,7 +623,7 @@ class LogManager:
             write_down_closed(directory, logs, broker_epoch, high_watermarks)
         except OSError as error:
             if is_passing(error):
-                logger.error("stop is not marked as clean: path=%s error=%s", directory.path, error)
+                logger.error("Failed to write clean shutdown file: path=%s error=%s", directory.path, error)
             else:
                 self._fail(directory, error)
 

@@ -51,10 +51,10 @@ class DiskRoom:
         if has_room is not self._has_room:
             self._has_room = has_room
             if has_room:
-                logger.warning("room again: path=%s free_bytes=%d", self._path, free_bytes)
+                logger.warning("Disk space is available again: path=%s free_bytes=%d", self._path, free_bytes)
             else:
                 logger.error(
-                    "no room for records: path=%s free_bytes=%d log.dir.reserve.bytes=%d",
+                    "No disk space left for records: path=%s free_bytes=%d log.dir.reserve.bytes=%d",
                     self._path,
                     free_bytes,
                     self._reserve_bytes,

@@ -60,9 +60,11 @@ STEP_S = 0.01
 # Longer than a follower's poll, with whose answer it hears of the high watermark.
 UNCHANGED_STEPS = 60
 ANSWER_MS = 1_000
-PROPOSED = re.compile(r"in-sync replicas: topic=t partition=0 proposed=\[(.*)\] answer=(\w+)")
-CUT = re.compile(r"log cut: topic=t partition=0 leader=\d leader_epoch=\d+ from=(\d+) to=(\d+) high_watermark=\d+")
-ACTIVE = re.compile(r"controller active: node_id=(\d) epoch=\d+")
+PROPOSED = re.compile(r"AlterPartition response: topic=t partition=0 proposed=\[(.*)\] answer=(\w+)")
+CUT = re.compile(
+    r"Truncating partition: topic=t partition=0 leader=\d leader_epoch=\d+ from=(\d+) to=(\d+) high_watermark=\d+"
+)
+ACTIVE = re.compile(r"Becoming the active controller: node_id=(\d) epoch=\d+")
 
 
 class Scenario:

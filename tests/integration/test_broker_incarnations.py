@@ -90,7 +90,7 @@ def test_empty_disks_within_the_session_of_the_old_ones_wait_for_its_end(tmp_pat
         empty = fourth.another("node-4-empty")
         fourth.start(empty)
         # However slow the machine is: it is here before the session ends.
-        wait_for(lambda: "registration refused, tried again" in empty.log.read_text())
+        wait_for(lambda: "Unable to register the broker, retrying" in empty.log.read_text())
         fourth.node.kill()
         wait_for(lambda: empty.port in {int(broker.port) for broker in metadata(address).brokers})
 

@@ -163,7 +163,7 @@ def test_node_whose_metadata_journal_fails_stops_with_a_sentence(faulty: Faulty,
     faulty.faults.order(fault)
     with pytest.raises(Exception, match=r"KafkaError"):
         create_topic(faulty.cluster, "never")
-    assert "node failed: reason=The metadata journal in " in faulty.wait_failed()
+    assert "Encountered fatal fault: reason=The metadata journal in " in faulty.wait_failed()
     faulty.check()
 
 

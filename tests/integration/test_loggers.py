@@ -93,7 +93,7 @@ def test_one_logger_of_one_node_tells_details_until_it_is_told_otherwise(
     make_and_delete(cluster, admin)
     details = lines(cluster, 2, "DEBUG")
     assert {line.rpartition(" ")[2] for line in details} >= {f"({MODULE})"}
-    assert sum(f"log moved aside: partition={TOPIC}-" in line for line in details) == 2
+    assert sum(f"Log is renamed: partition={TOPIC}-" in line for line in details) == 2
     assert not lines(cluster, 1, "DEBUG")
     assert not lines(cluster, 3, "DEBUG")
 
@@ -104,7 +104,7 @@ def test_one_logger_of_one_node_tells_details_until_it_is_told_otherwise(
 
     assert alter(admin, 2, "root", AlterConfigOp.SET, "FATAL") == "OK"
     assert alter(admin, 2, "penstock", AlterConfigOp.SET, "ERROR") == "OK"
-    update = "log levels changed: penstock=ERROR (before: INFO) (penstock.broker.configuration.loggers)"
+    update = "Log levels changed: penstock=ERROR (before: INFO) (penstock.broker.configuration.loggers)"
     assert sum(update in line for line in lines(cluster, 2, "WARNING")) == 1
     cluster.nodes[2].stop(timeout_s=60)
     cluster.nodes[2].start()

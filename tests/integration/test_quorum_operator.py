@@ -101,7 +101,7 @@ def test_a_leader_that_is_stopped_hands_over(cluster: LocalCluster) -> None:
     leader_id, _ = status(cluster)
     cluster.stop_node(leader_id)
     try:
-        assert "quorum leadership handed over: leader=" in log_of(cluster, leader_id)
+        assert "Quorum leadership transferred: leader=" in log_of(cluster, leader_id)
         assert status(cluster)[0] != leader_id
     finally:
         cluster.start_node(leader_id)

@@ -208,7 +208,7 @@ def test_a_voter_that_lost_its_certificate_is_no_voter_until_it_has_one(cluster:
     wait_for(lambda: cluster.brokers() == {1, 2}, "end of the session of the third node")
     # The file is looked at again while the node runs.
     cluster.certificate(3).write_text(cluster.authority.issue_for_node(3))
-    wait_for(lambda: "certificates reloaded" in cluster.log(3), "reload")
+    wait_for(lambda: "Reloaded certificates" in cluster.log(3), "reload")
     wait_for(lambda: cluster.brokers() == set(IDS), "third node")
 
 

@@ -26,10 +26,10 @@ class TraceLog(logging.Handler):
         process = current_process()
         if process is None or not process.is_dead:
             self._note_leader(record)
-            if process is not None and record.msg.startswith("log directory offline: "):
+            if process is not None and record.msg.startswith("Stopping serving logs in dir: "):
                 self.directory_losers.add(process.name)
             text = without_addresses(record.getMessage())
-            if record.msg.startswith("replica held up: ") and "cannot be cut" in text:
+            if record.msg.startswith("Error for partition: ") and "cannot be cut" in text:
                 self.uncut.append(f"{process}: {text}")
             self._write(f"log {process} {record.levelname} {text}")
             if record.exc_info and record.exc_info[1] is not None:
@@ -37,7 +37,7 @@ class TraceLog(logging.Handler):
 
     def _note_leader(self, record: logging.LogRecord) -> None:
         match record.args:
-            case (int() as leader_id, int() as epoch) if record.msg.startswith("quorum leader: "):
+            case (int() as leader_id, int() as epoch) if record.msg.startswith("In the new epoch, the leader is: "):
                 if epoch >= self._epoch:
                     self.active_controller, self._epoch = leader_id, epoch
 

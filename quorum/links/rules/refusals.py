@@ -49,9 +49,9 @@ class Refusals:
         self._line_count += 1
         if self._line_count > LINES_PER_PAUSE_MAX:
             if self._line_count == LINES_PER_PAUSE_MAX + 1:
-                logger.warning("quorum: too many are turned away to name them all")
+                logger.warning("Quorum links refused: too many to name them all")
             return
         if len(self._told) >= _PEERS_MAX:
             del self._told[next(iter(self._told))]
         self._told[peer] = _Told(sentence, now_s, now_s)
-        logger.warning("quorum: %s", sentence)
+        logger.warning("Quorum link refused: %s", sentence)

@@ -240,7 +240,7 @@ def test_files_that_cannot_be_loaded_change_nothing_and_are_logged_once(
     with caplog.at_level("INFO", "penstock.broker.cluster.tls_contexts"):
         run(scenario)
     lines = [record.getMessage() for record in caplog.records]
-    assert [line.partition(":")[0] for line in lines] == ["certificates not reloaded", "certificates reloaded"]
+    assert [line.partition(":")[0] for line in lines] == ["Failed to reload certificates", "Reloaded certificates"]
 
 
 def test_a_changed_property_is_tried_before_it_is_taken(world: World, tmp_path: Path) -> None:

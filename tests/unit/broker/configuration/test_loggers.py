@@ -65,7 +65,7 @@ def test_a_change_writes_a_line_before_it_may_be_silent(caplog: pytest.LogCaptur
         PROCESS_LOGGERS.change({"penstock.broker.configuration.loggers": None, "root": "INFO"})
     # The second one is below the level that the first one set.
     assert caplog.messages == [
-        "log levels changed: penstock.broker.configuration.loggers=FATAL (before: INFO), root=WARN (before: INFO)"
+        "Log levels changed: penstock.broker.configuration.loggers=FATAL (before: INFO), root=WARN (before: INFO)"
     ]
 
 
@@ -74,8 +74,8 @@ def test_all_that_a_request_changes_is_one_line(caplog: pytest.LogCaptureFixture
     all_of_them.change({"p": "DEBUG", "root": "ERROR"})
     all_of_them.change({"p": None})
     assert caplog.messages == [
-        "log levels changed: p=DEBUG (before: INFO), root=ERROR (before: INFO)",
-        "log levels changed: p=unset (before: DEBUG)",
+        "Log levels changed: p=DEBUG (before: INFO), root=ERROR (before: INFO)",
+        "Log levels changed: p=unset (before: DEBUG)",
     ]
 
 

@@ -34,7 +34,7 @@ def test_a_peer_gets_one_line_a_second_and_a_count(loop: VirtualLoop, caplog: py
     lines = [record.getMessage() for record in caplog.records]
     assert lines[0] == "bad frame: peer=10.0.0.1 number=0"
     assert re.fullmatch(
-        r"log lines suppressed: peer=10\.0\.0\.1 count=\d+ last: bad frame: peer=10\.0\.0\.1 number=\d+", lines[1]
+        r"Log lines suppressed: peer=10\.0\.0\.1 count=\d+ last: bad frame: peer=10\.0\.0\.1 number=\d+", lines[1]
     )
     assert len(lines) <= 6
     counts = [int(match[1]) for line in lines if (match := re.search(r"count=(\d+)", line))]
@@ -70,4 +70,4 @@ def test_no_number_of_peers_floods_the_log(loop: VirtualLoop, caplog: pytest.Log
     loop.run_forever()
     lines = [record.getMessage() for record in caplog.records]
     assert len(lines) == PEERS_MAX + 2
-    assert lines[-1] == f"log lines suppressed: peer=others count={9 * PEERS_MAX - 1} last: refused"
+    assert lines[-1] == f"Log lines suppressed: peer=others count={9 * PEERS_MAX - 1} last: refused"

@@ -79,32 +79,32 @@ def left(number: int, partition_count: int) -> list[MetadataRecord]:
 
 def test_each_topic_that_comes_or_goes_is_named(topics: Topics) -> None:
     assert topics.change(*created(1, 2), *created(2, 3)) == [
-        "topic created: topic=t1 partitions=2",
-        "topic created: topic=t2 partitions=3",
+        "Created topic: topic=t1 partitions=2",
+        "Created topic: topic=t2 partitions=3",
     ]
-    assert topics.change(RemoveTopicRecord(topic_id=UUID(int=2))) == ["topic deleted: topic=t2 partitions=3"]
+    assert topics.change(RemoveTopicRecord(topic_id=UUID(int=2))) == ["Deleted topic: topic=t2 partitions=3"]
 
 
 def test_a_broker_that_leaves_is_one_line_however_many_topics_it_has_replicas_of(topics: Topics) -> None:
     topics.change(*(record for number in range(50) for record in created(number + 1, 2)))
     assert topics.change(*(record for number in range(50) for record in left(number + 1, 2))) == [
-        "partitions changed: topics=50 partitions=100"
+        "Partitions changed: topics=50 partitions=100"
     ]
-    assert topics.change(*left(7, 1)) == ["partitions changed: topic=t7 partitions=1"]
+    assert topics.change(*left(7, 1)) == ["Partitions changed: topic=t7 partitions=1"]
 
 
 def test_a_start_is_one_line_however_many_topics_there_are(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, change_lines.__name__):
         lines = Topics(caplog).change(*(record for number in range(50) for record in created(number + 1, 2)))
-    assert lines == ["partitions changed: topics=50 partitions=100"]
+    assert lines == ["Partitions changed: topics=50 partitions=100"]
 
 
 def test_what_became_of_each_partition_is_a_detail(topics: Topics, caplog: pytest.LogCaptureFixture) -> None:
     topics.change(*created(1, 2))
     caplog.set_level(logging.DEBUG, change_lines.__name__)
     assert topics.change(*left(1, 2)) == [
-        "partitions changed: topic=t1 partitions=2",
-        "partition changed: topic=t1 partition=0 leader=2 leader_epoch=1 isr=2,3",
-        "partition changed: topic=t1 partition=1 leader=2 leader_epoch=1 isr=2,3",
+        "Partitions changed: topic=t1 partitions=2",
+        "Partition changed: topic=t1 partition=0 leader=2 leader_epoch=1 isr=2,3",
+        "Partition changed: topic=t1 partition=1 leader=2 leader_epoch=1 isr=2,3",
     ]
     assert topics.change() == []

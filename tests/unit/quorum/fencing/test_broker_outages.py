@@ -74,7 +74,7 @@ def test_a_fenced_broker_is_one_line_with_what_it_cost(caplog: pytest.LogCapture
     watched = Watched((1, ALL), (2, ALL), (2, (2,)), (3, (1, 3)))
     watched.set((1, (1, 3)), (3, (1, 3)), (-1, (2,)), (3, (1, 3)), b2=True)
     assert [record.getMessage() for record in caplog.records] == [
-        "broker left: broker=2 reason=fenced out_of_isr=2 leaders_moved=1 without_leader=1"
+        "Broker left: broker=2 reason=fenced out_of_isr=2 leaders_moved=1 without_leader=1"
     ]
 
 
@@ -91,7 +91,7 @@ def test_a_broker_is_back_when_all_its_replicas_are_in_sync(caplog: pytest.LogCa
     watched.set((1, ALL), (1, ALL))
     watched.set((1, (1, 2)), (1, ALL))
     assert [record.getMessage() for record in caplog.records] == [
-        "broker back: broker=2 all its replicas are in sync after_ms=900"
+        "Broker back, all its replicas are in sync: broker=2 after_ms=900"
     ]
 
 

@@ -233,8 +233,8 @@ def test_segments_that_one_pass_deletes_are_one_line(caplog: pytest.LogCaptureFi
             append(house.node.log("flights", index), 3)
         house.pass_ms(400_000)
         lines = [record.getMessage() for record in caplog.records if record.levelno == logging.INFO]
-        assert lines == ["segments deleted: partitions=20 segments=60"]
-        assert "segments deleted: partition=flights-7 count=3 start=3" in caplog.messages
+        assert lines == ["Deleted segments: partitions=20 segments=60"]
+        assert "Deleted segments: partition=flights-7 count=3 start=3" in caplog.messages
 
 
 def test_folder_of_a_deleted_log_goes_after_the_delay() -> None:
