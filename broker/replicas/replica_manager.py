@@ -21,6 +21,7 @@ from ...protocol.produce import NodeEndpoint
 from ...quorum.metadata.delta import MetadataDelta
 from ...quorum.metadata.image import EMPTY_IMAGE, ConfigResourceType, MetadataImage, PartitionRegistration, TopicImage
 from ...quorum.metadata.topics_delta import TopicDelta
+from ...storage.directories.offline_logs import OfflineLogs
 from ...storage.disk.rules.disk_errors import leaves_directory_usable
 from ...storage.log.log import Log
 from ...storage.log.rules.config import LogConfig
@@ -55,6 +56,10 @@ SKIPPED_PER_CHANGE = 64
 class Logs(Protocol):
     """The part of `storage/directories/log_manager.py` that partitions use. Kafka: `LogManager`."""
 
+    @property
+    def offline(self) -> OfflineLogs:
+        """Partitions without an open log, and why."""
+
     def get_or_create(
         self,
         topic: str,
@@ -70,8 +75,8 @@ class Logs(Protocol):
 
     def begin_repair(self, topic: str, partition: int, damage_offset: int | None) -> bool:
         """Discards a log's records from `damage_offset` on (None: from the damage found at opening), or a whole log
-        that cannot be opened; `get_or_create` opens it later. Returns False if there is nothing to repair. Raises
-        OSError."""
+        that cannot be opened. Such a log is `offline` until it is opened again, the other no more. Returns False if
+        there is nothing to repair. Raises OSError."""
 
     def delete(self, topic: str, partition: int) -> None: ...
 
@@ -156,9 +161,6 @@ class ReplicaManager:
         self._hosted: dict[str, dict[int, Partition]] = {}
         # The same dictionaries by the bytes of the topic id, which compare without Python code.
         self._hosted_by_id: dict[bytes, dict[int, Partition]] = {}
-        self._offline: set[tuple[str, int]] = set()
-        # Offline partitions that a full disk kept from opening → True if they never had a log.
-        self._postponed: dict[tuple[str, int], bool] = {}
         # Called for a partition whose log is damaged; it reports the replica to the controller.
         self.on_damage: Callable[[Partition], None] | None = None
         self._refused = RefusedByAbsence()
@@ -190,7 +192,7 @@ class ReplicaManager:
 
     def absence(self, topic: str, index: int) -> ErrorCode:
         """Returns the error code for a partition that `find` does not return."""
-        if (topic, index) in self._offline:
+        if (topic, index) in self._logs.offline:
             return ErrorCode.KAFKA_STORAGE_ERROR
         if self._image.topics.partition(topic, index) is not None:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -203,7 +205,7 @@ class ReplicaManager:
 
     def is_postponed(self, topic: str, index: int) -> bool:
         """True if a full disk kept the partition from opening; opening is retried."""
-        return (topic, index) in self._postponed
+        return self._logs.offline.is_retried((topic, index))
 
     def topic_name(self, topic_id: UUID) -> str | None:
         topic = self._image.topics.by_id.get(topic_id)
@@ -297,14 +299,21 @@ class ReplicaManager:
                 self.apply_effects(partition, partition.state.set_min_insync_replicas(count, self._monotonic_ms()))
 
     def _assign(
-        self, topic: str, topic_id: UUID, index: int, registration: PartitionRegistration, *, is_new: bool
+        self,
+        topic: str,
+        topic_id: UUID,
+        index: int,
+        registration: PartitionRegistration,
+        *,
+        is_new: bool,
+        is_retry: bool = False,
     ) -> None:
         partition = self.find(topic, index)
         if partition is None:
             if topic_id not in self._image.topics.by_id:
                 # The topic was deleted before this change had its turn.
                 return
-            if (topic, index) not in self._offline:
+            if is_retry or (topic, index) not in self._logs.offline:
                 partition = self._open(topic, topic_id, index, registration.directory_of(self.node_id), is_new=is_new)
             if partition is None:
                 if may_repair(registration, self.node_id, is_hosted=False):
@@ -340,7 +349,7 @@ class ReplicaManager:
 
         Returns False if there is nothing to repair, as in a log directory that has failed.
         """
-        if (topic, index) in self._postponed:
+        if self.is_postponed(topic, index):
             return False
         offset = None if hosted is None or hosted.damage is None else hosted.damage.offset
         try:
@@ -354,32 +363,27 @@ class ReplicaManager:
             self._checkpointed[topic, index] = hosted.state.high_watermark
             del self._hosted[topic][index]
             self._take_offline(hosted, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        self._offline.add((topic, index))
-        self._postponed[topic, index] = False
-        if hosted is not None:
             self.complete_waiting(hosted)
         return True
 
     def _note_unopened(self, topic: str, index: int, error: Exception, *, is_new: bool) -> None:
-        self._offline.add((topic, index))
         if not isinstance(error, OSError) or not leaves_directory_usable(error):
-            self._postponed.pop((topic, index), None)
-        elif (topic, index) in self._postponed:
+            self._logs.offline.fail((topic, index), error)
+        elif self.is_postponed(topic, index):
             return
         else:
-            self._postponed[topic, index] = is_new
+            self._logs.offline.refuse((topic, index), error, is_new=is_new)
         logger.error("Failed to open log, partition is offline: topic=%s partition=%d error=%s", topic, index, error)
 
     def retry_offline_partitions(self) -> None:
-        """Retries opens and syncs that a full disk refused; the caller calls this periodically."""
-        for (topic, index), is_new in list(self._postponed.items()):
-            self._offline.discard((topic, index))
+        """Hosts partitions whose logs were reopened, and retries what a full disk refused; called periodically."""
+        for (topic, index), offline in self._logs.offline.retries().items():
             found = self._image.topics.by_name.get(topic)
             registration = self._image.topics.partition(topic, index)
             if found is not None and registration is not None and self.node_id in registration.replicas:
-                self._assign(topic, found.topic_id, index, registration, is_new=is_new)
-            if (topic, index) not in self._offline:
-                self._postponed.pop((topic, index), None)
+                self._assign(topic, found.topic_id, index, registration, is_new=offline.is_new, is_retry=True)
+            else:
+                self._logs.offline.forget((topic, index))
         unsynced, self._unsynced = self._unsynced, {}
         for partition in unsynced:
             partition.flush_again()
@@ -407,6 +411,7 @@ class ReplicaManager:
             on_disk_error=self._report_disk_error,
             on_damage=self._report_damage,
         )
+        self._logs.offline.forget((topic, index))
         partitions = self._hosted.setdefault(topic, {})
         partitions[index] = partition
         self._hosted_by_id[topic_id.bytes] = partitions
@@ -452,8 +457,6 @@ class ReplicaManager:
 
     def _remove(self, topic: str, index: int, partition: Partition | None) -> None:
         """Deletes the log, if any, and completes the partition's operations; `find` does not return it any more."""
-        self._offline.discard((topic, index))
-        self._postponed.pop((topic, index), None)
         self._logs.delete(topic, index)
         if partition is not None:
             self.complete_waiting(partition)
@@ -525,13 +528,12 @@ class ReplicaManager:
             self.complete_waiting(partition)
 
     def on_directory_failure(self, path: str) -> None:
-        """The log directory `path` has failed: its partitions are offline and answer KAFKA_STORAGE_ERROR.
+        """The log directory `path`, and with it its logs, has failed: the partitions answer KAFKA_STORAGE_ERROR.
 
         Kafka: `ReplicaManager.handleLogDirFailure`.
         """
         failed = [partition for partition in self.hosted if partition.log.directory.startswith(path + "/")]
         for partition in failed:
-            self._offline.add((partition.topic, partition.index))
             del self._hosted[partition.topic][partition.index]
             self._take_offline(partition, ErrorCode.KAFKA_STORAGE_ERROR)
         for partition in failed:

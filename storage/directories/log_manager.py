@@ -28,6 +28,7 @@ from .directory_choice import DirectoryChoice
 from .log_closing import close_logs, write_down_closed
 from .log_directory import LogDirectory, directory_of, draw_id
 from .log_loading import LogFolder, OpenSettings, PostponedLog, check_distinct, find_folders, look_into, open_logs
+from .offline_logs import OfflineLogs
 from .rules.checkpoints import TopicPartition
 from .rules.folder_names import FolderKind, RemovedFolder, folder_name, moved_folder_name
 from .rules.meta_properties import uuid_text
@@ -77,16 +78,13 @@ class LogManager:
         # By the path of the directory.
         self._log_counts: Counter[str] = Counter()
         self.directory_choice = DirectoryChoice(self.directories, lambda path: self._log_counts[path])
-        # What could not be opened, or was in a directory that failed.
-        self._offline: dict[TopicPartition, OSError] = {}
+        self.offline = OfflineLogs()
         # Directories in which a log was moved aside: until they are synced, a loss of power may bring the folder back.
         self._moved_in: set[str] = set()
         # Of `load`. A log that is postponed since then and deleted meanwhile is moved aside by `delete`.
         self._is_stray: Callable[[str, int, UUID | None], bool] = lambda *_: False
         # Where the last try to make a log failed.
         self._half_made: dict[TopicPartition, LogDirectory] = {}
-        # Those to be opened later: there was no room, a read failed, or they are being repaired.
-        self._postponed: dict[TopicPartition, PostponedLog] = {}
         self._reserve_bytes = reserve_bytes
         self._last_complaint_ms: dict[str, int] = {}
         self._is_loaded = False
@@ -212,8 +210,7 @@ class LogManager:
             log.config = config
             return log
         key = topic, partition
-        if key in self._offline:
-            raise self._offline[key]
+        self.offline.check(key)
         offline = [directory for directory in self.directories if not directory.is_online]
         if offline and not is_new:
             raise OSError(EIO, f"no log is made for {folder_name(*key)} while {offline[0].path} is offline")
@@ -335,9 +332,11 @@ class LogManager:
         key = topic, partition
         log = self.get(topic, partition)
         if log is None:
-            if key in self._postponed or not any(one.is_online and key in one.unopened for one in self.directories):
+            has_folder = any(one.is_online and key in one.unopened for one in self.directories)
+            if self.offline.is_retried(key) or not has_folder:
                 return False
             self.delete(topic, partition)
+            self.offline.refuse(key, _being_repaired(key), is_new=False)
             return True
         directory = directory_of(self.directories, log.directory)
         assert directory is not None, "logs are in log directories"
@@ -349,11 +348,11 @@ class LogManager:
         directory.limit_cleaned_ends({key: damage_offset})
         self._forget(topic, partition)
         log.close_files()
-        self._offline[key] = ReadError(EIO, f"the log of {log.name} is being repaired")
         directory.unopened.add(key)
         folder = LogFolder(path=log.directory, topic=topic, partition=partition, topic_id=log.topic_id)
         settings = self._open_settings({topic: log.config}, is_clean=False)
-        self._postponed[key] = PostponedLog(directory=directory, folder=folder, settings=settings)
+        postponed = PostponedLog(directory=directory, folder=folder, settings=settings)
+        self.offline.postpone(key, _being_repaired(key), postponed)
         return True
 
     def delete(self, topic: str, partition: int) -> None:
@@ -363,7 +362,6 @@ class LogManager:
         """
         self._check_open()
         log = self._forget(topic, partition)
-        self._postponed.pop((topic, partition), None)
         for directory in self.directories:
             if directory.is_online and (topic, partition) in directory.unopened:
                 directory.unopened.remove((topic, partition))
@@ -503,10 +501,10 @@ class LogManager:
 
     async def open_postponed(self, loop: AbstractEventLoop) -> None:
         """Open what could not be opened at `load`, and what is being repaired: then `get_or_create` finds it."""
-        for key, postponed in list(self._postponed.items()):
+        for key, postponed in self.offline.postponed().items():
             opening, log = await self._open_again(loop, postponed)
-            if self._postponed.get(key) is postponed:
-                del self._postponed[key], self._offline[key]
+            if self.offline.postponed_log(key) is postponed:
+                self.offline.on_reopened(key)
                 opening.directory.unopened.discard(key)
                 if log is not None:
                     self._register(opening, log)
@@ -523,7 +521,7 @@ class LogManager:
                 folder = await run_unbroken(loop, look_into, self._files, folder.path, folder.topic, folder.partition)
             except OSError as error:
                 return opening, error
-            if self._postponed.get((folder.topic, folder.partition)) is not opening or (
+            if self.offline.postponed_log((folder.topic, folder.partition)) is not opening or (
                 folder.error is None and not self._without_strays(directory, [folder], self._is_stray)
             ):
                 return opening, None
@@ -537,21 +535,20 @@ class LogManager:
         if isinstance(log, OSError):
             self.on_error(directory.path, log)
         if directory.error is not None:
-            self._offline[key] = directory.error
+            self.offline.fail(key, directory.error)
         elif isinstance(log, Log):
             self._add(log)
             if log.damage is not None:
                 logger.error("Log is damaged: partition=%s damage=%s", log.name, log.damage)
         elif isinstance(log, CorruptData) or (later := opening.after(log)) is None:
             logger.error("Failed to open log: partition=%s reason=%s", folder_name(*key), log)
-            self._offline[key] = OSError(EIO, str(log))
+            self.offline.fail(key, OSError(EIO, str(log)))
             directory.unopened.add(key)
         else:
             if later.failed_reads:
                 logger.warning("Failed to open log, retrying: partition=%s reason=%s", folder_name(*key), log)
-            self._offline[key] = log
             directory.unopened.add(key)
-            self._postponed[key] = later
+            self.offline.postpone(key, log, later)
 
     def _identify(self, log: Log, topic_id: UUID) -> None:
         try:
@@ -565,7 +562,7 @@ class LogManager:
         self._log_counts[log.directory.rpartition("/")[0]] += 1
 
     def _forget(self, topic: str, partition: int) -> Log | None:
-        self._offline.pop((topic, partition), None)
+        self.offline.forget((topic, partition))
         partitions = self._logs.get(topic, {})
         log = partitions.pop(partition, None)
         if log is not None:
@@ -604,7 +601,7 @@ class LogManager:
         logger.error("Stopping serving logs in dir: path=%s error=%s", directory.path, error)
         for log in self.logs_in(directory):
             self._forget(log.topic, log.partition)
-            self._offline[log.topic, log.partition] = error
+            self.offline.fail((log.topic, log.partition), error)
             log.close_files()
         if self.on_directory_failure is not None:
             self.on_directory_failure(directory.path, error)
@@ -626,6 +623,10 @@ class LogManager:
                 logger.error("Failed to write clean shutdown file: path=%s error=%s", directory.path, error)
             else:
                 self._fail(directory, error)
+
+
+def _being_repaired(key: TopicPartition) -> OSError:
+    return ReadError(EIO, f"the log of {folder_name(*key)} is being repaired")
 
 
 def _check_supplies(directory: LogDirectory, error: OSError) -> None:

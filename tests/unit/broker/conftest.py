@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
+from errno import EIO
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -56,6 +57,7 @@ from penstock.quorum.metadata.records import (
     RemoveTopicRecord,
     TopicRecord,
 )
+from penstock.storage.directories.offline_logs import OfflineLogs
 from penstock.storage.disk.files import DiskFiles
 from penstock.storage.disk.rules.disk_errors import leaves_directory_usable
 from penstock.storage.log.log import Log
@@ -75,8 +77,14 @@ class Logs:
         self.failure: OSError | KafkaError | CorruptData | None = None
         self.repairs: list[tuple[str, int, int | None]] = []
         self.asked: list[tuple[str, int, UUID | None, bool]] = []
+        self.offline = OfflineLogs()
         self._files = DiskFiles()
         self._logs: dict[tuple[str, int], Log] = {}
+
+    def fail(self, error: OSError) -> None:
+        """The folder's disk has failed."""
+        for key in self._logs:
+            self.offline.fail(key, error)
 
     def get_or_create(
         self,
@@ -106,6 +114,7 @@ class Logs:
         return log
 
     def delete(self, topic: str, partition: int) -> None:
+        self.offline.forget((topic, partition))
         log = self._logs.pop((topic, partition), None)
         if log is not None:
             log.close()
@@ -120,6 +129,7 @@ class Logs:
 
     def begin_repair(self, topic: str, partition: int, damage_offset: int | None) -> bool:
         self.repairs.append((topic, partition, damage_offset))
+        self.offline.refuse((topic, partition), OSError("being repaired"), is_new=False)
         return True
 
     def update_config(self, topic: str, config: LogConfig) -> None:
@@ -354,6 +364,10 @@ class DataNode:
         if leaves_directory_usable(error):
             return
         self.failed_directories.append(directory)
+        self.fail_directory(error)
+
+    def fail_directory(self, error: OSError | None = None) -> None:
+        self.logs.fail(OSError(EIO, "the disk has failed") if error is None else error)
         self.partitions.on_directory_failure(str(self.logs.folder))
 
     # Metadata.

@@ -294,7 +294,7 @@ def test_deleted_topic_ends_the_wait(filled: DataNode) -> None:
 )
 def test_failed_directory_ends_the_wait(filled: DataNode, version: int, error: ErrorCode) -> None:
     exchange = filled.begin_fetch((0, 5), version=version)
-    filled.partitions.on_directory_failure(str(filled.logs.folder))
+    filled.fail_directory()
     assert partitions(exchange)[0].error_code == error
 
 

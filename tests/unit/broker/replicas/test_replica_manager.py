@@ -167,7 +167,7 @@ def test_a_topic_is_found_by_its_id_as_by_its_name(node: DataNode, tmp_path: Pat
     node.reassign("a", 2)
     assert node.partitions.find_by_id(second_id.bytes, 0) is None
     third_id = node.create_topic("b")
-    node.partitions.on_directory_failure(str(tmp_path))
+    node.fail_directory()
     assert node.partitions.find_by_id(third_id.bytes, 0) is None
 
 
@@ -198,7 +198,7 @@ def test_failed_directory_takes_its_partitions_offline_for_good(node: DataNode, 
     node.create_topic()
     node.partitions.on_directory_failure(str(tmp_path / "other"))
     assert node.hosted().error is ErrorCode.NONE
-    node.partitions.on_directory_failure(str(tmp_path))
+    node.fail_directory()
     assert error_of(node, "a") is ErrorCode.KAFKA_STORAGE_ERROR
     node.elect("a", leader=1)
     assert error_of(node, "a") is ErrorCode.KAFKA_STORAGE_ERROR
