@@ -59,18 +59,12 @@ from ..configuration.topic_configs import ConfigResolver
 from ..coordinators.group_coordinator import OFFSETS_TOPIC, GroupCoordinator
 from ..coordinators.internal_topic import InternalTopic
 from ..coordinators.transaction_coordinator import TRANSACTIONS_TOPIC, TransactionCoordinator
-from ..coordinators.transaction_verifier import TransactionVerifier
-from ..fetching.rules.fetch_sessions import FetchSessions
 from ..network.handlers import Handlers
 from ..network.peer_log import PeerLog
-from ..network.rules.request_memory import RequestMemory
-from ..replicas.replica_manager import ReplicaManager
 from ..replication.rules.replication_throttles import ReplicationThrottles
 from ..timing.runtime import Runtime
+from .data_path import DataPath
 from .lifecycle import BrokerLifecycle
-
-SESSION_ID_BITS = 31
-"""Fetch session ids are positive numbers of 32 bits; 0 means none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,25 +79,23 @@ class HandlerDependencies:
     lifecycle: BrokerLifecycle
     metadata: MetadataCache
     configs: ConfigResolver
-    partitions: ReplicaManager
+    data_path: DataPath
     groups: GroupCoordinator
     transactions: TransactionCoordinator
     producer_ids: ProducerIds
-    verifier: TransactionVerifier
     throttles: ReplicationThrottles
     directories: Sequence[LogDirectory]
     directory_choice: DirectoryChoice
     files: Files
     peer_log: PeerLog
-    memory: RequestMemory
     runtime: Runtime
 
 
 def register_handlers(parts: HandlerDependencies) -> Handlers:
     """The table from which the node dispatches and ApiVersions answers."""
     handlers = Handlers()
-    config, controller = parts.config, parts.controller
-    settled = parts.partitions.settled_soon
+    config, controller, partitions = parts.config, parts.controller, parts.data_path.partitions
+    settled = partitions.settled_soon
     creation: metadata.CreateTopics | None = None
     if config.auto_create_topics_enable:
         creation = topics.automatic_creation(
@@ -126,7 +118,7 @@ def register_handlers(parts: HandlerDependencies) -> Handlers:
     find_coordinator.register(handlers, parts.metadata, _offsets_topic(parts), _transactions_topic(parts))
     classic_groups.register(handlers, parts.groups, config.groups)
     offset_commit.register(handlers, parts.groups, parts.metadata)
-    txn_offset_commit.register(handlers, parts.groups, parts.metadata, parts.verifier)
+    txn_offset_commit.register(handlers, parts.groups, parts.metadata, parts.data_path.verifier)
     consumer_groups.register(handlers, parts.groups, parts.metadata, config.groups.consumer)
     group_offsets.register(handlers, parts.groups, parts.metadata)
     group_administration.register(handlers, parts.groups)
@@ -142,33 +134,16 @@ def register_handlers(parts: HandlerDependencies) -> Handlers:
         handlers, parts.metadata, parts.configs, controller, PROCESS_LOGGERS, check_tls=parts.tls.check
     )
 
-    produce.register(
-        handlers, produce.ProduceHandler(parts.partitions, parts.verifier, parts.memory, parts.runtime.wall_clock_ms)
-    )
-    sessions = FetchSessions(
-        config.max_incremental_fetch_session_cache_slots,
-        lambda: parts.runtime.random.randrange(1, 1 << SESSION_ID_BITS),
-    )
-    fetch.register(
-        handlers,
-        fetch.FetchHandler(
-            parts.partitions,
-            sessions,
-            max_bytes=config.fetch_max_bytes,
-            is_closest_replica_read=config.is_closest_replica_read,
-            leader_quota=parts.throttles.leader,
-            monotonic_ms=parts.runtime.monotonic_ms,
-            call_soon=parts.runtime.loop.call_soon,
-        ),
-    )
-    fetch_producers.register(handlers, parts.partitions)
-    list_offsets.register(handlers, parts.partitions)
-    offset_for_leader_epoch.register(handlers, parts.partitions)
-    delete_records.register(handlers, parts.partitions)
-    alter_replica_log_dirs.register(handlers, parts.partitions, parts.directories, parts.directory_choice.prefer)
-    describe_log_dirs.register(handlers, parts.partitions, parts.directories, parts.files)
-    write_txn_markers.register(handlers, parts.partitions, parts.groups, parts.runtime.wall_clock_ms)
-    describe_producers.register(handlers, parts.partitions, parts.runtime.steady_clock_ms)
+    produce.register(handlers, parts.data_path.produce)
+    fetch.register(handlers, parts.data_path.fetch)
+    fetch_producers.register(handlers, partitions)
+    list_offsets.register(handlers, partitions)
+    offset_for_leader_epoch.register(handlers, partitions)
+    delete_records.register(handlers, partitions)
+    alter_replica_log_dirs.register(handlers, partitions, parts.directories, parts.directory_choice.prefer)
+    describe_log_dirs.register(handlers, partitions, parts.directories, parts.files)
+    write_txn_markers.register(handlers, partitions, parts.groups, parts.runtime.wall_clock_ms)
+    describe_producers.register(handlers, partitions, parts.runtime.steady_clock_ms)
     init_producer_id.register(handlers, parts.producer_ids, parts.transactions)
     add_to_transaction.register(handlers, parts.transactions, parts.metadata, config.groups)
     end_transaction.register(handlers, parts.transactions)
@@ -183,7 +158,7 @@ def _offsets_topic(parts: HandlerDependencies) -> InternalTopic:
         OFFSETS_TOPIC,
         lambda: parts.metadata.image,
         parts.controller,
-        settled=parts.partitions.settled,
+        settled=parts.data_path.partitions.settled,
         partition_count=config.offsets_topic_num_partitions,
         replication_factor=config.offsets_topic_replication_factor,
         is_replication_factor_capped=config.is_replication_factor_capped,
@@ -215,7 +190,7 @@ def _transactions_topic(parts: HandlerDependencies) -> InternalTopic:
         TRANSACTIONS_TOPIC,
         lambda: parts.metadata.image,
         parts.controller,
-        settled=parts.partitions.settled,
+        settled=parts.data_path.partitions.settled,
         partition_count=config.transaction_state_log_num_partitions,
         replication_factor=config.transaction_state_log_replication_factor,
         is_replication_factor_capped=config.is_replication_factor_capped,

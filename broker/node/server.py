@@ -281,12 +281,12 @@ class Node:
         parts.listeners.close()
         parts.groups.close()
         await parts.transactions.close()
-        parts.produces.expire_all()
-        parts.fetches.expire_all()
-        parts.deletes.expire_all()
+        parts.data_path.produces.expire_all()
+        parts.data_path.fetches.expire_all()
+        parts.data_path.deletes.expire_all()
         await parts.listeners.drain(DRAIN_TIMEOUT_MS)
         await parts.dispatcher.stop()
-        parts.verifier.close()
+        parts.data_path.verifier.close()
         for channel in parts.peer_channels:
             await channel.close()
         # What the cluster changes from now on, the next start carries out.

@@ -24,7 +24,7 @@ from ..configuration.node_config import NodeConfig
 from ..configuration.topic_configs import ConfigResolver
 from ..coordinators.group_coordinator import GroupCoordinator
 from ..coordinators.transaction_coordinator import TransactionCoordinator
-from ..coordinators.transaction_verifier import TransactionVerifier, VerificationConfig
+from ..coordinators.transaction_verifier import VerificationConfig
 from ..network.connection import NEVER_MS, ConnectionHost
 from ..network.dispatch import Dispatcher
 from ..network.handlers import Handlers
@@ -37,10 +37,10 @@ from ..replicas.replica_manager import ReplicaManager
 from ..replication.replica_fetcher_manager import ReplicaFetcherManager, ReplicationConfig
 from ..replication.rules.fetcher_config import FetcherConfig
 from ..replication.rules.replication_throttles import ReplicationThrottles
-from ..timing.purgatory import Purgatory
 from ..timing.runtime import Runtime
 from .assignments_manager import AssignmentsManager
 from .broker_handlers import HandlerDependencies, register_handlers
+from .data_path import DataPath, DataPathConfig, wire_data_path
 from .lifecycle import BrokerLifecycle
 
 if TYPE_CHECKING:
@@ -54,21 +54,21 @@ class BrokerParts:
     lifecycle: BrokerLifecycle
     configs: ConfigResolver
     throttles: ReplicationThrottles
-    produces: Purgatory
-    fetches: Purgatory
-    deletes: Purgatory
+    data_path: DataPath
     flusher: Flusher
     replication: ReplicaFetcherManager
-    partitions: ReplicaManager
     groups: GroupCoordinator
     transactions: TransactionCoordinator
     directories: AssignmentsManager
     housekeeping: LogHousekeeping
     peer_channels: Sequence[PeerChannel]
-    verifier: TransactionVerifier
     handlers: Handlers
     dispatcher: Dispatcher
     listeners: Listeners
+
+    @property
+    def partitions(self) -> ReplicaManager:
+        return self.data_path.partitions
 
 
 def wire_broker(
@@ -105,7 +105,6 @@ def wire_broker(
         heartbeat_interval_ms=config.broker_heartbeat_interval_ms,
         on_replaced=on_replaced,
     )
-    produces, fetches, deletes = (Purgatory(loop, name) for name in ("Produce", "Fetch", "DeleteRecords"))
     flusher = Flusher(loop)
     throttles = ReplicationThrottles(
         node_id=config.node_id,
@@ -122,10 +121,24 @@ def wire_broker(
         quota=throttles.follower,
         runtime=runtime,
     )
-    partitions = ReplicaManager(
-        node_id=config.node_id,
-        logs=logs,
-        flusher=flusher,
+
+    def peer_channel() -> PeerChannel:
+        return PeerChannel(
+            metadata,
+            lambda: _peers(config, hello, tls),
+            node_id=config.node_id,
+            listener_name=config.inter_broker_listener_name,
+            loop=loop,
+        )
+
+    marker_channel, verification_channel = peer_channels = peer_channel(), peer_channel()
+    memory = RequestMemory(config.queued_max_request_bytes)
+    data_path = wire_data_path(
+        _data_path_config(config),
+        logs,
+        flusher,
+        replication,
+        verification_channel,
         log_config=configs.log_config,
         high_watermarks={
             key: offset
@@ -133,14 +146,13 @@ def wire_broker(
             if directory.is_online
             for key, offset in directory.checkpointed[HIGH_WATERMARKS].items()
         },
-        produces=produces,
-        fetches=fetches,
-        deletes=deletes,
-        replication=replication,
-        lag_ms_max=config.replica_lag_time_max_ms,
         on_disk_error=logs.on_error,
+        verification=lambda: _verification_config(configs.node_config),
+        leader_quota=throttles.leader,
+        memory=memory,
         runtime=runtime,
     )
+    partitions = data_path.partitions
     replication.attach(partitions)
     groups = GroupCoordinator(
         partitions,
@@ -150,13 +162,6 @@ def wire_broker(
     )
     producer_ids = ProducerIds(
         lambda: allocate_producer_ids(controller, node_id=config.node_id, broker_epoch=lifecycle.broker_epoch)
-    )
-    marker_channel = PeerChannel(
-        metadata,
-        lambda: _peers(config, hello, tls),
-        node_id=config.node_id,
-        listener_name=config.inter_broker_listener_name,
-        loop=loop,
     )
     transactions = TransactionCoordinator(
         partitions,
@@ -190,22 +195,7 @@ def wire_broker(
         high_watermark_of=lambda log: _high_watermark(partitions, log),
         on_deleted=lambda log: partitions.on_retention(log.topic, log.partition),
     )
-    verification_channel = PeerChannel(
-        metadata,
-        lambda: _peers(config, hello, tls),
-        node_id=config.node_id,
-        listener_name=config.inter_broker_listener_name,
-        loop=loop,
-    )
-    peer_channels = [marker_channel, verification_channel]
-    verifier = TransactionVerifier(
-        verification_channel,
-        lambda: partitions.image,
-        lambda: _verification_config(configs.node_config),
-        runtime=runtime,
-    )
     peer_log = PeerLog(loop)
-    memory = RequestMemory(config.queued_max_request_bytes)
     handlers = register_handlers(
         HandlerDependencies(
             config=config,
@@ -216,17 +206,15 @@ def wire_broker(
             lifecycle=lifecycle,
             metadata=metadata,
             configs=configs,
-            partitions=partitions,
+            data_path=data_path,
             groups=groups,
             transactions=transactions,
             producer_ids=producer_ids,
-            verifier=verifier,
             throttles=throttles,
             directories=logs.directories,
             directory_choice=logs.directory_choice,
             files=files,
             peer_log=peer_log,
-            memory=memory,
             runtime=runtime,
         )
     )
@@ -264,21 +252,27 @@ def wire_broker(
         lifecycle=lifecycle,
         configs=configs,
         throttles=throttles,
-        produces=produces,
-        fetches=fetches,
-        deletes=deletes,
+        data_path=data_path,
         flusher=flusher,
         replication=replication,
-        partitions=partitions,
         groups=groups,
         transactions=transactions,
         directories=directories,
         housekeeping=housekeeping,
         peer_channels=peer_channels,
-        verifier=verifier,
         handlers=handlers,
         dispatcher=dispatcher,
         listeners=listeners,
+    )
+
+
+def _data_path_config(config: NodeConfig) -> DataPathConfig:
+    return DataPathConfig(
+        node_id=config.node_id,
+        replica_lag_time_max_ms=config.replica_lag_time_max_ms,
+        max_incremental_fetch_session_cache_slots=config.max_incremental_fetch_session_cache_slots,
+        fetch_max_bytes=config.fetch_max_bytes,
+        is_closest_replica_read=config.is_closest_replica_read,
     )
 
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from errno import EIO
-from itertools import count
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -29,16 +28,14 @@ from kio.schema.produce.v13 import request as produce_v13
 from kio.static.primitive import i32Timedelta
 from other_tasks import end_other_tasks
 
-from penstock.broker.apis import fetch, produce
-from penstock.broker.coordinators.transaction_verifier import TransactionVerifier, VerificationConfig
-from penstock.broker.fetching.rules.fetch_sessions import FetchSessions
+from penstock.broker.coordinators.transaction_verifier import VerificationConfig
 from penstock.broker.network.request import Answer, CloseConnection, Request, RequestContext
 from penstock.broker.network.rules.request_memory import RequestMemory
+from penstock.broker.node.data_path import DataPath, DataPathConfig, wire_data_path
 from penstock.broker.replicas.partition import Partition
 from penstock.broker.replicas.replica_manager import ReplicaManager
 from penstock.broker.replicas.rules.in_sync_replicas import IsrProposal
 from penstock.broker.replication.rules.replication_quota import ReplicationQuota
-from penstock.broker.timing.purgatory import Purgatory
 from penstock.broker.timing.runtime import Runtime
 from penstock.protocol.apis import ApiKey
 from penstock.protocol.errors import CorruptData, ErrorCode, KafkaError
@@ -299,31 +296,18 @@ class DataNode:
         )
         self.logs = Logs(folder)
         self.flusher = Flusher()
-        self.produces = Purgatory(loop, "produce")
-        self.fetches = Purgatory(loop, "fetch")
-        self.deletes = Purgatory(loop, "delete")
         self.image: MetadataImage = EMPTY_IMAGE
         self.configs = LogConfig()
         self.failed_directories: list[str] = []
-        self.partitions = self.restarted({})
         self.leader_quota = ReplicationQuota(window_count=11, window_ms=1000)
-        self.sessions = FetchSessions(10, count(1000).__next__)
         self.peers = PuppetPeers()
         self.verification = VerificationConfig(is_enabled=True, retry_backoff_ms=1, retry_ms_max=100)
-        self.verifier = TransactionVerifier(
-            self.peers, lambda: self.image, lambda: self.verification, runtime=self.runtime
-        )
         self.memory = RequestMemory(1_000_000)
-        self.produce_handler = produce.ProduceHandler(self.partitions, self.verifier, self.memory, lambda: self.now_ms)
-        self.fetch_handler = fetch.FetchHandler(
-            self.partitions,
-            self.sessions,
-            max_bytes=1_000_000,
-            is_closest_replica_read=True,
-            leader_quota=self.leader_quota,
-            monotonic_ms=lambda: self.now_ms,
-            call_soon=loop.call_soon,
-        )
+        self.data_path = self.wired({})
+        self.partitions = self.data_path.partitions
+        self.produces = self.data_path.produces
+        self.produce_handler = self.data_path.produce
+        self.fetch_handler = self.data_path.fetch
         self.publish(
             *(
                 RegisterBrokerRecord(
@@ -340,22 +324,32 @@ class DataNode:
             )
         )
 
-    def restarted(self, high_watermarks: Mapping[tuple[str, int], int]) -> ReplicaManager:
-        """Another manager of the same logs."""
-        return ReplicaManager(
-            node_id=NODE_ID,
-            logs=self.logs,
-            flusher=self.flusher,
+    def wired(self, high_watermarks: Mapping[tuple[str, int], int]) -> DataPath:
+        """As a node is, with puppets at the ports."""
+        return wire_data_path(
+            DataPathConfig(
+                node_id=NODE_ID,
+                replica_lag_time_max_ms=LAG_MS_MAX,
+                max_incremental_fetch_session_cache_slots=10,
+                fetch_max_bytes=1_000_000,
+                is_closest_replica_read=True,
+            ),
+            self.logs,
+            self.flusher,
+            self.replication,
+            self.peers,
             log_config=self._log_config,
             high_watermarks=high_watermarks,
-            produces=self.produces,
-            fetches=self.fetches,
-            deletes=self.deletes,
-            replication=self.replication,
-            lag_ms_max=LAG_MS_MAX,
             on_disk_error=self._on_disk_error,
+            verification=lambda: self.verification,
+            leader_quota=self.leader_quota,
+            memory=self.memory,
             runtime=self.runtime,
         )
+
+    def restarted(self, high_watermarks: Mapping[tuple[str, int], int]) -> ReplicaManager:
+        """Another manager of the same logs."""
+        return self.wired(high_watermarks).partitions
 
     def _log_config(self, _image: MetadataImage, _topic: str) -> LogConfig:
         return self.configs
@@ -566,6 +560,6 @@ def node(tmp_path: Path) -> Iterator[DataNode]:
     loop = asyncio.new_event_loop()
     made = DataNode(tmp_path, loop)
     yield made
-    made.verifier.close()
+    made.data_path.verifier.close()
     loop.run_until_complete(end_other_tasks())
     loop.close()

@@ -114,7 +114,7 @@ def test_parked_fetch_is_answered_when_the_node_stops() -> None:
                 )
             )
             async with await connect("127.0.0.1", node.bound_ports["PLAINTEXT"]) as other:
-                while node.parts.fetches.statistics().parked_count == 0:
+                while node.parts.data_path.fetches.statistics().parked_count == 0:
                     await describe(other)
             await node.stop()
             response = await fetching

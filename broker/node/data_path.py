@@ -1,0 +1,107 @@
+"""The path of records through a node: partitions, what waits for them, and the handlers of Produce and Fetch, joined.
+
+The same function joins them for the product and for tests that put puppets at its ports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from ...quorum.metadata.image import MetadataImage
+from ...storage.log.rules.config import LogConfig
+from ..apis.fetch import FetchHandler
+from ..apis.produce import ProduceHandler
+from ..coordinators.transaction_verifier import Peers, TransactionVerifier, VerificationConfig
+from ..fetching.rules.fetch_sessions import FetchSessions
+from ..network.rules.request_memory import RequestMemory
+from ..replicas.partition import Flusher
+from ..replicas.replica_manager import Logs, ReplicaFetchers, ReplicaManager
+from ..replication.rules.replication_quota import ReplicationQuota
+from ..timing.purgatory import Purgatory
+from ..timing.runtime import Runtime
+
+SESSION_ID_BITS: Final = 31
+"""Fetch session ids are positive numbers of 32 bits; 0 means none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataPathConfig:
+    """Kafka's properties of these names."""
+
+    node_id: int
+    replica_lag_time_max_ms: int
+    max_incremental_fetch_session_cache_slots: int
+    fetch_max_bytes: int
+    is_closest_replica_read: bool
+    """`replica.selector.class` is RackAwareReplicaSelector."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataPath:
+    produces: Purgatory
+    fetches: Purgatory
+    deletes: Purgatory
+    partitions: ReplicaManager
+    verifier: TransactionVerifier
+    sessions: FetchSessions
+    produce: ProduceHandler
+    fetch: FetchHandler
+
+
+def wire_data_path(
+    config: DataPathConfig,
+    logs: Logs,
+    flusher: Flusher,
+    replication: ReplicaFetchers,
+    coordinators: Peers,
+    *,
+    log_config: Callable[[MetadataImage, str], LogConfig],
+    high_watermarks: Mapping[tuple[str, int], int],
+    on_disk_error: Callable[[str, OSError], None],
+    verification: Callable[[], VerificationConfig],
+    leader_quota: ReplicationQuota,
+    memory: RequestMemory,
+    runtime: Runtime,
+) -> DataPath:
+    """`coordinators` verify transactions (KIP-890). `verification` is the configuration of that, `memory` is charged
+    for requests that wait for it; `leader_quota` throttles what followers fetch."""
+    produces, fetches, deletes = (Purgatory(runtime.loop, name) for name in ("Produce", "Fetch", "DeleteRecords"))
+    partitions = ReplicaManager(
+        node_id=config.node_id,
+        logs=logs,
+        flusher=flusher,
+        log_config=log_config,
+        high_watermarks=high_watermarks,
+        produces=produces,
+        fetches=fetches,
+        deletes=deletes,
+        replication=replication,
+        lag_ms_max=config.replica_lag_time_max_ms,
+        on_disk_error=on_disk_error,
+        runtime=runtime,
+    )
+    verifier = TransactionVerifier(coordinators, lambda: partitions.image, verification, runtime=runtime)
+    sessions = FetchSessions(
+        config.max_incremental_fetch_session_cache_slots,
+        lambda: runtime.random.randrange(1, 1 << SESSION_ID_BITS),
+    )
+    return DataPath(
+        produces=produces,
+        fetches=fetches,
+        deletes=deletes,
+        partitions=partitions,
+        verifier=verifier,
+        sessions=sessions,
+        produce=ProduceHandler(partitions, verifier, memory, runtime.wall_clock_ms),
+        fetch=FetchHandler(
+            partitions,
+            sessions,
+            max_bytes=config.fetch_max_bytes,
+            is_closest_replica_read=config.is_closest_replica_read,
+            leader_quota=leader_quota,
+            monotonic_ms=runtime.monotonic_ms,
+            call_soon=runtime.loop.call_soon,
+        ),
+    )
