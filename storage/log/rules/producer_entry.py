@@ -88,13 +88,11 @@ class ProducerEntry:
             self.begin_epoch(header.producer_epoch)
         self.last_timestamp = timestamp
         self.appended_ms = appended_ms
+        last_offset = base_offset + header.last_offset_delta
+        # What `BatchMetadata` does, without its detour through Python.
         self._add(
-            BatchMetadata(
-                header.base_sequence,
-                header.last_sequence,
-                base_offset,
-                base_offset + header.last_offset_delta,
-                timestamp,
+            tuple.__new__(
+                BatchMetadata, (header.base_sequence, header.last_sequence, base_offset, last_offset, timestamp)
             )
         )
 
