@@ -25,21 +25,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from struct import Struct
 from typing import Final
 
 from ...protocol.apis import ApiKey
-from ...protocol.batches import (
-    ATTRIBUTES_OFFSET,
-    COMPRESSION_MASK,
-    CURRENT_MAGIC,
-    HEADER_SIZE,
-    LENGTH_OVERHEAD,
-    MAGIC_OFFSET,
-    NO_TIMESTAMP,
-    TRANSACTIONAL_FLAG,
-    Buffer,
-)
+from ...protocol.batches import NO_TIMESTAMP, BatchHeader, Buffer
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.produce import (
     NodeEndpoint,
@@ -49,6 +38,7 @@ from ...protocol.produce import (
     encode_produce_response,
 )
 from ...protocol.single_produce import encode_single_produce, read_single_produce
+from ...storage.log.rules.batch_admission import read_produced_batch
 from ..coordinators.transaction_verifier import (
     Outcomes,
     TransactionSupport,
@@ -62,27 +52,15 @@ from ..network.rules.request_memory import RequestMemory
 from ..replicas.delayed_produce import DelayedProduce, OpenAppend, TopicAnswers
 from ..replicas.partition import Partition
 from ..replicas.replica_manager import ReplicaManager
+from ..replicas.rules.produce_admission import admit, request_refusal
 
 logger = logging.getLogger(__name__)
 
-ADMIN_CLIENT_ID: Final = "__admin_client"
-"""The client id that may write to internal topics, as in Kafka."""
 NO_OFFSET: Final = -1
-VALID_ACKS: Final = frozenset({-1, 0, 1})
-FIRST_ZSTD_VERSION: Final = 7
 FIRST_LEADER_HINT_VERSION: Final = 10
 FIRST_TOPIC_ID_VERSION: Final = 13
 FIRST_VERSION_WITH_ABORTABLE_ERROR: Final = 11
 FIRST_VERSION_THAT_ADDS_PARTITIONS: Final = 12
-PRODUCER: Final = Struct(">qhi")
-"""Producer id, producer epoch, base sequence."""
-PRODUCER_OFFSET: Final = 43
-ZSTD: Final = 4
-TRANSACTIONAL_BYTE: Final = ATTRIBUTES_OFFSET + 1
-BATCH_LENGTH: Final = Struct(">i")
-BATCH_LENGTH_OFFSET: Final = 8
-BATCH_LENGTH_MIN: Final = 14
-"""Below this Kafka refuses a batch as corrupt before it reads any other field."""
 
 WITHOUT_LOG_START: Final = frozenset(
     {
@@ -140,7 +118,7 @@ class ProduceHandler:
         if partition is None:
             return False
         try:
-            batch = admit(request, acks, partition, records)
+            batch = admit(records, request.api_version, acks, request.client_id, partition.is_internal)
         except KafkaError:
             return False
         try:
@@ -177,19 +155,17 @@ class ProduceHandler:
 
     def _begin_any(self, request: Request) -> None:
         message = decode_produce(request.api_version, request.body, request.body_offset)
-        batches = None if message.transactional_id is None else self._transactional_batches(request, message)
-        if not batches:
+        headers = None if message.transactional_id is None else self._transactional_batches(request, message)
+        if not headers:
             self._append_all(request, message, {})
-        elif len({batch[:2] for batch in batches.values()}) > 1:
+        elif len({(header.producer_id, header.producer_epoch) for header in headers.values()}) > 1:
             self._append_all(request, message, {}, ErrorCode.INVALID_PRODUCER_ID_MAPPING)
         else:
-            self._begin_in_transaction(request, message, batches)
+            self._begin_in_transaction(request, message, headers)
 
-    def _transactional_batches(
-        self, request: Request, message: ProduceRequest
-    ) -> dict[Partition, tuple[int, int, int]]:
-        """Returns producer id, producer epoch and base sequence of the transactional batches that may be appended."""
-        batches = {}
+    def _transactional_batches(self, request: Request, message: ProduceRequest) -> dict[Partition, BatchHeader]:
+        """Returns the headers of the transactional batches that may be appended."""
+        headers = {}
         for topic in message.topics:
             name = topic.name if topic.topic_id is None else self._partitions.topic_name(topic.topic_id)
             for index, records in topic.partitions:
@@ -197,20 +173,28 @@ class ProduceHandler:
                 if partition is None:
                     continue
                 try:
-                    batch = admit(request, message.acks, partition, records, is_in_transaction=True)
+                    batch = admit(
+                        records,
+                        request.api_version,
+                        message.acks,
+                        request.client_id,
+                        partition.is_internal,
+                        is_in_transaction=True,
+                    )
                 except KafkaError:
                     continue
-                if batch[TRANSACTIONAL_BYTE] & TRANSACTIONAL_FLAG:
-                    batches[partition] = PRODUCER.unpack_from(batch, PRODUCER_OFFSET)
-        return batches
+                if batch.header.is_transactional:
+                    headers[partition] = batch.header
+        return headers
 
     def _begin_in_transaction(
-        self, request: Request, message: ProduceRequest, batches: Mapping[Partition, tuple[int, int, int]]
+        self, request: Request, message: ProduceRequest, headers: Mapping[Partition, BatchHeader]
     ) -> None:
         assert message.transactional_id is not None
-        producer_id, producer_epoch, _ = next(iter(batches.values()))
-        writer = Writer(message.transactional_id, producer_id, producer_epoch, transaction_support(request.api_version))
-        sequences = {partition: sequence for partition, (_, _, sequence) in batches.items()}
+        first = next(iter(headers.values()))
+        support = transaction_support(request.api_version)
+        writer = Writer(message.transactional_id, first.producer_id, first.producer_epoch, support)
+        sequences = {partition: header.base_sequence for partition, header in headers.items()}
         outcomes = self._verifier.begin(writer, sequences)
         if not needs_confirmation(outcomes):
             self._append_all(request, message, outcomes)
@@ -245,7 +229,7 @@ class ProduceHandler:
         """`failed` is the error of an append that was tried already, to the only partition of the message."""
         acks = message.acks
         now_ms = self._wall_clock_ms()
-        refusal = refusal or _refusal(message)
+        refusal = refusal or request_refusal(message)
         is_in_transaction = message.transactional_id is not None
         answers: list[TopicAnswers] = []
         opened: list[OpenAppend] = []
@@ -264,11 +248,18 @@ class ProduceHandler:
                     if partition is None:
                         error = KafkaError(self._absence(name, index))
                         with suppress(KafkaError):
-                            batch = check_batch(request.api_version, records)
+                            batch = read_produced_batch(records, request.api_version)
                             self._partitions.note_refused(topic.topic_id or topic.name, index, batch, error)
                         raise error
-                    batch = admit(request, acks, partition, records, is_in_transaction=is_in_transaction)
-                    if partition not in outcomes and batch[TRANSACTIONAL_BYTE] & TRANSACTIONAL_FLAG:
+                    batch = admit(
+                        records,
+                        request.api_version,
+                        acks,
+                        request.client_id,
+                        partition.is_internal,
+                        is_in_transaction=is_in_transaction,
+                    )
+                    if partition not in outcomes and batch.header.is_transactional:
                         # The partition moved here while the coordinator verified the others.
                         raise partition.in_passing(batch, KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
                     verification = outcomes.get(partition)
@@ -348,21 +339,6 @@ class ProduceHandler:
         )
 
 
-def _refusal(message: ProduceRequest) -> ErrorCode | None:
-    """Returns the error for every partition if the request as a whole is invalid."""
-    if message.transactional_id is None:
-        for topic in message.topics:
-            for _, records in topic.partitions:
-                if (
-                    records is not None
-                    and len(records) >= HEADER_SIZE
-                    and records[TRANSACTIONAL_BYTE] & TRANSACTIONAL_FLAG
-                    and records[MAGIC_OFFSET] == CURRENT_MAGIC
-                ):
-                    return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    return None
-
-
 def register(handlers: Handlers, handler: ProduceHandler) -> None:
     handlers.add(ApiKey.PRODUCE, handler.begin, overlaps=True)
 
@@ -388,62 +364,6 @@ def unverified(error: ErrorCode, version: int) -> KafkaError:
             f"Unable to verify the partition has been added to the transaction. Underlying error: {error.name}",
         )
     return KafkaError(error)
-
-
-def admit(
-    request: Request, acks: int, partition: Partition, records: Buffer | None, *, is_in_transaction: bool = False
-) -> Buffer:
-    """Returns the batch to append; raises KafkaError if a client may not append it."""
-    batch = check_batch(request.api_version, records)
-    if acks not in VALID_ACKS:
-        raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
-    if partition.is_internal and request.client_id != ADMIN_CLIENT_ID:
-        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
-    if batch[TRANSACTIONAL_BYTE] & TRANSACTIONAL_FLAG and not is_in_transaction:
-        raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    return batch
-
-
-def check_batch(version: int, records: Buffer | None) -> Buffer:
-    """Returns the one batch that a partition of a produce request must have; drops an incomplete batch after it, as
-    Kafka does.
-
-    Raises KafkaError. The log validates the content of the batch.
-    """
-    size = 0 if records is None else len(records)
-    if records is None or size <= MAGIC_OFFSET:
-        raise KafkaError(ErrorCode.INVALID_RECORD)
-    (batch_length,) = BATCH_LENGTH.unpack_from(records, BATCH_LENGTH_OFFSET)
-    end = LENGTH_OVERHEAD + batch_length
-    if end == size and records[MAGIC_OFFSET] == CURRENT_MAGIC and size >= HEADER_SIZE:
-        if records[TRANSACTIONAL_BYTE] & COMPRESSION_MASK == ZSTD and version < FIRST_ZSTD_VERSION:
-            raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
-        return records
-    _check_frame(batch_length, records[MAGIC_OFFSET])
-    if end > size or records[MAGIC_OFFSET] != CURRENT_MAGIC:
-        raise KafkaError(ErrorCode.INVALID_RECORD)
-    if end < HEADER_SIZE:
-        raise KafkaError(ErrorCode.CORRUPT_MESSAGE)
-    rest = size - end
-    if rest > MAGIC_OFFSET:
-        (next_length,) = BATCH_LENGTH.unpack_from(records, end + BATCH_LENGTH_OFFSET)
-        _check_frame(next_length, CURRENT_MAGIC)
-        if LENGTH_OVERHEAD + next_length <= rest:
-            raise KafkaError(ErrorCode.INVALID_RECORD)
-    return check_batch(version, records[:end])
-
-
-def _check_frame(batch_length: int, magic: int) -> None:
-    """Raises KafkaError if length or magic byte fit no batch format."""
-    if batch_length < BATCH_LENGTH_MIN:
-        raise KafkaError(
-            ErrorCode.CORRUPT_MESSAGE,
-            f"Record size {batch_length} is less than the minimum record overhead ({BATCH_LENGTH_MIN})",
-        )
-    if magic > CURRENT_MAGIC:
-        # The magic byte is signed.
-        signed = magic - 256 if magic > 127 else magic
-        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"Invalid magic found in record: {signed}")
 
 
 def failure(index: int, error: KafkaError, log_start_offset: int, message: str | None) -> PartitionProduceResponse:

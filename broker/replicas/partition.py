@@ -8,13 +8,13 @@ from functools import partial
 from typing import Any, Final, Protocol, TypeVar
 from uuid import UUID
 
-from ...protocol.batches import Buffer
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
 from ...quorum.decisions.topic_names import INTERNAL_TOPICS
 from ...storage.disk.rules.disk_errors import ReadError, leaves_directory_usable
 from ...storage.log.file_slice import FetchData
 from ...storage.log.log import Log
 from ...storage.log.rules.append_info import AppendInfo
+from ...storage.log.rules.record_batch import ProducedBatch
 from ...storage.log.rules.transaction_verification import TransactionVerification
 from .rules.damage import FoundDamage
 from .rules.leader_state import Brokers
@@ -146,7 +146,7 @@ class Partition:
         self._on_damage = on_damage
 
     def append(
-        self, records: Buffer, now_ms: int, acks: int = 1, verification: TransactionVerification | None = None
+        self, batch: ProducedBatch, now_ms: int, acks: int = 1, verification: TransactionVerification | None = None
     ) -> AppendInfo:
         """Validates and appends one batch as the leader; raises KafkaError, and then nothing was appended.
 
@@ -156,36 +156,31 @@ class Partition:
         """
         partition = self.state
         if not partition.is_leader:
-            raise self.in_passing(records, KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+            raise self.in_passing(batch, KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
         log = self.log
         if acks == ALL and partition.is_under_min_isr:
-            raise self.in_passing(records, self._too_few_in_sync())
+            raise self.in_passing(batch, self._too_few_in_sync())
         if self._refused:
-            self._refused.check(records, log.producers.entries, self._monotonic_ms())
+            self._refused.check(batch.header, log.producers.entries, self._monotonic_ms())
         try:
             info = log.append_as_leader(
-                records,
+                batch,
                 leader_epoch=partition.leader_epoch,
                 now_ms=now_ms,
                 appended_ms=self._steady_clock_ms(),
                 verification=verification,
             )
         except OSError as error:
-            raise self.in_passing(records, self._refusal(error)) from error
+            raise self.in_passing(batch, self._refusal(error)) from error
         except CorruptData as error:
             # The log before the batch is corrupt, not the producer's batch.
-            raise self.in_passing(records, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))) from error
+            raise self.in_passing(batch, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))) from error
         except KafkaError as error:
             if error.code is ErrorCode.KAFKA_STORAGE_ERROR:
-                self.in_passing(records, error)
+                self.in_passing(batch, error)
             raise
         if not info.is_duplicate:
-            self.appended_bytes += len(records)
-            end_offset = info.last_offset + 1
-            if log.unflushed_records < log.config.flush_messages:
-                partition.on_log_end(end_offset, self._monotonic_ms() if partition.is_replicated else 0)
-            else:
-                self._request_flush(end_offset)
+            self._on_appended_as_leader(len(batch.data), info.last_offset + 1)
         return info
 
     def append_of_coordinator(
@@ -219,13 +214,17 @@ class Partition:
             raise self._refusal(error) from error
         except CorruptData as error:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
-        self.appended_bytes += len(batch)
-        if log.unflushed_records < log.config.flush_messages:
-            partition.on_log_end(info.last_offset + 1, self._monotonic_ms() if partition.is_replicated else 0)
-        else:
-            self._request_flush(info.last_offset + 1)
+        self._on_appended_as_leader(len(batch), info.last_offset + 1)
         log.producers.forget_completed(partition.high_watermark)
         return info
+
+    def _on_appended_as_leader(self, size_bytes: int, end_offset: int) -> None:
+        log, partition = self.log, self.state
+        self.appended_bytes += size_bytes
+        if log.unflushed_records < log.config.flush_messages:
+            partition.on_log_end(end_offset, self._monotonic_ms() if partition.is_replicated else 0)
+        else:
+            self._request_flush(end_offset)
 
     def begin_verification(
         self, producer_id: int, epoch: int, sequence: int, *, has_epoch_bumps: bool, now_ms: int
@@ -386,12 +385,12 @@ class Partition:
         except (OSError, CorruptData) as error:
             raise self._refusal(error) from error
 
-    def in_passing(self, batch: Buffer, error: KafkaError) -> KafkaError:
+    def in_passing(self, batch: ProducedBatch, error: KafkaError) -> KafkaError:
         """Notes a batch that is refused for a transient reason, not for its content (`refused_batches.py`).
 
         Returns `error`, for the caller to raise.
         """
-        return self._refused.note(batch, error, self._monotonic_ms())
+        return self._refused.note(batch.header, error, self._monotonic_ms())
 
     def _too_few_in_sync(self) -> KafkaError:
         return KafkaError(

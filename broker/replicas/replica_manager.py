@@ -15,7 +15,6 @@ from functools import partial
 from typing import NamedTuple, Protocol, assert_never
 from uuid import UUID
 
-from ...protocol.batches import Buffer
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
 from ...protocol.produce import NodeEndpoint
 from ...quorum.metadata.delta import MetadataDelta
@@ -26,6 +25,7 @@ from ...storage.disk.rules.disk_errors import leaves_directory_usable
 from ...storage.log.log import Log
 from ...storage.log.rules.config import LogConfig
 from ...storage.log.rules.producer_entry import ProducerEntry
+from ...storage.log.rules.record_batch import ProducedBatch
 from ..timing.purgatory import Purgatory
 from ..timing.runtime import Runtime
 from .change_queue import ChangeQueue
@@ -198,10 +198,10 @@ class ReplicaManager:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
-    def note_refused(self, topic: str | UUID | None, index: int, batch: Buffer, error: KafkaError) -> None:
+    def note_refused(self, topic: str | UUID | None, index: int, batch: ProducedBatch, error: KafkaError) -> None:
         """Notes a batch that was refused because the partition is not hosted; it may be when the next batch comes."""
         if topic is not None:
-            self._refused.note((topic, index), batch, error, self._monotonic_ms())
+            self._refused.note((topic, index), batch.header, error, self._monotonic_ms())
 
     def is_postponed(self, topic: str, index: int) -> bool:
         """True if a full disk kept the partition from opening; opening is retried."""

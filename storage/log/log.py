@@ -19,7 +19,6 @@ from ...protocol.batches import (
     NO_TIMESTAMP,
     BatchHeader,
     Buffer,
-    read_header,
     rewrite_header,
     with_offset_and_epoch,
 )
@@ -36,16 +35,16 @@ from .producer_snapshots import ProducerSnapshots
 from .recovery import LoadedLog, load, make_folder
 from .recovery_point import Syncable
 from .replay import apply_batch, replay_batch
-from .replicated_batches import check_replicated_batches
 from .rules.append_info import AppendInfo
-from .rules.batch_validation import check_produced_batch, message_too_large
+from .rules.batch_validation import validate_batch, validate_coordinator_batch
 from .rules.config import LogConfig
 from .rules.control_records import read_end_transaction_marker
 from .rules.file_names import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA
 from .rules.producer_state import EndTransactionMarker, ProducerState
+from .rules.record_batch import ProducedBatch, StoredBatch, ValidatedBatch
 from .rules.record_validation import recompress
+from .rules.replicated_batches import check_replicated_batches
 from .rules.transaction_verification import TransactionVerification
-from .segment_scan import ScannedBatch
 from .segments import Segments
 from .timestamp_lookup import TimestampOffset, find_by_timestamp, find_max_timestamp
 from .transaction_index import AbortedTransaction
@@ -158,7 +157,7 @@ class Log(TruncatableLog):
 
     def append_as_leader(
         self,
-        records: Buffer,
+        batch: ProducedBatch,
         *,
         leader_epoch: int,
         now_ms: int,
@@ -175,12 +174,12 @@ class Log(TruncatableLog):
         """
         if self.damage is not None or self._is_closed:
             raise self._refusal()
-        batch = records if type(records) is memoryview else memoryview(records)
         config = self._config
-        header = check_produced_batch(batch, config, self.name, now_ms)
+        validated = validate_batch(batch, config, self.name, now_ms)
+        header = validated.header
         if self._codec is not None and self._codec != header.attributes & 7:
-            batch = recompress(batch, header, config, self.name)
-            header = read_header(batch, 0)
+            validated = recompress(validated, config, self.name)
+            header = validated.header
         if header.batch_length + LENGTH_OVERHEAD > config.segment_bytes:
             raise self._too_large(header.size_bytes)
         if header.producer_id >= 0:
@@ -189,11 +188,11 @@ class Log(TruncatableLog):
                 return AppendInfo(
                     duplicate.first_offset, duplicate.last_offset, duplicate.timestamp, self.log_start_offset, True
                 )
-        return self._append(batch, header, leader_epoch, now_ms, now_ms if appended_ms is None else appended_ms)
+        return self._append(validated, leader_epoch, now_ms, now_ms if appended_ms is None else appended_ms)
 
     def append_of_coordinator(
         self,
-        batch: Buffer,
+        batch: bytes,
         *,
         leader_epoch: int,
         now_ms: int,
@@ -210,37 +209,35 @@ class Log(TruncatableLog):
         """
         if self.damage is not None or self._is_closed:
             raise self._refusal()
-        header = read_header(batch, 0)
-        if not header.is_control:
-            if header.size_bytes > self._config.max_message_bytes:
-                raise message_too_large(header.size_bytes, self._config, self.name)
-            if self._codec is not None and self._codec != header.compression:
-                batch = recompress(memoryview(batch), header, self._config, self.name)
-                header = read_header(batch, 0)
-        if header.size_bytes > self._config.segment_bytes:
+        config = self._config
+        validated = validate_coordinator_batch(batch, config, self.name)
+        header = validated.header
+        if self._codec is not None and self._codec != header.compression and not header.is_control:
+            validated = recompress(validated, config, self.name)
+            header = validated.header
+        if header.size_bytes > config.segment_bytes:
             raise self._too_large(header.size_bytes)
         offset = self.log_end_offset
         marker: EndTransactionMarker | None = None
         if header.is_control:
-            marker = read_end_transaction_marker(batch, header)
+            marker = read_end_transaction_marker(validated.data, header)
             assert marker is not None, "a marker of ours has its record"
             self.producers.check_marker(header, offset, marker.coordinator_epoch, transaction_version)
         elif header.has_producer_id:
             self.producers.check_epoch(header, offset, verification)
-        appended_ms = now_ms if appended_ms is None else appended_ms
-        return self._append(memoryview(batch), header, leader_epoch, now_ms, appended_ms, marker)
+        return self._append(validated, leader_epoch, now_ms, now_ms if appended_ms is None else appended_ms, marker)
 
     def _append(
         self,
-        batch: memoryview,
-        header: BatchHeader,
+        batch: ValidatedBatch,
         leader_epoch: int,
         now_ms: int,
         appended_ms: int,
         marker: EndTransactionMarker | None = None,
     ) -> AppendInfo:
-        """Appends one checked batch as the leader: gives it its offset, epoch and log append time."""
-        size = LENGTH_OVERHEAD + header.batch_length
+        """Appends one batch as the leader: gives it its offset, epoch and log append time."""
+        data, header = batch
+        size = len(data)
         if self._room is not None and not self._room.take(size):
             raise self._no_room()
         config = self._config
@@ -251,27 +248,23 @@ class Log(TruncatableLog):
             timestamp = log_append_time_ms = now_ms
             parts = (
                 rewrite_header(
-                    batch, 0, header, base_offset=first_offset, leader_epoch=leader_epoch, log_append_time_ms=now_ms
+                    data, 0, header, base_offset=first_offset, leader_epoch=leader_epoch, log_append_time_ms=now_ms
                 ),
-                batch[HEADER_SIZE:size],
+                data[HEADER_SIZE:],
             )
         else:
             timestamp = header.max_timestamp
             log_append_time_ms = NO_TIMESTAMP
-            parts = (
-                with_offset_and_epoch(first_offset, header.batch_length, leader_epoch),
-                batch[ASSIGNED_SIZE:size],
-            )
+            parts = (with_offset_and_epoch(first_offset, header.batch_length, leader_epoch), data[ASSIGNED_SIZE:])
         segment = self._segments.active
         if segment.should_roll(config, size, last_offset, timestamp, now_ms):
             segment = self._roll(first_offset, now_ms)
         segment.append(parts, size, last_offset, timestamp)
-        self.log_end_offset = last_offset + 1
-        if leader_epoch != self.leader_epochs.latest_epoch:
-            self.leader_epochs.assign(leader_epoch, first_offset)
+        self._on_written(header, first_offset, leader_epoch)
         if header.producer_id >= 0:
             apply_batch(header, first_offset, timestamp, marker, self.producers, appended_ms, segment)
-        return AppendInfo(first_offset, last_offset, log_append_time_ms, self.log_start_offset, False)
+        # What `AppendInfo` does, without its detour through Python.
+        return tuple.__new__(AppendInfo, (first_offset, last_offset, log_append_time_ms, self.log_start_offset, False))
 
     def append_as_follower(
         self,
@@ -297,10 +290,10 @@ class Log(TruncatableLog):
         if self._room is not None and not self._room.take(len(records)):
             raise self._no_room()
         while batches:
-            batches = self._append_run(batches, now_ms, appended_ms)
+            batches = self._append_run(batches, now_ms, now_ms if appended_ms is None else appended_ms)
         return AppendInfo(first_offset, self.log_end_offset - 1, NO_TIMESTAMP, self.log_start_offset, False)
 
-    def _append_run(self, batches: list[ScannedBatch], now_ms: int, appended_ms: int | None) -> list[ScannedBatch]:
+    def _append_run(self, batches: list[StoredBatch], now_ms: int, appended_ms: int) -> list[StoredBatch]:
         """Appends in one write as many of these batches as go into one segment; returns the rest."""
         config = self._config
         segment = self._segments.active
@@ -321,11 +314,15 @@ class Log(TruncatableLog):
         segment.append_run(run[0].buffer[start : start + run_bytes], [batch.header for batch in run])
         for batch in run:
             header = batch.header
-            self.log_end_offset = header.next_offset
-            if header.partition_leader_epoch != self.leader_epochs.latest_epoch:
-                self.leader_epochs.assign(header.partition_leader_epoch, header.base_offset)
-            replay_batch(batch, self.producers, now_ms if appended_ms is None else appended_ms, segment)
+            self._on_written(header, header.base_offset, header.partition_leader_epoch)
+            replay_batch(batch, self.producers, appended_ms, segment)
         return batches[count:]
+
+    def _on_written(self, header: BatchHeader, base_offset: int, leader_epoch: int) -> None:
+        """A batch is in the active segment, at `base_offset`: log end offset and leader epochs follow."""
+        self.log_end_offset = base_offset + header.last_offset_delta + 1
+        if leader_epoch != self.leader_epochs.latest_epoch:
+            self.leader_epochs.assign(leader_epoch, base_offset)
 
     def _base_offset_for(self, header: BatchHeader) -> int:
         """Of a segment that begins with this batch: the log end offset, though a compacted log may have a gap there.

@@ -36,7 +36,7 @@ from ...protocol.errors import CorruptData
 from ..disk.files import Files
 from ..disk.rules.disk_errors import ReadError, is_passing
 from .rules.file_names import PRODUCER_SNAPSHOT, segment_file
-from .rules.producer_entry import RETAINED_BATCHES, ProducedBatch, ProducerEntry, first_sequence_of
+from .rules.producer_entry import RETAINED_BATCHES, BatchMetadata, ProducerEntry, first_sequence_of
 from .rules.producer_state import ProducerState
 
 _VERSION: Final = 1
@@ -125,7 +125,7 @@ def _read_entry(data: bytes, place: int) -> ProducerEntry:
     batches = []
     if last_offset >= 0:
         first_sequence = first_sequence_of(last_sequence, delta)
-        batches.append(ProducedBatch(first_sequence, last_sequence, last_offset - delta, last_offset, timestamp))
+        batches.append(BatchMetadata(first_sequence, last_sequence, last_offset - delta, last_offset, timestamp))
     return ProducerEntry(
         producer_id,
         epoch=epoch,
@@ -148,7 +148,7 @@ def _read_tail(data: bytes, place: int, entries: Iterable[ProducerEntry], path: 
         if older >= RETAINED_BATCHES or (older and not entry.batches):
             raise CorruptData(f"{path} is a producer snapshot with {older} older batches of {entry.producer_id}")
         entry.batches[:0] = [
-            ProducedBatch(*_BATCH.unpack_from(data, place + number * _BATCH.size)) for number in range(older)
+            BatchMetadata(*_BATCH.unpack_from(data, place + number * _BATCH.size)) for number in range(older)
         ]
         place += older * _BATCH.size
     (count,) = _COUNT.unpack_from(data, place)

@@ -34,8 +34,9 @@ from .rules.file_names import (
     segment_file,
 )
 from .rules.producer_state import ProducerState
+from .rules.record_batch import StoredBatch
 from .segment import Segment
-from .segment_scan import BadBatch, ScannedBatch, scan
+from .segment_scan import BadBatch, scan
 from .segments import Segments
 
 
@@ -320,7 +321,7 @@ def _start_anew(log: LoadedLog) -> None:
     log.segments.close()
 
 
-def _take_leader_epoch(epochs: LeaderEpochs, batch: ScannedBatch) -> None:
+def _take_leader_epoch(epochs: LeaderEpochs, batch: StoredBatch) -> None:
     epoch = batch.header.partition_leader_epoch
     if epoch > epochs.latest_epoch:
         epochs.assign(epoch, batch.header.base_offset)

@@ -5,13 +5,14 @@ from collections.abc import Sequence
 from ...protocol.batches import BatchHeader
 from .rules.control_records import read_end_transaction_marker
 from .rules.producer_state import EndTransactionMarker, ProducerState
+from .rules.record_batch import StoredBatch
 from .segment import Segment
-from .segment_scan import ScannedBatch, scan
+from .segment_scan import scan
 from .transaction_index import AbortedTransaction
 
 
 def replay_batch(
-    batch: ScannedBatch, producers: ProducerState, appended_ms: int, index_in: Segment | None = None
+    batch: StoredBatch, producers: ProducerState, appended_ms: int, index_in: Segment | None = None
 ) -> None:
     """Take in one batch that was appended at `appended_ms`, or at the latest then.
 
@@ -19,7 +20,7 @@ def replay_batch(
     """
     header = batch.header
     if header.has_producer_id:
-        marker = read_end_transaction_marker(batch.records_buffer(), header) if header.is_control else None
+        marker = read_end_transaction_marker(batch.data, header) if header.is_control else None
         apply_batch(header, header.base_offset, header.max_timestamp, marker, producers, appended_ms, index_in)
     producers.end_offset = header.next_offset
 

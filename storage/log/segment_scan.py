@@ -1,29 +1,16 @@
 """Walking the batches of a segment file, header by header, in large reads: for recovery and for searches in it."""
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from crc32c import crc32c
 
-from ...protocol.batches import ATTRIBUTES_OFFSET, HEADER_SIZE, LENGTH_OVERHEAD, BatchHeader, read_header
+from ...protocol.batches import ATTRIBUTES_OFFSET, HEADER_SIZE, LENGTH_OVERHEAD, read_header
 from ...protocol.errors import CorruptData
 from ..disk.files import File
+from .rules.record_batch import StoredBatch
 
 _CHUNK_BYTES: Final = 1024 * 1024
-
-
-class ScannedBatch(NamedTuple):
-    """A batch at `position` of a file; it is in `buffer` at `offset_in_buffer`."""
-
-    position: int
-    header: BatchHeader
-    buffer: memoryview
-    offset_in_buffer: int
-
-    def records_buffer(self) -> memoryview:
-        """The bytes of the whole batch."""
-        start = self.offset_in_buffer
-        return self.buffer[start : start + self.header.size_bytes]
 
 
 class BadBatch(CorruptData):
@@ -36,7 +23,7 @@ class BadBatch(CorruptData):
 
 def scan(
     file: File, position: int, end: int, *, verify: bool = False, chunk_bytes: int = _CHUNK_BYTES
-) -> Iterator[ScannedBatch]:
+) -> Iterator[StoredBatch]:
     """The batches from `position`, where one must begin, up to `end` of the file.
 
     With `verify` each batch must have its CRC. BadBatch at the first that does not fit, is cut off or is corrupt.
@@ -61,5 +48,5 @@ def scan(
             buffer, start, offset = memoryview(data), position, 0
         if verify and crc32c(buffer[offset + ATTRIBUTES_OFFSET : offset + size]) != header.crc:
             raise BadBatch(f"{file.path} at {position}: the batch does not have its CRC", position)
-        yield ScannedBatch(position, header, buffer, offset)
+        yield StoredBatch(position, header, buffer, offset)
         position += size

@@ -5,8 +5,9 @@ from typing import NamedTuple
 
 from ...protocol.batches import NO_TIMESTAMP
 from ...protocol.records import read_records
+from .rules.record_batch import StoredBatch
 from .segment import Segment
-from .segment_scan import ScannedBatch, scan
+from .segment_scan import scan
 
 # A search that follows an index entry finds its batch within about an index interval.
 _SEARCH_BYTES = 64 * 1024
@@ -46,13 +47,13 @@ def find_max_timestamp(segments: Iterable[Segment]) -> TimestampOffset | None:
     return None
 
 
-def _first_in_batch(batch: ScannedBatch, timestamp: int, start_offset: int) -> TimestampOffset | None:
+def _first_in_batch(batch: StoredBatch, timestamp: int, start_offset: int) -> TimestampOffset | None:
     header = batch.header
     if header.is_log_append_time:
         # All its records have one timestamp.
         offset = max(header.base_offset, start_offset)
         return TimestampOffset(header.max_timestamp, offset, header.partition_leader_epoch)
-    for record in read_records(batch.records_buffer(), header):
+    for record in read_records(batch.data, header):
         if record.timestamp_ms >= timestamp and record.offset >= start_offset:
             return TimestampOffset(record.timestamp_ms, record.offset, header.partition_leader_epoch)
     return None

@@ -29,9 +29,10 @@ from penstock.protocol.messages import decode_header, decode_request, decode_res
 from penstock.protocol.produce import decode_produce
 from penstock.protocol.records import Record, read_records, write_batch
 from penstock.protocol.single_produce import read_single_produce
-from penstock.storage.log.replicated_batches import check_replicated_batches
-from penstock.storage.log.rules.batch_validation import check_produced_batch
+from penstock.storage.log.rules.batch_admission import read_produced_batch
+from penstock.storage.log.rules.batch_validation import validate_batch as validate_produced
 from penstock.storage.log.rules.config import MAX_INT64, LogConfig
+from penstock.storage.log.rules.replicated_batches import check_replicated_batches
 
 TIME_MS = 1_700_000_000_000
 UNCOMPRESSED_MAX = 256 * 1024
@@ -133,7 +134,7 @@ def validate_batch(data: bytes) -> None:
         max_message_bytes=1000 if choice & 8 else 1024 * 1024,
     )
     try:
-        header = check_produced_batch(memoryview(batch), config, "t-0", TIME_MS)
+        header = validate_produced(read_produced_batch(batch, 13), config, "t-0", TIME_MS).header
     except KafkaError:
         return
     assert header.size_bytes == len(batch) <= config.max_message_bytes

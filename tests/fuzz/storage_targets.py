@@ -29,7 +29,7 @@ from penstock.storage.disk.memory_files import MemoryFiles
 from penstock.storage.log.leader_epochs import decode_leader_epochs, encode_leader_epochs
 from penstock.storage.log.partition_metadata import decode_partition_metadata, encode_partition_metadata
 from penstock.storage.log.producer_snapshots import decode_snapshot, encode_snapshot
-from penstock.storage.log.rules.producer_entry import ProducedBatch, ProducerEntry
+from penstock.storage.log.rules.producer_entry import BatchMetadata, ProducerEntry
 
 _DIRECTORY = "/metadata"
 _JOURNAL = f"{_DIRECTORY}/{0:020}.journal"
@@ -156,7 +156,7 @@ def snapshot_seeds() -> list[bytes]:
 
 def small_file_seeds() -> list[bytes]:
     source = Random(1)
-    batches = [ProducedBatch(1, 3, 90, 92, 5), ProducedBatch(4, 9, 100, 105, 1_700_000_000_000)]
+    batches = [BatchMetadata(1, 3, 90, 92, 5), BatchMetadata(4, 9, 100, 105, 1_700_000_000_000)]
     entry = ProducerEntry(7, epoch=1, coordinator_epoch=-1, last_timestamp=5, appended_ms=6, batches=batches)
     return [
         b"\0" + encode_offsets([(("orders", 0), 118), (("orders", 1), source.getrandbits(60))]),

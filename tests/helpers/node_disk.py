@@ -5,6 +5,8 @@ from contextlib import contextmanager
 from random import Random
 from uuid import UUID
 
+from produced_batches import produced
+
 from penstock.chaos.simulation.virtual_loop import VirtualLoop
 from penstock.protocol.records import Record, write_batch
 from penstock.storage.directories.log_manager import LogManager
@@ -71,7 +73,7 @@ def open_directories(manager: LogManager, cluster_id: str | None = None) -> str:
 def append(log: Log, count: int = 1, timestamp_ms: int = NOW_MS) -> None:
     for _ in range(count):
         batch = write_batch([Record(0, timestamp_ms, b"key", b"value")])
-        log.append_as_leader(batch, leader_epoch=0, now_ms=timestamp_ms)
+        log.append_as_leader(produced(batch), leader_epoch=0, now_ms=timestamp_ms)
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple, TypeAlias
 from uuid import UUID
 
-from ....protocol.batches import Buffer, read_header
+from ....protocol.batches import BatchHeader
 from ....protocol.errors import ErrorCode, KafkaError
 from ....quorum.decisions.topic_names import invalid_topic_name
 from ....storage.log.rules.producer_entry import ProducerEntry
@@ -58,9 +58,8 @@ class RefusedBatches:
         """True if all refused batches are older than `_MEMORY_MS`."""
         return all(now_ms - refused.at_ms > _MEMORY_MS for refused in reversed(self._by_producer.values()))
 
-    def note(self, batch: Buffer, error: KafkaError, now_ms: int) -> KafkaError:
+    def note(self, header: BatchHeader, error: KafkaError, now_ms: int) -> KafkaError:
         """Notes a batch refused for a transient reason; returns `error`, for the caller to raise."""
-        header = read_header(batch, 0)
         if header.has_producer_id:
             before = self._by_producer.pop(header.producer_id, None)
             first = last = header.base_sequence
@@ -76,12 +75,11 @@ class RefusedBatches:
         """Adds the batches refused before the partition was hosted."""
         self._by_producer |= other._by_producer
 
-    def check(self, batch: Buffer, entries: Mapping[int, ProducerEntry], now_ms: int) -> None:
+    def check(self, header: BatchHeader, entries: Mapping[int, ProducerEntry], now_ms: int) -> None:
         """Raises KafkaError, with the earlier batch's code, while a refused batch before this one is not yet retried.
 
         `entries` is the log's producer state by producer id.
         """
-        header = read_header(batch, 0)
         refused = self._by_producer.get(header.producer_id)
         if refused is None or header.producer_epoch < refused.epoch:
             return
@@ -121,14 +119,14 @@ class RefusedByAbsence:
         # Producers, over all partitions.
         self._count = 0
 
-    def note(self, partition: AbsentPartition, batch: Buffer, error: KafkaError, now_ms: int) -> None:
+    def note(self, partition: AbsentPartition, header: BatchHeader, error: KafkaError, now_ms: int) -> None:
         """Notes a refused batch, for `_MEMORY_MS` only, unless the topic name is invalid: clients may send any."""
         self._forget_past(now_ms)
         topic, _ = partition
         if isinstance(topic, str) and invalid_topic_name(topic) is not None:
             return
         refused = self._pop(partition) or RefusedBatches()
-        refused.note(batch, error, now_ms)
+        refused.note(header, error, now_ms)
         if refused:
             self._by_partition[partition] = refused
             self._count += len(refused)

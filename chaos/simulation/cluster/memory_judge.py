@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ....storage.disk.memory_files import MemoryFiles
 from ....storage.log.log import Log
-from ....storage.log.rules.producer_entry import ProducedBatch
+from ....storage.log.rules.producer_entry import BatchMetadata
 from ...checkers.log_files import read_log
 from ...checkers.log_memory import LogMemory, RememberedBatch, RememberedProducer, judge_memory, read_transaction_index
 
@@ -37,7 +37,7 @@ def look_at_memory(log: Log, files: MemoryFiles, *, is_index_written: bool) -> I
     )
 
 
-def _batch(batch: ProducedBatch) -> RememberedBatch:
+def _batch(batch: BatchMetadata) -> RememberedBatch:
     # Of one without sequences a snapshot tells only that it has no last one.
     sequence = batch.first_sequence if batch.last_sequence >= 0 else _NO_SEQUENCE
     return RememberedBatch(sequence, batch.first_offset, batch.last_offset)

@@ -1,12 +1,11 @@
 """What a client may append: the checks of Apache Kafka's LogValidator and UnifiedLog on one batch of a produce request.
 
-A batch is judged by its header and CRC; its records are opened only where a rule needs them (`record_validation`).
-Rules, in the order in which they are judged, and the error code of each:
+That it is one whole batch is known by then (`batch_admission`). It is judged by its header and CRC; its records are
+opened only where a rule needs them (`record_validation`). Rules, in the order in which they are judged, and the error
+code of each:
 
 | rule | code |
 |---|---|
-| one whole batch, of format v2; after it nothing that could be another (a few bytes are ignored) | INVALID_RECORD |
-| lengths and magic that can be | CORRUPT_MESSAGE |
 | base offset 0 | INVALID_RECORD |
 | at most `max.message.bytes` | MESSAGE_TOO_LARGE |
 | the CRC-32C of the header | CORRUPT_MESSAGE |
@@ -16,75 +15,73 @@ Rules, in the order in which they are judged, and the error code of each:
 | a key in every record of a compacted topic | INVALID_RECORD |
 """
 
-from struct import Struct
 from typing import Final
 
+from crc32c import crc32c
+
 from ....protocol.batches import (
+    ATTRIBUTES_OFFSET,
     COMPRESSION_MASK,
     CONTROL_FLAG,
-    CURRENT_MAGIC,
-    HEADER_SIZE,
-    LENGTH_OVERHEAD,
     LOG_APPEND_TIME_FLAG,
-    MAGIC_OFFSET,
     BatchHeader,
-    is_crc_valid,
     read_header,
 )
-from ....protocol.errors import CorruptData, ErrorCode, KafkaError
+from ....protocol.errors import ErrorCode, KafkaError
 from .config import MAX_INT64, LogConfig
+from .record_batch import ProducedBatch, ValidatedBatch
 from .record_validation import check_records
 
 _LAST_COMPRESSION: Final = 4
-_LENGTH: Final = Struct(">i")
-_LENGTH_OFFSET: Final = 8
-# The smallest length of a batch of any format: that of a v0 message without key and value.
-_MIN_LENGTH: Final = 14
 
 
-def check_produced_batch(records: memoryview, config: LogConfig, partition: str, now_ms: int) -> BatchHeader:
-    """The header of the one batch in `records`, when a client may append it. KafkaError by the table above."""
-    try:
-        header = read_header(records, 0)
-    except CorruptData as error:
-        _explain_framing(records)
-        raise KafkaError(
-            ErrorCode.CORRUPT_MESSAGE, f"Record is corrupt in topic partition {partition}: {error}"
-        ) from None
-    size = LENGTH_OVERHEAD + header.batch_length
-    if len(records) != size:
-        _explain_framing(records)
+def validate_batch(batch: ProducedBatch, config: LogConfig, partition: str, now_ms: int) -> ValidatedBatch:
+    """Returns `batch` when a client may append it; raises KafkaError by the table above. Kafka: `LogValidator`."""
+    header = batch.header
     if header.base_offset != 0:
         raise _invalid(
             f"The baseOffset of the record batch in the append to {partition} should be 0, but it is "
             f"{header.base_offset}"
         )
-    if size > config.max_message_bytes:
-        raise message_too_large(size, config, partition)
-    if not is_crc_valid(records, 0, header):
+    data = batch.data
+    if len(data) > config.max_message_bytes:
+        raise message_too_large(len(data), config, partition)
+    if crc32c(data[ATTRIBUTES_OFFSET:]) != header.crc:
         raise KafkaError(
             ErrorCode.CORRUPT_MESSAGE,
             f"Record is corrupt (stored crc = {header.crc}) in topic partition {partition}.",
         )
     count = header.record_count
+    attributes = header.attributes
     if (
         count <= 0
         or count != header.last_offset_delta + 1
-        or header.attributes & (CONTROL_FLAG | LOG_APPEND_TIME_FLAG)
-        or header.attributes & COMPRESSION_MASK > _LAST_COMPRESSION
+        or attributes & (CONTROL_FLAG | LOG_APPEND_TIME_FLAG)
+        or attributes & COMPRESSION_MASK > _LAST_COMPRESSION
         or (header.base_sequence < 0 <= header.producer_id)
     ):
         _explain_header(header, partition)
     if config.message_timestamp_type == "CreateTime":
         if header.max_timestamp - now_ms > config.message_timestamp_after_max_ms:
-            check_records(records, header, config, partition, now_ms)
+            check_records(batch, config, partition, now_ms)
             raise _too_late(header, config, now_ms)
         if config.message_timestamp_before_max_ms != MAX_INT64:
-            check_records(records, header, config, partition, now_ms)
-            return header
+            check_records(batch, config, partition, now_ms)
+            return ValidatedBatch(batch)
     if config.is_compacted:
-        check_records(records, header, config, partition, now_ms)
-    return header
+        check_records(batch, config, partition, now_ms)
+    return ValidatedBatch(batch)
+
+
+def validate_coordinator_batch(batch: bytes, config: LogConfig, partition: str) -> ValidatedBatch:
+    """Returns a batch that a coordinator of this node has written: its content is right.
+
+    Raises KafkaError MESSAGE_TOO_LARGE, but not for the marker of a transaction: it has to be appended.
+    """
+    header = read_header(batch, 0)
+    if not header.is_control and header.size_bytes > config.max_message_bytes:
+        raise message_too_large(header.size_bytes, config, partition)
+    return ValidatedBatch(ProducedBatch(memoryview(batch), header))
 
 
 def message_too_large(size_bytes: int, config: LogConfig, partition: str) -> KafkaError:
@@ -94,37 +91,6 @@ def message_too_large(size_bytes: int, config: LogConfig, partition: str) -> Kaf
         f"The record batch size in the append to {partition} is {size_bytes} bytes which exceeds the maximum "
         f"configured value of {config.max_message_bytes}.",
     )
-
-
-def _explain_framing(records: memoryview) -> None:
-    """Raise what is wrong with `records` as a sequence of batches; return when a batch is there and no other."""
-    size = _next_batch_size(records, 0)
-    if size is None:
-        raise _invalid("Produce requests must have at least one record batch per partition")
-    if records[MAGIC_OFFSET] != CURRENT_MAGIC:
-        raise _invalid("Produce requests are only allowed to contain record batches with magic version 2")
-    if size >= HEADER_SIZE and _next_batch_size(records, size) is not None:
-        raise _invalid("Produce requests are only allowed to contain exactly one record batch per partition")
-
-
-def _next_batch_size(records: memoryview, position: int) -> int | None:
-    """The size of the batch at `position`; None when there are not enough bytes for one."""
-    remaining = len(records) - position
-    if remaining < LENGTH_OVERHEAD:
-        return None
-    (length,) = _LENGTH.unpack_from(records, position + _LENGTH_OFFSET)
-    if length < _MIN_LENGTH:
-        raise KafkaError(
-            ErrorCode.CORRUPT_MESSAGE,
-            f"Record size {length} is less than the minimum record overhead ({_MIN_LENGTH})",
-        )
-    if remaining <= MAGIC_OFFSET:
-        return None
-    magic = records[position + MAGIC_OFFSET]
-    if magic > CURRENT_MAGIC:
-        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"Invalid magic found in record: {magic}")
-    size = LENGTH_OVERHEAD + length
-    return size if size <= remaining else None
 
 
 def _explain_header(header: BatchHeader, partition: str) -> None:

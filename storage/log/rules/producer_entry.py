@@ -10,8 +10,8 @@ RETAINED_BATCHES: Final = 5
 _MAX_SEQUENCE: Final = 2**31 - 1
 
 
-class ProducedBatch(NamedTuple):
-    """One batch as its producer will be answered when it sends it again."""
+class BatchMetadata(NamedTuple):
+    """One batch as its producer will be answered when it sends it again. Kafka: `BatchMetadata`."""
 
     first_sequence: int
     last_sequence: int
@@ -47,7 +47,7 @@ class ProducerEntry:
         last_timestamp: int = NO_TIMESTAMP,
         appended_ms: int = UNKNOWN_MS,
         transaction_first_offset: int | None = None,
-        batches: Iterable[ProducedBatch] = (),
+        batches: Iterable[BatchMetadata] = (),
     ) -> None:
         """`batches` are the last ones, oldest first."""
         self.producer_id = producer_id
@@ -60,13 +60,13 @@ class ProducerEntry:
         self.appended_ms = appended_ms
         self.transaction_first_offset = transaction_first_offset
         # Oldest first.
-        self.batches: list[ProducedBatch] = []
+        self.batches: list[BatchMetadata] = []
         self.next_sequence = 0
         for batch in batches:
             self._add(batch)
 
     @property
-    def last_batch(self) -> ProducedBatch | None:
+    def last_batch(self) -> BatchMetadata | None:
         return self.batches[-1] if self.batches else None
 
     @property
@@ -76,7 +76,7 @@ class ProducerEntry:
     def has_open_transaction(self, epoch: int) -> bool:
         return self.transaction_first_offset is not None and self.epoch == epoch
 
-    def find(self, first_sequence: int, last_sequence: int) -> ProducedBatch | None:
+    def find(self, first_sequence: int, last_sequence: int) -> BatchMetadata | None:
         for batch in self.batches:
             if batch.first_sequence == first_sequence and batch.last_sequence == last_sequence:
                 return batch
@@ -88,13 +88,11 @@ class ProducerEntry:
             self.begin_epoch(header.producer_epoch)
         self.last_timestamp = timestamp
         self.appended_ms = appended_ms
+        last_offset = base_offset + header.last_offset_delta
+        # What `BatchMetadata` does, without its detour through Python.
         self._add(
-            ProducedBatch(
-                header.base_sequence,
-                header.last_sequence,
-                base_offset,
-                base_offset + header.last_offset_delta,
-                timestamp,
+            tuple.__new__(
+                BatchMetadata, (header.base_sequence, header.last_sequence, base_offset, last_offset, timestamp)
             )
         )
 
@@ -104,7 +102,7 @@ class ProducerEntry:
             self.batches.clear()
             self.next_sequence = 0
 
-    def _add(self, batch: ProducedBatch) -> None:
+    def _add(self, batch: BatchMetadata) -> None:
         batches = self.batches
         if len(batches) == RETAINED_BATCHES:
             del batches[0]

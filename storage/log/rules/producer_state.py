@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from ....protocol.batches import CONTROL_FLAG, TRANSACTIONAL_FLAG, BatchHeader
 from ....protocol.errors import ErrorCode, KafkaError
-from .producer_entry import UNKNOWN_MS, ProducedBatch, ProducerEntry
+from .producer_entry import UNKNOWN_MS, BatchMetadata, ProducerEntry
 from .transaction_verification import UNVERIFIED, TransactionVerification
 
 _MAX_EPOCH: Final = 2**15 - 1
@@ -64,7 +64,7 @@ class ProducerState:
 
     def check(
         self, header: BatchHeader, offset: int, verification: TransactionVerification | None = None
-    ) -> ProducedBatch | None:
+    ) -> BatchMetadata | None:
         """Judge a batch that a client wants appended at `offset`: None to go on, or the batch it duplicates.
 
         `verification` is what `begin_verification` gave before its coordinator said that the transaction has this
@@ -357,14 +357,14 @@ class ProducerState:
         return CompletedTransaction(entry.producer_id, first_offset, marker_offset, marker.is_abort)
 
 
-def _batches_below(entry: ProducerEntry, offset: int) -> list[ProducedBatch]:
+def _batches_below(entry: ProducerEntry, offset: int) -> list[BatchMetadata]:
     """Those that are retained. When none is, though the epoch has some, the last one's sequence at least, as of a batch
     without records: without it the sequence that comes next would be out of order, always. No retry equals it."""
     batches = [batch for batch in entry.batches if batch.last_offset < offset]
     if batches or not entry.batches or entry.batches[0].first_sequence == 0:
         return batches
     next_sequence = entry.batches[0].first_sequence
-    return [ProducedBatch(next_sequence, next_sequence - 1, 1, 0, entry.batches[0].timestamp)]
+    return [BatchMetadata(next_sequence, next_sequence - 1, 1, 0, entry.batches[0].timestamp)]
 
 
 def _older_epoch(producer_id: int, epoch: int, entry: ProducerEntry) -> KafkaError:

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from typing import Final
 
-from ....protocol.batches import NO_TIMESTAMP, BatchHeader
+from ....protocol.batches import NO_TIMESTAMP, read_header
 from ....protocol.errors import CorruptData, ErrorCode, KafkaError
 from ....protocol.records import Record, read_records, write_batch
 from .config import LogConfig
+from .record_batch import ProducedBatch, ValidatedBatch
 
 # Kafka's codec ids; "uncompressed" is the config's name for none.
 CODECS: Final = {"uncompressed": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
@@ -19,14 +20,14 @@ OPENED_RECORDS_MAX: Final = 1_000_000
 RECORD_ERRORS_MAX: Final = 1000
 
 
-def check_records(batch: memoryview, header: BatchHeader, config: LogConfig, partition: str, now_ms: int) -> None:
+def check_records(batch: ProducedBatch, config: LogConfig, partition: str, now_ms: int) -> None:
     """KafkaError INVALID_RECORD or INVALID_TIMESTAMP that names the records (1,000 of them) that break a rule."""
     errors: list[tuple[int, str]] = []
     error_count = 0
     has_timestamp_error = False
     earliest = now_ms - config.message_timestamp_before_max_ms
     latest = now_ms + config.message_timestamp_after_max_ms
-    for index, record in enumerate(open_records(batch, header, partition)):
+    for index, record in enumerate(open_records(batch, partition)):
         if config.is_compacted and record.key is None:
             message = f"Compacted topic cannot accept message without key in topic partition {partition}"
         elif (
@@ -60,13 +61,14 @@ def check_records(batch: memoryview, header: BatchHeader, config: LogConfig, par
         )
 
 
-def recompress(batch: memoryview, header: BatchHeader, config: LogConfig, partition: str) -> memoryview:
+def recompress(batch: ValidatedBatch, config: LogConfig, partition: str) -> ValidatedBatch:
     """The same records as one batch in the topic's compression: producer, timestamps and headers stay.
 
     KafkaError MESSAGE_TOO_LARGE when that makes it larger than the topic allows.
     """
+    header = batch.header
     rewritten = write_batch(
-        list(open_records(batch, header, partition)),
+        list(open_records(batch, partition)),
         compression=CODECS[config.compression_type],
         producer_id=header.producer_id,
         producer_epoch=header.producer_epoch,
@@ -79,23 +81,24 @@ def recompress(batch: memoryview, header: BatchHeader, config: LogConfig, partit
             f"Message batch size is {len(rewritten)} bytes in append to partition {partition} which exceeds the "
             f"maximum configured size of {config.max_message_bytes}.",
         )
-    return memoryview(rewritten)
+    return ValidatedBatch(ProducedBatch(memoryview(rewritten), read_header(rewritten, 0)))
 
 
-def open_records(batch: memoryview, header: BatchHeader, partition: str) -> Iterator[Record]:
+def open_records(batch: ProducedBatch, partition: str) -> Iterator[Record]:
     """All records, one after the other.
 
     KafkaError INVALID_RECORD, perhaps behind some of them, when they are not what the header says, or more than a node
     opens.
     """
-    if header.record_count > OPENED_RECORDS_MAX:
+    record_count = batch.header.record_count
+    if record_count > OPENED_RECORDS_MAX:
         raise KafkaError(
             ErrorCode.INVALID_RECORD,
-            f"A batch of {header.record_count} records for {partition} is not opened, which its topic needs: "
+            f"A batch of {record_count} records for {partition} is not opened, which its topic needs: "
             f"{OPENED_RECORDS_MAX} are the most.",
         )
     try:
-        yield from read_records(batch, header, OPENED_BYTES_MAX)
+        yield from read_records(batch.data, batch.header, OPENED_BYTES_MAX)
     except CorruptData as error:
         raise KafkaError(
             ErrorCode.INVALID_RECORD, f"The records of a batch for {partition} cannot be read: {error}"

@@ -7,6 +7,7 @@ from typing import Any
 from kio.schema.types import ProducerId, TopicName
 from kio.schema.write_txn_markers.v2.request import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
 from kio.static.primitive import i8, i16, i32
+from produced_batches import produced
 from replicating_nodes import TOPIC, World, create, run
 from waiting import loop_until
 
@@ -29,7 +30,7 @@ def append(world: World, node_id: int, sequence: int, *, epoch: int = 0) -> None
     )
     hosted = world.hosted(node_id)
     assert hosted is not None
-    hosted.append(batch, NOW, ALL, UNVERIFIED)
+    hosted.append(produced(batch), NOW, ALL, UNVERIFIED)
     world.nodes[node_id].parts.partitions.complete_fetches(hosted)
 
 

@@ -10,6 +10,7 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i32, i64
 from memory_node import MINUTE, end_offset
 from produce_requests import produce_request
+from produced_batches import produced
 from replicating_nodes import TOPIC, World, create, leads, produce_some, run
 from waiting import loop_until
 
@@ -243,7 +244,7 @@ def append_behind_its_back(files: MemoryFiles, count: int) -> None:
     )
     for number in range(count):
         batch = write_batch([Record(0, 0, None, b"lost %d" % number)])
-        log.append_as_leader(batch, leader_epoch=log.leader_epochs.latest_epoch, now_ms=0)
+        log.append_as_leader(produced(batch), leader_epoch=log.leader_epochs.latest_epoch, now_ms=0)
     log.close()
 
 

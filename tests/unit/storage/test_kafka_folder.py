@@ -6,6 +6,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from produced_batches import produced
 
 from penstock.protocol.batches import iterate_headers
 from penstock.protocol.records import Record, read_records, write_batch
@@ -95,6 +96,6 @@ def test_appending_goes_on_where_kafka_stopped(folder: Path) -> None:
     _, header = next(iterate_headers(first, 0, len(first)))
     # The first batch again, as a producer that has no id would send it.
     batch = write_batch(list(read_records(memoryview(first)[: header.size_bytes], header)))
-    info = log.append_as_leader(batch, leader_epoch=1, now_ms=NOW_MS)
+    info = log.append_as_leader(produced(batch), leader_epoch=1, now_ms=NOW_MS)
     assert info.first_offset == end_offset
     assert log.leader_epochs.latest_epoch == 1

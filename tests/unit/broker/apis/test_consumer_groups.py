@@ -16,6 +16,7 @@ from kio.schema.types import GroupId, TopicName
 from kio.schema.update_features.v2.request import FeatureUpdateKey, UpdateFeaturesRequest
 from kio.static.primitive import i8, i16, i32, i32Timedelta
 from memory_node import MINUTE, World, create_topic, run
+from produced_batches import produced
 
 from penstock.broker.coordination.key_partitions import partition_of_key
 from penstock.client.connection import Connection
@@ -242,6 +243,8 @@ def spoil(there: World, index: int) -> None:
         is_clean=True,
         now_ms=there.now_ms,
     )
-    log.append_as_leader(write_batch([Record(0, there.now_ms, None, b"")]), leader_epoch=0, now_ms=there.now_ms)
+    log.append_as_leader(
+        produced(write_batch([Record(0, there.now_ms, None, b"")])), leader_epoch=0, now_ms=there.now_ms
+    )
     log.flush()
     log.close()

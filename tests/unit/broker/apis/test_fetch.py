@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import pytest
+from produced_batches import produced
 
 from penstock.protocol.batches import iterate_headers
 from penstock.protocol.errors import ErrorCode
@@ -29,7 +30,7 @@ def append_in_transaction(node: DataNode, sequence: int) -> None:
         base_sequence=sequence,
         is_transactional=True,
     )
-    node.hosted().append(records, node.now_ms, verification=UNVERIFIED)
+    node.hosted().append(produced(records), node.now_ms, verification=UNVERIFIED)
 
 
 SIZE = len(batch())

@@ -8,6 +8,7 @@ import pytest
 from kio.schema.list_offsets.v11.request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i32, i64
+from produced_batches import produced
 
 from penstock.broker.apis.list_offsets import OffsetTime, list_offsets
 from penstock.protocol.errors import ErrorCode
@@ -126,7 +127,7 @@ def test_latest_is_not_available_before_the_epoch_has_begun_kip_207(
 ) -> None:
     # Of its follower a new leader knows nothing yet.
     filled.reassign("a", 1, 2)
-    filled.hosted().append(filled.batch(), NOW)
+    filled.hosted().append(produced(filled.batch()), NOW)
     filled.elect("a", leader=1)
     assert ask(filled, (0, OffsetTime.LATEST), version=version)[0][0] == error
     assert ask(filled, (0, NOW + 31), version=version)[0][0] == error

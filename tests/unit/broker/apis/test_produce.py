@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.broker.apis.produce import check_batch
 from penstock.protocol.batches import ASSIGNED_SIZE, read_header, with_offset_and_epoch
 from penstock.protocol.errors import CorruptData, ErrorCode, KafkaError
 from penstock.protocol.records import Record, write_batch
 from penstock.storage.log.log import Log
+from penstock.storage.log.rules.batch_admission import read_produced_batch
 from penstock.storage.log.segment import Segment
 
 if TYPE_CHECKING:
@@ -142,11 +142,12 @@ def test_what_cannot_be_a_batch_is_explained_as_in_apache_kafka(
 def test_whatever_comes_is_one_whole_batch_or_refused(garbage: bytes, cut: int, tail: bytes) -> None:
     for records in (garbage, batch()[:cut] + garbage + tail, batch() + tail):
         try:
-            accepted = check_batch(9, records)
+            accepted = read_produced_batch(records, 9)
         except KafkaError:
             continue
-        assert read_header(accepted, 0).size_bytes == len(accepted)
-        assert records.startswith(bytes(accepted))
+        assert accepted.header == read_header(accepted.data, 0)
+        assert accepted.header.size_bytes == len(accepted.data)
+        assert records.startswith(bytes(accepted.data))
 
 
 def test_zstd_needs_version_7_kip_110(node: DataNode) -> None:

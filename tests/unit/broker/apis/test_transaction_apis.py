@@ -22,6 +22,7 @@ from kio.schema.list_transactions.v2.request import ListTransactionsRequest
 from kio.schema.types import GroupId, ProducerId, TopicName, TransactionalId
 from kio.static.primitive import i8, i16, i32, i32Timedelta, i64
 from memory_node import World, create_topic, run
+from produced_batches import produced
 
 from penstock.broker.coordination.key_partitions import partition_of_key
 from penstock.broker.coordinators.transaction_coordinator import TRANSACTIONS_TOPIC
@@ -298,7 +299,9 @@ def spoil(world: World, index: int) -> None:
         is_clean=True,
         now_ms=world.now_ms,
     )
-    log.append_as_leader(write_batch([Record(0, world.now_ms, None, b"")]), leader_epoch=0, now_ms=world.now_ms)
+    log.append_as_leader(
+        produced(write_batch([Record(0, world.now_ms, None, b"")])), leader_epoch=0, now_ms=world.now_ms
+    )
     log.flush()
     log.close()
 

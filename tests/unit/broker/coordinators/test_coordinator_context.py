@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from produced_batches import produced
 
 from penstock.broker.coordination.ports import StateRecord
 from penstock.broker.coordinators import coordinator_context as coordinator_partition
@@ -299,7 +300,7 @@ def test_records_that_cannot_be_replayed_are_tried_again_by_a_new_machine_and_by
     node.create_topic(TOPIC)
     world.settle()
     world.write(b"x")
-    node.hosted(TOPIC).append(write_batch([Record(0, node.now_ms, b"garbage", b"x")]), node.now_ms)
+    node.hosted(TOPIC).append(produced(write_batch([Record(0, node.now_ms, b"garbage", b"x")])), node.now_ms)
     replay = Recorder.replay
     refused: list[Recorder] = []
     is_over: list[bool] = []

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from produced_batches import produced
+
 from penstock.protocol.records import Record, write_batch
 from penstock.storage.log.rules.control_records import write_end_transaction_marker
 from penstock.storage.log.rules.transaction_verification import UNVERIFIED
@@ -48,7 +50,7 @@ def test_a_leader_forgets_them_though_nobody_reads(node: DataNode) -> None:
     node.create_topic()
     hosted = node.hosted()
     for number in range(COUNT):
-        hosted.append(batch(0, number), 0, verification=UNVERIFIED)
+        hosted.append(produced(batch(0, number)), 0, verification=UNVERIFIED)
         hosted.append_of_coordinator(
             write_end_transaction_marker(PRODUCER, 0, is_commit=True, coordinator_epoch=0, now_ms=0), 0
         )

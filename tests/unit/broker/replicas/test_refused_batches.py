@@ -5,6 +5,7 @@ from uuid import UUID
 import pytest
 
 from penstock.broker.replicas.rules.refused_batches import AbsentPartition, RefusedBatches, RefusedByAbsence
+from penstock.protocol.batches import BatchHeader, read_header
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.protocol.records import Record, write_batch
 
@@ -12,8 +13,9 @@ UNKNOWN = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 TOPIC_ID = UUID(int=1)
 
 
-def batch(producer_id: int, sequence: int) -> bytes:
-    return write_batch([Record(0, 0, b"k", b"v")], producer_id=producer_id, producer_epoch=0, base_sequence=sequence)
+def batch(producer_id: int, sequence: int) -> BatchHeader:
+    written = write_batch([Record(0, 0, b"k", b"v")], producer_id=producer_id, producer_epoch=0, base_sequence=sequence)
+    return read_header(written, 0)
 
 
 def remembered(taken: RefusedBatches, producers: range, now_ms: int = 0) -> list[int]:

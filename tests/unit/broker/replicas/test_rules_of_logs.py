@@ -8,6 +8,7 @@ from uuid import UUID
 
 import memory_node
 import pytest
+from produced_batches import produced
 
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.protocol.records import Record, write_batch
@@ -185,7 +186,7 @@ def test_rule_10_folders_that_the_metadata_do_not_know_are_kept_as_stray() -> No
             world.files, "/data/b-0", topic="b", partition=0, topic_id=UUID(int=9), config=LogConfig(), is_clean=True,
             now_ms=0,
         )  # fmt: skip
-        log.append_as_leader(batch(0, 0), leader_epoch=0, now_ms=0)
+        log.append_as_leader(produced(batch(0, 0)), leader_epoch=0, now_ms=0)
         log.flush()
         log.close()
         async with world.running() as (_, connection):

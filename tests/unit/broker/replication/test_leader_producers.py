@@ -18,7 +18,7 @@ from penstock.broker.replication.leader_producers import (
 )
 from penstock.protocol.errors import CorruptData, ErrorCode, KafkaError
 from penstock.protocol.own_apis import OwnApiKey
-from penstock.storage.log.rules.producer_entry import ProducedBatch, ProducerEntry
+from penstock.storage.log.rules.producer_entry import BatchMetadata, ProducerEntry
 from penstock.storage.log.rules.producer_state import ProducerState
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def test_producers_are_told_in_several_answers(monkeypatch: pytest.MonkeyPatch, 
     # Kept in the order in which they came.
     ids = [producer_id * 7 % 100 for producer_id in range(count)]
     for producer_id in ids:
-        batch = ProducedBatch(0, 0, producer_id, producer_id, 1)
+        batch = BatchMetadata(0, 0, producer_id, producer_id, 1)
         state.entries[producer_id] = ProducerEntry(producer_id, epoch=0, appended_ms=1, batches=[batch])
     leader = Leader(lambda question: answer_question(state, question))
     assert leader.ask() == sorted(ids)

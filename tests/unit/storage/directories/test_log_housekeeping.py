@@ -10,6 +10,7 @@ from uuid import UUID
 
 import pytest
 from node_disk import NOW_MS, NodeDisk, append, node_disk
+from produced_batches import produced
 
 from penstock.protocol.records import Record, write_batch
 from penstock.storage.directories import log_housekeeping
@@ -271,7 +272,7 @@ def test_idle_producers_are_forgotten() -> None:
     with kept() as house:
         log = house.node.log("flights")
         batch = write_batch([Record(0, NOW_MS, None, b"v")], producer_id=5, producer_epoch=0, base_sequence=0)
-        log.append_as_leader(batch, leader_epoch=0, now_ms=NOW_MS)
+        log.append_as_leader(produced(batch), leader_epoch=0, now_ms=NOW_MS)
         house.node.skew_ms += 25 * 3600 * 1000
         house.pass_ms(601_000)
         assert log.producers.active(NOW_MS) == []

@@ -6,6 +6,7 @@ from uuid import UUID
 
 import pytest
 from node_disk import open_directories
+from produced_batches import produced
 
 from penstock.protocol.records import Record, write_batch
 from penstock.storage.directories.log_manager import LogManager
@@ -33,7 +34,7 @@ def start(files: MemoryFiles, current: UUID = TOPIC_ID) -> LogManager:
 
 
 def append(log: Log, value: bytes) -> None:
-    log.append_as_leader(write_batch([Record(0, NOW_MS, None, value)]), leader_epoch=0, now_ms=NOW_MS)
+    log.append_as_leader(produced(write_batch([Record(0, NOW_MS, None, value)])), leader_epoch=0, now_ms=NOW_MS)
 
 
 @pytest.mark.parametrize("seed", range(20))

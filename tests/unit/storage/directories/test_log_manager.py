@@ -10,6 +10,7 @@ from uuid import UUID
 
 import pytest
 from node_disk import NOW_MS, TOPIC_ID, NodeDisk, append, node_disk, open_directories
+from produced_batches import produced
 
 from penstock.protocol.errors import ConfigError, ErrorCode, KafkaError
 from penstock.protocol.records import Record, write_batch
@@ -254,7 +255,7 @@ def test_closed_logs_and_their_manager_refuse_whatever_would_change_them() -> No
         before = [files.read(f"{log.directory}/{name}") for name in names[1]]
         batch = write_batch([Record(0, NOW_MS, b"key", b"value")])
         appends: list[Callable[[], object]] = [
-            lambda: log.append_as_leader(batch, leader_epoch=0, now_ms=NOW_MS),
+            lambda: log.append_as_leader(produced(batch), leader_epoch=0, now_ms=NOW_MS),
             lambda: log.append_of_coordinator(batch, leader_epoch=0, now_ms=NOW_MS),
             lambda: log.append_as_follower(batch, now_ms=NOW_MS),
         ]
@@ -765,7 +766,7 @@ def test_log_that_is_begun_anew_at_an_offset_is_never_there_without_the_producer
     with node_disk() as other:
         other.start()
         batch = write_batch([Record(0, NOW_MS, b"key", b"value")], producer_id=7, producer_epoch=0, base_sequence=0)
-        other.log("flights").append_as_leader(batch, leader_epoch=0, now_ms=NOW_MS)
+        other.log("flights").append_as_leader(produced(batch), leader_epoch=0, now_ms=NOW_MS)
         producers = other.log("flights").producers.below(7)
     skip = 0
     while True:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from produced_batches import produced
 
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.protocol.records import Record, write_batch
@@ -73,14 +74,14 @@ def test_log_refuses_records_and_answers_duplicates_without_room() -> None:
     )
     record = [Record(offset=0, timestamp_ms=0, key=None, value=b"x")]
     first, second = (write_batch(record, producer_id=1, producer_epoch=0, base_sequence=n) for n in (0, 1))
-    log.append_as_leader(first, leader_epoch=0, now_ms=0)
+    log.append_as_leader(produced(first), leader_epoch=0, now_ms=0)
     files.write("/data/other", bytes(6 * MIB))
     large = write_batch([Record(offset=0, timestamp_ms=0, key=None, value=bytes(900_000))])
-    log.append_as_leader(large, leader_epoch=0, now_ms=0)
+    log.append_as_leader(produced(large), leader_epoch=0, now_ms=0)
     with pytest.raises(KafkaError) as raised:
-        log.append_as_leader(large, leader_epoch=0, now_ms=0)
+        log.append_as_leader(produced(large), leader_epoch=0, now_ms=0)
     assert raised.value.code is ErrorCode.KAFKA_STORAGE_ERROR
-    assert log.append_as_leader(first, leader_epoch=0, now_ms=0).is_duplicate
+    assert log.append_as_leader(produced(first), leader_epoch=0, now_ms=0).is_duplicate
     end_offset = log.log_end_offset
     files.remove("/data/other")
-    assert log.append_as_leader(second, leader_epoch=0, now_ms=0).first_offset == end_offset
+    assert log.append_as_leader(produced(second), leader_epoch=0, now_ms=0).first_offset == end_offset

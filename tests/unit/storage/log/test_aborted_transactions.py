@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from produced_batches import produced
 
 from penstock.protocol.batches import HEADER_SIZE, read_header
 from penstock.protocol.records import Record, write_batch
@@ -41,7 +42,7 @@ def log_of_aborts(config: LogConfig, files: MemoryFiles | None = None) -> Log:
             base_sequence=number,
             is_transactional=True,
         )
-        log.append_as_leader(records, leader_epoch=0, now_ms=NOW, verification=UNVERIFIED)
+        log.append_as_leader(produced(records), leader_epoch=0, now_ms=NOW, verification=UNVERIFIED)
         marker = write_end_transaction_marker(7, 0, is_commit=False, coordinator_epoch=0, now_ms=NOW)
         log.append_of_coordinator(marker, leader_epoch=0, now_ms=NOW)
     return log

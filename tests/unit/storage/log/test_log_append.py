@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from crc32c import crc32c
+from produced_batches import produced
 
 from penstock.protocol.batches import iterate_headers, read_header
 from penstock.protocol.errors import ErrorCode, KafkaError
@@ -49,15 +50,15 @@ def stored(log: Log) -> bytes:
 def refusal(log: Log, records: bytes) -> KafkaError:
     end = log.log_end_offset
     with pytest.raises(KafkaError) as caught:
-        log.append_as_leader(records, leader_epoch=0, now_ms=NOW)
+        log.append_as_leader(produced(records), leader_epoch=0, now_ms=NOW)
     assert log.log_end_offset == end
     return caught.value
 
 
 def test_offsets_go_on_where_the_log_ends(tmp_path: Path) -> None:
     log = open_log(tmp_path)
-    first = log.append_as_leader(batch(3), leader_epoch=5, now_ms=NOW)
-    second = log.append_as_leader(memoryview(batch(2)), leader_epoch=5, now_ms=NOW)
+    first = log.append_as_leader(produced(batch(3)), leader_epoch=5, now_ms=NOW)
+    second = log.append_as_leader(produced(memoryview(batch(2))), leader_epoch=5, now_ms=NOW)
     assert (first.first_offset, first.last_offset) == (0, 2)
     assert (second.first_offset, second.last_offset, second.log_append_time_ms) == (3, 4, -1)
     assert [header.partition_leader_epoch for _, header in iterate_headers(stored(log))] == [5, 5]
@@ -68,14 +69,14 @@ def test_offsets_go_on_where_the_log_ends(tmp_path: Path) -> None:
 def test_bytes_are_stored_as_received_but_for_offset_and_epoch(tmp_path: Path, compression: int) -> None:
     log = open_log(tmp_path)
     sent = batch(20, compression=compression)
-    log.append_as_leader(sent, leader_epoch=0, now_ms=NOW)
+    log.append_as_leader(produced(sent), leader_epoch=0, now_ms=NOW)
     assert stored(log)[16:] == sent[16:]
 
 
 def test_log_append_time_rewrites_the_header_only(tmp_path: Path) -> None:
     log = open_log(tmp_path, LogConfig(message_timestamp_type="LogAppendTime"))
     sent = batch(2, timestamp=5)
-    info = log.append_as_leader(sent, leader_epoch=0, now_ms=NOW)
+    info = log.append_as_leader(produced(sent), leader_epoch=0, now_ms=NOW)
     found = stored(log)
     header = read_header(found, 0)
     assert info.log_append_time_ms == header.max_timestamp == NOW
@@ -90,7 +91,7 @@ def test_log_append_time_rewrites_the_header_only(tmp_path: Path) -> None:
 def test_compression_type_of_the_topic_is_what_is_stored(tmp_path: Path, name: str, codec: int) -> None:
     log = open_log(tmp_path, LogConfig(compression_type=name))
     sent = batch(20, compression=2 if codec != 2 else 1)
-    log.append_as_leader(sent, leader_epoch=0, now_ms=NOW)
+    log.append_as_leader(produced(sent), leader_epoch=0, now_ms=NOW)
     found = stored(log)
     header = read_header(found, 0)
     assert header.compression == codec
@@ -99,7 +100,7 @@ def test_compression_type_of_the_topic_is_what_is_stored(tmp_path: Path, name: s
 
 def test_config_may_change_between_appends(tmp_path: Path) -> None:
     log = open_log(tmp_path)
-    log.append_as_leader(batch(), leader_epoch=0, now_ms=NOW)
+    log.append_as_leader(produced(batch()), leader_epoch=0, now_ms=NOW)
     log.config = replace(log.config, max_message_bytes=10)
     assert refusal(log, batch()).code == ErrorCode.MESSAGE_TOO_LARGE
 
@@ -155,7 +156,7 @@ def test_what_a_client_may_not_append(tmp_path: Path, records: bytes, code: Erro
 
 def test_bytes_after_the_batch_that_are_no_batch_are_ignored(tmp_path: Path) -> None:
     log = open_log(tmp_path)
-    log.append_as_leader(batch() + b"junk", leader_epoch=0, now_ms=NOW)
+    log.append_as_leader(produced(batch() + b"junk"), leader_epoch=0, now_ms=NOW)
     assert len(stored(log)) == len(batch())
 
 
@@ -165,7 +166,7 @@ def test_keyless_records_are_named_on_a_compacted_topic(tmp_path: Path) -> None:
     error = refusal(log, write_batch(records))
     assert error.code == ErrorCode.INVALID_RECORD
     assert [index for index, _ in error.record_errors] == [1, 2]
-    log.append_as_leader(batch(), leader_epoch=0, now_ms=NOW)
+    log.append_as_leader(produced(batch()), leader_epoch=0, now_ms=NOW)
 
 
 def test_no_more_than_a_thousand_bad_records_are_named(tmp_path: Path) -> None:
@@ -185,7 +186,7 @@ def test_a_batch_that_is_too_much_to_open_is_refused_where_it_must_be_opened(tmp
     struct.pack_into(">I", many, 17, crc32c(memoryview(many)[21:]))
     for records in (large, bytes(many)):
         assert refusal(compacted, records).code == ErrorCode.INVALID_RECORD
-    open_log(tmp_path).append_as_leader(large, leader_epoch=0, now_ms=NOW)
+    open_log(tmp_path).append_as_leader(produced(large), leader_epoch=0, now_ms=NOW)
 
 
 def test_timestamps_too_far_ahead_are_named(tmp_path: Path) -> None:
@@ -193,24 +194,24 @@ def test_timestamps_too_far_ahead_are_named(tmp_path: Path) -> None:
     error = refusal(log, write_batch([Record(0, NOW, None, None), Record(1, NOW + 3_600_001, None, None)]))
     assert error.code == ErrorCode.INVALID_TIMESTAMP
     assert [index for index, _ in error.record_errors] == [1]
-    log.append_as_leader(batch(timestamp=NOW + 3_600_000), leader_epoch=0, now_ms=NOW)
+    log.append_as_leader(produced(batch(timestamp=NOW + 3_600_000)), leader_epoch=0, now_ms=NOW)
 
 
 def test_timestamps_too_far_back_are_refused_when_limited(tmp_path: Path) -> None:
     log = open_log(tmp_path, LogConfig(message_timestamp_before_max_ms=1000))
     assert refusal(log, batch(timestamp=NOW - 1001)).code == ErrorCode.INVALID_TIMESTAMP
-    log.append_as_leader(batch(timestamp=NOW - 1000), leader_epoch=0, now_ms=NOW)
-    log.append_as_leader(batch(timestamp=-1), leader_epoch=0, now_ms=NOW)
+    log.append_as_leader(produced(batch(timestamp=NOW - 1000)), leader_epoch=0, now_ms=NOW)
+    log.append_as_leader(produced(batch(timestamp=-1)), leader_epoch=0, now_ms=NOW)
 
 
 def test_timestamp_limits_do_not_apply_to_log_append_time(tmp_path: Path) -> None:
     log = open_log(tmp_path, LogConfig(message_timestamp_type="LogAppendTime", message_timestamp_before_max_ms=1000))
-    log.append_as_leader(batch(timestamp=1), leader_epoch=0, now_ms=NOW)
+    log.append_as_leader(produced(batch(timestamp=1)), leader_epoch=0, now_ms=NOW)
 
 
 def test_producer_may_not_claim_log_append_time(tmp_path: Path) -> None:
     source = open_log(tmp_path / "source", LogConfig(message_timestamp_type="LogAppendTime"))
-    source.append_as_leader(batch(), leader_epoch=0, now_ms=NOW)
+    source.append_as_leader(produced(batch()), leader_epoch=0, now_ms=NOW)
     assert refusal(open_log(tmp_path), stored(source)).code == ErrorCode.INVALID_TIMESTAMP
     assert refusal(source, stored(source)).code == ErrorCode.INVALID_TIMESTAMP
 

@@ -5,6 +5,7 @@ from errno import ENOSPC
 from pathlib import Path
 
 import pytest
+from produced_batches import produced
 
 from penstock.protocol.batches import iterate_headers
 from penstock.protocol.errors import CorruptData, ErrorCode, KafkaError
@@ -44,7 +45,7 @@ def append(log: Log, count: int = 1, *, epoch: int = 0, timestamp: int = NOW, se
     batch = write_batch(
         records, producer_id=7 if sequence >= 0 else -1, producer_epoch=min(sequence, 0), base_sequence=sequence
     )
-    log.append_as_leader(batch, leader_epoch=epoch, now_ms=NOW)
+    log.append_as_leader(produced(batch), leader_epoch=epoch, now_ms=NOW)
 
 
 def filled(path: Path, config: LogConfig = DENSE, batches: int = 60, *, disk: MemoryFiles | None = None) -> Log:

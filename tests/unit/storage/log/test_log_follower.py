@@ -4,6 +4,7 @@ from pathlib import Path
 from struct import pack
 
 import pytest
+from produced_batches import produced
 
 from penstock.protocol.batches import iterate_headers
 from penstock.protocol.errors import ErrorCode, KafkaError
@@ -158,19 +159,19 @@ def test_leader_goes_on_with_a_transaction_that_is_open(tmp_path: Path) -> None:
     again = write_batch(
         [Record(0, NOW, b"k", b"v")], producer_id=1, producer_epoch=0, base_sequence=1, is_transactional=True
     )
-    assert log.append_as_leader(again, leader_epoch=1, now_ms=NOW).first_offset == 1
+    assert log.append_as_leader(produced(again), leader_epoch=1, now_ms=NOW).first_offset == 1
 
 
 def test_duplicate_is_answered_with_the_original(tmp_path: Path) -> None:
     log = open_log(tmp_path, LogConfig(message_timestamp_type="LogAppendTime"))
     batch = write_batch([Record(0, NOW, b"k", b"v")], producer_id=1, producer_epoch=0, base_sequence=0)
-    first = log.append_as_leader(batch, leader_epoch=1, now_ms=NOW)
-    log.append_as_leader(write_batch([Record(0, NOW, None, None)]), leader_epoch=1, now_ms=NOW)
-    again = log.append_as_leader(batch, leader_epoch=1, now_ms=NOW + 5)
+    first = log.append_as_leader(produced(batch), leader_epoch=1, now_ms=NOW)
+    log.append_as_leader(produced(write_batch([Record(0, NOW, None, None)])), leader_epoch=1, now_ms=NOW)
+    again = log.append_as_leader(produced(batch), leader_epoch=1, now_ms=NOW + 5)
     assert again == first._replace(is_duplicate=True)
     assert log.log_end_offset == 2
     log.close()
-    again = open_log(tmp_path, log.config).append_as_leader(batch, leader_epoch=1, now_ms=NOW + 5)
+    again = open_log(tmp_path, log.config).append_as_leader(produced(batch), leader_epoch=1, now_ms=NOW + 5)
     assert again == first._replace(is_duplicate=True)
 
 

@@ -17,6 +17,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from node_disk import open_directories
+from produced_batches import produced
 
 from penstock.protocol.batches import HEADER_SIZE, iterate_headers, read_header
 from penstock.protocol.errors import ConfigError, ErrorCode, KafkaError
@@ -228,10 +229,10 @@ class LogLife(RuleBasedStateMachine):
         header = read_header(data, 0)
         if header.size_bytes > self.config.segment_bytes:
             with pytest.raises(KafkaError) as raised:
-                self.log.append_as_leader(data, leader_epoch=self.leader_epoch, now_ms=self.now_ms)
+                self.log.append_as_leader(produced(data), leader_epoch=self.leader_epoch, now_ms=self.now_ms)
             assert raised.value.code is ErrorCode.RECORD_LIST_TOO_LARGE
             return
-        info = self.log.append_as_leader(data, leader_epoch=self.leader_epoch, now_ms=self.now_ms)
+        info = self.log.append_as_leader(produced(data), leader_epoch=self.leader_epoch, now_ms=self.now_ms)
         assert (info.first_offset, info.is_duplicate) == (self.current.end_offset, False)
         self.note_append(data, producer)
 
@@ -251,7 +252,7 @@ class LogLife(RuleBasedStateMachine):
         mine = [b for b in self.current.batches if read_header(b.data, 0).producer_id == producer]
         if mine and len(mine[-1].data) <= self.config.segment_bytes and producer in self.producers_that_must_be_known():
             info = self.log.append_as_leader(
-                bytes(8) + mine[-1].data[8:], leader_epoch=self.leader_epoch, now_ms=self.now_ms
+                produced(bytes(8) + mine[-1].data[8:]), leader_epoch=self.leader_epoch, now_ms=self.now_ms
             )
             assert info.is_duplicate
             assert (info.first_offset, info.last_offset) == (mine[-1].base_offset, mine[-1].next_offset - 1)
@@ -266,7 +267,7 @@ class LogLife(RuleBasedStateMachine):
                 base_sequence=self.sequences[producer] + gap,
             )
             with pytest.raises(KafkaError) as raised:
-                self.log.append_as_leader(data, leader_epoch=self.leader_epoch, now_ms=self.now_ms)
+                self.log.append_as_leader(produced(data), leader_epoch=self.leader_epoch, now_ms=self.now_ms)
             assert raised.value.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
     @rule(count=st.integers(1, 3), size=st.sampled_from([10, 100]))

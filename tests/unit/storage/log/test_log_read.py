@@ -5,6 +5,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from produced_batches import produced
 
 from penstock.protocol.batches import BatchHeader, iterate_headers
 from penstock.protocol.errors import CorruptData, ErrorCode, KafkaError
@@ -34,7 +35,7 @@ def open_log(path: Path, config: LogConfig, *, is_clean: bool = True) -> Log:
 
 def append(log: Log, *timestamps: int, padding: int = 0) -> int:
     records = [Record(number, timestamp, None, bytes(padding)) for number, timestamp in enumerate(timestamps)]
-    return log.append_as_leader(write_batch(records), leader_epoch=3, now_ms=NOW).first_offset
+    return log.append_as_leader(produced(write_batch(records)), leader_epoch=3, now_ms=NOW).first_offset
 
 
 def filled(path: Path, config: LogConfig = DENSE, *, batches: int = 150) -> Log:

@@ -4,6 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
+from produced_batches import produced
+
 from penstock.protocol.records import Record, write_batch
 from penstock.storage.disk.files import DiskFiles
 from penstock.storage.log.log import Log
@@ -33,7 +35,7 @@ def append(log: Log, *, timestamp: int = NOW, now_ms: int = NOW, size: int = 0, 
         producer_epoch=0 if producer_id >= 0 else -1,
         base_sequence=0 if producer_id >= 0 else -1,
     )
-    log.append_as_leader(batch, leader_epoch=0, now_ms=now_ms)
+    log.append_as_leader(produced(batch), leader_epoch=0, now_ms=now_ms)
 
 
 def names(path: Path) -> set[str]:

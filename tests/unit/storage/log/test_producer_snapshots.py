@@ -8,7 +8,7 @@ from crc32c import crc32c
 from penstock.protocol.errors import CorruptData
 from penstock.storage.disk.files import DiskFiles
 from penstock.storage.log.producer_snapshots import ProducerSnapshots, decode_snapshot, encode_snapshot
-from penstock.storage.log.rules.producer_entry import ProducedBatch, ProducerEntry
+from penstock.storage.log.rules.producer_entry import BatchMetadata, ProducerEntry
 from penstock.storage.log.rules.producer_state import ProducerState
 
 # Written by Apache Kafka 4.3.1: four producers, the first three in a transaction.
@@ -36,7 +36,7 @@ def entry(producer_id: int, *, open_since: int | None = None) -> ProducerEntry:
         last_timestamp=1000,
         appended_ms=2000,
         transaction_first_offset=open_since,
-        batches=[ProducedBatch(8, 9, 90, 91, 900), ProducedBatch(10, 12, 100, 102, 1000)],
+        batches=[BatchMetadata(8, 9, 90, 91, 900), BatchMetadata(10, 12, 100, 102, 1000)],
     )
 
 

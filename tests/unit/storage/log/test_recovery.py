@@ -6,6 +6,7 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
+from produced_batches import produced
 
 from penstock.protocol.batches import iterate_headers
 from penstock.protocol.errors import ErrorCode, KafkaError
@@ -48,7 +49,7 @@ def open_log(
 def append(log: Log, sequence: int, *, epoch: int = 0) -> None:
     records = [Record(number, NOW + sequence, None, b"v" * 20) for number in range(2)]
     batch = write_batch(records, producer_id=7, producer_epoch=0, base_sequence=sequence)
-    log.append_as_leader(batch, leader_epoch=epoch, now_ms=NOW)
+    log.append_as_leader(produced(batch), leader_epoch=epoch, now_ms=NOW)
 
 
 @pytest.fixture
@@ -199,7 +200,7 @@ def test_file_that_could_be_neither_used_nor_removed_is_gone_before_the_segment_
         )
 
     def add(size: int = 50) -> None:
-        log.append_as_leader(write_batch([Record(0, NOW, b"k", bytes(size))]), leader_epoch=0, now_ms=NOW)
+        log.append_as_leader(produced(write_batch([Record(0, NOW, b"k", bytes(size))])), leader_epoch=0, now_ms=NOW)
 
     log = start()
     add()

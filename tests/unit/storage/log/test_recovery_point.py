@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from produced_batches import produced
 
 from penstock.protocol.batches import Buffer
 from penstock.protocol.records import Record, write_batch
@@ -32,7 +33,7 @@ def open_log(path: Path, config: LogConfig = SMALL) -> Log:
 def append(log: Log, count: int = 1, *, epoch: int = 0) -> None:
     for _ in range(count):
         batch = write_batch([Record(0, NOW, None, b"v" * 20)])
-        log.append_as_leader(batch, leader_epoch=epoch, now_ms=NOW)
+        log.append_as_leader(produced(batch), leader_epoch=epoch, now_ms=NOW)
 
 
 def names(to_sync: Sequence[Syncable]) -> list[str]:

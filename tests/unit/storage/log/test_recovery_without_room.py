@@ -5,6 +5,7 @@ from __future__ import annotations
 from errno import EMFILE, ENOSPC
 
 import pytest
+from produced_batches import produced
 
 from penstock.protocol.records import Record, write_batch
 from penstock.storage.disk.memory_files import MemoryFiles
@@ -36,7 +37,7 @@ def append(log: Log, number: int) -> None:
         producer_epoch=0,
         base_sequence=number,
     )
-    assert not log.append_as_leader(batch, leader_epoch=0, now_ms=number).is_duplicate
+    assert not log.append_as_leader(produced(batch), leader_epoch=0, now_ms=number).is_duplicate
 
 
 def test_log_is_read_on_a_full_disk_and_goes_on_with_room() -> None:

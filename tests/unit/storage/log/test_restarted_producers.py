@@ -7,6 +7,7 @@ from random import Random
 from uuid import UUID
 
 import pytest
+from produced_batches import produced
 
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.protocol.records import Record, write_batch
@@ -59,7 +60,7 @@ class Restarting:
             is_transactional=is_transactional,
         )  # fmt: skip
         return self.log.append_as_leader(
-            batch, leader_epoch=0, now_ms=self.now_ms, verification=UNVERIFIED
+            produced(batch), leader_epoch=0, now_ms=self.now_ms, verification=UNVERIFIED
         ).is_duplicate
 
     def end(self, producer_id: int, *, is_commit: bool = False) -> None:

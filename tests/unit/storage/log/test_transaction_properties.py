@@ -10,6 +10,7 @@ from random import Random
 from typing import NamedTuple
 
 import pytest
+from produced_batches import produced
 
 from penstock.protocol.records import Record, write_batch
 from penstock.storage.disk.memory_files import MemoryFiles
@@ -71,7 +72,7 @@ class Life:
         verification = self.log.producers.begin_verification(
             producer_id, self.epochs[producer_id], self.sequences[producer_id], has_epoch_bumps=False, now_ms=NOW
         )
-        info = self.log.append_as_leader(batch, leader_epoch=0, now_ms=NOW, verification=verification)
+        info = self.log.append_as_leader(produced(batch), leader_epoch=0, now_ms=NOW, verification=verification)
         self.sequences[producer_id] += count
         self.appended.append(Appended(producer_id, info.first_offset, info.last_offset, None))
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from errno import ENOSPC
 
+from produced_batches import produced
+
 from penstock.protocol.batches import iterate_headers
 from penstock.protocol.records import Record, write_batch
 from penstock.storage.disk.memory_files import MemoryFiles
@@ -38,7 +40,7 @@ def produce(log: Log, producer_id: int, sequence: int = 0) -> None:
         base_sequence=sequence,
         is_transactional=True,
     )
-    log.append_as_leader(batch, leader_epoch=0, now_ms=NOW, verification=UNVERIFIED)
+    log.append_as_leader(produced(batch), leader_epoch=0, now_ms=NOW, verification=UNVERIFIED)
 
 
 def abort(log: Log, producer_id: int) -> None:

@@ -1,13 +1,13 @@
 """What a follower may append: the batches of a leader's fetch answer, as they are."""
 
-from ...protocol.batches import HEADER_SIZE, is_crc_valid, read_header
-from ...protocol.errors import CorruptData, ErrorCode, KafkaError
-from .segment_scan import ScannedBatch
+from ....protocol.batches import HEADER_SIZE, is_crc_valid, read_header
+from ....protocol.errors import CorruptData, ErrorCode, KafkaError
+from .record_batch import StoredBatch
 
 
 def check_replicated_batches(
     records: memoryview, next_offset: int, partition: str, *, leader_epoch: int | None = None
-) -> list[ScannedBatch]:
+) -> list[StoredBatch]:
     """The whole batches in `records`; one that is cut off at the end is left out, as a fetch may do that.
 
     So are those from the first on that is of a later epoch than `leader_epoch`, that of the leader which was asked. Its
@@ -30,7 +30,7 @@ def check_replicated_batches(
             if header.base_offset < next_offset:
                 raise CorruptData(f"offset {header.base_offset} is less than the next offset {next_offset}")
             next_offset = header.next_offset
-            batches.append(ScannedBatch(position, header, records, position))
+            batches.append(StoredBatch(position, header, records, position))
             position += header.size_bytes
     except CorruptData as error:
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"Cannot append to {partition} as a follower: {error}") from None
