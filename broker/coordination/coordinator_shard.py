@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Protocol
+
+from .effects import Effects
 
 
 class CoordinatorShard(Protocol):
     """Is made when its partition's leadership comes to this node, and dropped when that goes."""
+
+    @property
+    def effects(self) -> Effects:
+        """Where its rules collect what their shell is to do after each event."""
 
     def replay(self, offset: int, key: bytes | None, value: bytes | None, producer_id: int) -> None:
         """One record, in their order. Raises CorruptData."""
@@ -15,6 +22,9 @@ class CoordinatorShard(Protocol):
 
     def on_loaded(self) -> None:
         """All was replayed; from here on it is asked."""
+
+    def on_timer(self, key: Hashable) -> None:
+        """A timer that was scheduled under this key has expired."""
 
     def on_unloaded(self) -> None:
         """The coordinator is gone: answers the waiting requests."""

@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Hashable, Sequence
+from collections import deque
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Final, Generic, TypeVar
 
@@ -26,6 +28,7 @@ from ...storage.log.file_slice import FileSlice
 from ...storage.log.rules.append_info import AppendInfo
 from ...storage.log.rules.control_records import write_end_transaction_marker
 from ..coordination.coordinator_shard import CoordinatorShard
+from ..coordination.effects import CancelTimer, Effect, Reply, ScheduleTimer, Waiter
 from ..coordination.ports import StateRecord, TransactionProducer
 from ..replicas.delayed_reply import WRITTEN_ERRORS, DelayedCommit, DelayedReply
 from ..replicas.partition import Partition
@@ -51,6 +54,16 @@ RECORDS_PER_TURN: Final = 500
 COMMIT_MARKER: Final = 1
 
 
+class WaitingRequest(Waiter[ResponseT]):
+    """`respond` receives the response, or what `answer_error` makes of an error."""
+
+    __slots__ = ("answer_error", "respond")
+
+    def __init__(self, respond: Callable[[ResponseT], None], answer_error: Callable[[ErrorCode], ResponseT]) -> None:
+        self.respond = respond
+        self.answer_error = answer_error
+
+
 class _ReadFailedError(Exception):
     """This node cannot read the log; another replica may."""
 
@@ -68,9 +81,11 @@ class CoordinatorContext(Generic[ShardT]):
         on_append: Callable[[Partition], None],
         load_bytes: int,
         commit_timeout_ms: int,
+        apply_effect: Callable[[CoordinatorContext[ShardT], Effect], None] | None = None,
     ) -> None:
         """`replies` are held there; it is looked at when the high watermark of `hosted` moves. `on_append` lets
-        followers fetch. `load_bytes` are read at a time, `commit_timeout_ms` is the longest that a reply is held."""
+        followers fetch. `load_bytes` are read at a time, `commit_timeout_ms` is the longest that a reply is held.
+        `apply_effect` applies effects that only this kind of coordinator has."""
         self.hosted = partition
         self.leader_epoch = partition.state.leader_epoch
         self._replies = replies
@@ -81,7 +96,10 @@ class CoordinatorContext(Generic[ShardT]):
         self._commit_timeout_ms = commit_timeout_ms
         # All that the shard knows of stands before this offset.
         self._end_offset = partition.log.log_end_offset
-        self._timers = CoordinatorTimers(runtime.loop)
+        self._timers = CoordinatorTimers(runtime.loop, self._on_timer)
+        self._apply_other_effect = apply_effect
+        self._pending_effects: deque[Effect] = deque()
+        self._is_applying = False
         self._make_shard = make_shard
         self._shard = make_shard(self, self._timers)
         self._error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
@@ -95,13 +113,60 @@ class CoordinatorContext(Generic[ShardT]):
             raise KafkaError(self._error)
         return self._shard
 
+    @contextmanager
+    def event(self) -> Iterator[ShardT]:
+        """The shard, for one event: the effects that it collects are applied at the end, after an error too.
+
+        Raises KafkaError while the shard cannot be asked.
+        """
+        shard = self.shard
+        try:
+            yield shard
+        finally:
+            self._apply_effects(shard)
+
+    def _apply_effects(self, shard: ShardT) -> None:
+        self._pending_effects.extend(shard.effects.take())
+        if self._is_applying:
+            # An answer brought the next request about: its effects follow those of the event before.
+            return
+        self._is_applying = True
+        try:
+            while self._pending_effects:
+                effect = self._pending_effects.popleft()
+                try:
+                    self._apply_effect(effect)
+                except Exception:
+                    # Those behind it are other requests'.
+                    logger.exception("effect of a coordinator failed: effect=%s", effect)
+        finally:
+            self._is_applying = False
+
+    def _apply_effect(self, effect: Effect) -> None:
+        if isinstance(effect, Reply):
+            waiter = effect.waiter
+            assert isinstance(waiter, WaitingRequest)
+            self._reply(waiter.respond, waiter.answer_error, effect.response)
+        elif isinstance(effect, ScheduleTimer):
+            self._timers.schedule(effect.key, effect.delay_ms)
+        elif isinstance(effect, CancelTimer):
+            self._timers.cancel(effect.key)
+        else:
+            assert self._apply_other_effect is not None, effect
+            self._apply_other_effect(self, effect)
+
+    def _on_timer(self, key: Hashable) -> None:
+        with self.event() as shard:
+            shard.on_timer(key)
+
     def run_when_loaded(self, change: Callable[[ShardT], None]) -> None:
         """Makes a change without a waiting request, once loading is over. A failure is logged."""
         if self._loading is not None:
             self._postponed.append(change)
         elif self._error is ErrorCode.NONE:
             try:
-                change(self._shard)
+                with self.event() as shard:
+                    change(shard)
             except KafkaError as error:
                 logger.warning("change of a coordinator failed: partition=%s error=%s", self.hosted.log.name, error)
             except Exception:
@@ -114,9 +179,10 @@ class CoordinatorContext(Generic[ShardT]):
         if self._loading is not None:
             self._loading.cancel()
             self._loading = None
-        self._timers.cancel_all()
         if was_active:
             self._shard.on_unloaded()
+            self._apply_effects(self._shard)
+        self._timers.cancel_all()
 
     # What the shard needs.
 
@@ -272,6 +338,8 @@ class CoordinatorContext(Generic[ShardT]):
             self._error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
             self._shard.on_unloaded()
             raise
+        finally:
+            self._apply_effects(self._shard)
         self._loading = None
         self.hosted.keep_leadership()
         for change in self._postponed:
@@ -359,13 +427,14 @@ def _batch_of(
 
 
 class CoordinatorTimers:
-    """`ports.Timers` of one partition. Timers survive no unloading."""
+    """The timers of one partition, one for each key. Timers survive no unloading."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, on_timer: Callable[[Hashable], None]) -> None:
+        self._on_timer = on_timer
         self._wheel: LoopTimerWheel[_Timer] = LoopTimerWheel(loop, TIMER_TICK_MS, self._on_expired)
         self._scheduled: dict[Hashable, tuple[_Timer, int]] = {}
 
-    def schedule(self, key: Hashable, delay_ms: int, on_expired: Callable[[], None]) -> None:
+    def schedule(self, key: Hashable, delay_ms: int, on_expired: Callable[[], None] | None = None) -> None:
         self.cancel(key)
         timer = _Timer(key, on_expired)
         self._scheduled[key] = (timer, self._wheel.add(timer, delay_ms))
@@ -386,7 +455,10 @@ class CoordinatorTimers:
             return
         del self._scheduled[timer.key]
         try:
-            timer.on_expired()
+            if timer.on_expired is not None:
+                timer.on_expired()
+            else:
+                self._on_timer(timer.key)
         except KafkaError as error:
             # What it wanted to write down is tried again by whatever comes next.
             logger.warning("timer of a coordinator failed: key=%s error=%s", timer.key, error)
@@ -397,7 +469,7 @@ class CoordinatorTimers:
 class _Timer:
     __slots__ = ("key", "on_expired")
 
-    def __init__(self, key: Hashable, on_expired: Callable[[], None]) -> None:
+    def __init__(self, key: Hashable, on_expired: Callable[[], None] | None) -> None:
         self.key = key
         self.on_expired = on_expired
 
