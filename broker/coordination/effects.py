@@ -7,7 +7,7 @@ event brings about is an effect.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -67,6 +67,8 @@ class Effects:
     def cancel_timer(self, key: Hashable) -> None:
         self._collected.append(CancelTimer(key))
 
-    def take(self) -> list[Effect]:
+    def take(self) -> Sequence[Effect]:
+        if not self._collected:
+            return ()
         collected, self._collected = self._collected, []
         return collected

@@ -15,9 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Final, Generic, TypeVar
 
@@ -27,8 +25,8 @@ from ...protocol.records import Record, control_type, read_records, write_batch
 from ...storage.log.file_slice import FileSlice
 from ...storage.log.rules.append_info import AppendInfo
 from ...storage.log.rules.control_records import write_end_transaction_marker
-from ..coordination.coordinator_shard import CoordinatorShard
-from ..coordination.effects import CancelTimer, Effect, Reply, ScheduleTimer, Waiter
+from ..coordination.coordinator_shard import CoordinatorShard, ShardWithEffects
+from ..coordination.effects import CancelTimer, Effect, Effects, Reply, ScheduleTimer, Waiter
 from ..coordination.ports import StateRecord, TransactionProducer
 from ..replicas.delayed_reply import WRITTEN_ERRORS, DelayedCommit, DelayedReply
 from ..replicas.partition import Partition
@@ -62,6 +60,22 @@ class WaitingRequest(Waiter[ResponseT]):
     def __init__(self, respond: Callable[[ResponseT], None], answer_error: Callable[[ErrorCode], ResponseT]) -> None:
         self.respond = respond
         self.answer_error = answer_error
+
+
+class CoordinatorEvent(Generic[ShardT]):
+    """`CoordinatorContext.event`. Keeps no state of one event: one object serves all events of a context."""
+
+    __slots__ = ("_begin", "_end")
+
+    def __init__(self, begin: Callable[[], ShardT], end: Callable[[], None]) -> None:
+        self._begin = begin
+        self._end = end
+
+    def __enter__(self) -> ShardT:
+        return self._begin()
+
+    def __exit__(self, *_error: object) -> None:
+        self._end()
 
 
 class _ReadFailedError(Exception):
@@ -98,10 +112,11 @@ class CoordinatorContext(Generic[ShardT]):
         self._end_offset = partition.log.log_end_offset
         self._timers = CoordinatorTimers(runtime.loop, self._on_timer)
         self._apply_other_effect = apply_effect
-        self._pending_effects: deque[Effect] = deque()
-        self._is_applying = False
+        self._event = CoordinatorEvent(self._begin_event, self._end_event)
+        # The event that is on or whose effects are being applied, and those within it.
+        self._open_events = 0
         self._make_shard = make_shard
-        self._shard = make_shard(self, self._timers)
+        self._shard, self._effects = self._new_shard()
         self._error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         self._postponed: list[Callable[[ShardT], None]] = []
         self._loading: asyncio.Task[None] | None = runtime.loop.create_task(self._load())
@@ -113,40 +128,54 @@ class CoordinatorContext(Generic[ShardT]):
             raise KafkaError(self._error)
         return self._shard
 
-    @contextmanager
-    def event(self) -> Iterator[ShardT]:
-        """The shard, for one event: the effects that it collects are applied at the end, after an error too.
+    @property
+    def is_active(self) -> bool:
+        """Whether the shard can be asked. May be read in any thread."""
+        return self._error is ErrorCode.NONE
 
-        Raises KafkaError while the shard cannot be asked.
+    def event(self) -> CoordinatorEvent[ShardT]:
+        """Use as `with partition.event() as shard:`: effects that the shard collects are applied at the end, in their
+        order, after an error too.
+
+        Entering it raises KafkaError while the shard cannot be asked. Effects of an event that begins within another
+        one, or because of a reply of it, follow all effects of that.
         """
-        shard = self.shard
-        try:
-            yield shard
-        finally:
-            self._apply_effects(shard)
+        return self._event
 
-    def _apply_effects(self, shard: ShardT) -> None:
-        self._pending_effects.extend(shard.effects.take())
-        if self._is_applying:
-            # An answer brought the next request about: its effects follow those of the event before.
+    def _begin_event(self) -> ShardT:
+        shard = self.shard
+        self._open_events += 1
+        return shard
+
+    def _end_event(self) -> None:
+        if self._open_events > 1:
+            self._open_events -= 1
             return
-        self._is_applying = True
         try:
-            while self._pending_effects:
-                effect = self._pending_effects.popleft()
-                try:
-                    self._apply_effect(effect)
-                except Exception:
-                    # Those behind it are other requests'.
-                    logger.exception("effect of a coordinator failed: effect=%s", effect)
+            while collected := self._effects.take():
+                for effect in collected:
+                    self._try_effect(effect)
         finally:
-            self._is_applying = False
+            self._open_events = 0
+
+    def _try_effect(self, effect: Effect) -> None:
+        try:
+            self._apply_effect(effect)
+        except Exception:
+            # The effects behind it belong to other requests.
+            logger.exception("effect of a coordinator failed: partition=%s effect=%s", self.hosted.log.name, effect)
+            if isinstance(effect, Reply) and isinstance(effect.waiter, WaitingRequest):
+                waiter = effect.waiter
+                waiter.respond(waiter.answer_error(ErrorCode.UNKNOWN_SERVER_ERROR))
 
     def _apply_effect(self, effect: Effect) -> None:
         if isinstance(effect, Reply):
             waiter = effect.waiter
             assert isinstance(waiter, WaitingRequest)
             self._reply(waiter.respond, waiter.answer_error, effect.response)
+        elif not self.is_active:
+            # Unloaded meanwhile: waiting requests receive their responses, and nothing else follows.
+            return
         elif isinstance(effect, ScheduleTimer):
             self._timers.schedule(effect.key, effect.delay_ms)
         elif isinstance(effect, CancelTimer):
@@ -157,7 +186,12 @@ class CoordinatorContext(Generic[ShardT]):
 
     def _on_timer(self, key: Hashable) -> None:
         with self.event() as shard:
+            assert isinstance(shard, ShardWithEffects)
             shard.on_timer(key)
+
+    def _new_shard(self) -> tuple[ShardT, Effects]:
+        shard = self._make_shard(self, self._timers)
+        return shard, shard.effects if isinstance(shard, ShardWithEffects) else Effects()
 
     def run_when_loaded(self, change: Callable[[ShardT], None]) -> None:
         """Makes a change without a waiting request, once loading is over. A failure is logged."""
@@ -180,8 +214,9 @@ class CoordinatorContext(Generic[ShardT]):
             self._loading.cancel()
             self._loading = None
         if was_active:
+            self._open_events += 1
             self._shard.on_unloaded()
-            self._apply_effects(self._shard)
+            self._end_event()
         self._timers.cancel_all()
 
     # What the shard needs.
@@ -218,17 +253,17 @@ class CoordinatorContext(Generic[ShardT]):
     ) -> None:
         """Writes down that a transaction has ended, and `respond`s when that is committed. Raises KafkaError, and then
         nothing was written."""
-        shard = self.shard
-        now_ms = self._wall_clock_ms()
-        marker = write_end_transaction_marker(
-            producer_id, producer_epoch, is_commit=is_commit, coordinator_epoch=coordinator_epoch, now_ms=now_ms
-        )
-        self._note(
-            self._attempt(
-                lambda: self.hosted.append_of_coordinator(marker, now_ms, transaction_version=transaction_version)
+        with self.event() as shard:
+            now_ms = self._wall_clock_ms()
+            marker = write_end_transaction_marker(
+                producer_id, producer_epoch, is_commit=is_commit, coordinator_epoch=coordinator_epoch, now_ms=now_ms
             )
-        )
-        shard.replay_end_transaction(producer_id, is_commit=is_commit)
+            self._note(
+                self._attempt(
+                    lambda: self.hosted.append_of_coordinator(marker, now_ms, transaction_version=transaction_version)
+                )
+            )
+            shard.replay_end_transaction(producer_id, is_commit=is_commit)
         self.reply_when_committed(respond, lambda error: error)(ErrorCode.NONE)
 
     def _attempt(self, append: Callable[[], AppendInfo]) -> AppendInfo:
@@ -326,12 +361,13 @@ class CoordinatorContext(Generic[ShardT]):
             retry_s = min(2 * retry_s, retry_s_max)
             self._error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
             self._timers.cancel_all()
-            self._shard = self._make_shard(self, self._timers)
+            self._shard, self._effects = self._new_shard()
 
     def _activate(self, record_count: int, started_s: float) -> None:
         """Raises what the shard raises."""
         self._end_offset = self.hosted.log.log_end_offset
         self._error = ErrorCode.NONE
+        self._open_events += 1
         try:
             self._shard.on_loaded()
         except Exception:
@@ -339,7 +375,7 @@ class CoordinatorContext(Generic[ShardT]):
             self._shard.on_unloaded()
             raise
         finally:
-            self._apply_effects(self._shard)
+            self._end_event()
         self._loading = None
         self.hosted.keep_leadership()
         for change in self._postponed:
