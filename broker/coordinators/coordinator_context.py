@@ -17,7 +17,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from ...protocol.batches import HEADER_SIZE, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, read_header
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
@@ -63,19 +63,34 @@ class WaitingRequest(Waiter[ResponseT]):
 
 
 class CoordinatorEvent(Generic[ShardT]):
-    """`CoordinatorContext.event`. Keeps no state of one event: one object serves all events of a context."""
+    """`CoordinatorContext.event`: one object for all events of a context, which knows how many of them are open."""
 
-    __slots__ = ("_begin", "_end")
+    __slots__ = ("_apply_effect", "_context", "_depth", "effects")
 
-    def __init__(self, begin: Callable[[], ShardT], end: Callable[[], None]) -> None:
-        self._begin = begin
-        self._end = end
+    def __init__(self, context: CoordinatorContext[ShardT], apply_effect: Callable[[Effect], None]) -> None:
+        """`apply_effect` raises nothing."""
+        self._context = context
+        self._apply_effect = apply_effect
+        self._depth = 0
+        self.effects = Effects()
+        """The shard's."""
 
     def __enter__(self) -> ShardT:
-        return self._begin()
+        shard = self._context.shard
+        self._depth += 1
+        return shard
 
     def __exit__(self, *_error: object) -> None:
-        self._end()
+        if self._depth > 1:
+            self._depth -= 1
+            return
+        effects = self.effects
+        try:
+            while effects.collected:
+                for effect in effects.take():
+                    self._apply_effect(effect)
+        finally:
+            self._depth = 0
 
 
 class _ReadFailedError(Exception):
@@ -112,11 +127,9 @@ class CoordinatorContext(Generic[ShardT]):
         self._end_offset = partition.log.log_end_offset
         self._timers = CoordinatorTimers(runtime.loop, self._on_timer)
         self._apply_other_effect = apply_effect
-        self._event = CoordinatorEvent(self._begin_event, self._end_event)
-        # The event that is on or whose effects are being applied, and those within it.
-        self._open_events = 0
+        self._event: CoordinatorEvent[ShardT] = CoordinatorEvent(self, self._apply_effect)
         self._make_shard = make_shard
-        self._shard, self._effects = self._new_shard()
+        self._shard = self._new_shard()
         self._error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         self._postponed: list[Callable[[ShardT], None]] = []
         self._loading: asyncio.Task[None] | None = runtime.loop.create_task(self._load())
@@ -124,7 +137,7 @@ class CoordinatorContext(Generic[ShardT]):
     @property
     def shard(self) -> ShardT:
         """Raises KafkaError while it cannot be asked."""
-        if self._error is not ErrorCode.NONE:
+        if self._error:
             raise KafkaError(self._error)
         return self._shard
 
@@ -142,56 +155,43 @@ class CoordinatorContext(Generic[ShardT]):
         """
         return self._event
 
-    def _begin_event(self) -> ShardT:
-        shard = self.shard
-        self._open_events += 1
-        return shard
-
-    def _end_event(self) -> None:
-        if self._open_events > 1:
-            self._open_events -= 1
-            return
+    def _apply_effect(self, effect: Effect) -> None:
         try:
-            while collected := self._effects.take():
-                for effect in collected:
-                    self._try_effect(effect)
-        finally:
-            self._open_events = 0
-
-    def _try_effect(self, effect: Effect) -> None:
-        try:
-            self._apply_effect(effect)
+            if isinstance(effect, Reply):
+                waiter = effect.waiter
+                assert isinstance(waiter, WaitingRequest)
+                self._reply(waiter.respond, waiter.answer_error, effect.response)
+            elif self._error:
+                # Unloaded meanwhile: requests that wait receive their responses, and nothing else follows.
+                return
+            elif isinstance(effect, ScheduleTimer):
+                self._timers.schedule(effect.key, effect.delay_ms)
+            elif isinstance(effect, CancelTimer):
+                self._timers.cancel(effect.key)
+            else:
+                assert self._apply_other_effect is not None, effect
+                self._apply_other_effect(self, effect)
         except Exception:
             # The effects behind it belong to other requests.
             logger.exception("effect of a coordinator failed: partition=%s effect=%s", self.hosted.log.name, effect)
             if isinstance(effect, Reply) and isinstance(effect.waiter, WaitingRequest):
-                waiter = effect.waiter
-                waiter.respond(waiter.answer_error(ErrorCode.UNKNOWN_SERVER_ERROR))
+                self._answer_failure(effect.waiter)
 
-    def _apply_effect(self, effect: Effect) -> None:
-        if isinstance(effect, Reply):
-            waiter = effect.waiter
-            assert isinstance(waiter, WaitingRequest)
-            self._reply(waiter.respond, waiter.answer_error, effect.response)
-        elif not self.is_active:
-            # Unloaded meanwhile: waiting requests receive their responses, and nothing else follows.
-            return
-        elif isinstance(effect, ScheduleTimer):
-            self._timers.schedule(effect.key, effect.delay_ms)
-        elif isinstance(effect, CancelTimer):
-            self._timers.cancel(effect.key)
-        else:
-            assert self._apply_other_effect is not None, effect
-            self._apply_other_effect(self, effect)
+    def _answer_failure(self, waiter: WaitingRequest[Any]) -> None:
+        try:
+            waiter.respond(waiter.answer_error(ErrorCode.UNKNOWN_SERVER_ERROR))
+        except Exception:
+            logger.exception("request not answered: partition=%s", self.hosted.log.name)
 
     def _on_timer(self, key: Hashable) -> None:
-        with self.event() as shard:
+        with self._event as shard:
             assert isinstance(shard, ShardWithEffects)
             shard.on_timer(key)
 
-    def _new_shard(self) -> tuple[ShardT, Effects]:
+    def _new_shard(self) -> ShardT:
         shard = self._make_shard(self, self._timers)
-        return shard, shard.effects if isinstance(shard, ShardWithEffects) else Effects()
+        self._event.effects = shard.effects if isinstance(shard, ShardWithEffects) else Effects()
+        return shard
 
     def run_when_loaded(self, change: Callable[[ShardT], None]) -> None:
         """Makes a change without a waiting request, once loading is over. A failure is logged."""
@@ -199,7 +199,7 @@ class CoordinatorContext(Generic[ShardT]):
             self._postponed.append(change)
         elif self._error is ErrorCode.NONE:
             try:
-                with self.event() as shard:
+                with self._event as shard:
                     change(shard)
             except KafkaError as error:
                 logger.warning("change of a coordinator failed: partition=%s error=%s", self.hosted.log.name, error)
@@ -208,15 +208,14 @@ class CoordinatorContext(Generic[ShardT]):
 
     def unload(self) -> None:
         """The leadership has gone."""
-        was_active = self._error is ErrorCode.NONE
-        self._error = ErrorCode.NOT_COORDINATOR
         if self._loading is not None:
             self._loading.cancel()
             self._loading = None
-        if was_active:
-            self._open_events += 1
-            self._shard.on_unloaded()
-            self._end_event()
+        if self.is_active:
+            with self._event as shard:
+                self._error = ErrorCode.NOT_COORDINATOR
+                shard.on_unloaded()
+        self._error = ErrorCode.NOT_COORDINATOR
         self._timers.cancel_all()
 
     # What the shard needs.
@@ -253,7 +252,7 @@ class CoordinatorContext(Generic[ShardT]):
     ) -> None:
         """Writes down that a transaction has ended, and `respond`s when that is committed. Raises KafkaError, and then
         nothing was written."""
-        with self.event() as shard:
+        with self._event as shard:
             now_ms = self._wall_clock_ms()
             marker = write_end_transaction_marker(
                 producer_id, producer_epoch, is_commit=is_commit, coordinator_epoch=coordinator_epoch, now_ms=now_ms
@@ -361,21 +360,19 @@ class CoordinatorContext(Generic[ShardT]):
             retry_s = min(2 * retry_s, retry_s_max)
             self._error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
             self._timers.cancel_all()
-            self._shard, self._effects = self._new_shard()
+            self._shard = self._new_shard()
 
     def _activate(self, record_count: int, started_s: float) -> None:
         """Raises what the shard raises."""
         self._end_offset = self.hosted.log.log_end_offset
         self._error = ErrorCode.NONE
-        self._open_events += 1
-        try:
-            self._shard.on_loaded()
-        except Exception:
-            self._error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-            self._shard.on_unloaded()
-            raise
-        finally:
-            self._end_event()
+        with self._event as shard:
+            try:
+                shard.on_loaded()
+            except Exception:
+                self._error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+                shard.on_unloaded()
+                raise
         self._loading = None
         self.hosted.keep_leadership()
         for change in self._postponed:
@@ -471,7 +468,9 @@ class CoordinatorTimers:
         self._scheduled: dict[Hashable, tuple[_Timer, int]] = {}
 
     def schedule(self, key: Hashable, delay_ms: int, on_expired: Callable[[], None] | None = None) -> None:
-        self.cancel(key)
+        scheduled = self._scheduled.pop(key, None)
+        if scheduled is not None:
+            self._wheel.remove(*scheduled)
         timer = _Timer(key, on_expired)
         self._scheduled[key] = (timer, self._wheel.add(timer, delay_ms))
 
