@@ -24,6 +24,7 @@ from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
 from ..configuration.group_config import GroupConfig
+from ..coordinators.coordinator_context import WaitingRequest
 from ..coordinators.group_coordinator import GroupCoordinator
 from ..groups.classic.requests import JoinContext
 from ..groups.classic.results import UNKNOWN_MEMBER_ID, JoinResult, SyncResult, join_failure, sync_failure
@@ -67,29 +68,33 @@ class GroupMembershipHandlers:
             requires_member_id=request.api_version >= REQUIRES_MEMBER_ID_SINCE,
             may_skip_assignment=request.api_version >= SKIPS_ASSIGNMENT_SINCE,
         )
-        respond = partition.reply_when_committed(lambda result: reply(_join_response(result)), join_failure)
-        partition.shard.join(message, context, respond)
+        waiter = WaitingRequest(lambda result: reply(_join_response(result)), join_failure)
+        with partition.event() as shard:
+            shard.join(message, context, waiter)
 
     def sync(self, message: SyncGroupRequest, request: Request, reply: Callable[[SyncGroupResponse], None]) -> None:
         """Raises KafkaError."""
         partition = self._groups.get(message.group_id)
         if request.api_version >= NAMES_PROTOCOL_SINCE and None in (message.protocol_type, message.protocol_name):
             raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-        respond = partition.reply_when_committed(lambda result: reply(_sync_response(result)), sync_failure)
-        partition.shard.sync(message, respond)
+        waiter = WaitingRequest(lambda result: reply(_sync_response(result)), sync_failure)
+        with partition.event() as shard:
+            shard.sync(message, waiter)
 
     def heartbeat(
         self, message: HeartbeatRequest, _request: Request, reply: Callable[[HeartbeatResponse], None]
     ) -> None:
         """Raises KafkaError."""
         partition = self._groups.get(message.group_id)
-        error = partition.shard.heartbeat(message)
+        with partition.event() as shard:
+            error = shard.heartbeat(message)
         partition.reply_when_committed(reply, _heartbeat_response)(_heartbeat_response(error))
 
     def leave(self, message: LeaveGroupRequest, _request: Request, reply: Callable[[LeaveGroupResponse], None]) -> None:
         """Raises KafkaError."""
         partition = self._groups.get(message.group_id)
-        errors = partition.shard.leave(message)
+        with partition.event() as shard:
+            errors = shard.leave(message)
         members = tuple(
             MemberResponse(
                 # As requested: empty if a static member is named by its instance id alone.

@@ -75,7 +75,8 @@ class ConsumerGroupRequests:
             client_id=request.client_id or "",
             client_host=f"/{request.context.peer_host}",
         )
-        answer = partition.shard.consumer.protocol.heartbeat(message, context)
+        with partition.event() as shard:
+            answer = shard.consumer.protocol.heartbeat(message, context)
         partition.reply_when_committed(reply, heartbeat_failure)(answer)
 
     def describe(

@@ -115,7 +115,8 @@ class GroupAdministration:
                 answers.slot(number)(_deleted(name, error.code))
         for partition, numbers in by_partition.items():
             try:
-                errors = partition.shard.offsets.delete_groups([names[number] for number in numbers])
+                with partition.event() as shard:
+                    errors = shard.offsets.delete_groups([names[number] for number in numbers])
             except KafkaError as error:
                 errors = [error.code] * len(numbers)
             for number, error_code in zip(numbers, errors, strict=True):

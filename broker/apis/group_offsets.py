@@ -185,7 +185,8 @@ class GroupOffsets:
         partition = self._groups.get(message.group_id)
         wanted = [(str(topic.name), int(one.partition_index)) for topic in message.topics for one in topic.partitions]
         known = [one for one in wanted if topics.partition(*one) is not None]
-        errors = dict(zip(known, partition.shard.offsets.delete(message.group_id, known), strict=True))
+        with partition.event() as shard:
+            errors = dict(zip(known, shard.offsets.delete(message.group_id, known), strict=True))
         partition.reply_when_committed(reply, _delete_failure)(
             OffsetDeleteResponse(
                 error_code=kio_error(ErrorCode.NONE),

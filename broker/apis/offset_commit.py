@@ -51,7 +51,8 @@ class OffsetCommitHandler:
             partition = self._groups.coordinators.get(message.group_id)
             committer = Committer(message.group_id, message.member_id, message.instance_id, message.generation)
             knows_group_errors = request.api_version >= KNOWS_GROUP_ERRORS_SINCE
-            outcomes = partition.shard.offsets.commit(committer, offsets, knows_group_errors=knows_group_errors)
+            with partition.event() as shard:
+                outcomes = shard.offsets.commit(committer, offsets, knows_group_errors=knows_group_errors)
         except KafkaError as error:
             _respond(request, message, _filled(errors, [error.code] * len(offsets)))
             return

@@ -138,7 +138,8 @@ def _commit(
         str(message.group_id), message.member_id, message.group_instance_id, int(message.generation_id)
     )
     producer = TransactionProducer(writer.producer_id, writer.producer_epoch, verification)
-    return partition.shard.offsets.commit_in_transaction(committer, offsets, producer)
+    with partition.event() as shard:
+        return shard.offsets.commit_in_transaction(committer, offsets, producer)
 
 
 def _support(version: int) -> TransactionSupport:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Hashable
+from typing import Protocol, runtime_checkable
+
+from .effects import Effects
 
 
 class CoordinatorShard(Protocol):
@@ -18,3 +21,15 @@ class CoordinatorShard(Protocol):
 
     def on_unloaded(self) -> None:
         """The coordinator is gone: answers the waiting requests."""
+
+
+@runtime_checkable
+class ShardWithEffects(CoordinatorShard, Protocol):
+    """Every shard, once transactions answer with effects as well: then this is part of `CoordinatorShard`."""
+
+    @property
+    def effects(self) -> Effects:
+        """Where its rules collect what their shell is to do after each event."""
+
+    def on_timer(self, key: Hashable) -> None:
+        """A timer that was scheduled under this key has expired."""

@@ -1,18 +1,18 @@
-"""What a state machine of a coordinator needs of the node around it, and nothing else.
+"""The partition of a coordinator, as its rules see it.
 
-The machine is called with a request and a `Reply`, looks at its state, appends what has to be remembered, changes its
-state, and replies. That order is what makes it safe: `append` raises before anything is changed, and what it took is
-replayed by every later coordinator of the partition or, if it is never committed, by none. In that case this
-coordinator is replaced too and its state forgotten, so nothing is ever taken back. A reply is held until all is
-committed that the state machine had appended by then: no client sees a state that may still be lost.
+An event looks at the state, appends the records of what changes, and changes the state. That order is what makes it
+safe: `append` raises before anything is changed, and what it took is replayed by every later coordinator of the
+partition or, if it is never committed, by none. In that case this coordinator is replaced too and its state forgotten,
+so nothing is ever taken back. An append is a call and no effect, because rules decide by its outcome: a request whose
+records are refused receives the error, and a static member keeps its old place. All else that an event brings about is
+an effect (`effects.py`). A reply is held until all is committed that the event has appended: no client sees a state
+that may still be lost.
 """
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import NamedTuple, Protocol
 
 from ...storage.log.rules.transaction_verification import TransactionVerification
-
-ResponseT = TypeVar("ResponseT")
 
 
 class StateRecord(NamedTuple):
@@ -57,7 +57,3 @@ class Timers(Protocol):
 
     def cancel(self, key: Hashable) -> None:
         """No error for an unknown key."""
-
-
-Reply: TypeAlias = Callable[[ResponseT], None]
-"""Answers one request, once."""

@@ -17,7 +17,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from ...protocol.batches import HEADER_SIZE, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, read_header
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
@@ -25,7 +25,8 @@ from ...protocol.records import Record, control_type, read_records, write_batch
 from ...storage.log.file_slice import FileSlice
 from ...storage.log.rules.append_info import AppendInfo
 from ...storage.log.rules.control_records import write_end_transaction_marker
-from ..coordination.coordinator_shard import CoordinatorShard
+from ..coordination.coordinator_shard import CoordinatorShard, ShardWithEffects
+from ..coordination.effects import CancelTimer, Effect, Effects, Reply, ScheduleTimer, Waiter
 from ..coordination.ports import StateRecord, TransactionProducer
 from ..replicas.delayed_reply import WRITTEN_ERRORS, DelayedCommit, DelayedReply
 from ..replicas.partition import Partition
@@ -51,6 +52,47 @@ RECORDS_PER_TURN: Final = 500
 COMMIT_MARKER: Final = 1
 
 
+class WaitingRequest(Waiter[ResponseT]):
+    """`respond` receives the response, or what `answer_error` makes of an error."""
+
+    __slots__ = ("answer_error", "respond")
+
+    def __init__(self, respond: Callable[[ResponseT], None], answer_error: Callable[[ErrorCode], ResponseT]) -> None:
+        self.respond = respond
+        self.answer_error = answer_error
+
+
+class CoordinatorEvent(Generic[ShardT]):
+    """`CoordinatorContext.event`: one object for all events of a context, which knows how many of them are open."""
+
+    __slots__ = ("_apply_effect", "_context", "_depth", "effects")
+
+    def __init__(self, context: CoordinatorContext[ShardT], apply_effect: Callable[[Effect], None]) -> None:
+        """`apply_effect` raises nothing."""
+        self._context = context
+        self._apply_effect = apply_effect
+        self._depth = 0
+        self.effects = Effects()
+        """The shard's."""
+
+    def __enter__(self) -> ShardT:
+        shard = self._context.shard
+        self._depth += 1
+        return shard
+
+    def __exit__(self, *_error: object) -> None:
+        if self._depth > 1:
+            self._depth -= 1
+            return
+        effects = self.effects
+        try:
+            while effects.collected:
+                for effect in effects.take():
+                    self._apply_effect(effect)
+        finally:
+            self._depth = 0
+
+
 class _ReadFailedError(Exception):
     """This node cannot read the log; another replica may."""
 
@@ -68,9 +110,11 @@ class CoordinatorContext(Generic[ShardT]):
         on_append: Callable[[Partition], None],
         load_bytes: int,
         commit_timeout_ms: int,
+        apply_effect: Callable[[CoordinatorContext[ShardT], Effect], None] | None = None,
     ) -> None:
         """`replies` are held there; it is looked at when the high watermark of `hosted` moves. `on_append` lets
-        followers fetch. `load_bytes` are read at a time, `commit_timeout_ms` is the longest that a reply is held."""
+        followers fetch. `load_bytes` are read at a time, `commit_timeout_ms` is the longest that a reply is held.
+        `apply_effect` applies effects that only this kind of coordinator has."""
         self.hosted = partition
         self.leader_epoch = partition.state.leader_epoch
         self._replies = replies
@@ -81,9 +125,11 @@ class CoordinatorContext(Generic[ShardT]):
         self._commit_timeout_ms = commit_timeout_ms
         # All that the shard knows of stands before this offset.
         self._end_offset = partition.log.log_end_offset
-        self._timers = CoordinatorTimers(runtime.loop)
+        self._timers = CoordinatorTimers(runtime.loop, self._on_timer)
+        self._apply_other_effect = apply_effect
+        self._event: CoordinatorEvent[ShardT] = CoordinatorEvent(self, self._apply_effect)
         self._make_shard = make_shard
-        self._shard = make_shard(self, self._timers)
+        self._shard = self._new_shard()
         self._error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         self._postponed: list[Callable[[ShardT], None]] = []
         self._loading: asyncio.Task[None] | None = runtime.loop.create_task(self._load())
@@ -91,9 +137,61 @@ class CoordinatorContext(Generic[ShardT]):
     @property
     def shard(self) -> ShardT:
         """Raises KafkaError while it cannot be asked."""
-        if self._error is not ErrorCode.NONE:
+        if self._error:
             raise KafkaError(self._error)
         return self._shard
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the shard can be asked. May be read in any thread."""
+        return self._error is ErrorCode.NONE
+
+    def event(self) -> CoordinatorEvent[ShardT]:
+        """Use as `with partition.event() as shard:`: effects that the shard collects are applied at the end, in their
+        order, after an error too.
+
+        Entering it raises KafkaError while the shard cannot be asked. Effects of an event that begins within another
+        one, or because of a reply of it, follow all effects of that.
+        """
+        return self._event
+
+    def _apply_effect(self, effect: Effect) -> None:
+        try:
+            if isinstance(effect, Reply):
+                waiter = effect.waiter
+                assert isinstance(waiter, WaitingRequest)
+                self._reply(waiter.respond, waiter.answer_error, effect.response)
+            elif self._error:
+                # Unloaded meanwhile: requests that wait receive their responses, and nothing else follows.
+                return
+            elif isinstance(effect, ScheduleTimer):
+                self._timers.schedule(effect.key, effect.delay_ms)
+            elif isinstance(effect, CancelTimer):
+                self._timers.cancel(effect.key)
+            else:
+                assert self._apply_other_effect is not None, effect
+                self._apply_other_effect(self, effect)
+        except Exception:
+            # The effects behind it belong to other requests.
+            logger.exception("effect of a coordinator failed: partition=%s effect=%s", self.hosted.log.name, effect)
+            if isinstance(effect, Reply) and isinstance(effect.waiter, WaitingRequest):
+                self._answer_failure(effect.waiter)
+
+    def _answer_failure(self, waiter: WaitingRequest[Any]) -> None:
+        try:
+            waiter.respond(waiter.answer_error(ErrorCode.UNKNOWN_SERVER_ERROR))
+        except Exception:
+            logger.exception("request not answered: partition=%s", self.hosted.log.name)
+
+    def _on_timer(self, key: Hashable) -> None:
+        with self._event as shard:
+            assert isinstance(shard, ShardWithEffects)
+            shard.on_timer(key)
+
+    def _new_shard(self) -> ShardT:
+        shard = self._make_shard(self, self._timers)
+        self._event.effects = shard.effects if isinstance(shard, ShardWithEffects) else Effects()
+        return shard
 
     def run_when_loaded(self, change: Callable[[ShardT], None]) -> None:
         """Makes a change without a waiting request, once loading is over. A failure is logged."""
@@ -101,7 +199,8 @@ class CoordinatorContext(Generic[ShardT]):
             self._postponed.append(change)
         elif self._error is ErrorCode.NONE:
             try:
-                change(self._shard)
+                with self._event as shard:
+                    change(shard)
             except KafkaError as error:
                 logger.warning("change of a coordinator failed: partition=%s error=%s", self.hosted.log.name, error)
             except Exception:
@@ -109,14 +208,15 @@ class CoordinatorContext(Generic[ShardT]):
 
     def unload(self) -> None:
         """The leadership has gone."""
-        was_active = self._error is ErrorCode.NONE
-        self._error = ErrorCode.NOT_COORDINATOR
         if self._loading is not None:
             self._loading.cancel()
             self._loading = None
+        if self.is_active:
+            with self._event as shard:
+                self._error = ErrorCode.NOT_COORDINATOR
+                shard.on_unloaded()
+        self._error = ErrorCode.NOT_COORDINATOR
         self._timers.cancel_all()
-        if was_active:
-            self._shard.on_unloaded()
 
     # What the shard needs.
 
@@ -152,17 +252,17 @@ class CoordinatorContext(Generic[ShardT]):
     ) -> None:
         """Writes down that a transaction has ended, and `respond`s when that is committed. Raises KafkaError, and then
         nothing was written."""
-        shard = self.shard
-        now_ms = self._wall_clock_ms()
-        marker = write_end_transaction_marker(
-            producer_id, producer_epoch, is_commit=is_commit, coordinator_epoch=coordinator_epoch, now_ms=now_ms
-        )
-        self._note(
-            self._attempt(
-                lambda: self.hosted.append_of_coordinator(marker, now_ms, transaction_version=transaction_version)
+        with self._event as shard:
+            now_ms = self._wall_clock_ms()
+            marker = write_end_transaction_marker(
+                producer_id, producer_epoch, is_commit=is_commit, coordinator_epoch=coordinator_epoch, now_ms=now_ms
             )
-        )
-        shard.replay_end_transaction(producer_id, is_commit=is_commit)
+            self._note(
+                self._attempt(
+                    lambda: self.hosted.append_of_coordinator(marker, now_ms, transaction_version=transaction_version)
+                )
+            )
+            shard.replay_end_transaction(producer_id, is_commit=is_commit)
         self.reply_when_committed(respond, lambda error: error)(ErrorCode.NONE)
 
     def _attempt(self, append: Callable[[], AppendInfo]) -> AppendInfo:
@@ -260,18 +360,19 @@ class CoordinatorContext(Generic[ShardT]):
             retry_s = min(2 * retry_s, retry_s_max)
             self._error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
             self._timers.cancel_all()
-            self._shard = self._make_shard(self, self._timers)
+            self._shard = self._new_shard()
 
     def _activate(self, record_count: int, started_s: float) -> None:
         """Raises what the shard raises."""
         self._end_offset = self.hosted.log.log_end_offset
         self._error = ErrorCode.NONE
-        try:
-            self._shard.on_loaded()
-        except Exception:
-            self._error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-            self._shard.on_unloaded()
-            raise
+        with self._event as shard:
+            try:
+                shard.on_loaded()
+            except Exception:
+                self._error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+                shard.on_unloaded()
+                raise
         self._loading = None
         self.hosted.keep_leadership()
         for change in self._postponed:
@@ -359,14 +460,17 @@ def _batch_of(
 
 
 class CoordinatorTimers:
-    """`ports.Timers` of one partition. Timers survive no unloading."""
+    """The timers of one partition, one for each key. Timers survive no unloading."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, on_timer: Callable[[Hashable], None]) -> None:
+        self._on_timer = on_timer
         self._wheel: LoopTimerWheel[_Timer] = LoopTimerWheel(loop, TIMER_TICK_MS, self._on_expired)
         self._scheduled: dict[Hashable, tuple[_Timer, int]] = {}
 
-    def schedule(self, key: Hashable, delay_ms: int, on_expired: Callable[[], None]) -> None:
-        self.cancel(key)
+    def schedule(self, key: Hashable, delay_ms: int, on_expired: Callable[[], None] | None = None) -> None:
+        scheduled = self._scheduled.pop(key, None)
+        if scheduled is not None:
+            self._wheel.remove(*scheduled)
         timer = _Timer(key, on_expired)
         self._scheduled[key] = (timer, self._wheel.add(timer, delay_ms))
 
@@ -386,7 +490,10 @@ class CoordinatorTimers:
             return
         del self._scheduled[timer.key]
         try:
-            timer.on_expired()
+            if timer.on_expired is not None:
+                timer.on_expired()
+            else:
+                self._on_timer(timer.key)
         except KafkaError as error:
             # What it wanted to write down is tried again by whatever comes next.
             logger.warning("timer of a coordinator failed: key=%s error=%s", timer.key, error)
@@ -397,7 +504,7 @@ class CoordinatorTimers:
 class _Timer:
     __slots__ = ("key", "on_expired")
 
-    def __init__(self, key: Hashable, on_expired: Callable[[], None]) -> None:
+    def __init__(self, key: Hashable, on_expired: Callable[[], None] | None) -> None:
         self.key = key
         self.on_expired = on_expired
 

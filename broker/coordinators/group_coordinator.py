@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeAlias
 from uuid import UUID
 
 from ...protocol.errors import ErrorCode, KafkaError
@@ -15,6 +15,8 @@ from ...quorum.metadata.delta import MetadataDelta
 from ...quorum.metadata.image import MetadataImage, TopicImage
 from ..configuration.consumer_config import SettingsOf
 from ..configuration.group_config import GroupConfig
+from ..coordination.effects import Effect
+from ..groups.consumer.expression_resolver import ResolveExpressions
 from ..groups.group_shard import GroupShard
 from ..replicas.partition import Partition
 from ..replicas.replica_manager import ReplicaManager
@@ -23,8 +25,6 @@ from .coordinator_context import CoordinatorContext, CoordinatorTimers
 from .coordinator_runtime import CoordinatorRuntime
 
 logger = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 GroupPartition: TypeAlias = CoordinatorContext[GroupShard]
@@ -76,36 +76,12 @@ class GroupCoordinator:
                 partition.run_when_loaded(partial(_forget_topic, topic))
 
     def _coordinate(self, hosted: Partition) -> GroupPartition:
-        def make_shard(partition: GroupPartition, timers: CoordinatorTimers) -> GroupShard:
-            def run_in_background(
-                work: Callable[[], T], on_done: Callable[[T], None], on_failed: Callable[[], None]
-            ) -> None:
-                try:
-                    running = self._runtime.loop.run_in_executor(self._aside, work)
-                except RuntimeError as error:
-                    # No thread could be started.
-                    logger.warning("regular expressions not matched: error=%s", error)
-                    on_failed()
-                    return
-                running.add_done_callback(
-                    lambda _: partition.run_when_loaded(lambda _: on_run(running, on_done, on_failed))
-                )
-
-            def on_run(running: asyncio.Future[T], on_done: Callable[[T], None], on_failed: Callable[[], None]) -> None:
-                error = running.exception()
-                if error is None:
-                    on_done(running.result())
-                else:
-                    logger.error("regular expressions not matched", exc_info=error)
-                    on_failed()
-
+        def make_shard(partition: GroupPartition, _timers: CoordinatorTimers) -> GroupShard:
             return GroupShard(
                 partition,
-                timers,
                 config=self._config,
                 settings_of=self._settings_of,
                 image=lambda: self._partitions.image,
-                run_in_background=run_in_background,
                 now_ms=self._runtime.wall_clock_ms,
                 steady_now_ms=self._runtime.steady_clock_ms,
                 new_id=lambda: str(UUID(int=self._runtime.random.getrandbits(128), version=4)),
@@ -119,7 +95,33 @@ class GroupCoordinator:
             on_append=self._partitions.complete_fetches,
             load_bytes=self._config.offsets_load_buffer_size,
             commit_timeout_ms=self._config.offsets_commit_timeout_ms,
+            apply_effect=self._apply_effect,
         )
+
+    def _apply_effect(self, partition: GroupPartition, effect: Effect) -> None:
+        assert isinstance(effect, ResolveExpressions), effect
+        try:
+            matching = self._runtime.loop.run_in_executor(
+                self._aside, effect.matching_topics, lambda: partition.is_active
+            )
+        except RuntimeError as error:
+            # No thread could be started.
+            logger.warning("regular expressions not matched: group=%s error=%s", effect.group_id, error)
+            partition.run_when_loaded(lambda shard: shard.consumer.expressions.on_failed(effect))
+            return
+        # When the coordinator is gone by then, the result is dropped with it.
+        matching.add_done_callback(lambda matched: partition.run_when_loaded(partial(_end_resolution, effect, matched)))
+
+
+def _end_resolution(
+    effect: ResolveExpressions, matched: asyncio.Future[Mapping[str, tuple[str, ...]]], shard: GroupShard
+) -> None:
+    error = matched.exception()
+    if error is None:
+        shard.consumer.expressions.on_resolved(effect, matched.result())
+    else:
+        logger.error("regular expressions not matched: group=%s", effect.group_id, exc_info=error)
+        shard.consumer.expressions.on_failed(effect)
 
 
 def _forget_topic(topic: TopicImage, shard: GroupShard) -> None:

@@ -1,12 +1,14 @@
 """The groups and offsets of one partition of `__consumer_offsets`: replayed from its records, and asked by requests.
 
-Pure: what it appends and when it answers is its caller's to carry out (`coordination/ports.py`).
+Pure: it appends to a log that it is given (`coordination/ports.py`); all else that an event brings about it collects as
+effects (`coordination/effects.py`), which its shell applies.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 
 from kio.schema.heartbeat.v4.request import HeartbeatRequest
 from kio.schema.join_group.v9.request import JoinGroupRequest
@@ -17,10 +19,11 @@ from ...protocol.errors import CorruptData, ErrorCode
 from ...quorum.metadata.image import MetadataImage
 from ..configuration.consumer_config import SettingsOf
 from ..configuration.group_config import GroupConfig
-from ..coordination.ports import Reply, Timers, TransactionalStateLog
+from ..coordination.effects import Effects, Waiter
+from ..coordination.ports import TransactionalStateLog
 from ..coordination.record_format import version_of
 from .classic.group import ClassicGroup, ClassicState
-from .classic.rebalance import Rebalance
+from .classic.rebalance import JoinDeadline, MemberSession, Rebalance, SyncDeadline
 from .classic.records import (
     GROUP_METADATA_KEY,
     GROUP_METADATA_KEYS,
@@ -33,7 +36,7 @@ from .classic.requests import JoinContext, MembershipRequests
 from .classic.results import JoinResult, SyncResult, join_failure, sync_failure
 from .consumer.changes import CONSUMER_GROUP_KEYS
 from .consumer.consumer_groups import ConsumerGroups
-from .consumer.expression_resolver import RunInBackground
+from .consumer.member_deadlines import MemberTimeout
 from .group_table import GroupTable
 from .offset_protocol import OffsetProtocol
 from .offset_store import CommittedOffset, OffsetStore
@@ -41,42 +44,48 @@ from .offset_store import CommittedOffset, OffsetStore
 logger = logging.getLogger(__name__)
 
 NO_PRODUCER_ID = -1
-_EXPIRATION = "expiration of offsets"
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetExpiration:
+    """The timer of `offsets.retention.check.interval.ms`."""
 
 
 class GroupShard:
     def __init__(
         self,
         log: TransactionalStateLog,
-        timers: Timers,
         *,
         config: GroupConfig,
         settings_of: SettingsOf,
         image: Callable[[], MetadataImage],
-        run_in_background: RunInBackground,
         now_ms: Callable[[], int],
         steady_now_ms: Callable[[], int],
         new_id: Callable[[], str],
     ) -> None:
-        """`image` is the newest metadata. `run_in_background` does what takes long. `now_ms` is the wall clock's,
-        `steady_now_ms` one that does not follow its jumps: by that offsets are committed and groups become empty, and
-        both are forgotten, which does not come back. `new_id` makes ends of member ids."""
-        self._timers = timers
+        """`image` is the newest metadata. `now_ms` is the wall clock's, `steady_now_ms` one that does not follow its
+        jumps: by that offsets are committed and groups become empty, and both are forgotten, which does not come back.
+        `new_id` makes ends of member ids."""
+        self.effects = Effects()
         self._config = config
         self._steady_now_ms = steady_now_ms
         self._offset_store = OffsetStore()
         self.groups = GroupTable(log)
-        self._rebalance = Rebalance(self.groups, timers, steady_now_ms, config.group_initial_rebalance_delay_ms)
+        self._rebalance = Rebalance(self.groups, self.effects, steady_now_ms, config.group_initial_rebalance_delay_ms)
         self._classic = MembershipRequests(
-            self.groups, self._rebalance, now_ms=steady_now_ms, new_id=new_id, max_size=config.group_max_size
+            self.groups,
+            self._rebalance,
+            self.effects,
+            now_ms=steady_now_ms,
+            new_id=new_id,
+            max_size=config.group_max_size,
         )
         self.consumer = ConsumerGroups(
             self.groups,
             log,
-            timers,
+            self.effects,
             self._rebalance,
             image,
-            run_in_background,
             config=config.consumer,
             settings_of=settings_of,
             classic_max_size=config.group_max_size,
@@ -87,7 +96,7 @@ class GroupShard:
             self.groups,
             self._offset_store,
             self._rebalance,
-            self.consumer.delete,
+            self.consumer,
             log,
             steady_now_ms,
             metadata_bytes_max=config.offset_metadata_max_bytes,
@@ -96,24 +105,24 @@ class GroupShard:
 
     # Requests of the classic protocol, to whichever kind of group has the name (KIP-848).
 
-    def join(self, request: JoinGroupRequest, context: JoinContext, reply: Reply[JoinResult]) -> None:
-        """`reply` may be called much later. A consumer group without members becomes a classic one. Raises
+    def join(self, request: JoinGroupRequest, context: JoinContext, waiter: Waiter[JoinResult]) -> None:
+        """The reply may come much later. A consumer group without members becomes a classic one. Raises
         KafkaError."""
         group = self.groups.find_consumer(request.group_id)
         if group is not None and not group.is_empty:
-            self.consumer.classic_members.join(group, request, context, reply)
+            self.consumer.classic_members.join(group, request, context, waiter)
             return
         if group is not None:
             self.consumer.make_classic(group)
-        self._classic.join(request, context, reply)
+        self._classic.join(request, context, waiter)
 
-    def sync(self, request: SyncGroupRequest, reply: Reply[SyncResult]) -> None:
-        """`reply` may be called later. Raises KafkaError."""
+    def sync(self, request: SyncGroupRequest, waiter: Waiter[SyncResult]) -> None:
+        """The reply may come later. Raises KafkaError."""
         group = self.groups.find_consumer(request.group_id)
         if group is not None:
-            self.consumer.classic_members.sync(group, request, reply)
+            self.consumer.classic_members.sync(group, request, waiter)
         else:
-            self._classic.sync(request, reply)
+            self._classic.sync(request, waiter)
 
     def heartbeat(self, request: HeartbeatRequest) -> ErrorCode:
         """Returns REBALANCE_IN_PROGRESS or NONE. Raises KafkaError."""
@@ -176,14 +185,23 @@ class GroupShard:
 
     def on_unloaded(self) -> None:
         """Another node coordinates the groups now: waiting requests are answered NOT_COORDINATOR."""
-        self.consumer.on_unloaded()
         for group in self.groups:
             for member in group.members.values():
-                group.answer_join(member, join_failure(ErrorCode.NOT_COORDINATOR, member.id))
-                member.answer_sync(sync_failure(ErrorCode.NOT_COORDINATOR))
+                self._rebalance.answer_join(group, member, join_failure(ErrorCode.NOT_COORDINATOR, member.id))
+                self._rebalance.answer_sync(member, sync_failure(ErrorCode.NOT_COORDINATOR))
+
+    def on_timer(self, key: Hashable) -> None:
+        """Raises KafkaError: nothing could be written, and the next timer or request tries again."""
+        if isinstance(key, MemberSession | JoinDeadline | SyncDeadline):
+            self._rebalance.on_timer(key)
+        elif isinstance(key, MemberTimeout):
+            self.consumer.on_timer(key)
+        else:
+            assert isinstance(key, OffsetExpiration), key
+            self._expire()
 
     def _schedule_expiration(self) -> None:
-        self._timers.schedule(_EXPIRATION, self._config.offsets_retention_check_interval_ms, self._expire)
+        self.effects.schedule_timer(OffsetExpiration(), self._config.offsets_retention_check_interval_ms)
 
     def _expire(self) -> None:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
 from typing import TYPE_CHECKING
 
 from ...protocol.errors import ErrorCode, KafkaError
@@ -20,6 +21,7 @@ class GroupTable:
         self._log = log
         self._groups: dict[str, ClassicGroup] = {}
         self._consumer_groups: dict[str, ConsumerGroup] = {}
+        self._incarnations = count(1)
 
     def __iter__(self) -> Iterator[ClassicGroup]:
         return iter(self._groups.values())
@@ -49,6 +51,7 @@ class GroupTable:
         return group
 
     def put(self, group: ClassicGroup) -> None:
+        group.incarnation = next(self._incarnations)
         self._groups[group.id] = group
 
     def put_consumer(self, group: ConsumerGroup) -> None:

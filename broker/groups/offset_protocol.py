@@ -13,6 +13,7 @@ from ..coordination.ports import StateRecord, TransactionalStateLog, Transaction
 from .classic.group import ClassicGroup, ClassicState
 from .classic.rebalance import Rebalance
 from .classic.records import NO_TIMESTAMP, OffsetCommitValue, offset_commit_key, offset_commit_value, tombstone_of
+from .consumer.consumer_groups import ConsumerGroups
 from .consumer.group import ConsumerGroup
 from .consumer.offset_access import check_commit, check_commit_in_transaction, check_fetch
 from .group_table import GroupTable
@@ -67,20 +68,20 @@ class OffsetProtocol:
         groups: GroupTable,
         offsets: OffsetStore,
         rebalance: Rebalance,
-        delete_consumer_group: Callable[[ConsumerGroup], None],
+        consumer: ConsumerGroups,
         log: TransactionalStateLog,
         now_ms: Callable[[], int],
         *,
         metadata_bytes_max: int,
         retention_ms: int,
     ) -> None:
-        """`delete_consumer_group` writes down that an empty one is gone. `now_ms` is the steady wall clock's.
+        """`now_ms` is the steady wall clock's.
 
         `metadata_bytes_max` is `offset.metadata.max.bytes`, `retention_ms` is `offsets.retention.minutes`."""
         self._groups = groups
         self._offsets = offsets
         self._rebalance = rebalance
-        self._delete_consumer_group = delete_consumer_group
+        self._consumer = consumer
         self._log = log
         self._now_ms = now_ms
         self._metadata_bytes_max = metadata_bytes_max
@@ -251,7 +252,7 @@ class OffsetProtocol:
         if not group.is_empty:
             return ErrorCode.NON_EMPTY_GROUP
         self._forget([(group.id, *one) for one in sorted(self._offsets.partitions_of(group.id))])
-        self._delete_consumer_group(group)
+        self._consumer.delete(group)
         return ErrorCode.NONE
 
     def delete_topic(self, topic: str, topic_id: UUID) -> None:
@@ -288,7 +289,7 @@ class OffsetProtocol:
                 gone_consumer_groups.append(consumer_group)
         self._forget(expired, gone)
         for consumer_group in gone_consumer_groups:
-            self._delete_consumer_group(consumer_group)
+            self._consumer.delete(consumer_group)
         gone_count = len(gone) + len(gone_consumer_groups)
         if expired or gone_count:
             logger.info("offsets expired: offsets=%d groups=%d", len(expired), gone_count)

@@ -84,7 +84,8 @@ class ConsumerPuppet(GroupPuppet):
         """The metadata is another."""
         names = {*topics, *self.image.topics.by_name}
         self.image = image_of(topics, offset=self.image.offset + 1)
-        self.shard.consumer.on_topics_changed(names, are_some_new=are_some_new)
+        with self.event() as shard:
+            shard.consumer.on_topics_changed(names, are_some_new=are_some_new)
 
     def resolve(self) -> None:
         """What is done aside is done."""
@@ -125,7 +126,8 @@ class ConsumerPuppet(GroupPuppet):
         )
         check_heartbeat(request, api_version, self.config.consumer.assignors)
         context = HeartbeatContext(client_id="client", client_host="/127.0.0.1")
-        return self.shard.consumer.protocol.heartbeat(request, context)
+        with self.event() as shard:
+            return shard.consumer.protocol.heartbeat(request, context)
 
     def join_consumer(
         self, member: str, topics: Sequence[str] | None = ("topic",), **options: Any

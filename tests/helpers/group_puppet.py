@@ -1,8 +1,10 @@
-"""The groups of one coordinator without a node: a log in memory, timers turned by hand, answers that are kept."""
+"""The groups of one coordinator without a node: a log in memory, and effects applied to timers turned by hand and to
+answers that are kept."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import count
@@ -17,9 +19,11 @@ from kio.static.primitive import i32, i32Timedelta
 
 from penstock.broker.configuration.consumer_config import ConsumerGroupConfig, GroupSettings, MigrationPolicy
 from penstock.broker.configuration.group_config import GroupConfig
+from penstock.broker.coordination.effects import CancelTimer, Effect, Reply, ScheduleTimer, Waiter
 from penstock.broker.coordination.ports import StateRecord, TransactionProducer
 from penstock.broker.groups.classic.requests import JoinContext
 from penstock.broker.groups.classic.results import JoinResult, SyncResult
+from penstock.broker.groups.consumer.expression_resolver import ResolveExpressions
 from penstock.broker.groups.group_shard import GroupShard
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.quorum.metadata.image import EMPTY_IMAGE, MetadataImage
@@ -78,12 +82,19 @@ class PuppetLog:
 
 
 class PuppetTimers:
-    def __init__(self, now_ms: int) -> None:
+    def __init__(self, now_ms: int, on_timer: Callable[[Hashable], None] | None = None) -> None:
+        """`on_timer` receives the key of a timer that has no function of its own."""
         self.now_ms = now_ms
-        self._due: dict[Hashable, tuple[int, int, Callable[[], None]]] = {}
+        self._on_timer = on_timer
+        self._due: dict[Hashable, tuple[int, int, Callable[[], None] | None]] = {}
         self._numbers = count()
 
-    def schedule(self, key: Hashable, delay_ms: int, on_expired: Callable[[], None]) -> None:
+    @property
+    def keys(self) -> list[Hashable]:
+        """Of those that wait, the earliest first."""
+        return sorted(self._due, key=lambda key: self._due[key][:2])
+
+    def schedule(self, key: Hashable, delay_ms: int, on_expired: Callable[[], None] | None = None) -> None:
         self._due[key] = (self.now_ms + delay_ms, next(self._numbers), on_expired)
 
     def cancel(self, key: Hashable) -> None:
@@ -92,15 +103,19 @@ class PuppetTimers:
     def wait(self, milliseconds: int) -> None:
         """Everything that is due by then happens in its order, at its time."""
         end_ms = self.now_ms + milliseconds
-        while due := sorted((at_ms, number, key) for key, (at_ms, number, _) in self._due.items() if at_ms <= end_ms):
-            at_ms, _, key = due[0]
+        while (keys := self.keys) and self._due[keys[0]][0] <= end_ms:
+            at_ms, _, on_expired = self._due.pop(keys[0])
             self.now_ms = max(self.now_ms, at_ms)
-            self._due.pop(key)[2]()
+            if on_expired is not None:
+                on_expired()
+            else:
+                assert self._on_timer is not None, keys[0]
+                self._on_timer(keys[0])
         self.now_ms = end_ms
 
 
 @dataclass
-class Waiting(Generic[T]):
+class Waiting(Waiter[T], Generic[T]):
     """One request's answer, when it has come."""
 
     answers: list[T] = field(default_factory=list)
@@ -140,29 +155,66 @@ class GroupPuppet:
         # What is done aside, until the test wants it done.
         self.aside: list[Callable[[], None]] = []
         self.is_aside_failing = False
-        self.timers = PuppetTimers(now_ms)
+        self.is_unloaded = False
+        self.timers = PuppetTimers(now_ms, self._on_timer)
         self.clock_ahead_ms = 0
         """How far the wall clock has jumped."""
         numbers = count(1)
         self.shard = GroupShard(
             self.log,
-            self.timers,
             config=config,
             settings_of=lambda _group: self.settings,
             image=lambda: self.image,
-            run_in_background=self._run_in_background,
             now_ms=lambda: self.timers.now_ms + self.clock_ahead_ms,
             steady_now_ms=lambda: self.timers.now_ms,
             new_id=lambda: f"id{next(numbers)}",
         )
         for offset, record in enumerate(self.log.records):
             self.shard.replay(offset, record.key, record.value)
-        self.shard.on_loaded()
+        with self.event() as shard:
+            shard.on_loaded()
 
-    def _run_in_background(
-        self, work: Callable[[], T], on_done: Callable[[T], None], on_failed: Callable[[], None]
-    ) -> None:
-        self.aside.append(lambda: on_failed() if self.is_aside_failing else on_done(work()))
+    @contextmanager
+    def event(self) -> Iterator[GroupShard]:
+        """As `CoordinatorContext.event`."""
+        left = self.shard.effects.take()
+        assert not left, f"collected by a call that was no event: {left}"
+        try:
+            yield self.shard
+        finally:
+            for effect in self.shard.effects.take():
+                self.apply(effect)
+
+    def apply(self, effect: Effect) -> None:
+        if isinstance(effect, Reply):
+            assert isinstance(effect.waiter, Waiting)
+            effect.waiter(effect.response)
+        elif isinstance(effect, ScheduleTimer):
+            self.timers.schedule(effect.key, effect.delay_ms)
+        elif isinstance(effect, CancelTimer):
+            self.timers.cancel(effect.key)
+        else:
+            assert isinstance(effect, ResolveExpressions)
+            self.aside.append(lambda: self._resolve(effect))
+
+    def _on_timer(self, key: Hashable) -> None:
+        with self.event() as shard:
+            shard.on_timer(key)
+
+    def _resolve(self, effect: ResolveExpressions) -> None:
+        matching = effect.matching_topics(lambda: not self.is_unloaded)
+        if self.is_unloaded:
+            return
+        with self.event() as shard:
+            if self.is_aside_failing:
+                shard.consumer.expressions.on_failed(effect)
+            else:
+                shard.consumer.expressions.on_resolved(effect, matching)
+
+    def unload(self) -> None:
+        self.is_unloaded = True
+        with self.event() as shard:
+            shard.on_unloaded()
 
     def restarted(self) -> GroupPuppet:
         """Another coordinator of the same log."""
@@ -203,7 +255,8 @@ class GroupPuppet:
             may_skip_assignment=may_skip_assignment,
         )
         try:
-            self.shard.join(request, context, waiting)
+            with self.event() as shard:
+                shard.join(request, context, waiting)
         except KafkaError as error:
             raise AssertionError(f"join raised {error.code.name}") from error
         return waiting
@@ -231,7 +284,8 @@ class GroupPuppet:
                 for one, assignment in (assignments or {}).items()
             ),
         )
-        self.shard.sync(request, waiting)
+        with self.event() as shard:
+            shard.sync(request, waiting)
         return waiting
 
     def heartbeat(self, member_id: str, generation: int, instance_id: str | None = None) -> ErrorCode:
@@ -242,7 +296,8 @@ class GroupPuppet:
             group_instance_id=instance_id,
         )
         try:
-            return self.shard.heartbeat(request)
+            with self.event() as shard:
+                return shard.heartbeat(request)
         except KafkaError as error:
             return error.code
 
@@ -254,7 +309,8 @@ class GroupPuppet:
                 for member_id, instance_id in members
             ),
         )
-        return self.shard.leave(request)
+        with self.event() as shard:
+            return shard.leave(request)
 
     def stable(self, count_of_members: int = 2, **options: Any) -> tuple[int, list[str]]:
         """Generation and members, the leader first, of a group in which everybody has an assignment, named as it is."""

@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
-from typing import Final
+from typing import Final, NamedTuple
 
 from ....protocol.errors import CorruptData, ErrorCode, KafkaError
-from ...coordination.ports import Reply
+from ...coordination.effects import Waiter
 from .embedded_protocol import CONSUMER_PROTOCOL_TYPE, subscribed_topics_of
 from .member import ClassicMember, MemberProtocol
 from .records import GroupMetadataValue, MemberMetadata
@@ -40,6 +40,15 @@ class ClassicState(Enum):
 REBALANCE_MAY_BEGIN: Final = frozenset({ClassicState.STABLE, ClassicState.COMPLETING_REBALANCE, ClassicState.EMPTY})
 
 
+class InitialDelay(NamedTuple):
+    """`group.initial.rebalance.delay.ms` as far as it goes (KIP-134)."""
+
+    delay_ms: int
+    """Until it is over, unless a new member extends it."""
+    remaining_ms: int
+    """By which it may be extended."""
+
+
 class ClassicGroup:
     """The members are kept in the order in which they came."""
 
@@ -50,6 +59,8 @@ class ClassicGroup:
         "generation",
         "has_new_members",
         "id",
+        "incarnation",
+        "initial_delay",
         "leader",
         "members",
         "pending_join",
@@ -65,6 +76,8 @@ class ClassicGroup:
     def __init__(self, group_id: str, *, now_ms: int | None) -> None:
         """`now_ms` is the wall clock's; None when the time of the last change is unknown."""
         self.id = group_id
+        # Given by the table of groups: no other group that had the name has the same.
+        self.incarnation = 0
         self.state = ClassicState.EMPTY
         self.previous_state = ClassicState.EMPTY
         self.state_timestamp_ms = now_ms
@@ -81,6 +94,8 @@ class ClassicGroup:
         self.subscribed_topics: frozenset[str] | None = None
         # Since the first rebalance began: further members may be starting.
         self.has_new_members = False
+        # While the first rebalance waits for further members; None in every other rebalance.
+        self.initial_delay: InitialDelay | None = None
         self._static_members: dict[str, str] = {}
         self._protocol_counts: Counter[str] = Counter()
         self._awaiting_join_count = 0
@@ -248,7 +263,7 @@ class ClassicGroup:
             self.transition(ClassicState.EMPTY, now_ms)
         self.subscribed_topics = self._compute_subscribed_topics()
 
-    def add(self, member: ClassicMember, protocol_type: str, reply: Reply[JoinResult] | None) -> None:
+    def add(self, member: ClassicMember, protocol_type: str, waiter: Waiter[JoinResult] | None) -> None:
         if member.instance_id is not None:
             assert member.instance_id not in self._static_members, "an instance is one member"
             self._static_members[member.instance_id] = member.id
@@ -258,7 +273,7 @@ class ClassicGroup:
             self.leader = member.id
         self.members[member.id] = member
         self._count_protocols(member, 1)
-        self._set_join_reply(member, reply)
+        self._set_join_waiter(member, waiter)
         self.pending_join.discard(member.id)
 
     def remove(self, member_id: str) -> None:
@@ -282,7 +297,7 @@ class ClassicGroup:
         *,
         rebalance_timeout_ms: int,
         session_timeout_ms: int,
-        reply: Reply[JoinResult] | None,
+        waiter: Waiter[JoinResult] | None,
     ) -> None:
         """It has joined again."""
         self._count_protocols(member, -1)
@@ -290,7 +305,7 @@ class ClassicGroup:
         self._count_protocols(member, 1)
         member.rebalance_timeout_ms = rebalance_timeout_ms
         member.session_timeout_ms = session_timeout_ms
-        self._set_join_reply(member, reply)
+        self._set_join_waiter(member, waiter)
 
     def replace_static(self, old: ClassicMember, new_id: str) -> ClassicMember:
         """The process of a static member was started anew: its successor gets all that it had (KIP-345)."""
@@ -315,11 +330,11 @@ class ClassicGroup:
         self._static_members[old.instance_id] = new.id
         return new
 
-    def answer_join(self, member: ClassicMember, response: JoinResult) -> None:
-        """No error if it does not wait."""
-        if member.is_awaiting_join:
-            self._awaiting_join_count -= 1
-            member.answer_join(response)
+    def take_join(self, member: ClassicMember) -> Waiter[JoinResult] | None:
+        """The JoinGroup that waits, to be answered; None without one."""
+        waiter = member.join_waiter
+        self._set_join_waiter(member, None)
+        return waiter
 
     def elect_joined_leader(self) -> bool:
         """The leader keeps its place if it has joined; otherwise another member that has. False without one."""
@@ -333,9 +348,9 @@ class ClassicGroup:
         self.leader = joined.id
         return True
 
-    def _set_join_reply(self, member: ClassicMember, reply: Reply[JoinResult] | None) -> None:
-        self._awaiting_join_count += (reply is not None) - member.is_awaiting_join
-        member.join_reply = reply
+    def _set_join_waiter(self, member: ClassicMember, waiter: Waiter[JoinResult] | None) -> None:
+        self._awaiting_join_count += (waiter is not None) - member.is_awaiting_join
+        member.join_waiter = waiter
 
     def _count_protocols(self, member: ClassicMember, step: int) -> None:
         # A member that names one twice is one member that knows it.

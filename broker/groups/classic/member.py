@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ...coordination.ports import Reply
+from ...coordination.effects import Waiter
 from .results import NO_ASSIGNMENT, JoinResult, SyncResult
 
 
@@ -17,7 +17,7 @@ class MemberProtocol(NamedTuple):
 
 
 class ClassicMember:
-    """What it has joined with, what it was assigned, and the answers that it waits for."""
+    """What it has joined with, what it was assigned, and its requests that wait for a response."""
 
     __slots__ = (
         "assignment",
@@ -26,11 +26,11 @@ class ClassicMember:
         "id",
         "instance_id",
         "is_new",
-        "join_reply",
+        "join_waiter",
         "protocols",
         "rebalance_timeout_ms",
         "session_timeout_ms",
-        "sync_reply",
+        "sync_waiter",
     )
 
     def __init__(
@@ -56,17 +56,17 @@ class ClassicMember:
         self.assignment = assignment
         # It has not been told its id yet, so it cannot send heartbeats.
         self.is_new = False
-        self.join_reply: Reply[JoinResult] | None = None
-        self.sync_reply: Reply[SyncResult] | None = None
+        self.join_waiter: Waiter[JoinResult] | None = None
+        self.sync_waiter: Waiter[SyncResult] | None = None
 
     @property
     def is_awaiting_join(self) -> bool:
-        return self.join_reply is not None
+        return self.join_waiter is not None
 
     @property
     def has_satisfied_heartbeat(self) -> bool:
         """Whoever waits for an answer cannot send heartbeats, and need not."""
-        return not self.is_new and (self.join_reply is not None or self.sync_reply is not None)
+        return not self.is_new and (self.join_waiter is not None or self.sync_waiter is not None)
 
     def metadata_of(self, protocol_name: str) -> bytes:
         return next(protocol.metadata for protocol in self.protocols if protocol.name == protocol_name)
@@ -75,16 +75,7 @@ class ClassicMember:
         """The candidate that it likes best."""
         return next(protocol.name for protocol in self.protocols if protocol.name in candidates)
 
-    def answer_join(self, response: JoinResult) -> None:
-        """No error if it does not wait."""
-        reply, self.join_reply = self.join_reply, None
-        if reply is not None:
-            reply(response)
-
-    def answer_sync(self, response: SyncResult) -> bool:
-        """Whether it waited."""
-        reply, self.sync_reply = self.sync_reply, None
-        if reply is None:
-            return False
-        reply(response)
-        return True
+    def take_sync(self) -> Waiter[SyncResult] | None:
+        """The SyncGroup that waits, to be answered; None without one."""
+        waiter, self.sync_waiter = self.sync_waiter, None
+        return waiter

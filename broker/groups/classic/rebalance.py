@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from typing import Literal, NamedTuple, TypeAlias
 
 from ....protocol.errors import ErrorCode, KafkaError
-from ...coordination.ports import Timers
+from ...coordination.effects import Effects
 from ..group_table import GroupTable
-from .group import ClassicGroup, ClassicState
+from .group import ClassicGroup, ClassicState, InitialDelay
 from .member import ClassicMember
 from .records import record_of
 from .results import NO_ASSIGNMENT, JoinedMember, JoinResult, SyncResult, join_failure, sync_failure
@@ -26,11 +27,44 @@ from .results import NO_ASSIGNMENT, JoinedMember, JoinResult, SyncResult, join_f
 logger = logging.getLogger(__name__)
 
 
+# Timers of one incarnation of a group: a later group of the same name does not receive them. Named tuples are equal to
+# any tuple of the same values, so `kind` keeps timers apart.
+
+
+class MemberSession(NamedTuple):
+    """Kafka: `DelayedHeartbeat`. The member, or one that only knows its id, sent nothing within its session."""
+
+    group_id: str
+    incarnation: int
+    member_id: str
+    kind: Literal["session"] = "session"
+
+
+class JoinDeadline(NamedTuple):
+    """Kafka: `DelayedJoin`, `InitialDelayedJoin`. A rebalance waits no longer for members to join."""
+
+    group_id: str
+    incarnation: int
+    kind: Literal["join"] = "join"
+
+
+class SyncDeadline(NamedTuple):
+    """Kafka: `DelayedSync`. Every member of the generation must have sent its SyncGroup by then."""
+
+    group_id: str
+    incarnation: int
+    generation: int
+    kind: Literal["sync"] = "sync"
+
+
+GroupTimer: TypeAlias = MemberSession | JoinDeadline | SyncDeadline
+
+
 class Rebalance:
-    def __init__(self, groups: GroupTable, timers: Timers, now_ms: Callable[[], int], initial_delay_ms: int) -> None:
+    def __init__(self, groups: GroupTable, effects: Effects, now_ms: Callable[[], int], initial_delay_ms: int) -> None:
         """`now_ms` is the steady wall clock's; `initial_delay_ms` is `group.initial.rebalance.delay.ms`."""
         self._groups = groups
-        self._timers = timers
+        self._effects = effects
         self._now_ms = now_ms
         self._initial_delay_ms = initial_delay_ms
 
@@ -41,16 +75,23 @@ class Rebalance:
         self.expect(group, member.id, member.session_timeout_ms)
 
     def expect(self, group: ClassicGroup, member_id: str, within_ms: int) -> None:
-        self._timers.schedule(
-            _heartbeat_key(group, member_id), within_ms, lambda: self._on_session_over(group, member_id)
-        )
+        self._effects.schedule_timer(MemberSession(group.id, group.incarnation, member_id), within_ms)
 
     def forget_session(self, group: ClassicGroup, member_id: str) -> None:
-        self._timers.cancel(_heartbeat_key(group, member_id))
+        self._effects.cancel_timer(MemberSession(group.id, group.incarnation, member_id))
+
+    def on_timer(self, timer: GroupTimer) -> None:
+        group = self._groups.find(timer.group_id)
+        if group is None or group.incarnation != timer.incarnation:
+            return
+        if isinstance(timer, MemberSession):
+            self._on_session_over(group, timer.member_id)
+        elif isinstance(timer, JoinDeadline):
+            self._on_join_over(group)
+        else:
+            self._on_sync_over(group, timer.generation)
 
     def _on_session_over(self, group: ClassicGroup, member_id: str) -> None:
-        if self._groups.find(group.id) is not group:
-            return
         if member_id in group.pending_join:
             logger.info("member never came back with its id: group=%s member=%s", group.id, member_id)
             group.remove(member_id)
@@ -65,8 +106,8 @@ class Rebalance:
     def remove_member(self, group: ClassicGroup, member: ClassicMember) -> None:
         """What follows for the others is `after_removal`'s."""
         # Whoever is still there joins anew.
-        group.answer_join(member, join_failure(ErrorCode.UNKNOWN_MEMBER_ID))
-        member.answer_sync(sync_failure(ErrorCode.UNKNOWN_MEMBER_ID))
+        self.answer_join(group, member, join_failure(ErrorCode.UNKNOWN_MEMBER_ID))
+        self.answer_sync(member, sync_failure(ErrorCode.UNKNOWN_MEMBER_ID))
         group.remove(member.id)
 
     def after_removal(self, group: ClassicGroup, reason: str) -> None:
@@ -74,6 +115,22 @@ class Rebalance:
             self.prepare(group, reason)
         else:
             self.complete_join_if_all_joined(group)
+
+    # Requests that wait.
+
+    def answer_join(self, group: ClassicGroup, member: ClassicMember, result: JoinResult) -> None:
+        """No error if it does not wait."""
+        waiter = group.take_join(member)
+        if waiter is not None:
+            self._effects.reply(waiter, result)
+
+    def answer_sync(self, member: ClassicMember, result: SyncResult) -> bool:
+        """Whether it waited."""
+        waiter = member.take_sync()
+        if waiter is None:
+            return False
+        self._effects.reply(waiter, result)
+        return True
 
     # Joining.
 
@@ -105,7 +162,7 @@ class Rebalance:
         elif group.have_all_joined:
             self._complete_join(group)
         else:
-            self._timers.schedule(_join_key(group), group.rebalance_timeout_ms, lambda: self._on_join_over(group))
+            self._schedule_join_deadline(group, group.rebalance_timeout_ms)
 
     def complete_join_if_all_joined(self, group: ClassicGroup) -> None:
         if group.state is not ClassicState.PREPARING_REBALANCE or not group.have_all_joined:
@@ -115,25 +172,25 @@ class Rebalance:
             self._complete_join(group)
 
     def _wait_for_others(self, group: ClassicGroup, delay_ms: int, remaining_ms: int) -> None:
-        """Whoever starts a group seldom starts one consumer: wait for the others, again when one has come (KIP-134)."""
+        """A group's consumers are mostly started together: wait for the others, again when one has come (KIP-134)."""
+        group.initial_delay = InitialDelay(delay_ms, remaining_ms)
+        self._schedule_join_deadline(group, delay_ms)
 
-        def on_over() -> None:
-            if self._groups.find(group.id) is not group:
-                return
-            if group.has_new_members and remaining_ms:
-                group.has_new_members = False
-                self._wait_for_others(group, min(self._initial_delay_ms, remaining_ms), max(remaining_ms - delay_ms, 0))
-            else:
-                self._complete_join(group)
-
-        self._timers.schedule(_join_key(group), delay_ms, on_over)
+    def _schedule_join_deadline(self, group: ClassicGroup, delay_ms: int) -> None:
+        self._effects.schedule_timer(JoinDeadline(group.id, group.incarnation), delay_ms)
 
     def _on_join_over(self, group: ClassicGroup) -> None:
-        if self._groups.find(group.id) is group:
+        initial = group.initial_delay
+        if initial is not None and initial.remaining_ms and group.has_new_members:
+            group.has_new_members = False
+            delay_ms = min(self._initial_delay_ms, initial.remaining_ms)
+            self._wait_for_others(group, delay_ms, max(initial.remaining_ms - initial.delay_ms, 0))
+        else:
             self._complete_join(group)
 
     def _complete_join(self, group: ClassicGroup) -> None:
-        self._timers.cancel(_join_key(group))
+        group.initial_delay = None
+        self._effects.cancel_timer(JoinDeadline(group.id, group.incarnation))
         for member in list(group.members.values()):
             # A static member may take as long as its session (KIP-345).
             if not member.is_awaiting_join and member.instance_id is None:
@@ -142,7 +199,7 @@ class Rebalance:
                 self.forget_session(group, member.id)
         if group.members and not group.elect_joined_leader():
             # Only static members are left, and none has joined: until their sessions are over.
-            self._timers.schedule(_join_key(group), group.rebalance_timeout_ms, lambda: self._on_join_over(group))
+            self._schedule_join_deadline(group, group.rebalance_timeout_ms)
             return
         group.next_generation(self._now_ms())
         logger.info(
@@ -152,14 +209,12 @@ class Rebalance:
             self._write_empty(group)
             return
         for member in list(group.members.values()):
-            group.answer_join(member, joined(group, member))
+            self.answer_join(group, member, joined(group, member))
             self.expect_heartbeat(group, member)
             member.is_new = False
             group.pending_sync.add(member.id)
-        generation = group.generation
-        self._timers.schedule(
-            _sync_key(group), group.rebalance_timeout_ms, lambda: self._on_sync_over(group, generation)
-        )
+        deadline = SyncDeadline(group.id, group.incarnation, group.generation)
+        self._effects.schedule_timer(deadline, group.rebalance_timeout_ms)
 
     def _write_empty(self, group: ClassicGroup) -> None:
         try:
@@ -174,7 +229,7 @@ class Rebalance:
         """It has asked for its part, and waits for it or has had it."""
         group.pending_sync.discard(member.id)
         if not group.pending_sync:
-            self._timers.cancel(_sync_key(group))
+            self._cancel_sync_deadline(group)
 
     def assign(self, group: ClassicGroup, assignments: Mapping[str, bytes]) -> None:
         """What the leader of a group in CompletingRebalance says; members that are not named get nothing."""
@@ -188,39 +243,30 @@ class Rebalance:
         group.transition(ClassicState.STABLE, self._now_ms())
         for member in group.members.values():
             member.assignment = parts[member.id]
-            if member.answer_sync(synced(group, member)):
+            if self.answer_sync(member, synced(group, member)):
                 self.expect_heartbeat(group, member)
 
     def _refuse_assignments(self, group: ClassicGroup, error: ErrorCode) -> None:
         for member in group.members.values():
             member.assignment = NO_ASSIGNMENT
-            if member.answer_sync(sync_failure(error)):
+            if self.answer_sync(member, sync_failure(error)):
                 self.expect_heartbeat(group, member)
 
     def _forget_syncs(self, group: ClassicGroup) -> None:
         group.pending_sync.clear()
-        self._timers.cancel(_sync_key(group))
+        self._cancel_sync_deadline(group)
+
+    def _cancel_sync_deadline(self, group: ClassicGroup) -> None:
+        self._effects.cancel_timer(SyncDeadline(group.id, group.incarnation, group.generation))
 
     def _on_sync_over(self, group: ClassicGroup, generation: int) -> None:
-        if self._groups.find(group.id) is not group or group.generation != generation or not group.pending_sync:
+        if group.generation != generation or not group.pending_sync:
             return
         silent = sorted(group.pending_sync)
         for member_id in silent:
             group.remove(member_id)
             self.forget_session(group, member_id)
         self.prepare(group, f"{', '.join(silent)} did not ask for an assignment")
-
-
-def _heartbeat_key(group: ClassicGroup, member_id: str) -> tuple[str, str, str]:
-    return ("heartbeat", group.id, member_id)
-
-
-def _join_key(group: ClassicGroup) -> tuple[str, str]:
-    return ("join", group.id)
-
-
-def _sync_key(group: ClassicGroup) -> tuple[str, str]:
-    return ("sync", group.id)
 
 
 def joined(

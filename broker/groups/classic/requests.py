@@ -21,7 +21,7 @@ from kio.schema.leave_group.v5.request import LeaveGroupRequest, MemberIdentity
 from kio.schema.sync_group.v5.request import SyncGroupRequest
 
 from ....protocol.errors import ErrorCode, KafkaError
-from ...coordination.ports import Reply
+from ...coordination.effects import Effects, Waiter
 from ..group_table import GroupTable
 from .group import ClassicGroup, ClassicState
 from .member import ClassicMember, MemberProtocol
@@ -53,6 +53,7 @@ class MembershipRequests:
         self,
         groups: GroupTable,
         rebalance: Rebalance,
+        effects: Effects,
         *,
         now_ms: Callable[[], int],
         new_id: Callable[[], str],
@@ -62,36 +63,37 @@ class MembershipRequests:
         `max_size` is `group.max.size`."""
         self._groups = groups
         self._rebalance = rebalance
+        self._effects = effects
         self._now_ms = now_ms
         self._new_id = new_id
         self._max_size = max_size
 
     # Joining.
 
-    def join(self, request: JoinGroupRequest, context: JoinContext, reply: Reply[JoinResult]) -> None:
-        """`reply` may be called much later. Raises KafkaError when a new group could not be written."""
+    def join(self, request: JoinGroupRequest, context: JoinContext, waiter: Waiter[JoinResult]) -> None:
+        """The reply may come much later. Raises KafkaError when a new group could not be written."""
         member_id = request.member_id
         group = self._groups.find(request.group_id)
         if group is None:
             if member_id != UNKNOWN_MEMBER_ID:
-                reply(join_failure(ErrorCode.UNKNOWN_MEMBER_ID, member_id))
+                self._effects.reply(waiter, join_failure(ErrorCode.UNKNOWN_MEMBER_ID, member_id))
                 return
             group = self._create(request.group_id)
         if not self._has_room(group, member_id):
             group.remove(member_id)
-            reply(join_failure(ErrorCode.GROUP_MAX_SIZE_REACHED))
+            self._effects.reply(waiter, join_failure(ErrorCode.GROUP_MAX_SIZE_REACHED))
         elif not group.supports_protocols(request.protocol_type, _protocols_of(request)):
-            reply(join_failure(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, member_id))
+            self._effects.reply(waiter, join_failure(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, member_id))
         elif member_id == UNKNOWN_MEMBER_ID:
-            self._join_new(group, request, context, reply)
+            self._join_new(group, request, context, waiter)
         elif member_id in group.pending_join:
             if request.group_instance_id is not None:
                 # Such an id is given to dynamic members only.
-                reply(join_failure(ErrorCode.UNKNOWN_MEMBER_ID, member_id))
+                self._effects.reply(waiter, join_failure(ErrorCode.UNKNOWN_MEMBER_ID, member_id))
             else:
-                self._add(group, member_id, request, context, reply)
+                self._add(group, member_id, request, context, waiter)
         else:
-            self._join_again(group, request, reply)
+            self._join_again(group, request, waiter)
 
     def _create(self, group_id: str) -> ClassicGroup:
         assert self._groups.find_consumer(group_id) is None, "a name is one group"
@@ -114,22 +116,22 @@ class MembershipRequests:
         return member is not None or len(group.members) < self._max_size
 
     def _join_new(
-        self, group: ClassicGroup, request: JoinGroupRequest, context: JoinContext, reply: Reply[JoinResult]
+        self, group: ClassicGroup, request: JoinGroupRequest, context: JoinContext, waiter: Waiter[JoinResult]
     ) -> None:
         instance_id = request.group_instance_id
         member_id = f"{context.client_id if instance_id is None else instance_id}-{self._new_id()}"
         if instance_id is not None:
             known_id = group.static_member_id(instance_id)
             if known_id is None:
-                self._add(group, member_id, request, context, reply)
+                self._add(group, member_id, request, context, waiter)
             else:
-                self._replace(group, group.members[known_id], member_id, request, context, reply)
+                self._replace(group, group.members[known_id], member_id, request, context, waiter)
         elif context.requires_member_id:
             group.pending_join.add(member_id)
             self._rebalance.expect(group, member_id, request.session_timeout // _MILLISECOND)
-            reply(join_failure(ErrorCode.MEMBER_ID_REQUIRED, member_id))
+            self._effects.reply(waiter, join_failure(ErrorCode.MEMBER_ID_REQUIRED, member_id))
         else:
-            self._add(group, member_id, request, context, reply)
+            self._add(group, member_id, request, context, waiter)
 
     def _add(
         self,
@@ -137,7 +139,7 @@ class MembershipRequests:
         member_id: str,
         request: JoinGroupRequest,
         context: JoinContext,
-        reply: Reply[JoinResult],
+        waiter: Waiter[JoinResult],
     ) -> None:
         member = ClassicMember(
             id=member_id,
@@ -151,43 +153,42 @@ class MembershipRequests:
         member.is_new = True
         if group.state is ClassicState.PREPARING_REBALANCE and group.previous_state is ClassicState.EMPTY:
             group.has_new_members = True
-        group.add(member, request.protocol_type, reply)
+        group.add(member, request.protocol_type, waiter)
         self._rebalance.expect(group, member_id, NEW_MEMBER_TIMEOUT_MS)
         self._rebalance.prepare_or_complete(group, f"member {member_id} joins: {request.reason or 'no reason given'}")
 
-    def _join_again(self, group: ClassicGroup, request: JoinGroupRequest, reply: Reply[JoinResult]) -> None:
+    def _join_again(self, group: ClassicGroup, request: JoinGroupRequest, waiter: Waiter[JoinResult]) -> None:
         try:
             member = group.check_member(request.member_id, request.group_instance_id)
         except KafkaError as error:
-            reply(join_failure(error.code, request.member_id))
+            self._effects.reply(waiter, join_failure(error.code, request.member_id))
             return
         has_changed = member.protocols != _protocols_of(request)
         # A leader that joins again asks for a rebalance: what it assigns may have changed, if not what it knows.
         is_leader_again = group.state is ClassicState.STABLE and group.leader == member.id
         if group.state is ClassicState.PREPARING_REBALANCE or has_changed or is_leader_again:
-            self._update(group, member, request, reply)
+            self._update(group, member, request, waiter)
             reason = f"member {member.id} joins again: {request.reason or 'no reason given'}"
             self._rebalance.prepare_or_complete(group, reason)
         else:
             # The member does not know the generation.
-            reply(joined(group, member))
+            self._effects.reply(waiter, joined(group, member))
 
     def _update(
         self,
         group: ClassicGroup,
         member: ClassicMember,
         request: JoinGroupRequest,
-        reply: Reply[JoinResult] | None,
+        waiter: Waiter[JoinResult] | None,
     ) -> None:
-        if member.join_reply is not None:
-            # Nobody waits there any more: a client has one request of them under way.
-            member.join_reply(join_failure(ErrorCode.REBALANCE_IN_PROGRESS, member.id))
+        # A client has one JoinGroup under way: it does not wait for the earlier one any more.
+        self._rebalance.answer_join(group, member, join_failure(ErrorCode.REBALANCE_IN_PROGRESS, member.id))
         group.update(
             member,
             _protocols_of(request),
             rebalance_timeout_ms=request.rebalance_timeout // _MILLISECOND,
             session_timeout_ms=request.session_timeout // _MILLISECOND,
-            reply=reply,
+            waiter=waiter,
         )
 
     def _replace(
@@ -197,19 +198,19 @@ class MembershipRequests:
         new_id: str,
         request: JoinGroupRequest,
         context: JoinContext,
-        reply: Reply[JoinResult],
+        waiter: Waiter[JoinResult],
     ) -> None:
         """A static member was started anew, and takes its place again with a new id."""
         logger.info("static member replaced: group=%s old=%s new=%s", group.id, old.id, new_id)
         old_leader = group.leader
-        group.answer_join(old, join_failure(ErrorCode.FENCED_INSTANCE_ID, old.id))
-        old.answer_sync(sync_failure(ErrorCode.FENCED_INSTANCE_ID))
+        self._rebalance.answer_join(group, old, join_failure(ErrorCode.FENCED_INSTANCE_ID, old.id))
+        self._rebalance.answer_sync(old, sync_failure(ErrorCode.FENCED_INSTANCE_ID))
         new = group.replace_static(old, new_id)
         self._rebalance.forget_session(group, old.id)
         self._rebalance.expect_heartbeat(group, new)
-        self._update(group, new, request, reply)
+        self._update(group, new, request, waiter)
         if group.state is ClassicState.STABLE and group.select_protocol() == group.protocol_name:
-            self._resume(group, old, new, old_leader, context, reply)
+            self._resume(group, old, new, old_leader, context, waiter)
         elif group.state in (ClassicState.STABLE, ClassicState.COMPLETING_REBALANCE):
             # A leader that is assigning knows the old id.
             self._rebalance.prepare(group, f"static member {new_id} was started anew")
@@ -223,7 +224,7 @@ class MembershipRequests:
         new: ClassicMember,
         old_leader: str | None,
         context: JoinContext,
-        reply: Reply[JoinResult],
+        waiter: Waiter[JoinResult],
     ) -> None:
         """It gets what it had, without a rebalance."""
         try:
@@ -235,24 +236,24 @@ class MembershipRequests:
                 old.protocols,
                 rebalance_timeout_ms=old.rebalance_timeout_ms,
                 session_timeout_ms=old.session_timeout_ms,
-                reply=None,
+                waiter=None,
             )
             self._rebalance.forget_session(group, new.id)
             self._rebalance.expect_heartbeat(group, group.replace_static(new, old.id))
-            reply(join_failure(error.code))
+            self._effects.reply(waiter, join_failure(error.code))
             return
         # As a coordinator will that finds the record.
         group.refresh_subscribed_topics()
         if context.may_skip_assignment:
-            group.answer_join(new, joined(group, new, skip_assignment=group.leader == new.id))
+            self._rebalance.answer_join(group, new, joined(group, new, skip_assignment=group.leader == new.id))
         else:
             # Told of a leader that is not it, so that it does not assign.
-            group.answer_join(new, joined(group, new, leader=old_leader))
+            self._rebalance.answer_join(group, new, joined(group, new, leader=old_leader))
 
     # What members say of themselves.
 
-    def sync(self, request: SyncGroupRequest, reply: Reply[SyncResult]) -> None:
-        """`reply` may be called later. Raises KafkaError."""
+    def sync(self, request: SyncGroupRequest, waiter: Waiter[SyncResult]) -> None:
+        """The reply may come later. Raises KafkaError."""
         group = self._groups.get(request.group_id, ErrorCode.UNKNOWN_MEMBER_ID)
         if group.state is ClassicState.EMPTY:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
@@ -265,12 +266,11 @@ class MembershipRequests:
             raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
         self._rebalance.on_sync(group, member)
         if group.state is ClassicState.STABLE:
-            reply(synced(group, member))
+            self._effects.reply(waiter, synced(group, member))
             return
-        if member.sync_reply is not None:
-            # As for a join that is asked again.
-            member.sync_reply(sync_failure(ErrorCode.REBALANCE_IN_PROGRESS))
-        member.sync_reply = reply
+        # As for a join that is asked again.
+        self._rebalance.answer_sync(member, sync_failure(ErrorCode.REBALANCE_IN_PROGRESS))
+        member.sync_waiter = waiter
         if group.leader == member.id:
             self._rebalance.assign(group, {part.member_id: part.assignment for part in request.assignments})
 

@@ -19,7 +19,7 @@ from kio.schema.sync_group.v5.request import SyncGroupRequest
 
 from ....protocol.errors import CorruptData, ErrorCode, KafkaError
 from ...configuration.consumer_config import ConsumerGroupConfig, MigrationPolicy
-from ...coordination.ports import Reply
+from ...coordination.effects import Effects, Waiter
 from ..classic.embedded_protocol import CONSUMER_PROTOCOL_TYPE, EmbeddedSubscription, read_subscription
 from ..classic.member import MemberProtocol
 from ..classic.requests import JoinContext
@@ -51,6 +51,7 @@ class ClassicMembers:
         deadlines: MemberDeadlines,
         departures: Departures,
         downgrade: Downgrade,
+        effects: Effects,
         *,
         new_id: Callable[[], str],
         config: ConsumerGroupConfig,
@@ -63,6 +64,7 @@ class ClassicMembers:
         self._deadlines = deadlines
         self._departures = departures
         self._downgrade = downgrade
+        self._effects = effects
         self._new_id = new_id
         self._max_size = config.max_size
         self._policy = config.migration_policy
@@ -70,27 +72,27 @@ class ClassicMembers:
     # Joining.
 
     def join(
-        self, group: ConsumerGroup, request: JoinGroupRequest, context: JoinContext, reply: Reply[JoinResult]
+        self, group: ConsumerGroup, request: JoinGroupRequest, context: JoinContext, waiter: Waiter[JoinResult]
     ) -> None:
         """The group must not be empty. A member that is refused is told no member id. Raises KafkaError."""
         if self._policy is MigrationPolicy.DISABLED:
             logger.info("classic member not let in: group=%s, whose protocol must not change", group.id)
-            reply(join_failure(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
+            self._effects.reply(waiter, join_failure(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
             return
         is_new = request.member_id == UNKNOWN_MEMBER_ID
         member_id = self._new_id() if is_new else request.member_id
         instance_id = request.group_instance_id
         if len(group.members) >= self._max_size and member_id not in group.members:
-            reply(join_failure(ErrorCode.GROUP_MAX_SIZE_REACHED))
+            self._effects.reply(waiter, join_failure(ErrorCode.GROUP_MAX_SIZE_REACHED))
             return
         protocols = tuple(MemberProtocol(protocol.name, protocol.metadata) for protocol in request.protocols)
         if request.protocol_type != CONSUMER_PROTOCOL_TYPE or not group.knows_classic_protocols(
             protocol.name for protocol in protocols
         ):
-            reply(join_failure(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
+            self._effects.reply(waiter, join_failure(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
             return
         if is_new and instance_id is None and context.requires_member_id:
-            reply(join_failure(ErrorCode.MEMBER_ID_REQUIRED, member_id))
+            self._effects.reply(waiter, join_failure(ErrorCode.MEMBER_ID_REQUIRED, member_id))
             return
         embedded = _read(protocols)
         is_removed = not is_new and instance_id is None and member_id not in group.members
@@ -110,7 +112,9 @@ class ClassicMembers:
             classic=ClassicMembership(request.session_timeout // _MILLISECOND, protocols),
         )
         if replaced is not None and self._downgrade.is_due(group, frozenset({replaced.id}), joining=True):
-            reply(self._join_downgraded(group, replaced, ConsumerMember(id=member.id, subscription=subscription)))
+            self._effects.reply(
+                waiter, self._join_downgraded(group, replaced, ConsumerMember(id=member.id, subscription=subscription))
+            )
             return
         update = self._updates.plan(group, member, subscription, self._owned(embedded), replaced=replaced)
         self._journal.write(update.changes)
@@ -122,7 +126,7 @@ class ClassicMembers:
         self._deadlines.forget_revocation(group.id, member_id)
         self._deadlines.expect_heartbeat(group.id, member_id, request.session_timeout // _MILLISECOND)
         self._deadlines.expect_sync(group.id, member_id, request.rebalance_timeout // _MILLISECOND)
-        reply(_joined(member_id, update.member.current.epoch, protocols[0].name))
+        self._effects.reply(waiter, _joined(member_id, update.member.current.epoch, protocols[0].name))
 
     def _member_of(
         self, group: ConsumerGroup, member_id: str, instance_id: str | None, *, is_new: bool
@@ -157,7 +161,7 @@ class ClassicMembers:
 
     # What members say of themselves.
 
-    def sync(self, group: ConsumerGroup, request: SyncGroupRequest, reply: Reply[SyncResult]) -> None:
+    def sync(self, group: ConsumerGroup, request: SyncGroupRequest, waiter: Waiter[SyncResult]) -> None:
         """Raises KafkaError."""
         member, classic = self._check(group, request.member_id, request.group_instance_id, request.generation_id)
         said = (request.protocol_type, request.protocol_name)
@@ -171,7 +175,9 @@ class ClassicMembers:
         self._deadlines.expect_heartbeat(group.id, member.id, classic.session_timeout_ms)
         version = _read(classic.protocols).version
         assignment = assignment_of(self._topics, member.current.assigned, version)
-        reply(SyncResult(ErrorCode.NONE, request.protocol_type, request.protocol_name, assignment))
+        self._effects.reply(
+            waiter, SyncResult(ErrorCode.NONE, request.protocol_type, request.protocol_name, assignment)
+        )
 
     def heartbeat(self, group: ConsumerGroup, request: HeartbeatRequest) -> ErrorCode:
         """Raises KafkaError."""

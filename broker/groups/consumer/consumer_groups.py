@@ -7,7 +7,8 @@ from typing import Final
 
 from ....quorum.metadata.image import MetadataImage
 from ...configuration.consumer_config import ConsumerGroupConfig, SettingsOf
-from ...coordination.ports import StateLog, Timers
+from ...coordination.effects import Effects
+from ...coordination.ports import StateLog
 from ..classic.group import ClassicGroup
 from ..classic.rebalance import Rebalance
 from ..classic.records import record_of
@@ -17,10 +18,11 @@ from .changes import from_record, removal_of_group
 from .classic_members import ClassicMembers
 from .consumer_protocol import ConsumerProtocol
 from .departures import Departures
-from .expression_resolver import ExpressionResolver, RunInBackground
+from .expression_resolver import ExpressionResolver
 from .group import ConsumerGroup
 from .journal import ConsumerJournal
 from .member import STATIC_LEAVE_EPOCH
+from .member_deadlines import MemberTimeout
 from .member_update import MemberUpdates
 from .migration import Downgrade, Upgrade
 from .range_assignor import RangeAssignor
@@ -35,10 +37,9 @@ class ConsumerGroups:
         self,
         groups: GroupTable,
         log: StateLog,
-        timers: Timers,
+        effects: Effects,
         rebalance: Rebalance,
         image: Callable[[], MetadataImage],
-        run_in_background: RunInBackground,
         *,
         config: ConsumerGroupConfig,
         settings_of: SettingsOf,
@@ -63,13 +64,13 @@ class ConsumerGroups:
             policy=config.migration_policy,
             max_size=classic_max_size,
         )
-        self._departures = Departures(groups, self._journal, topics, downgrade, timers)
+        self._departures = Departures(groups, self._journal, topics, downgrade, effects)
         self._deadlines = self._departures.deadlines
-        self._expressions = ExpressionResolver(
+        self.expressions = ExpressionResolver(
             groups,
             self._journal,
             topics,
-            run_in_background,
+            effects,
             now_ms=now_ms,
             refresh_interval_ms=config.regex_refresh_interval_ms,
         )
@@ -82,8 +83,10 @@ class ConsumerGroups:
             updates,
             self._deadlines,
             self._departures,
-            Upgrade(groups, topics, self._deadlines, policy=config.migration_policy, max_size=config.max_size),
-            self._expressions,
+            Upgrade(
+                groups, topics, rebalance, self._deadlines, policy=config.migration_policy, max_size=config.max_size
+            ),
+            self.expressions,
             max_size=config.max_size,
             settings_of=settings_of,
             new_id=new_id,
@@ -96,6 +99,7 @@ class ConsumerGroups:
             self._deadlines,
             self._departures,
             downgrade,
+            effects,
             new_id=new_id,
             config=config,
         )
@@ -121,17 +125,17 @@ class ConsumerGroups:
                 if classic is None and member.current.epoch != STATIC_LEAVE_EPOCH:
                     self._departures.expect_revocation(group, member)
 
-    def on_unloaded(self) -> None:
-        """Another node coordinates them now."""
-        self._expressions.stop()
-
     # What happens around it.
+
+    def on_timer(self, timeout: MemberTimeout) -> None:
+        """Raises KafkaError if the member could not be removed, which is tried again."""
+        self._departures.on_timer(timeout)
 
     def on_topics_changed(self, names: Set[str], *, are_some_new: bool) -> None:
         """The metadata of these topics has changed, or they are gone."""
         self.topics.forget(names)
         if are_some_new:
-            self._expressions.on_new_topics()
+            self.expressions.on_new_topics()
         for group in self._groups.consumer_groups:
             if not group.topic_counts.keys().isdisjoint(names):
                 group.needs_metadata_refresh = True

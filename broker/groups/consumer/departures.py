@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ....protocol.errors import ErrorCode, KafkaError
-from ...coordination.ports import Timers
+from ...coordination.effects import Effects
 from ..group_table import GroupTable
 from .changes import GroupChange, GroupEpochChange, RegularExpressionChange, removal_of_member
 from .group import ConsumerGroup, count_down
 from .journal import ConsumerJournal
 from .member import ConsumerMember, MemberState
-from .member_deadlines import MemberDeadlines
+from .member_deadlines import MemberDeadlines, MemberTimeout
 from .migration import Downgrade
 from .records import GroupEpochValue
 from .subscribed_topics import SubscribedTopics
@@ -28,13 +28,13 @@ class Departures:
         journal: ConsumerJournal,
         topics: SubscribedTopics,
         downgrade: Downgrade,
-        timers: Timers,
+        effects: Effects,
     ) -> None:
         self._groups = groups
         self._journal = journal
         self._topics = topics
         self._downgrade = downgrade
-        self.deadlines = MemberDeadlines(timers, self._on_missed)
+        self.deadlines = MemberDeadlines(effects)
 
     def remove(self, group: ConsumerGroup, members: Sequence[ConsumerMember], reason: str) -> None:
         """Raises KafkaError, and then nothing is changed."""
@@ -54,18 +54,26 @@ class Departures:
 
     def expect_revocation(self, group: ConsumerGroup, member: ConsumerMember) -> None:
         """After a step of a member's that changed something."""
-        epoch = member.current.epoch
         if member.current.state is not MemberState.UNREVOKED_PARTITIONS:
             self.deadlines.forget_revocation(group.id, member.id)
             return
-
-        def is_still_due() -> bool:
-            known = self._groups.find_consumer(group.id)
-            now = None if known is None else known.members.get(member.id)
-            return now is not None and now.current.epoch == epoch
-
         timeout_ms = member.subscription.rebalance_timeout_ms
-        self.deadlines.expect_revocation(group.id, member.id, timeout_ms, is_still_due)
+        self.deadlines.expect_revocation(group.id, member.id, timeout_ms, member.current.epoch)
+
+    def on_timer(self, timeout: MemberTimeout) -> None:
+        """Raises KafkaError if the member could not be removed, which is tried again."""
+        group = self._groups.find_consumer(timeout.group_id)
+        member = None if group is None else group.members.get(timeout.member_id)
+        if group is None or member is None:
+            return
+        reason = self.deadlines.reason_to_remove(timeout, member)
+        if reason is None:
+            return
+        try:
+            self.remove(group, [member], reason)
+        except KafkaError:
+            self.deadlines.retry(timeout)
+            raise
 
     def check_static(self, member: ConsumerMember | None, member_id: str, instance_id: str) -> ConsumerMember:
         """Raises KafkaError: no member has the instance id, or another one has it."""
@@ -95,9 +103,3 @@ class Departures:
         value = GroupEpochValue(group.epoch + 1, self._topics.hash_of(counts))
         changes.append(GroupEpochChange(group.id, value))
         return changes
-
-    def _on_missed(self, group_id: str, member_id: str, reason: str) -> None:
-        group = self._groups.find_consumer(group_id)
-        member = None if group is None else group.members.get(member_id)
-        if group is not None and member is not None:
-            self.remove(group, [member], reason)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable
-from typing import Final, Protocol, TypeVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
 
 from ....protocol.errors import KafkaError
+from ....quorum.metadata.image import MetadataImage
+from ...coordination.effects import Effect, Effects
 from ..group_table import GroupTable
 from .changes import GroupChange, GroupEpochChange, RegularExpressionChange
 from .group import ConsumerGroup, count_down
@@ -18,16 +21,23 @@ from .subscribed_topics import SubscribedTopics
 
 logger = logging.getLogger(__name__)
 
-T = TypeVar("T")
-
 MIN_REFRESH_INTERVAL_MS: Final = 10_000
 """New topics can come fast; as in Apache Kafka."""
 
 
-class RunInBackground(Protocol):
-    def __call__(self, work: Callable[[], T], on_done: Callable[[T], None], on_failed: Callable[[], None]) -> None:
-        """Has `work` done elsewhere, and calls `on_done` here, or `on_failed` where memory or threads were short;
-        neither if the coordinator is gone by then."""
+@dataclass(frozen=True, slots=True)
+class ResolveExpressions(Effect):
+    """Match the regular expressions of a group outside the event loop (`matching_topics`), and come back with an event:
+    `ExpressionResolver.on_resolved`, or `on_failed` where memory or threads were short."""
+
+    group_id: str
+    expressions: frozenset[str]
+    image: MetadataImage = field(repr=False)
+    timestamp_ms: int
+
+    def matching_topics(self, is_wanted: Callable[[], bool]) -> Mapping[str, tuple[str, ...]]:
+        """Topics by expression. `is_wanted` is asked again and again, in the thread of the caller."""
+        return topics_matching(self.expressions, self.image.topics.by_name, is_wanted)
 
 
 class ExpressionResolver:
@@ -36,7 +46,7 @@ class ExpressionResolver:
         groups: GroupTable,
         journal: ConsumerJournal,
         topics: SubscribedTopics,
-        run_in_background: RunInBackground,
+        effects: Effects,
         *,
         now_ms: Callable[[], int],
         refresh_interval_ms: int,
@@ -45,17 +55,12 @@ class ExpressionResolver:
         self._groups = groups
         self._journal = journal
         self._topics = topics
-        self._run_in_background = run_in_background
+        self._effects = effects
         self._now_ms = now_ms
         self._refresh_interval_ms = refresh_interval_ms
         self._under_way: set[str] = set()
-        self._is_stopped = False
         # Of the metadata with which a topic came last, as far as this coordinator has seen.
         self._newest_topics_version = topics.image.offset
-
-    def stop(self) -> None:
-        """Nobody waits for what is under way."""
-        self._is_stopped = True
 
     def on_new_topics(self) -> None:
         self._newest_topics_version = self._topics.image.offset
@@ -79,40 +84,26 @@ class ExpressionResolver:
             or refreshed_ms is None
             or now_ms > refreshed_ms + self._refresh_interval_ms
         ):
-            self._resolve(group.id, expressions)
+            self._under_way.add(group.id)
+            self._effects.add(ResolveExpressions(group.id, expressions, self._topics.image, now_ms))
 
-    def _resolve(self, group_id: str, expressions: frozenset[str]) -> None:
-        self._under_way.add(group_id)
-        image = self._topics.image
-        now_ms = self._now_ms()
+    def on_failed(self, request: ResolveExpressions) -> None:
+        """The next heartbeat tries again."""
+        self._under_way.discard(request.group_id)
 
-        def on_done(matching: dict[str, tuple[str, ...]]) -> None:
-            if self._is_stopped:
-                return
-            self._under_way.discard(group_id)
-            self._on_resolved(
-                group_id,
-                {one: RegularExpressionValue(topics, image.offset, now_ms) for one, topics in matching.items()},
-            )
-
-        def on_failed() -> None:
-            # The next heartbeat tries again.
-            self._under_way.discard(group_id)
-
-        self._run_in_background(
-            lambda: topics_matching(expressions, image.topics.by_name, lambda: not self._is_stopped), on_done, on_failed
-        )
-
-    def _on_resolved(self, group_id: str, resolved: dict[str, RegularExpressionValue]) -> None:
+    def on_resolved(self, request: ResolveExpressions, matching: Mapping[str, tuple[str, ...]]) -> None:
+        group_id = request.group_id
+        self._under_way.discard(group_id)
         group = self._groups.find_consumer(group_id)
         if group is None:
             return
         changes: list[GroupChange] = []
         counts: Counter[str] = Counter(group.topic_counts)
         has_changed = False
-        for expression, value in resolved.items():
+        for expression, topics in matching.items():
             if expression not in group.expression_counts:
                 continue
+            value = RegularExpressionValue(topics, request.image.offset, request.timestamp_ms)
             known = group.resolved.get(expression)
             old_topics = () if known is None else known.topics
             if set(old_topics) != set(value.topics):

@@ -62,6 +62,7 @@ class Upgrade:
         self,
         groups: GroupTable,
         topics: SubscribedTopics,
+        rebalance: Rebalance,
         deadlines: MemberDeadlines,
         *,
         policy: MigrationPolicy,
@@ -69,6 +70,7 @@ class Upgrade:
     ) -> None:
         self._groups = groups
         self._topics = topics
+        self._rebalance = rebalance
         self._deadlines = deadlines
         self._policy = policy
         self._max_size = max_size
@@ -104,9 +106,9 @@ class Upgrade:
         )
         for member in list(classic.members.values()):
             self._deadlines.expect_heartbeat(classic.id, member.id, member.session_timeout_ms)
-            # They hear of another rebalance, and join that.
-            classic.answer_join(member, join_failure(ErrorCode.REBALANCE_IN_PROGRESS, member.id))
-            member.answer_sync(sync_failure(ErrorCode.REBALANCE_IN_PROGRESS))
+            # To them it is another rebalance, which they join.
+            self._rebalance.answer_join(classic, member, join_failure(ErrorCode.REBALANCE_IN_PROGRESS, member.id))
+            self._rebalance.answer_sync(member, sync_failure(ErrorCode.REBALANCE_IN_PROGRESS))
 
     def _refusal(self, classic: ClassicGroup) -> str | None:
         if not self._policy.allows_upgrade:

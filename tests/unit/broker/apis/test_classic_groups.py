@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -36,8 +37,7 @@ class Loading:
     def __init__(self, error: ErrorCode) -> None:
         self.error = error
 
-    @property
-    def shard(self) -> object:
+    def event(self) -> object:
         raise KafkaError(self.error)
 
     def reply_when_committed(self, respond: Callable[[Any], None], _answer_error: object) -> Callable[[Any], None]:
@@ -81,7 +81,7 @@ def test_leave_group_names_members_as_the_request_does() -> None:
     """A static member that is named by its instance id alone has an empty member id in the response too."""
     errors = [ErrorCode.NONE, ErrorCode.FENCED_INSTANCE_ID]
     partition = SimpleNamespace(
-        shard=SimpleNamespace(leave=lambda _message: errors),
+        event=lambda: nullcontext(SimpleNamespace(leave=lambda _message: errors)),
         reply_when_committed=lambda respond, _answer_error: respond,
     )
     handlers = Handlers()

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from produced_batches import produced
 
+from penstock.broker.coordination.effects import Effect, Effects
 from penstock.broker.coordination.ports import StateRecord
 from penstock.broker.coordinators import coordinator_context as coordinator_partition
-from penstock.broker.coordinators.coordinator_context import CoordinatorContext, CoordinatorTimers
+from penstock.broker.coordinators.coordinator_context import CoordinatorContext, CoordinatorTimers, WaitingRequest
 from penstock.broker.coordinators.coordinator_runtime import CoordinatorRuntime
 from penstock.broker.replicas.partition import Partition
 from penstock.client.clock import wait_until
@@ -28,12 +30,22 @@ COMMIT_TIMEOUT_MS = 100
 MARKER_COMMIT = b"\0\0\0\1"
 
 
+@dataclass(slots=True)
+class Note(Effect):
+    """One that only this kind of coordinator has."""
+
+    text: str
+
+
 class Recorder:
     """A state shard that remembers what it was told."""
 
-    def __init__(self, log: CoordinatorContext[Recorder], timers: CoordinatorTimers) -> None:
+    def __init__(self, log: CoordinatorContext[Recorder], _timers: CoordinatorTimers) -> None:
         self.log = log
-        self.timers = timers
+        self.effects = Effects()
+        self.expired: list[Hashable] = []
+        self.waiting: list[WaitingRequest[str]] = []
+        self.fails_at = "nothing"
         self.replayed: list[tuple[int, bytes | None]] = []
         self.ended: list[tuple[int, bool]] = []
         self.is_loaded = False
@@ -50,14 +62,23 @@ class Recorder:
     def on_loaded(self) -> None:
         self.is_loaded = True
 
+    def on_timer(self, key: Hashable) -> None:
+        self.expired.append(key)
+        if key == self.fails_at:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
     def on_unloaded(self) -> None:
         self.is_unloaded = True
+        for waiter in self.waiting:
+            self.effects.reply(waiter, "gone")
+        self.effects.schedule_timer("after the end", 10)
 
 
 class World:
     def __init__(self, node: DataNode) -> None:
         self.node = node
         self.answers: list[ErrorCode] = []
+        self.seen: list[str] = []
         self.coordinators: CoordinatorRuntime[Recorder] = CoordinatorRuntime(TOPIC, 1, lambda: node.image, self._make)
         node.partitions.on_internal_change = self.coordinators.on_leadership
 
@@ -70,7 +91,22 @@ class World:
             on_append=self.node.partitions.complete_fetches,
             load_bytes=200,
             commit_timeout_ms=COMMIT_TIMEOUT_MS,
+            apply_effect=self._apply_effect,
         )
+
+    def _apply_effect(self, partition: CoordinatorContext[Recorder], effect: Effect) -> None:
+        assert partition is self.coordinator()
+        assert isinstance(effect, Note)
+        self.seen.append(effect.text)
+
+    def waiter(self, and_then: Callable[[], None] = lambda: None) -> WaitingRequest[str]:
+        """Its response lies in `seen`; a request that follows is begun by `and_then`."""
+
+        def respond(response: str) -> None:
+            self.seen.append(response)
+            and_then()
+
+        return WaitingRequest(respond, lambda error: error.name)
 
     def settle(self) -> None:
         """Until all is loaded that is being loaded."""
@@ -365,33 +401,166 @@ def test_a_change_that_nobody_waits_for_is_made_when_loading_is_over(world: Worl
 def test_timers_are_put_off_and_end_with_the_leadership(world: World, node: DataNode) -> None:
     node.create_topic(TOPIC)
     world.settle()
-    timers = world.coordinator().shard.timers
-    over: list[str] = []
-    timers.schedule("a", 20, lambda: over.append("early"))
-    timers.schedule("a", 40, lambda: over.append("late"))
-    timers.schedule("b", 20, lambda: over.append("cancelled"))
-    timers.cancel("b")
-    world.wait(100)
-    assert over == ["late"]
-    timers.schedule("a", 20, lambda: over.append("after the end"))
+    with world.coordinator().event() as shard:
+        shard.effects.schedule_timer("put off", 20)
+        shard.effects.schedule_timer("put off", 60)
+        shard.effects.schedule_timer("between", 40)
+        shard.effects.schedule_timer("cancelled", 20)
+        shard.effects.cancel_timer("cancelled")
+        shard.effects.cancel_timer("unknown")
+    world.wait(150)
+    assert shard.expired == ["between", "put off"]
+    with world.coordinator().event():
+        shard.effects.schedule_timer("a", 20)
     node.elect(TOPIC, 2)
     world.wait(100)
-    assert over == ["late"]
+    assert shard.expired == ["between", "put off"]
 
 
 def test_a_timer_that_fails_ends_nothing_else(world: World, node: DataNode) -> None:
     node.create_topic(TOPIC)
     world.settle()
-    timers = world.coordinator().shard.timers
-    over: list[str] = []
+    with world.coordinator().event() as shard:
+        shard.fails_at = "a"
+        shard.effects.schedule_timer("a", 10)
+        shard.effects.schedule_timer("b", 30)
+    world.wait(100)
+    assert shard.expired == ["a", "b"]
+
+
+# Events and their effects.
+
+
+def test_effects_are_applied_in_their_order_and_at_the_end_of_their_event(world: World, node: DataNode) -> None:
+    node.create_topic(TOPIC)
+    world.settle()
+    with world.coordinator().event() as shard:
+        shard.effects.reply(world.waiter(), "first")
+        shard.effects.add(Note("second"))
+        shard.effects.reply(world.waiter(), "third")
+        assert world.seen == []
+    assert world.seen == ["first", "second", "third"]
+
+
+def test_effects_of_an_event_that_raises_are_applied(world: World, node: DataNode) -> None:
+    node.create_topic(TOPIC)
+    world.settle()
 
     def fail() -> None:
+        with world.coordinator().event() as shard:
+            shard.effects.reply(world.waiter(), "before the error")
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+    with pytest.raises(KafkaError):
+        fail()
+    assert world.seen == ["before the error"]
+
+
+def test_a_timer_that_fails_keeps_its_effects(world: World, node: DataNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    node.create_topic(TOPIC)
+    world.settle()
+
+    def fail(shard: Recorder, key: Hashable) -> None:
+        shard.effects.add(Note(str(key)))
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
-    timers.schedule("a", 10, fail)
-    timers.schedule("b", 30, lambda: over.append("b"))
-    world.wait(100)
-    assert over == ["b"]
+    monkeypatch.setattr(Recorder, "on_timer", fail)
+    with world.coordinator().event() as shard:
+        shard.effects.schedule_timer("a", 10)
+    world.wait(50)
+    assert world.seen == ["a"]
+
+
+def test_what_a_reply_brings_about_follows_the_event_that_replied(world: World, node: DataNode) -> None:
+    """A client of whose requests one is answered: the next of its connection begins at once."""
+    node.create_topic(TOPIC)
+    world.settle()
+
+    def next_request() -> None:
+        with world.coordinator().event() as shard:
+            shard.effects.add(Note("of the next request"))
+        assert world.seen == ["answered"]
+
+    with world.coordinator().event() as shard:
+        shard.effects.reply(world.waiter(next_request), "answered")
+        shard.effects.add(Note("of the first request"))
+    assert world.seen == ["answered", "of the first request", "of the next request"]
+
+
+def test_what_an_event_within_another_brings_about_waits_for_the_end_of_both(world: World, node: DataNode) -> None:
+    """An append may move the high watermark: a response leaves, and the next request of its connection begins."""
+    node.create_topic(TOPIC)
+    world.settle()
+    with world.coordinator().event() as shard:
+        shard.effects.add(Note("first"))
+        with world.coordinator().event():
+            shard.effects.add(Note("second"))
+        assert world.seen == []
+        shard.effects.add(Note("third"))
+    assert world.seen == ["first", "second", "third"]
+    with world.coordinator().event():
+        shard.effects.add(Note("fourth"))
+    assert world.seen[3:] == ["fourth"]
+
+
+def test_a_reply_of_an_event_waits_for_all_that_the_event_has_appended(world: World, node: DataNode) -> None:
+    node.create_topic(TOPIC, replicas=(1, 2))
+    world.settle()
+    with world.coordinator().event() as shard:
+        shard.effects.reply(world.waiter(), "committed")
+        world.write(b"x")
+    assert world.seen == []
+    node.publish_isr(TOPIC, 1)
+    assert world.seen == ["committed"]
+
+
+def test_a_response_that_cannot_be_made_is_an_error_and_holds_up_no_other(world: World, node: DataNode) -> None:
+    node.create_topic(TOPIC)
+    world.settle()
+
+    def respond(response: str) -> None:
+        world.seen.append(str(int(response)))
+
+    with world.coordinator().event() as shard:
+        shard.effects.reply(WaitingRequest(respond, lambda _error: "-1"), "not a number")
+        shard.effects.add(Note("next"))
+    assert world.seen == ["-1", "next"]
+
+
+def test_requests_that_wait_are_answered_when_the_leadership_goes_and_nothing_else_follows(
+    world: World, node: DataNode
+) -> None:
+    node.create_topic(TOPIC)
+    world.settle()
+    with world.coordinator().event() as shard:
+        shard.waiting.append(world.waiter())
+    node.elect(TOPIC, 2)
+    assert world.seen == ["gone"]
+    world.wait(50)
+    assert shard.expired == []
+
+
+def test_a_leadership_that_goes_while_effects_are_applied_leaves_no_timer(
+    world: World, node: DataNode, caplog: pytest.LogCaptureFixture
+) -> None:
+    node.create_topic(TOPIC)
+    world.settle()
+    with world.coordinator().event() as shard:
+        shard.waiting.append(world.waiter())
+        shard.effects.reply(world.waiter(lambda: node.elect(TOPIC, 2)), "answered")
+        shard.effects.schedule_timer("a", 10)
+        shard.effects.add(Note("not applied"))
+    assert world.seen == ["answered", "gone"]
+    world.wait(50)
+    assert shard.expired == []
+    assert "timer of a coordinator failed" not in caplog.text
+
+
+def test_no_event_begins_while_all_is_replayed(world: World, node: DataNode) -> None:
+    node.create_topic(TOPIC)
+    with pytest.raises(KafkaError) as raised, world.coordinator().event():
+        pass
+    assert raised.value.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
 
 def test_a_key_is_looked_for_where_it_is_kept(world: World, node: DataNode) -> None:

@@ -354,7 +354,7 @@ def test_a_new_coordinator_goes_on_with_the_generation_and_its_parts(puppet: Gro
 
 def test_whoever_waits_is_told_when_the_coordinator_moves(puppet: GroupPuppet) -> None:
     joined = puppet.join()
-    puppet.shard.on_unloaded()
+    puppet.unload()
     assert joined.error is ErrorCode.NOT_COORDINATOR
 
 

@@ -44,7 +44,8 @@ def commit(
     committer = Committer(GROUP, member_id, instance_id, generation)
     offsets = [OffsetToCommit(topic, TOPIC_ID, 0, offset, -1, metadata)]
     try:
-        (error,) = puppet.shard.offsets.commit(committer, offsets, knows_group_errors=knows_group_errors)
+        with puppet.event() as shard:
+            (error,) = shard.offsets.commit(committer, offsets, knows_group_errors=knows_group_errors)
     except KafkaError as refusal:
         return refusal.code
     return error

@@ -12,6 +12,7 @@ from group_puppet import CONFIG, GROUP, INITIAL_DELAY_MS, REBALANCE_MS, SESSION_
 
 from penstock.broker.configuration.consumer_config import MigrationPolicy
 from penstock.broker.groups.classic.embedded_protocol import read_assignment, read_subscription, write_assignment
+from penstock.broker.groups.classic.rebalance import JoinDeadline
 from penstock.protocol.errors import CorruptData, ErrorCode, KafkaError
 
 ALL = {("topic", partition) for partition in range(6)}
@@ -549,6 +550,29 @@ def test_a_consumer_group_becomes_a_classic_group_when_its_last_consumer_leaves(
     found = successor.shard.groups.find(GROUP)
     assert found is not None
     assert sorted(found.members) == sorted(member.id for member in classics)
+
+
+def test_a_join_deadline_from_before_the_upgrade_does_not_reach_the_group_after_the_downgrade(
+    puppet: ConsumerPuppet,
+) -> None:
+    members = classic_group(puppet)
+    newcomer = ClassicConsumer(puppet)
+    waiting = newcomer.join()
+    assert waiting.is_open
+    (deadline,) = (key for key in puppet.timers.keys if isinstance(key, JoinDeadline))
+    consumer = Consumer(puppet, "consumer")
+    assert waiting.error is ErrorCode.REBALANCE_IN_PROGRESS
+    consumer.leave()
+    members.append(newcomer)
+    joins = [member.join() for member in members]
+    for member, join in zip(members, joins, strict=True):
+        member.generation = join.answer.generation_id
+    assert all(member.sync({}) is ErrorCode.NONE for member in members)
+    assert deadline in puppet.timers.keys
+    while deadline in puppet.timers.keys:
+        puppet.timers.wait(SESSION_MS // 2)
+        assert [member.beat() for member in members] == [ErrorCode.NONE] * 3
+    assert puppet.state == "Stable"
 
 
 def test_a_consumer_group_becomes_a_classic_group_when_its_last_consumer_fails(puppet: ConsumerPuppet) -> None:

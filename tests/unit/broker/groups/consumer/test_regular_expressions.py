@@ -191,7 +191,7 @@ def test_what_nobody_waits_for_ends_early() -> None:
 
 def test_a_coordinator_that_is_gone_matches_nothing_more(puppet: ConsumerPuppet) -> None:
     matcher(puppet, "one", "orders-.*")
-    puppet.shard.on_unloaded()
+    puppet.unload()
     puppet.resolve()
     assert puppet.group.resolved == {}
 
