@@ -31,6 +31,7 @@ from ..coordinators.transaction_coordinator import TransactionCoordinator, Trans
 from ..network.handlers import Handlers
 from ..network.request import Request
 from ..transactions.transaction import NOT_STARTED, Transaction, TransactionPartition
+from ..transactions.transaction_shard import TransactionShard
 from ..transactions.transaction_state import TransactionState
 from .listing import list_partitions
 from .response_collector import ResponseCollector
@@ -66,14 +67,16 @@ class TransactionAdministration:
             def answer_error(error: ErrorCode, transactional_id: str = transactional_id) -> DescribedTransaction:
                 return _not_described(transactional_id, error)
 
+            def describe(
+                shard: TransactionShard, _new_producer_id: int | None, transactional_id: str = transactional_id
+            ) -> DescribedTransaction:
+                return _described(*shard.describe(transactional_id))
+
             place = answers.slot(number)
             try:
-                partition = self._transactions.get(transactional_id)
-                described = _described(*partition.shard.describe(transactional_id))
+                self._transactions.ask(transactional_id, describe, place, answer_error)
             except KafkaError as error:
                 place(answer_error(error.code))
-            else:
-                partition.reply_when_committed(place, answer_error)(described)
 
     def list_all(
         self, message: ListTransactionsRequest, _request: Request, reply: Callable[[ListTransactionsResponse], None]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 ResponseT = TypeVar("ResponseT")
 
@@ -28,6 +28,8 @@ class Effect:
     """
 
     __slots__ = ()
+    is_applied_when_unloaded: ClassVar[bool] = False
+    """Whether it still matters when the coordinator was unloaded in the event, or before the effect's turn."""
 
 
 @dataclass(slots=True)

@@ -161,8 +161,8 @@ class CoordinatorContext(Generic[ShardT]):
                 waiter = effect.waiter
                 assert isinstance(waiter, WaitingRequest)
                 self._reply(waiter.respond, waiter.answer_error, effect.response)
-            elif self._error:
-                # Unloaded meanwhile: requests that wait receive their responses, and nothing else follows.
+            elif self._error and not effect.is_applied_when_unloaded:
+                # Unloaded meanwhile: requests that wait receive their responses, and nothing is begun any more.
                 return
             elif isinstance(effect, ScheduleTimer):
                 self._timers.schedule(effect.key, effect.delay_ms)

@@ -2,15 +2,17 @@
 
 A marker is queued for the leader of its partition; the queue of a broker goes out as one WriteTxnMarkers, one at a
 time. A marker that a broker did not write is queued again a moment later, for the leader of that moment; a marker for a
-partition without a leader waits for the metadata to change. Deleted partitions need no marker. Kafka:
-`TransactionMarkerChannelManager`.
+partition without a leader waits for the metadata to change. Deleted partitions need no marker. An order is open until
+all of its partitions are reported, or it is fenced or cancelled; of an order that is not open nothing more is sent, and
+nothing reported. Kafka: `TransactionMarkerChannelManager`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
 
@@ -44,14 +46,31 @@ class Peers(Protocol):
         """Raises KafkaError."""
 
 
+class MarkerReports(Protocol):
+    """The coordinator of an open order."""
+
+    def on_written(self, order: MarkerOrder, partitions: Collection[TransactionPartition]) -> None:
+        """Partitions that need no more marker, each once."""
+
+    def on_fenced(self, order: MarkerOrder) -> None:
+        """A partition knows a later coordinator epoch. It is the last report of the order."""
+
+
+@dataclass(slots=True)
+class _OpenOrder:
+    reports: MarkerReports
+    unmarked: set[TransactionPartition]
+
+
 class MarkerSender:
-    """See `markers.MarkerWriter`."""
+    """Applies the effects `WriteMarkers` and `CancelMarkers`."""
 
     def __init__(self, peers: Peers, image: Callable[[], MetadataImage], loop: asyncio.AbstractEventLoop) -> None:
         """`image` is the newest one."""
         self._peers = peers
         self._image = image
         self._loop = loop
+        self._open: dict[MarkerOrder, _OpenOrder] = {}
         self._queues: dict[int, Marks] = {}
         # Of brokers with a request under way, or with some to send.
         self._senders: dict[int, asyncio.Task[None]] = {}
@@ -62,8 +81,14 @@ class MarkerSender:
         self._failure_counts: dict[int, int] = {}
         self._is_closed = False
 
-    def write(self, order: MarkerOrder) -> None:
+    def write(self, order: MarkerOrder, reports: MarkerReports) -> None:
+        """Has markers written into all of its partitions, however long that takes, until it is cancelled."""
+        self._open[order] = _OpenOrder(reports, set(order.transaction.partitions))
         self._queue(order, order.transaction.partitions)
+
+    def cancel(self, order: MarkerOrder) -> None:
+        """No error for an order that has ended."""
+        self._open.pop(order, None)
 
     def on_metadata(self) -> None:
         """It has changed: there may be other leaders."""
@@ -95,8 +120,8 @@ class MarkerSender:
         for order, partitions in marks.items():
             self._queue(order, partitions)
 
-    def _queue(self, order: MarkerOrder, partitions: Iterable[TransactionPartition]) -> None:
-        if order.is_cancelled or self._is_closed:
+    def _queue(self, order: MarkerOrder, partitions: Collection[TransactionPartition]) -> None:
+        if order not in self._open or self._is_closed:
             return
         topics = self._image().topics
         gone: list[TransactionPartition] = []
@@ -114,7 +139,7 @@ class MarkerSender:
                     sender.add_done_callback(partial(self._on_sent, registration.leader))
         if gone:
             logger.info("partitions of a transaction are gone: transactional_id=%s %s", order.transaction.id, gone)
-            order.on_written(gone)
+            self._report_written(order, gone)
 
     async def _send(self, broker_id: int) -> None:
         """Until nothing is queued for the broker."""
@@ -144,14 +169,14 @@ class MarkerSender:
         self._queue_all(self._queues.pop(broker_id, {}))
 
     def _take(self, broker_id: int) -> Marks:
-        """Some of what is queued for the broker, and not cancelled."""
+        """Some of what is queued for the broker, of open orders."""
         queue = self._queues[broker_id]
         taken: Marks = {}
         count = 0
         while queue and count < PARTITIONS_MAX:
             order = next(iter(queue))
             partitions = queue.pop(order)
-            if not order.is_cancelled:
+            if order in self._open:
                 taken[order] = partitions
                 count += len(partitions)
         if not queue:
@@ -182,16 +207,24 @@ class MarkerSender:
                 else:
                     logger.debug("marker to be written again: broker=%d partition=%s error=%s", broker_id, one, error)
                     retries.setdefault(order, set()).add(one)
-            if order.is_cancelled:
+            if order not in self._open:
                 continue
             if is_fenced:
-                order.on_fenced()
+                self._open.pop(order).reports.on_fenced(order)
             elif written:
-                order.on_written(written)
+                self._report_written(order, written)
         self._try_again(retries, RETRY_MS)
 
+    def _report_written(self, order: MarkerOrder, partitions: Collection[TransactionPartition]) -> None:
+        """Of an open order."""
+        open_order = self._open[order]
+        open_order.unmarked.difference_update(partitions)
+        if not open_order.unmarked:
+            del self._open[order]
+        open_order.reports.on_written(order, partitions)
+
     def _try_again(self, marks: Marks, delay_ms: int) -> None:
-        wanted = {order: partitions for order, partitions in marks.items() if not order.is_cancelled}
+        wanted = {order: partitions for order, partitions in marks.items() if order in self._open}
         if not wanted or self._is_closed:
             return
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Final, TypeAlias, TypeVar
 
 from ...protocol.errors import ErrorCode, KafkaError
@@ -11,11 +11,15 @@ from ...quorum.metadata.delta import MetadataDelta
 from ...quorum.metadata.features import TRANSACTION_VERSION
 from ...quorum.metadata.image import MetadataImage
 from ..configuration.transaction_config import TransactionConfig
+from ..coordination.effects import Effect
 from ..replicas.partition import Partition
 from ..replicas.replica_manager import ReplicaManager
 from ..timing.runtime import Runtime
+from ..transactions.effects import AwaitCommit, CancelMarkers, RequestProducerId, WriteMarkers
+from ..transactions.markers import MarkerOrder
+from ..transactions.transaction import TransactionPartition
 from ..transactions.transaction_shard import ProducerIdNeededError, TransactionShard
-from .coordinator_context import CoordinatorContext, CoordinatorTimers
+from .coordinator_context import CoordinatorContext, CoordinatorTimers, WaitingRequest
 from .coordinator_runtime import CoordinatorRuntime
 from .marker_sender import MarkerSender, Peers
 
@@ -79,32 +83,27 @@ class TransactionCoordinator:
         """Has `respond` called with what the operation comes to, once that holds. It is given a new producer id when it
         needs one. Raises KafkaError, or calls `respond` with what `answer_error` makes of it."""
         partition = self.get(transactional_id)
-        reply = partition.reply_when_committed(respond, answer_error)
+        waiting = WaitingRequest(respond, answer_error)
         try:
-            result = operation(partition.shard, None)
+            _ask(partition, operation, None, waiting)
         except ProducerIdNeededError:
-            self.start(self._ask_again(partition, operation, reply, lambda error: respond(answer_error(error))))
-        else:
-            reply(result)
+            self.start(self._ask_again(partition, operation, waiting))
 
     async def _ask_again(
         self,
         partition: TransactionPartitionState,
         operation: Callable[[TransactionShard, int | None], T],
-        reply: Callable[[T], None],
-        refuse: Callable[[ErrorCode], None],
+        waiting: WaitingRequest[T],
     ) -> None:
         try:
             producer_id = await self._next_producer_id()
             # It may have gone meanwhile.
-            result = operation(partition.shard, producer_id)
+            _ask(partition, operation, producer_id, waiting)
         except KafkaError as error:
-            refuse(error.code)
+            waiting.respond(waiting.answer_error(error.code))
         except asyncio.CancelledError:
-            refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            waiting.respond(waiting.answer_error(ErrorCode.COORDINATOR_NOT_AVAILABLE))
             raise
-        else:
-            reply(result)
 
     def start(self, work: Awaitable[None]) -> None:
         """Does something that is given up when the node stops."""
@@ -113,14 +112,11 @@ class TransactionCoordinator:
         task.add_done_callback(self._tasks.discard)
 
     def _coordinate(self, hosted: Partition) -> TransactionPartitionState:
-        def make_shard(partition: TransactionPartitionState, timers: CoordinatorTimers) -> TransactionShard:
+        def make_shard(partition: TransactionPartitionState, _timers: CoordinatorTimers) -> TransactionShard:
             return TransactionShard(
                 partition,
-                timers,
-                self._markers,
                 config=self._config,
                 feature_level=lambda: self._partitions.image.features.get(TRANSACTION_VERSION, 0),
-                new_producer_id=lambda on_id: self.start(self._give_producer_id(partition, on_id)),
                 now_ms=self._runtime.steady_clock_ms,
             )
 
@@ -132,12 +128,50 @@ class TransactionCoordinator:
             on_append=self._partitions.complete_fetches,
             load_bytes=self._config.transaction_state_log_load_buffer_size,
             commit_timeout_ms=COMMIT_TIMEOUT_MS,
+            apply_effect=self._apply_effect,
         )
 
-    async def _give_producer_id(self, partition: TransactionPartitionState, on_id: Callable[[int], None]) -> None:
+    def _apply_effect(self, partition: TransactionPartitionState, effect: Effect) -> None:
+        match effect:
+            case AwaitCommit(records):
+                partition.when_committed(lambda: partition.run_when_loaded(lambda shard: shard.on_committed(records)))
+            case WriteMarkers(order):
+                self._markers.write(order, _MarkerEvents(partition))
+            case CancelMarkers(order):
+                self._markers.cancel(order)
+            case RequestProducerId(transactional_id):
+                self.start(self._give_producer_id(partition, transactional_id))
+            case _:
+                raise AssertionError(f"nothing applies {effect!r}")
+
+    async def _give_producer_id(self, partition: TransactionPartitionState, transactional_id: str) -> None:
         try:
             producer_id = await self._next_producer_id()
         except KafkaError:
-            # Whoever wanted it comes again.
+            # The next check of timeouts asks again.
             return
-        partition.run_when_loaded(lambda _: on_id(producer_id))
+        partition.run_when_loaded(lambda shard: shard.on_producer_id(transactional_id, producer_id))
+
+
+class _MarkerEvents:
+    """`MarkerReports` of one partition, as events of its shard."""
+
+    def __init__(self, partition: TransactionPartitionState) -> None:
+        self._partition = partition
+
+    def on_written(self, order: MarkerOrder, partitions: Collection[TransactionPartition]) -> None:
+        self._partition.run_when_loaded(lambda shard: shard.on_markers_written(order, partitions))
+
+    def on_fenced(self, order: MarkerOrder) -> None:
+        self._partition.run_when_loaded(lambda shard: shard.on_markers_fenced(order))
+
+
+def _ask(
+    partition: TransactionPartitionState,
+    operation: Callable[[TransactionShard, int | None], T],
+    new_producer_id: int | None,
+    waiting: WaitingRequest[T],
+) -> None:
+    """Raises KafkaError, ProducerIdNeededError."""
+    with partition.event() as shard:
+        shard.effects.reply(waiting, operation(shard, new_producer_id))

@@ -2,38 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Protocol
+from dataclasses import dataclass
 
-from .transaction import Transaction, TransactionPartition
+from .transaction import Transaction
 from .transaction_state import TransactionState
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class MarkerOrder:
-    """The markers of one transaction. `is_cancelled` once this node has no business with it any more."""
+    """The markers of one decision of one coordinator: an order equals only itself, whatever another one has."""
 
-    __slots__ = ("coordinator_epoch", "is_cancelled", "on_fenced", "on_written", "transaction")
-
-    def __init__(
-        self,
-        transaction: Transaction,
-        coordinator_epoch: int,
-        on_written: Callable[[Iterable[TransactionPartition]], None],
-        on_fenced: Callable[[], None],
-    ) -> None:
-        """`on_written` receives partitions that need no more marker, each once; `on_fenced` reports a partition that
-        knows a later producer or coordinator epoch."""
-        self.transaction = transaction
-        self.coordinator_epoch = coordinator_epoch
-        self.on_written = on_written
-        self.on_fenced = on_fenced
-        self.is_cancelled = False
+    transaction: Transaction
+    coordinator_epoch: int
 
     @property
     def is_commit(self) -> bool:
         return self.transaction.state is TransactionState.PREPARE_COMMIT
-
-
-class MarkerWriter(Protocol):
-    def write(self, order: MarkerOrder) -> None:
-        """Has markers written into all of its partitions, however long that takes, until it is cancelled."""

@@ -1,8 +1,9 @@
 """The transactions of one partition of `__transaction_state`: replayed from its records, and asked by requests.
 
-Pure: what it appends and when it answers is its caller's to carry out (`coordination/ports.py`). A change is made when
-it is appended, and is followed up (by markers, by the next change of the same transactional id) when it is committed;
-until then requests that would change it are told CONCURRENT_TRANSACTIONS, as while markers are being written.
+Pure: an event (a request, a timer, a commit, a report of markers, a producer id) appends records, changes the state and
+collects effects (`effects.py`), which the shell applies after it. A change is made when it is appended, and is followed
+up (by markers, by the next change of the same transactional id) when it is committed; until then requests that would
+change it are told CONCURRENT_TRANSACTIONS, as while markers are being written.
 
 Two rules end transactions. Up to version 1 the epoch stays, and is only raised when not the producer
 itself ends it; EndTxn in the current epoch may be a retry or the end of the next transaction, which is undecidable
@@ -13,16 +14,28 @@ itself ends it; EndTxn in the current epoch may be a retry or the end of the nex
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple, Protocol
 
 from ...protocol.batches import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
 from ..configuration.transaction_config import TransactionConfig
-from ..coordination.ports import StateLog, StateRecord, Timers
+from ..coordination.effects import Effects
+from ..coordination.ports import StateLog, StateRecord
 from ..coordination.record_format import version_of
-from .markers import MarkerOrder, MarkerWriter
+from .effects import (
+    AwaitCommit,
+    AwaitedRecords,
+    CancelMarkers,
+    ChangeRecord,
+    CompletionRetry,
+    ExpirationCheck,
+    LoadedRecords,
+    RequestProducerId,
+    TimeoutCheck,
+    WriteMarkers,
+)
+from .markers import MarkerOrder
 from .transaction import BUMPS_EPOCH_SINCE, LAST_CLIENT_EPOCH, Transaction, TransactionPartition
 from .transaction_records import TRANSACTION_LOG_KEY, TRANSACTION_LOG_KEYS, key_of, record_of, transaction_of
 from .transaction_state import TransactionState
@@ -33,8 +46,6 @@ COMPLETION_RETRY_MS: Final = 100
 """Until a completion is appended again that the log did not take: replicas are missing, or the disk is full."""
 TOMBSTONES_MAX: Final = 500
 """In one batch: some tens of kilobytes, far below what a batch may have."""
-_TIMEOUTS: Final = "timeouts of transactions"
-_EXPIRATION: Final = "expiration of transactional ids"
 
 
 class ProducerIdNeededError(Exception):
@@ -55,20 +66,23 @@ class TransactionLog(StateLog, Protocol):
     def leader_epoch(self) -> int:
         """Of this coordinator: what fences an older one in the partitions of transactions."""
 
-    def when_committed(self, proceed: Callable[[], None]) -> None:
-        """Calls `proceed` when all is committed that was appended by now; at once if it is, never if it never is."""
-
 
 class _Entry:
-    """A transactional id. `is_uncommitted` until its newest record is committed; `order` while markers are written."""
+    """A transactional id. `uncommitted` is its newest record, until that is committed. `order` stands while markers are
+    written, and for good when it `is_fenced`."""
 
-    __slots__ = ("is_uncommitted", "order", "transaction", "unmarked")
+    __slots__ = ("is_fenced", "order", "transaction", "uncommitted", "unmarked")
 
     def __init__(self, transaction: Transaction) -> None:
         self.transaction = transaction
-        self.is_uncommitted = False
+        self.uncommitted: ChangeRecord | None = None
         self.unmarked: set[TransactionPartition] = set()
         self.order: MarkerOrder | None = None
+        self.is_fenced = False
+
+    @property
+    def is_uncommitted(self) -> bool:
+        return self.uncommitted is not None
 
     @property
     def is_changing(self) -> bool:
@@ -79,22 +93,17 @@ class TransactionShard:
     def __init__(
         self,
         log: TransactionLog,
-        timers: Timers,
-        markers: MarkerWriter,
         *,
         config: TransactionConfig,
         feature_level: Callable[[], int],
-        new_producer_id: Callable[[Callable[[int], None]], None],
         now_ms: Callable[[], int],
     ) -> None:
-        """`feature_level` is the cluster's transaction.version. `new_producer_id` gives one later, unless the
-        controller gives none. `now_ms` is wall time that follows no jump of the clock: expiry cannot be undone."""
+        """`feature_level` is the cluster's transaction.version. `now_ms` is wall time that follows no jump of the
+        clock: expiry cannot be undone."""
+        self.effects = Effects()
         self._log = log
-        self._timers = timers
-        self._markers = markers
         self._config = config
         self._feature_level = feature_level
-        self._new_producer_id = new_producer_id
         self._now_ms = now_ms
         self._entries: dict[str, _Entry] = {}
         # Those that are Ongoing: few of many.
@@ -126,12 +135,12 @@ class TransactionShard:
             for transactional_id, entry in self._entries.items()
             if entry.transaction.state is TransactionState.ONGOING
         }
-        self._log.when_committed(self._resume)
+        self.effects.add(AwaitCommit(LoadedRecords()))
 
     def _resume(self) -> None:
         for entry in list(self._entries.values()):
-            if entry.transaction.state.is_prepared and entry.order is None and not entry.is_uncommitted:
-                self._write_markers(entry)
+            if not entry.is_uncommitted:
+                self._carry_out(entry)
         if self._open:
             self._watch_timeouts()
         self._watch_expiration()
@@ -139,8 +148,8 @@ class TransactionShard:
     def on_unloaded(self) -> None:
         """Another node coordinates them now."""
         for entry in self._entries.values():
-            if entry.order is not None:
-                entry.order.is_cancelled = True
+            if entry.order is not None and not entry.is_fenced:
+                self.effects.add(CancelMarkers(entry.order))
 
     # What clients ask. All raise KafkaError.
 
@@ -239,7 +248,7 @@ class TransactionShard:
         if entry.is_changing:
             raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
         if before.state is TransactionState.ONGOING:
-            self._prepare(
+            self._append(
                 entry, before.prepared(is_commit=is_commit, client_version=client_version, now_ms=self._now_ms())
             )
         elif before.state is not _complete(is_commit):
@@ -284,7 +293,7 @@ class TransactionShard:
             next_producer_id=_given(new_producer_id) if before.is_epoch_exhausted else NO_PRODUCER_ID,
             now_ms=self._now_ms(),
         )
-        self._prepare(entry, after)
+        self._append(entry, after)
         # Whoever is answered goes on when the markers are written, as whom that makes it.
         return _producer(after.completed(after.updated_ms))
 
@@ -302,10 +311,21 @@ class TransactionShard:
     def __iter__(self) -> Iterator[Transaction]:
         return (entry.transaction for entry in list(self._entries.values()))
 
-    # Markers.
+    # What is committed, and its markers.
 
-    def _prepare(self, entry: _Entry, after: Transaction) -> None:
-        self._append(entry, after, lambda: self._write_markers(entry))
+    def on_committed(self, records: AwaitedRecords) -> None:
+        """A decision is carried out; a record behind which there is another one of its id changes nothing."""
+        if isinstance(records, LoadedRecords):
+            self._resume()
+            return
+        entry = self._entries.get(records.transactional_id)
+        if entry is not None and entry.uncommitted == records:
+            entry.uncommitted = None
+            self._carry_out(entry)
+
+    def _carry_out(self, entry: _Entry) -> None:
+        if entry.transaction.state.is_prepared and entry.order is None:
+            self._write_markers(entry)
 
     def _write_markers(self, entry: _Entry) -> None:
         transaction = entry.transaction
@@ -313,50 +333,67 @@ class TransactionShard:
         if not entry.unmarked:
             self._complete(entry)
             return
-        order = entry.order = MarkerOrder(
-            transaction,
-            self._log.leader_epoch,
-            on_written=partial(self._on_written, entry),
-            on_fenced=partial(self._on_fenced, entry),
-        )
-        self._markers.write(order)
+        entry.order = MarkerOrder(transaction, self._log.leader_epoch)
+        self.effects.add(WriteMarkers(entry.order))
 
-    def _on_written(self, entry: _Entry, partitions: Iterable[TransactionPartition]) -> None:
+    def on_markers_written(self, order: MarkerOrder, partitions: Iterable[TransactionPartition]) -> None:
+        """Partitions that need no more marker of the order."""
+        entry = self._find_marked(order)
+        if entry is None:
+            return
         entry.unmarked.difference_update(partitions)
-        if not entry.unmarked and entry.order is not None and not entry.order.is_cancelled:
+        if not entry.unmarked:
             entry.order = None
             self._complete(entry)
 
-    def _on_fenced(self, entry: _Entry) -> None:
+    def on_markers_fenced(self, order: MarkerOrder) -> None:
+        """A partition knows a later coordinator epoch: this coordinator writes no more markers of the transaction."""
+        entry = self._find_marked(order)
+        if entry is None:
+            return
         # As Apache Kafka: it stays as it is until another coordinator tries, which may be the one that fenced this.
-        transaction = entry.transaction
         logger.warning(
             "transaction fenced while its markers are written: transactional_id=%s producer_id=%d producer_epoch=%d",
-            transaction.id,
-            transaction.producer_id,
-            transaction.producer_epoch,
+            order.transaction.id,
+            order.transaction.producer_id,
+            order.transaction.producer_epoch,
         )
-        if entry.order is not None:
-            entry.order.is_cancelled = True
+        entry.is_fenced = True
+
+    def _find_marked(self, order: MarkerOrder) -> _Entry | None:
+        """None when it is not this order that the transactional id waits for."""
+        entry = self._entries.get(order.transaction.id)
+        return entry if entry is not None and entry.order is order and not entry.is_fenced else None
 
     def _complete(self, entry: _Entry) -> None:
-        if entry.is_uncommitted or not entry.transaction.state.is_prepared:
+        if entry.is_uncommitted or entry.order is not None or not entry.transaction.state.is_prepared:
             return
         try:
             self._append(entry, entry.transaction.completed(self._now_ms()))
         except KafkaError as error:
             logger.warning("transaction not completed yet: transactional_id=%s error=%s", entry.transaction.id, error)
-            self._timers.schedule(
-                ("completion", entry.transaction.id), COMPLETION_RETRY_MS, partial(self._complete, entry)
-            )
+            self.effects.schedule_timer(CompletionRetry(entry.transaction.id), COMPLETION_RETRY_MS)
 
     # What time brings.
+
+    def on_timer(self, key: Hashable) -> None:
+        match key:
+            case TimeoutCheck():
+                self._abort_timed_out()
+            case ExpirationCheck():
+                self._expire()
+            case CompletionRetry(transactional_id):
+                entry = self._entries.get(transactional_id)
+                if entry is not None:
+                    self._complete(entry)
+            case _:
+                raise AssertionError(f"no timer has the key {key!r}")
 
     def _watch_timeouts(self) -> None:
         """While a transaction is open; it costs nothing otherwise."""
         if not self._is_watching_timeouts:
             self._is_watching_timeouts = True
-            self._timers.schedule(_TIMEOUTS, self._config.abort_interval_ms, self._abort_timed_out)
+            self.effects.schedule_timer(TimeoutCheck(), self._config.abort_interval_ms)
 
     def _abort_timed_out(self) -> None:
         self._is_watching_timeouts = False
@@ -374,6 +411,10 @@ class TransactionShard:
             if self._open:
                 self._watch_timeouts()
 
+    def on_producer_id(self, transactional_id: str, producer_id: int) -> None:
+        """The transaction that needed it may be over meanwhile."""
+        self._abort_late(transactional_id, producer_id)
+
     def _abort_late(self, transactional_id: str, new_producer_id: int | None) -> None:
         entry = self._entries.get(transactional_id)
         if entry is None or entry.is_changing or not entry.transaction.has_timed_out(self._now_ms()):
@@ -381,7 +422,7 @@ class TransactionShard:
         try:
             self._abort(entry, new_producer_id)
         except ProducerIdNeededError:
-            self._new_producer_id(partial(self._abort_late, transactional_id))
+            self.effects.add(RequestProducerId(transactional_id))
             return
         logger.info(
             "transaction timed out: transactional_id=%s producer_id=%d timeout_ms=%d",
@@ -400,7 +441,7 @@ class TransactionShard:
             before = before.fenced()
         elif before.is_epoch_exhausted:
             next_producer_id = _given(new_producer_id)
-        self._prepare(
+        self._append(
             entry,
             before.prepared(
                 is_commit=False, client_version=level, next_producer_id=next_producer_id, now_ms=self._now_ms()
@@ -410,7 +451,7 @@ class TransactionShard:
     def _watch_expiration(self) -> None:
         if not self._is_watching_expiration and self._entries:
             self._is_watching_expiration = True
-            self._timers.schedule(_EXPIRATION, self._config.expiration_interval_ms, self._expire)
+            self.effects.schedule_timer(ExpirationCheck(), self._config.expiration_interval_ms)
 
     def _expire(self) -> None:
         self._is_watching_expiration = False
@@ -437,21 +478,16 @@ class TransactionShard:
             raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
         return entry
 
-    def _append(self, entry: _Entry, after: Transaction, proceed: Callable[[], None] = lambda: None) -> None:
-        """Raises KafkaError, and then nothing has changed."""
-        self._log.append([record_of(after, self._feature_level())])
+    def _append(self, entry: _Entry, after: Transaction) -> None:
+        """What follows from it follows when it is committed. Raises KafkaError, and then nothing has changed."""
+        offset = self._log.append([record_of(after, self._feature_level())])
         entry.transaction = after
         if after.state is TransactionState.ONGOING:
             self._open[after.id] = entry
         else:
             self._open.pop(after.id, None)
-        entry.is_uncommitted = True
-
-        def on_committed() -> None:
-            entry.is_uncommitted = False
-            proceed()
-
-        self._log.when_committed(on_committed)
+        entry.uncommitted = ChangeRecord(after.id, offset)
+        self.effects.add(AwaitCommit(entry.uncommitted))
 
 
 def _check_producer(transaction: Transaction, producer: Producer) -> None:

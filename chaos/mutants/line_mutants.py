@@ -97,11 +97,18 @@ MUTANTS: Final = (
         name="markers-before-the-decision",
         bug="the markers of a transaction are written before its decision is committed",
         owner=TransactionShard,
-        attribute="_prepare",
+        attribute="_append",
         make=edited(
-            "self._append(entry, after, lambda: self._write_markers(entry))",
-            "self._append(entry, after)\n    self._write_markers(entry)",
+            "    self.effects.add(AwaitCommit(entry.uncommitted))\n",
+            "    self.effects.add(AwaitCommit(entry.uncommitted))\n    self._carry_out(entry)\n",
         ),
+    ),
+    Mutant(
+        name="markers-before-the-decision",
+        bug="",
+        owner=TransactionShard,
+        attribute="on_committed",
+        make=edited("    self._carry_out(entry)\n", ""),
     ),
     Mutant(
         name="old-generation-commits",

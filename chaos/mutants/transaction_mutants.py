@@ -6,21 +6,12 @@ from typing import Any, Final
 
 from ...broker.coordinators.marker_sender import MarkerSender
 from ...broker.transactions import transaction_shard
-from ...broker.transactions.markers import MarkerOrder
 from ...broker.transactions.transaction_shard import TransactionShard
 from ...protocol.errors import ErrorCode, KafkaError
 from ...storage.log.log import Log
 from ...storage.log.rules.producer_state import ProducerState
+from .edited import edited
 from .mutant import Mutant
-
-
-def _to_the_first_partition(_: Any) -> Any:
-    def write(sender: MarkerSender, order: MarkerOrder) -> None:
-        first, *others = sorted(order.transaction.partitions)
-        sender._queue(order, (first,))
-        order.on_written(others)
-
-    return write
 
 
 def _up_to_the_high_watermark(_: Any) -> Any:
@@ -55,7 +46,13 @@ MUTANTS: Final = (
         bug="a transaction is complete when one of its partitions has the marker",
         owner=MarkerSender,
         attribute="write",
-        make=_to_the_first_partition,
+        make=edited(
+            "self._queue(order, order.transaction.partitions)",
+            "first, *others = sorted(order.transaction.partitions)\n"
+            "    self._queue(order, (first,))\n"
+            "    if others:\n"
+            "        self._report_written(order, others)",
+        ),
     ),
     Mutant(
         name="open-transactions-are-stable",

@@ -1,14 +1,23 @@
 """The transactions of one coordinator without a node: a log in memory that commits when the test says so, timers turned
-by hand, markers that are kept."""
+by hand, orders of markers that are kept. Effects are applied as `CoordinatorContext` applies them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-
-from group_puppet import PuppetTimers
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import count
 
 from penstock.broker.configuration.transaction_config import TransactionConfig
+from penstock.broker.coordination.effects import CancelTimer, Effect, ScheduleTimer
 from penstock.broker.coordination.ports import StateRecord
+from penstock.broker.transactions.effects import (
+    AwaitCommit,
+    AwaitedRecords,
+    CancelMarkers,
+    RequestProducerId,
+    WriteMarkers,
+)
 from penstock.broker.transactions.markers import MarkerOrder
 from penstock.broker.transactions.transaction import Transaction, TransactionPartition
 from penstock.broker.transactions.transaction_shard import Producer, ProducerIdNeededError, TransactionShard
@@ -67,6 +76,32 @@ class PuppetTransactionLog:
             proceed()
 
 
+class KeyedTimers:
+    """One timer for each key, which `on_timer` receives when a test has waited for so long."""
+
+    def __init__(self, now_ms: int, on_timer: Callable[[Hashable], None]) -> None:
+        self.now_ms = now_ms
+        self._on_timer = on_timer
+        self._due: dict[Hashable, tuple[int, int]] = {}
+        self._numbers = count()
+
+    def schedule(self, key: Hashable, delay_ms: int) -> None:
+        self._due[key] = (self.now_ms + delay_ms, next(self._numbers))
+
+    def cancel(self, key: Hashable) -> None:
+        self._due.pop(key, None)
+
+    def wait(self, milliseconds: int) -> None:
+        """Everything that is due by then happens in its order, at its time."""
+        end_ms = self.now_ms + milliseconds
+        while due := sorted((at_ms, number, key) for key, (at_ms, number) in self._due.items() if at_ms <= end_ms):
+            at_ms, _, key = due[0]
+            self.now_ms = max(self.now_ms, at_ms)
+            del self._due[key]
+            self._on_timer(key)
+        self.now_ms = end_ms
+
+
 class TransactionPuppet:
     def __init__(
         self, log: PuppetTransactionLog | None = None, *, feature_level: int = 2, now_ms: int = 1_000_000
@@ -74,39 +109,100 @@ class TransactionPuppet:
         """With a log, what is in it is loaded."""
         self.log = PuppetTransactionLog() if log is None else log
         self.feature_level = feature_level
-        self.timers = PuppetTimers(now_ms)
+        self.timers = KeyedTimers(now_ms, self.timer)
         self.orders: list[MarkerOrder] = []
+        self.cancelled: list[MarkerOrder] = []
         self.next_producer_id = 1000
+        self.are_ids_given = True
+        # All effects, in the order in which they were applied.
+        self.applied: list[Effect] = []
+        self._pending: deque[Effect] = deque()
+        self._is_applying = False
+        self._is_unloaded = False
         self.shard = TransactionShard(
-            self.log,
-            self.timers,
-            self,
-            config=CONFIG,
-            feature_level=lambda: self.feature_level,
-            new_producer_id=lambda on_id: on_id(self._new_id()),
-            now_ms=lambda: self.timers.now_ms,
+            self.log, config=CONFIG, feature_level=lambda: self.feature_level, now_ms=lambda: self.timers.now_ms
         )
         for offset, record in enumerate(self.log.records):
             self.shard.replay(offset, record.key, record.value)
-        self.shard.on_loaded()
+        with self.event() as shard:
+            shard.on_loaded()
+
+    def unload(self) -> None:
+        self._is_unloaded = True
+        with self.event() as shard:
+            shard.on_unloaded()
 
     def restarted(self) -> TransactionPuppet:
         """Another coordinator of the same log."""
-        self.shard.on_unloaded()
+        self.unload()
         other = TransactionPuppet(self.log, feature_level=self.feature_level, now_ms=self.timers.now_ms)
         other.next_producer_id = self.next_producer_id
         return other
 
-    def write(self, order: MarkerOrder) -> None:
-        """As `markers.MarkerWriter`."""
-        self.orders.append(order)
+    @contextmanager
+    def event(self) -> Iterator[TransactionShard]:
+        """Its effects are applied at its end, after an error too."""
+        try:
+            yield self.shard
+        finally:
+            self._pending.extend(self.shard.effects.take())
+            if not self._is_applying:
+                self._is_applying = True
+                try:
+                    while self._pending:
+                        self._apply(self._pending.popleft())
+                finally:
+                    self._is_applying = False
+
+    def _apply(self, effect: Effect) -> None:
+        self.applied.append(effect)
+        match effect:
+            case ScheduleTimer(key, delay_ms):
+                self.timers.schedule(key, delay_ms)
+            case CancelTimer(key):
+                self.timers.cancel(key)
+            case AwaitCommit(records):
+                self.log.when_committed(lambda: self.commit(records))
+            case WriteMarkers(order):
+                self.orders.append(order)
+            case CancelMarkers(order):
+                self.cancelled.append(order)
+            case RequestProducerId(transactional_id):
+                if self.are_ids_given:
+                    self.give_id(transactional_id)
+            case _:
+                raise AssertionError(f"unexpected effect {effect!r}")
+
+    def timer(self, key: Hashable) -> None:
+        with self.event() as shard:
+            shard.on_timer(key)
+
+    def commit(self, records: AwaitedRecords) -> None:
+        if not self._is_unloaded:
+            with self.event() as shard:
+                shard.on_committed(records)
+
+    def give_id(self, transactional_id: str) -> None:
+        """The controller has answered."""
+        with self.event() as shard:
+            shard.on_producer_id(transactional_id, self._new_id())
+
+    def mark(self, order: MarkerOrder, partitions: Iterable[TransactionPartition]) -> None:
+        """Reports markers of any order, of one that was replaced or cancelled too."""
+        with self.event() as shard:
+            shard.on_markers_written(order, partitions)
 
     def mark_all(self) -> None:
         """All markers that are asked for are written."""
         orders, self.orders = self.orders, []
         for order in orders:
-            if not order.is_cancelled:
-                order.on_written(order.transaction.partitions)
+            if order not in self.cancelled:
+                self.mark(order, order.transaction.partitions)
+
+    def fence(self, order: MarkerOrder) -> None:
+        """A partition has a marker of a later coordinator."""
+        with self.event() as shard:
+            shard.on_markers_fenced(order)
 
     def _new_id(self) -> int:
         self.next_producer_id += 1
@@ -114,21 +210,32 @@ class TransactionPuppet:
 
     def init(self, expected: Producer | None = None, *, timeout_ms: int = TIMEOUT_MS) -> Producer:
         try:
-            return self.shard.init_producer_id(ID, timeout_ms, expected)
+            return self.init_with_id(None, expected, timeout_ms=timeout_ms)
         except ProducerIdNeededError:
-            return self.shard.init_producer_id(ID, timeout_ms, expected, self._new_id())
+            return self.init_with_id(self._new_id(), expected, timeout_ms=timeout_ms)
+
+    def init_with_id(
+        self, new_producer_id: int | None, expected: Producer | None = None, *, timeout_ms: int = TIMEOUT_MS
+    ) -> Producer:
+        with self.event() as shard:
+            return shard.init_producer_id(ID, timeout_ms, expected, new_producer_id)
 
     def add(
         self, producer: Producer, partitions: Iterable[TransactionPartition] = (P0,), client_version: int = 2
     ) -> None:
-        self.shard.add_partitions(ID, producer, partitions, client_version)
+        with self.event() as shard:
+            shard.add_partitions(ID, producer, partitions, client_version)
 
     def end(self, producer: Producer, *, is_commit: bool = True, client_version: int = 2) -> Producer:
         try:
-            return self.shard.end(ID, producer, is_commit=is_commit, client_version=client_version)
+            return self._end(producer, is_commit, client_version, None)
         except ProducerIdNeededError:
-            return self.shard.end(
-                ID, producer, is_commit=is_commit, client_version=client_version, new_producer_id=self._new_id()
+            return self._end(producer, is_commit, client_version, self._new_id())
+
+    def _end(self, producer: Producer, is_commit: bool, client_version: int, new_producer_id: int | None) -> Producer:
+        with self.event() as shard:
+            return shard.end(
+                ID, producer, is_commit=is_commit, client_version=client_version, new_producer_id=new_producer_id
             )
 
     @property

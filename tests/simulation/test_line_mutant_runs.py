@@ -35,7 +35,8 @@ BROKEN_RUNS = {
     "unsynced-follower-counts": r"Synced: ",
     "verification-survives-the-marker": r"ABORTED_READ: |STUCK: ",
     "one-batch-remembered": r"Remembered: .* it remembers ",
-    "marker-taken-for-written": r"TORN: |LOST: |STUCK: |ABORTED_READ: |no marker ends |not live after healing",
+    "marker-taken-for-written": r"TORN: |LOST: |STUCK: |ABORTED_READ: |INPUT_TWICE: |no marker ends |"
+    r"not live after healing",
     "pending-offset-wins": r"OFFSET: ",
     "older-member-epoch-commits": r"a zombie was not refused: commit of ",
     "join-behind-the-epoch-start": r"Joining: |StrongIsr: ",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from uuid import UUID
 
 import pytest
@@ -128,15 +128,19 @@ class Case:
             client_version=2,
         )
 
-        def on_fenced() -> None:
-            order.is_cancelled = True
-            self.fenced.append(producer_id)
-
-        order = MarkerOrder(
-            transaction, 9, lambda some: self.written.update((producer_id, one) for one in some), on_fenced
-        )
-        self.sender.write(order)
+        order = MarkerOrder(transaction, 9)
+        self.sender.write(order, self)
         return order
+
+    # As `MarkerReports`.
+
+    def on_written(self, order: MarkerOrder, partitions: Collection[TransactionPartition]) -> None:
+        reported = {(order.transaction.producer_id, one) for one in partitions}
+        assert not reported & self.written, "each is reported once"
+        self.written |= reported
+
+    def on_fenced(self, order: MarkerOrder) -> None:
+        self.fenced.append(order.transaction.producer_id)
 
     async def until(self, is_so: Callable[[], bool]) -> None:
         await loop_until(is_so, interval_s=0)
@@ -302,14 +306,64 @@ def test_what_is_cancelled_is_asked_no_more() -> None:
         case.peers.unreached = {1}
         order = case.order(P0, P1)
         await case.until(lambda: bool(case.peers.asked))
-        order.is_cancelled = True
+        case.sender.cancel(order)
         case.peers.unreached = set()
         case.lead(1, 1)
-        other = case.order(P1, producer_id=8)
+        case.order(P1, producer_id=8)
         await case.until(lambda: case.written == {(8, P1)})
-        assert not other.is_cancelled
         assert [marker.producer_id for _, request in case.peers.asked[1:] for marker in request.markers] == [8]
         await case.sender.close()
+
+    run(scenario)
+
+
+def test_an_order_that_is_fenced_by_one_leader_goes_to_no_other() -> None:
+    async def scenario() -> None:
+        case = Case(1, 2, -1)
+        case.peers.errors[P0] = [ErrorCode.TRANSACTION_COORDINATOR_FENCED]
+        case.peers.unreached = {2}
+        case.peers.may_answer.clear()
+        case.order(P0, P1, P2)
+        await case.until(lambda: sorted(case.peers.brokers) == [1, 2])
+        case.peers.may_answer.set()
+        await case.until(lambda: case.fenced == [7])
+        case.peers.unreached = set()
+        case.peers.asked.clear()
+        case.lead(1, 2, 2)
+        case.order(P1, P2, producer_id=8)
+        await case.until(lambda: case.written == {(8, P1), (8, P2)})
+        assert [marker.producer_id for _, request in case.peers.asked for marker in request.markers] == [8]
+
+    run(scenario)
+
+
+def test_an_order_that_is_cancelled_while_a_broker_is_asked_reports_nothing() -> None:
+    async def scenario() -> None:
+        case = Case(1, 1)
+        case.peers.errors[P1] = [ErrorCode.TRANSACTION_COORDINATOR_FENCED]
+        case.peers.may_answer.clear()
+        written, fenced = case.order(P0), case.order(P1, producer_id=8)
+        await case.until(lambda: bool(case.peers.asked))
+        case.sender.cancel(written)
+        case.sender.cancel(fenced)
+        case.peers.may_answer.set()
+        case.order(P0, producer_id=9)
+        await case.until(lambda: case.written == {(9, P0)})
+        assert case.fenced == []
+
+    run(scenario)
+
+
+def test_orders_of_one_transaction_are_each_an_order_of_their_own() -> None:
+    async def scenario() -> None:
+        case = Case(-1)
+        first, second = case.order(P0), case.order(P0)
+        case.sender.cancel(first)
+        case.lead(1)
+        await case.until(lambda: case.written == {(7, P0)})
+        assert [len(request.markers) for _, request in case.peers.asked] == [1]
+        # It has ended.
+        case.sender.cancel(second)
 
     run(scenario)
 

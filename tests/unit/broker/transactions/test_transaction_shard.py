@@ -22,6 +22,18 @@ from transaction_puppet import (
     TransactionPuppet,
 )
 
+from penstock.broker.coordination.effects import Effect, ScheduleTimer
+from penstock.broker.transactions.effects import (
+    AwaitCommit,
+    ChangeRecord,
+    CompletionRetry,
+    ExpirationCheck,
+    LoadedRecords,
+    RequestProducerId,
+    TimeoutCheck,
+    WriteMarkers,
+)
+from penstock.broker.transactions.markers import MarkerOrder
 from penstock.broker.transactions.transaction import EPOCH_MAX, LAST_CLIENT_EPOCH, NOT_STARTED, Transaction
 from penstock.broker.transactions.transaction_records import record_of
 from penstock.broker.transactions.transaction_shard import Producer
@@ -150,7 +162,7 @@ def test_an_open_transaction_is_aborted_before_another_producer_begins(feature_l
 def test_a_fence_of_the_last_epoch_leaves_the_next_producer_another_id(feature_level: int) -> None:
     ongoing = in_state(TransactionState.ONGOING, epoch=LAST_CLIENT_EPOCH)
     puppet = loaded(ongoing, feature_level=feature_level)
-    asked = error_of(lambda: puppet.shard.init_producer_id(ID, TIMEOUT_MS, None, 1000))
+    asked = error_of(lambda: puppet.init_with_id(1000))
     assert asked is ErrorCode.CONCURRENT_TRANSACTIONS
     assert puppet.transaction.producer_epoch == EPOCH_MAX
     puppet.mark_all()
@@ -421,10 +433,10 @@ def test_a_transaction_is_complete_when_its_last_marker_is_written() -> None:
     puppet.add(producer, [P0, P1])
     puppet.end(producer)
     (order,) = puppet.orders
-    order.on_written([P0])
+    puppet.mark(order, [P0])
     assert puppet.shard.describe(ID)[1] == {P1}
     assert puppet.state == "PrepareCommit"
-    order.on_written([P1])
+    puppet.mark(order, [P1])
     assert puppet.state == "CompleteCommit"
     assert puppet.shard.describe(ID)[1] == frozenset()
 
@@ -445,11 +457,11 @@ def test_the_next_coordinator_writes_the_markers_again(is_commit: bool) -> None:
     puppet.add(producer, [P0, P1])
     raised = puppet.end(producer, is_commit=is_commit)
     (first,) = puppet.orders
-    first.on_written([P0])
+    puppet.mark(first, [P0])
     puppet.log.leader_epoch = 6
-    puppet = puppet.restarted()
-    assert first.is_cancelled
-    first.on_written([P1])
+    before, puppet = puppet, puppet.restarted()
+    assert before.cancelled == [first]
+    puppet.mark(first, [P0, P1])
     (order,) = puppet.orders
     assert order.transaction.partitions == {P0, P1}
     assert (order.is_commit, order.coordinator_epoch) == (is_commit, 6)
@@ -476,10 +488,148 @@ def test_a_fenced_coordinator_leaves_the_transaction_alone() -> None:
     puppet.add(producer)
     puppet.end(producer)
     (order,) = puppet.orders
-    order.on_fenced()
-    assert order.is_cancelled
-    order.on_written([P0])
+    puppet.fence(order)
+    puppet.mark(order, [P0])
     assert puppet.state == "PrepareCommit"
+
+
+def test_a_report_of_an_order_that_was_replaced_changes_nothing() -> None:
+    puppet = TransactionPuppet()
+    producer = puppet.init()
+    puppet.add(producer)
+    raised = puppet.end(producer)
+    (first,) = puppet.orders
+    puppet.mark_all()
+    puppet.add(raised)
+    puppet.end(raised)
+    (second,) = puppet.orders
+    assert first != second
+    puppet.fence(first)
+    puppet.mark(first, [P0])
+    assert (puppet.state, puppet.shard.describe(ID)[1]) == ("PrepareCommit", frozenset({P0}))
+    puppet.mark(second, [P0])
+    assert puppet.state == "CompleteCommit"
+
+
+def test_a_report_of_an_id_that_is_not_known_changes_nothing() -> None:
+    puppet = TransactionPuppet()
+    order = MarkerOrder(in_state(TransactionState.PREPARE_COMMIT), 5)
+    puppet.mark(order, [P0])
+    puppet.fence(order)
+    assert (list(puppet.shard), puppet.log.records) == ([], [])
+
+
+def test_a_report_of_an_equal_order_of_another_coordinator_changes_nothing() -> None:
+    puppet = loaded(in_state(TransactionState.PREPARE_COMMIT))
+    (order,) = puppet.orders
+    puppet.mark(MarkerOrder(order.transaction, order.coordinator_epoch), [P0])
+    assert puppet.state == "PrepareCommit"
+
+
+def test_a_coordinator_that_is_unloaded_cancels_the_orders_that_it_waits_for() -> None:
+    puppet = TransactionPuppet()
+    producer = puppet.init()
+    puppet.add(producer)
+    raised = puppet.end(producer)
+    puppet.mark_all()
+    puppet.add(raised)
+    puppet.end(raised)
+    (order,) = puppet.orders
+    puppet.unload()
+    assert puppet.cancelled == [order], "the first has ended"
+
+
+# Effects.
+
+
+def test_effects_of_a_transaction_come_in_their_order() -> None:
+    puppet = TransactionPuppet()
+    puppet.log.is_committing = False
+
+    def applied(step: Callable[[], object]) -> list[Effect]:
+        puppet.applied.clear()
+        step()
+        return puppet.applied[:]
+
+    producers: list[Producer] = []
+    assert applied(lambda: producers.append(puppet.init())) == [
+        AwaitCommit(ChangeRecord(ID, 0)),
+        ScheduleTimer(ExpirationCheck(), EXPIRATION_INTERVAL_MS),
+    ]
+    assert applied(puppet.log.commit) == []
+    puppet.log.is_committing = False
+    assert applied(lambda: puppet.add(producers[0])) == [
+        AwaitCommit(ChangeRecord(ID, 1)),
+        ScheduleTimer(TimeoutCheck(), ABORT_INTERVAL_MS),
+    ]
+    assert applied(puppet.log.commit) == []
+    puppet.log.is_committing = False
+    assert applied(lambda: puppet.end(producers[0])) == [AwaitCommit(ChangeRecord(ID, 2))]
+    ordered = applied(puppet.log.commit)
+    assert ordered == [WriteMarkers(puppet.orders[0])]
+    puppet.log.is_committing = False
+    assert applied(puppet.mark_all) == [AwaitCommit(ChangeRecord(ID, 3))]
+    assert applied(puppet.log.commit) == []
+
+
+def test_an_end_that_is_refused_leaves_the_effects_of_the_abort_that_it_began() -> None:
+    puppet = TransactionPuppet()
+    puppet.add(puppet.init())
+    puppet.applied.clear()
+    assert error_of(puppet.init) is ErrorCode.CONCURRENT_TRANSACTIONS
+    assert puppet.applied == [AwaitCommit(ChangeRecord(ID, 2)), WriteMarkers(puppet.orders[0])]
+
+
+def test_the_commit_of_another_record_of_the_id_changes_nothing() -> None:
+    puppet = TransactionPuppet()
+    producer = puppet.init()
+    puppet.add(producer)
+    puppet.log.is_committing = False
+    puppet.end(producer)
+    for offset in (0, 1, 3):
+        puppet.commit(ChangeRecord(ID, offset))
+        assert puppet.orders == []
+        assert error_of(puppet.init) is ErrorCode.CONCURRENT_TRANSACTIONS
+    puppet.commit(ChangeRecord(ID, 2))
+    puppet.commit(ChangeRecord(ID, 2))
+    assert len(puppet.orders) == 1, "markers are ordered once"
+
+
+def test_the_commit_of_a_record_before_the_id_expired_changes_nothing() -> None:
+    puppet = TransactionPuppet()
+    puppet.init()
+    puppet.timers.wait(EXPIRATION_MS + EXPIRATION_INTERVAL_MS)
+    puppet.commit(ChangeRecord(ID, 0))
+    assert list(puppet.shard) == []
+    puppet.log.is_committing = False
+    puppet.init()
+    puppet.commit(ChangeRecord(ID, 0))
+    assert error_of(puppet.init) is ErrorCode.CONCURRENT_TRANSACTIONS
+    puppet.log.commit()
+    puppet.init()
+
+
+def test_a_decision_that_is_loaded_is_carried_out_once() -> None:
+    puppet = loaded(in_state(TransactionState.PREPARE_COMMIT))
+    puppet.commit(LoadedRecords())
+    assert len(puppet.orders) == 1
+
+
+def test_a_completion_is_not_retried_while_markers_of_the_next_transaction_are_written() -> None:
+    puppet = TransactionPuppet()
+    puppet.timer(CompletionRetry(ID))
+    producer = puppet.init()
+    puppet.add(producer)
+    puppet.end(producer)
+    puppet.timer(CompletionRetry(ID))
+    assert puppet.state == "PrepareCommit"
+    puppet.mark_all()
+    assert puppet.state == "CompleteCommit"
+
+
+def test_a_timer_without_a_rule_is_a_bug() -> None:
+    with pytest.raises(AssertionError, match="no timer has the key"):
+        TransactionPuppet().timer("another")
 
 
 # Timeouts and expiration.
@@ -510,6 +660,28 @@ def test_a_timeout_of_the_last_epoch_brings_another_producer_id() -> None:
     assert (puppet.transaction.next_producer_id, puppet.transaction.producer_epoch) == (1000, EPOCH_MAX)
     puppet.mark_all()
     assert puppet.init() == Producer(1000, 1)
+
+
+def test_a_producer_id_that_does_not_come_is_asked_for_again_by_the_next_check() -> None:
+    puppet = loaded(in_state(TransactionState.ONGOING, epoch=LAST_CLIENT_EPOCH))
+    puppet.are_ids_given = False
+    puppet.timers.wait(TIMEOUT_MS + ABORT_INTERVAL_MS)
+    assert puppet.applied[-2:] == [RequestProducerId(ID), ScheduleTimer(TimeoutCheck(), ABORT_INTERVAL_MS)]
+    assert puppet.state == "Ongoing"
+    puppet.are_ids_given = True
+    puppet.timers.wait(ABORT_INTERVAL_MS)
+    assert (puppet.state, puppet.transaction.next_producer_id) == ("PrepareAbort", 1000)
+
+
+def test_a_producer_id_that_comes_after_the_end_changes_nothing() -> None:
+    puppet = loaded(in_state(TransactionState.ONGOING, epoch=LAST_CLIENT_EPOCH))
+    puppet.are_ids_given = False
+    puppet.timers.wait(TIMEOUT_MS + ABORT_INTERVAL_MS)
+    puppet.end(Producer(7, LAST_CLIENT_EPOCH))
+    puppet.give_id(ID)
+    assert (puppet.state, puppet.transaction.next_producer_id) == ("PrepareCommit", 1000)
+    puppet.give_id("other")
+    assert [transaction.id for transaction in puppet.shard] == [ID]
 
 
 def test_a_timeout_that_fails_unexpectedly_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
