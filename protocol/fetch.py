@@ -11,6 +11,7 @@ from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 from uuid import UUID
 
 from .errors import CorruptData
+from .ids import NO_NODE, NodeId, TopicId
 from .primitives import (
     GARBAGE_ERRORS,
     Buffer,
@@ -22,6 +23,7 @@ from .primitives import (
     read_uvarint,
     string_bytes,
     take,
+    topic_id_from,
     uuid_bytes,
     uuid_from,
     uvarint,
@@ -75,7 +77,7 @@ class FetchTopic(NamedTuple):
     """One topic of a request, by name or, from version 13, by id: the other is None."""
 
     name: str | None
-    topic_id: UUID | None
+    topic_id: TopicId | None
     partitions: tuple[FetchPartition, ...]
 
 
@@ -83,14 +85,14 @@ class ForgottenTopic(NamedTuple):
     """Partitions to be taken out of the fetch session."""
 
     name: str | None
-    topic_id: UUID | None
+    topic_id: TopicId | None
     partitions: tuple[int, ...]
 
 
 class FetchRequest(NamedTuple):
     """`replica_id` is -1 for a consumer; `isolation_level` 0 read_uncommitted, 1 read_committed."""
 
-    replica_id: int
+    replica_id: NodeId
     replica_epoch: int
     max_wait_ms: int
     min_bytes: int
@@ -134,7 +136,7 @@ class PartitionFetchResponse(NamedTuple, Generic[T]):
     snapshot_id: tuple[int, int] | None = None
 
 
-TopicFetchResponse: TypeAlias = tuple[str | None, UUID | None, Sequence[PartitionFetchResponse[T]]]
+TopicFetchResponse: TypeAlias = tuple[str | None, TopicId | None, Sequence[PartitionFetchResponse[T]]]
 
 
 def decode_fetch(version: int, buffer: Buffer, offset: int) -> FetchRequest:
@@ -206,7 +208,7 @@ def encode_fetch_response(
 
 def _decode(version: int, buffer: Buffer, position: int) -> tuple[FetchRequest, int]:
     is_flexible = version >= _FIRST_FLEXIBLE
-    replica_id, replica_epoch = -1, -1
+    replica_id, replica_epoch = NO_NODE, -1
     if version < _FIRST_WITH_REPLICA_STATE:
         (replica_id,) = _INT.unpack_from(buffer, position)
         position += _INT.size
@@ -313,9 +315,9 @@ def _read_forgotten(version: int, buffer: Buffer, position: int) -> tuple[tuple[
     return tuple(forgotten), position
 
 
-def _read_identity(version: int, buffer: Buffer, position: int) -> tuple[str | None, UUID | None, int]:
+def _read_identity(version: int, buffer: Buffer, position: int) -> tuple[str | None, TopicId | None, int]:
     if version >= _FIRST_WITH_IDS:
-        return None, uuid_from(bytes(take(buffer, position, 16))), position + 16
+        return None, topic_id_from(bytes(take(buffer, position, 16))), position + 16
     if version >= _FIRST_FLEXIBLE:
         name, position = read_compact_string(buffer, position)
     else:

@@ -34,6 +34,7 @@ from kio.static.primitive import i32, i64
 from ...protocol.apis import ApiKey
 from ...protocol.batches import NO_TIMESTAMP
 from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.ids import NodeId
 from ...protocol.messages import NO_THROTTLE, decode_request, encode_response, kio_error
 from ...storage.log.timestamp_lookup import TimestampOffset
 from ..network.handlers import Handlers
@@ -101,7 +102,7 @@ def list_offsets(partitions: ReplicaManager, request: ListOffsetsRequest, versio
                 if wanted.timestamp < 0 and version < FIRST_VERSIONS.get(wanted.timestamp, version + 1):
                     raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
                 partition = partitions.get_online(topic.name, index)
-                found = find_offset(partition, wanted, request.replica_id, request.isolation_level)
+                found = find_offset(partition, wanted, NodeId(request.replica_id), request.isolation_level)
             except KafkaError as refusal:
                 error = refusal.code
                 if error is ErrorCode.OFFSET_NOT_AVAILABLE and version < FIRST_OFFSET_NOT_AVAILABLE_VERSION:
@@ -123,7 +124,7 @@ def list_offsets(partitions: ReplicaManager, request: ListOffsetsRequest, versio
 
 
 def find_offset(
-    partition: Partition, wanted: ListOffsetsPartition, replica_id: int, isolation_level: int
+    partition: Partition, wanted: ListOffsetsPartition, replica_id: NodeId, isolation_level: int
 ) -> FoundOffset:
     """Raises KafkaError."""
     state = partition.state

@@ -24,6 +24,7 @@ from kio.static.primitive import i32, i32Timedelta, i64
 
 from ...client.connection import Connection
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
+from ...protocol.ids import NodeId
 from ...quorum.links.rules.peer_proof import PeerRefused
 from ...quorum.metadata.image import MetadataImage
 from ...quorum.metadata.loader import MetadataLoader
@@ -70,8 +71,8 @@ class MetadataObserver:
         publishers: Publishers,
         peers: PeerConnector,
         *,
-        node_id: int,
-        voters: Mapping[int, Voter],
+        node_id: NodeId,
+        voters: Mapping[NodeId, Voter],
         silent: SilentVoters,
         times: QuorumTimes,
         snapshot_schedule: SnapshotSchedule,
@@ -89,7 +90,7 @@ class MetadataObserver:
         self._wall_clock_ms = runtime.wall_clock_ms
         self._now_ms = runtime.monotonic_ms
         self._said: dict[int, str] = {}
-        self.leader_id: int | None = None
+        self.leader_id: NodeId | None = None
         self.epoch = 0
 
     @property
@@ -134,13 +135,13 @@ class MetadataObserver:
     def close(self) -> None:
         self._log.close()
 
-    def _say(self, voter_id: int, reason: str) -> None:
+    def _say(self, voter_id: NodeId, reason: str) -> None:
         """Once for each reason: it is tried again many times a second."""
         if self._said.get(voter_id) != reason:
             self._said[voter_id] = reason
             logger.warning("voter not reached: voter=%d reason=%s", voter_id, reason)
 
-    async def _follow(self, voter_id: int, connection: Connection) -> None:
+    async def _follow(self, voter_id: NodeId, connection: Connection) -> None:
         """Until this voter is of no use any more."""
         try:
             while await self._fetch(voter_id, connection):
@@ -158,7 +159,7 @@ class MetadataObserver:
             logger.info("voter left: voter=%d reason=%s", voter_id, error)
             self._choice.on_refused(voter_id)
 
-    async def _fetch(self, voter_id: int, connection: Connection) -> bool:
+    async def _fetch(self, voter_id: NodeId, connection: Connection) -> bool:
         """Whether the voter had an answer, which has been taken in."""
         response = await connection.call(self._question(), timeout_ms=self._times.fetch_timeout_ms)
         assert isinstance(response, FetchResponse)
@@ -168,7 +169,7 @@ class MetadataObserver:
         if partition.current_leader.leader_epoch >= self.epoch:
             self.epoch = partition.current_leader.leader_epoch
             leader_id = partition.current_leader.leader_id
-            self.leader_id = None if leader_id == _NO_LEADER else leader_id
+            self.leader_id = None if leader_id == _NO_LEADER else NodeId(leader_id)
         if partition.error_code:
             logger.debug("metadata fetch refused: voter=%d error=%s", voter_id, partition.error_code.name)
             return False

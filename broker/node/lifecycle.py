@@ -27,6 +27,7 @@ from kio.schema.types import BrokerId
 from kio.static.primitive import i64
 
 from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.ids import NodeId
 from ...quorum.decisions.controller_requests import BROKER_HEARTBEAT, BROKER_REGISTRATION
 from ...quorum.metadata.delta import MetadataDelta
 from ...quorum.metadata.image import MetadataImage
@@ -53,7 +54,7 @@ class BrokerLifecycle:
         controller: ControllerChannel,
         metadata: MetadataCache,
         *,
-        node_id: int,
+        node_id: NodeId,
         rack: str | None,
         incarnation_id: UUID,
         directories: Sequence[UUID],

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
-from uuid import UUID
 
 from ...protocol.errors import ErrorCode
+from ...protocol.ids import TopicId
 from ...protocol.produce import PartitionProduceResponse
 from ..timing.purgatory import DelayedOperation
 from .partition import Partition
 
-TopicAnswers: TypeAlias = tuple[str | None, UUID | None, list[PartitionProduceResponse]]
+TopicAnswers: TypeAlias = tuple[str | None, TopicId | None, list[PartitionProduceResponse]]
 
 
 class OpenAppend(NamedTuple):

@@ -6,10 +6,10 @@ import logging
 from collections.abc import Callable, Hashable
 from functools import partial
 from typing import Any, Final, Protocol, TypeVar
-from uuid import UUID
 
 from ...protocol.batches import Buffer
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
+from ...protocol.ids import NodeId, TopicId
 from ...quorum.decisions.topic_names import INTERNAL_TOPICS
 from ...storage.disk.rules.disk_errors import ReadError, leaves_directory_usable
 from ...storage.log.file_slice import FetchData
@@ -84,11 +84,11 @@ class Partition:
     def __init__(
         self,
         *,
-        node_id: int,
+        node_id: NodeId,
         brokers: Brokers,
         lag_ms_max: int,
         topic: str,
-        topic_id: UUID,
+        topic_id: TopicId,
         index: int,
         log: Log,
         high_watermark: int,

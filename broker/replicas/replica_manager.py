@@ -17,6 +17,7 @@ from uuid import UUID
 
 from ...protocol.batches import Buffer
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
+from ...protocol.ids import NodeId, TopicId
 from ...protocol.produce import NodeEndpoint
 from ...quorum.metadata.delta import MetadataDelta
 from ...quorum.metadata.image import EMPTY_IMAGE, ConfigResourceType, MetadataImage, PartitionRegistration, TopicImage
@@ -59,7 +60,7 @@ class Logs(Protocol):
         self,
         topic: str,
         partition: int,
-        topic_id: UUID,
+        topic_id: TopicId,
         config: LogConfig,
         *,
         directory_id: UUID | None = None,
@@ -106,7 +107,7 @@ class ReplicaFetchers(Protocol):
 class LeaderHint(NamedTuple):
     """A partition's current leader, for responses to clients that used a stale leader (KIP-951)."""
 
-    leader: tuple[int, int]
+    leader: tuple[NodeId, int]
     """Leader id and leader epoch; -1 each when unknown."""
     endpoint: NodeEndpoint | None
     """The leader's endpoint on the client's listener; None when it has none."""
@@ -118,7 +119,7 @@ class ReplicaManager:
     def __init__(
         self,
         *,
-        node_id: int,
+        node_id: NodeId,
         logs: Logs,
         flusher: Flusher,
         log_config: Callable[[MetadataImage, str], LogConfig],
@@ -205,7 +206,7 @@ class ReplicaManager:
         """True if a full disk kept the partition from opening; opening is retried."""
         return (topic, index) in self._postponed
 
-    def topic_name(self, topic_id: UUID) -> str | None:
+    def topic_name(self, topic_id: TopicId) -> str | None:
         topic = self._image.topics.by_id.get(topic_id)
         return None if topic is None else topic.name
 
@@ -297,7 +298,7 @@ class ReplicaManager:
                 self.apply_effects(partition, partition.state.set_min_insync_replicas(count, self._monotonic_ms()))
 
     def _assign(
-        self, topic: str, topic_id: UUID, index: int, registration: PartitionRegistration, *, is_new: bool
+        self, topic: str, topic_id: TopicId, index: int, registration: PartitionRegistration, *, is_new: bool
     ) -> None:
         partition = self.find(topic, index)
         if partition is None:
@@ -328,7 +329,7 @@ class ReplicaManager:
             # An idle partition of a fetch session must be read again if its follower has left the ISR.
             self.complete_fetches(partition)
 
-    def _open(self, topic: str, topic_id: UUID, index: int, directory_id: UUID, *, is_new: bool) -> Partition | None:
+    def _open(self, topic: str, topic_id: TopicId, index: int, directory_id: UUID, *, is_new: bool) -> Partition | None:
         try:
             return self._create(topic, topic_id, index, directory_id, is_new=is_new)
         except (CorruptData, OSError, KafkaError) as error:
@@ -384,7 +385,7 @@ class ReplicaManager:
         for partition in unsynced:
             partition.flush_again()
 
-    def _create(self, topic: str, topic_id: UUID, index: int, directory_id: UUID, *, is_new: bool) -> Partition:
+    def _create(self, topic: str, topic_id: TopicId, index: int, directory_id: UUID, *, is_new: bool) -> Partition:
         config = self._log_config(self._image, topic)
         log = self._logs.get_or_create(topic, index, topic_id, config, directory_id=directory_id, is_new=is_new)
         if log.damage is not None:

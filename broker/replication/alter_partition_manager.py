@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from uuid import UUID
 
 from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.ids import NodeId
 from ..cluster.controller_channel import ControllerChannel
 from ..replicas.partition import Partition
 from ..replicas.rules.effects import Effect
@@ -43,7 +44,7 @@ class AlterPartitionManager:
         channel: ControllerChannel,
         partitions: EffectRunner,
         *,
-        node_id: int,
+        node_id: NodeId,
         broker_epoch: Callable[[], int],
         loop: asyncio.AbstractEventLoop,
         on_failure: Callable[[str], None],

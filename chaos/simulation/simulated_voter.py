@@ -11,6 +11,7 @@ from uuid import UUID
 
 import cbor2
 
+from ...protocol.ids import NodeId
 from ...quorum.raft.consensus import ConsensusFailed, NotLeader, Snapshot, TransferFailed
 from ...quorum.raft.frames import scan_frames
 from ...quorum.voter.voter import RaftVoter
@@ -82,12 +83,12 @@ class SimulatedVoter:
         self.voter = self.voter_class(
             self.files,
             FOLDER,
-            node_id=self.node_id,
+            node_id=NodeId(self.node_id),
             directory_id=self.directory_id,
             random=Random(self._random.getrandbits(64)),
             loop=loop.as_loop,
             wall_clock_ms=lambda: 0,
-            voter_ids=self._voter_ids,
+            voter_ids=tuple(map(NodeId, self._voter_ids)),
             links=SimulatedLinks(self._network, self.node_id, self.directory_id, loop),
             reserve_bytes=_RESERVE_BYTES,
         )
@@ -195,7 +196,7 @@ class SimulatedVoter:
 
     async def _transfer(self, voter: RaftVoter, target_id: int | None) -> None:
         try:
-            leader_id = await voter.transfer_leadership(target_id)
+            leader_id = await voter.transfer_leadership(None if target_id is None else NodeId(target_id))
         except (NotLeader, TransferFailed, ConsensusFailed) as error:
             self._trace(f"not transferred {self.node_id} {error}")
         else:
@@ -232,7 +233,7 @@ class SimulatedVoter:
         if command:
             self.commands.append(command)
 
-    def on_leadership(self, leader_id: int | None, epoch: int) -> None:
+    def on_leadership(self, leader_id: NodeId | None, epoch: int) -> None:
         self._trace(f"leadership {self.node_id} {leader_id} {epoch}")
         if leader_id == self.node_id:
             self._judge.on_leader(self.node_id, epoch)

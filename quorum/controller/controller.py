@@ -22,6 +22,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.ids import NodeId
 from ..decisions.change import Change, image_after, prepare, split_commands
 from ..decisions.context import ControllerConfig, ControllerResult, Decision, DecisionContext
 from ..decisions.decision_cost import INLINE_MAX, weight
@@ -94,7 +95,7 @@ class Controller:
         self._on_failure = on_failure
         self._sessions = BrokerSessions(config.broker_session_timeout_ms)
         self._watcher: BrokerWatcher = NoWatcher()
-        self._former_leader_id: int | None = None
+        self._former_leader_id: NodeId | None = None
         self._claimed_epoch: int | None = None
         self._activated: asyncio.Future[None] = loop.create_future()
         self._overlay: MetadataImage = self._loader.image
@@ -312,7 +313,7 @@ class Controller:
                     self._overlay = self._loader.image
         self.snapshots.on_entry()
 
-    def on_leadership(self, leader_id: int | None, epoch: int) -> None:
+    def on_leadership(self, leader_id: NodeId | None, epoch: int) -> None:
         logger.info("quorum leader: leader=%s epoch=%d", leader_id, epoch)
         self._sessions.clear()
         self._pending_count = 0
@@ -378,7 +379,7 @@ class Controller:
     def _now_ms(self) -> int:
         return int(self._loop.time() * 1000)
 
-    def observers(self, voter_ids: Collection[int]) -> tuple[VoterStatus, ...]:
+    def observers(self, voter_ids: Collection[NodeId]) -> tuple[VoterStatus, ...]:
         """Return the brokers that do not vote, as their heartbeats of late tell. Times are wall-clock milliseconds."""
         silent_since_ms = self._wall_clock_ms() - _OBSERVER_SILENCE_MS_MAX
         return tuple(

@@ -11,11 +11,12 @@ from uuid import UUID
 
 from ...protocol.batches import HEADER_SIZE, NO_TIMESTAMP, BatchHeader, Buffer, read_header
 from ...protocol.errors import CorruptData
+from ...protocol.ids import TopicId
 from ...protocol.records import Record, control_type, read_records, write_batch
 from .record_codec import entry_timestamp_ms
 
 METADATA_TOPIC: Final = "__cluster_metadata"
-METADATA_TOPIC_ID: Final = UUID(int=1)
+METADATA_TOPIC_ID: Final = TopicId(UUID(int=1))
 METADATA_FOLDER: Final = f"{METADATA_TOPIC}-0"
 """Below `metadata.log.dir`: where Apache Kafka has its metadata log, too, and nothing looks for a topic's."""
 

@@ -14,14 +14,16 @@ from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias
 from uuid import UUID
 
+from ...protocol.ids import NodeId, TopicId
+
 # Directory ids that are not ids of a directory (Kafka's `DirectoryId`).
 DIRECTORY_UNASSIGNED = UUID(int=0)
 DIRECTORY_LOST = UUID(int=1)
 DIRECTORY_MIGRATING = UUID(int=2)
 
-NO_LEADER = -1
+NO_LEADER = NodeId(-1)
 # In a PartitionChangeRecord: the leader stays (and so does its epoch).
-NO_LEADER_CHANGE = -2
+NO_LEADER_CHANGE = NodeId(-2)
 
 LEADER_RECOVERED = 0
 LEADER_RECOVERING = 1
@@ -56,7 +58,7 @@ class RegisterBrokerRecord:
     TYPE: ClassVar[int] = 0
     VERSION: ClassVar[int] = 0
 
-    broker_id: int
+    broker_id: NodeId
     incarnation_id: UUID
     broker_epoch: int
     endpoints: tuple[Endpoint, ...] = ()
@@ -75,7 +77,7 @@ class UnregisterBrokerRecord:
     TYPE: ClassVar[int] = 1
     VERSION: ClassVar[int] = 0
 
-    broker_id: int
+    broker_id: NodeId
     broker_epoch: int
     unknown_fields: Mapping[int, object] = field(default_factory=dict)
 
@@ -88,7 +90,7 @@ class TopicRecord:
     VERSION: ClassVar[int] = 0
 
     name: str
-    topic_id: UUID
+    topic_id: TopicId
     unknown_fields: Mapping[int, object] = field(default_factory=dict)
 
 
@@ -99,19 +101,19 @@ class PartitionRecord:
     TYPE: ClassVar[int] = 3
     VERSION: ClassVar[int] = 0
 
-    topic_id: UUID
+    topic_id: TopicId
     partition_id: int
-    replicas: tuple[int, ...]
-    isr: tuple[int, ...]
-    leader: int
+    replicas: tuple[NodeId, ...]
+    isr: tuple[NodeId, ...]
+    leader: NodeId
     leader_epoch: int
     partition_epoch: int
     directories: tuple[UUID, ...]
-    removing_replicas: tuple[int, ...] = ()
-    adding_replicas: tuple[int, ...] = ()
+    removing_replicas: tuple[NodeId, ...] = ()
+    adding_replicas: tuple[NodeId, ...] = ()
     leader_recovery_state: int = LEADER_RECOVERED
-    elr: tuple[int, ...] = ()
-    last_known_elr: tuple[int, ...] = ()
+    elr: tuple[NodeId, ...] = ()
+    last_known_elr: tuple[NodeId, ...] = ()
     unknown_fields: Mapping[int, object] = field(default_factory=dict)
 
 
@@ -139,16 +141,16 @@ class PartitionChangeRecord:
     TYPE: ClassVar[int] = 5
     VERSION: ClassVar[int] = 0
 
-    topic_id: UUID
+    topic_id: TopicId
     partition_id: int
-    isr: tuple[int, ...] | None = None
-    leader: int = NO_LEADER_CHANGE
-    replicas: tuple[int, ...] | None = None
-    removing_replicas: tuple[int, ...] | None = None
-    adding_replicas: tuple[int, ...] | None = None
+    isr: tuple[NodeId, ...] | None = None
+    leader: NodeId = NO_LEADER_CHANGE
+    replicas: tuple[NodeId, ...] | None = None
+    removing_replicas: tuple[NodeId, ...] | None = None
+    adding_replicas: tuple[NodeId, ...] | None = None
     leader_recovery_state: int = NO_RECOVERY_STATE_CHANGE
-    elr: tuple[int, ...] | None = None
-    last_known_elr: tuple[int, ...] | None = None
+    elr: tuple[NodeId, ...] | None = None
+    last_known_elr: tuple[NodeId, ...] | None = None
     directories: tuple[UUID, ...] | None = None
     unknown_fields: Mapping[int, object] = field(default_factory=dict)
 
@@ -160,7 +162,7 @@ class RemoveTopicRecord:
     TYPE: ClassVar[int] = 9
     VERSION: ClassVar[int] = 0
 
-    topic_id: UUID
+    topic_id: TopicId
     unknown_fields: Mapping[int, object] = field(default_factory=dict)
 
 
@@ -183,7 +185,7 @@ class ProducerIdsRecord:
     TYPE: ClassVar[int] = 15
     VERSION: ClassVar[int] = 0
 
-    broker_id: int
+    broker_id: NodeId
     broker_epoch: int
     next_producer_id: int
     unknown_fields: Mapping[int, object] = field(default_factory=dict)
@@ -196,7 +198,7 @@ class BrokerRegistrationChangeRecord:
     TYPE: ClassVar[int] = 17
     VERSION: ClassVar[int] = 0
 
-    broker_id: int
+    broker_id: NodeId
     broker_epoch: int
     is_fenced: bool | None = None
     in_controlled_shutdown: bool | None = None
@@ -211,7 +213,7 @@ class RegisterControllerRecord:
     TYPE: ClassVar[int] = 27
     VERSION: ClassVar[int] = 0
 
-    controller_id: int
+    controller_id: NodeId
     incarnation_id: UUID
     endpoints: tuple[Endpoint, ...] = ()
     features: tuple[SupportedFeature, ...] = ()

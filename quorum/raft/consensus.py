@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 from uuid import UUID
 
+from ...protocol.ids import NodeId
+
 if TYPE_CHECKING:
     import asyncio
 
@@ -37,7 +39,7 @@ class CommitPosition(NamedTuple):
 class NotLeader(Exception):  # noqa: N818 - it is an answer, not a fault
     """This node does not lead the quorum in the epoch the proposal was made for. Nothing was proposed."""
 
-    def __init__(self, leader_id: int | None, epoch: int) -> None:
+    def __init__(self, leader_id: NodeId | None, epoch: int) -> None:
         super().__init__(f"the leader of epoch {epoch} is {leader_id}")
         self.leader_id = leader_id
         self.epoch = epoch
@@ -76,7 +78,7 @@ class Snapshot:
 class VoterStatus:
     """What the leader knows about a replica of the log (KIP-595, DescribeQuorum)."""
 
-    replica_id: int
+    replica_id: NodeId
     directory_id: UUID
     log_end_offset: int
     last_fetch_timestamp_ms: int
@@ -87,7 +89,7 @@ class VoterStatus:
 class QuorumStatus:
     """The quorum as this node sees it. `high_watermark` is the end of the committed entries, exclusive."""
 
-    leader_id: int | None
+    leader_id: NodeId | None
     epoch: int
     high_watermark: int
     voters: tuple[VoterStatus, ...]
@@ -102,7 +104,7 @@ class ConsensusListener(Protocol):
     def on_commit(self, offset: int, epoch: int, command: bytes) -> None:
         """Take in one committed entry; an empty command is a no-op."""
 
-    def on_leadership(self, leader_id: int | None, epoch: int) -> None:
+    def on_leadership(self, leader_id: NodeId | None, epoch: int) -> None:
         """Receive the leader of an epoch; None while it is unknown."""
 
     def on_failure(self, error: ConsensusFailed) -> None:
@@ -113,10 +115,10 @@ class Consensus(Protocol):
     """One node's part in the quorum."""
 
     @property
-    def node_id(self) -> int: ...
+    def node_id(self) -> NodeId: ...
 
     @property
-    def leader_id(self) -> int | None: ...
+    def leader_id(self) -> NodeId | None: ...
 
     @property
     def epoch(self) -> int: ...
@@ -150,7 +152,7 @@ class Consensus(Protocol):
     async def read_barrier(self) -> CommitPosition:
         """Return once everything committed anywhere before the call is heard here. Raises NotLeader, OutcomeUnknown."""
 
-    async def transfer_leadership(self, node_id: int | None) -> int:
+    async def transfer_leadership(self, node_id: NodeId | None) -> NodeId:
         """Let another voter lead, the one that is furthest along when none is named; return who leads now.
 
         Proposals wait meanwhile, a second or two at most, and are made here after all when it fails. Raises NotLeader,

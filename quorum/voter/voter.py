@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 from uuid import UUID
 
+from ...protocol.ids import NodeId
 from ...storage.disk.files import Files
 from ...storage.disk.shielded_call import run_unbroken
 from ..links.rules.peer_links import NoLinks, PeerLinks
@@ -65,12 +66,12 @@ class RaftVoter:
         files: Files,
         directory: str,
         *,
-        node_id: int,
+        node_id: NodeId,
         directory_id: UUID,
         random: "Random",
         loop: asyncio.AbstractEventLoop,
         wall_clock_ms: Callable[[], int],
-        voter_ids: tuple[int, ...] | None = None,
+        voter_ids: tuple[NodeId, ...] | None = None,
         links: PeerLinks | None = None,
         timing: RaftTiming | None = None,
         reserve_bytes: int = RESERVE_BYTES,
@@ -122,7 +123,7 @@ class RaftVoter:
         )
         self.node_id = node_id
         self.epoch = 0
-        self.leader_id: int | None = None
+        self.leader_id: NodeId | None = None
         self.bytes_since_snapshot = 0
 
     @property
@@ -246,7 +247,7 @@ class RaftVoter:
         self._wake()
         return await done
 
-    async def transfer_leadership(self, node_id: int | None) -> int:
+    async def transfer_leadership(self, node_id: NodeId | None) -> NodeId:
         core = self._core
         if self.leader_id != self.node_id or core is None or self._is_stopping:
             raise NotLeader(self.leader_id, self.epoch)
@@ -294,23 +295,23 @@ class RaftVoter:
 
     # What the links tell.
 
-    def on_message(self, peer_id: int, data: bytes) -> None:
+    def on_message(self, peer_id: NodeId, data: bytes) -> None:
         assert self._core is not None
         if self._failure is None:
             self._inbox.add(peer_id, data, term=self._core.term)
             self._wake()
 
-    def on_link_up(self, peer_id: int, directory_id: UUID) -> None:
+    def on_link_up(self, peer_id: NodeId, directory_id: UUID) -> None:
         assert self._core is not None
         self._directory_ids[peer_id] = directory_id
         self._core.set_link(peer_id, is_up=True)
         self._wake()
 
-    def on_link_down(self, peer_id: int) -> None:
+    def on_link_down(self, peer_id: NodeId) -> None:
         assert self._core is not None
         self._core.set_link(peer_id, is_up=False)
 
-    def on_peer_gone(self, peer_id: int) -> None:
+    def on_peer_gone(self, peer_id: NodeId) -> None:
         if self._failure is None:
             self._inbox.add_gone(peer_id)
             self._wake()

@@ -10,6 +10,7 @@ from typing import Final
 from uuid import UUID
 
 from ...protocol.errors import ConfigError, CorruptData
+from ...protocol.ids import NodeId
 from ..disk.disk_room import DiskRoom
 from ..disk.files import Files, Lock
 from ..disk.rules.disk_errors import is_passing
@@ -115,7 +116,7 @@ class LogDirectory:
                     f"it belongs to something else."
                 )
 
-    def format(self, cluster_id: str, node_id: int, random: Random) -> None:
+    def format(self, cluster_id: str, node_id: NodeId, random: Random) -> None:
         """Make it a directory of this node. ConfigError when it is one of another cluster or node; OSError."""
         found = self.properties
         if found is not None and found.cluster_id != cluster_id:

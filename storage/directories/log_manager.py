@@ -18,6 +18,7 @@ from typing import Final
 from uuid import UUID
 
 from ...protocol.errors import ConfigError, CorruptData
+from ...protocol.ids import NodeId, TopicId
 from ..disk.files import Files
 from ..disk.rules.disk_errors import ClosedError, ReadError, is_passing, is_shortage, leaves_directory_usable
 from ..disk.shielded_call import run_unbroken
@@ -46,7 +47,7 @@ class LogManager:
         files: Files,
         log_dirs: Sequence[str],
         *,
-        node_id: int,
+        node_id: NodeId,
         random: Random,
         steady_clock_ms: Callable[[], int],
         metadata_log_dir: str | None = None,
@@ -82,7 +83,7 @@ class LogManager:
         # Directories in which a log was moved aside: until they are synced, a loss of power may bring the folder back.
         self._moved_in: set[str] = set()
         # Of `load`. A log that is postponed since then and deleted meanwhile is moved aside by `delete`.
-        self._is_stray: Callable[[str, int, UUID | None], bool] = lambda *_: False
+        self._is_stray: Callable[[str, int, TopicId | None], bool] = lambda *_: False
         # Where the last try to make a log failed.
         self._half_made: dict[TopicPartition, LogDirectory] = {}
         # Those to be opened later: there was no room, a read failed, or they are being repaired.
@@ -151,7 +152,7 @@ class LogManager:
         loop: AbstractEventLoop,
         *,
         config_of: Callable[[str], LogConfig],
-        is_stray: Callable[[str, int, UUID | None], bool],
+        is_stray: Callable[[str, int, TopicId | None], bool],
     ) -> None:
         """Open every log, recovering those of directories that were not closed.
 
@@ -193,7 +194,7 @@ class LogManager:
         self,
         topic: str,
         partition: int,
-        topic_id: UUID,
+        topic_id: TopicId,
         config: LogConfig,
         *,
         directory_id: UUID | None = None,
@@ -452,7 +453,10 @@ class LogManager:
             raise ConfigError(f"No log directory can be used; {first.path}: {first.error}.")
 
     def _without_strays(
-        self, directory: LogDirectory, folders: Iterable[LogFolder], is_stray: Callable[[str, int, UUID | None], bool]
+        self,
+        directory: LogDirectory,
+        folders: Iterable[LogFolder],
+        is_stray: Callable[[str, int, TopicId | None], bool],
     ) -> list[LogFolder]:
         kept: list[LogFolder] = []
         strays: Counter[str] = Counter()
@@ -553,7 +557,7 @@ class LogManager:
             directory.unopened.add(key)
             self._postponed[key] = later
 
-    def _identify(self, log: Log, topic_id: UUID) -> None:
+    def _identify(self, log: Log, topic_id: TopicId) -> None:
         try:
             log.identify(topic_id)
         except OSError as error:

@@ -6,6 +6,7 @@ from random import Random
 from uuid import UUID
 
 from penstock.chaos.simulation.virtual_loop import VirtualLoop
+from penstock.protocol.ids import NodeId, TopicId
 from penstock.protocol.records import Record, write_batch
 from penstock.storage.directories.log_manager import LogManager
 from penstock.storage.disk.memory_files import MemoryFiles
@@ -36,7 +37,7 @@ class NodeDisk:
         return LogManager(
             self.files,
             self.log_dirs,
-            node_id=node_id,
+            node_id=NodeId(node_id),
             random=self._random,
             steady_clock_ms=lambda: self.now_ms,
             metadata_log_dir=metadata_log_dir,
@@ -56,7 +57,7 @@ class NodeDisk:
         self.loop.run(self.manager.close(self.loop, broker_epoch=broker_epoch, high_watermarks=known))
 
     def log(self, topic: str, partition: int = 0, topic_id: UUID = TOPIC_ID) -> Log:
-        return self.manager.get_or_create(topic, partition, topic_id, self.config)
+        return self.manager.get_or_create(topic, partition, TopicId(topic_id), self.config)
 
     def names(self, path: str = "/data") -> list[str]:
         return self.files.list_directory(path)

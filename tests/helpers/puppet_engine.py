@@ -7,6 +7,7 @@ from random import Random
 import pytest
 from metadata_cluster import CLUSTER_ID
 
+from penstock.protocol.ids import NodeId
 from penstock.quorum.controller.controller import Controller
 from penstock.quorum.decisions.bootstrap import bootstrap_records
 from penstock.quorum.decisions.context import ControllerConfig, ControllerResult, DecisionContext
@@ -21,8 +22,8 @@ class Puppet:
     """An engine without disk and peers: entries commit when the test says."""
 
     def __init__(self) -> None:
-        self.node_id = 1
-        self.leader_id: int | None = None
+        self.node_id = NodeId(1)
+        self.leader_id: NodeId | None = None
         self.epoch = 0
         self.next_offset = 0
         self.bytes_since_snapshot = 0
@@ -51,7 +52,7 @@ class Puppet:
             raise NotLeader(None, self.epoch)
         return CommitPosition(self.next_offset, self.epoch)
 
-    async def transfer_leadership(self, node_id: int | None) -> int:
+    async def transfer_leadership(self, node_id: NodeId | None) -> NodeId:
         raise NotImplementedError
 
     async def save_snapshot(self, *, end_offset: int, epoch: int, chunks: Iterator[bytes]) -> bool:
@@ -60,7 +61,7 @@ class Puppet:
     def status(self) -> QuorumStatus:
         return QuorumStatus(leader_id=self.leader_id, epoch=self.epoch, high_watermark=0, voters=())
 
-    def elect(self, leader_id: int | None) -> None:
+    def elect(self, leader_id: NodeId | None) -> None:
         """Begin an epoch. What waits is lost, as when another leader overwrites it."""
         self.epoch += 1
         self.leader_id = leader_id
@@ -100,7 +101,7 @@ def on_a_loop(
             controller = Controller(
                 puppet,
                 Publishers(),
-                config=ControllerConfig(node_id=1),
+                config=ControllerConfig(node_id=NodeId(1)),
                 bootstrap=bootstrap_records(CLUSTER_ID, min_insync_replicas=1),
                 random=Random(1),
                 loop=asyncio.get_running_loop(),
@@ -117,7 +118,7 @@ def on_a_loop(
 
 
 def activate(puppet: Puppet) -> None:
-    puppet.elect(1)
+    puppet.elect(NodeId(1))
     puppet.hear()
     puppet.commit()
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
-if TYPE_CHECKING:
-    from uuid import UUID
+from ....protocol.ids import NodeId, TopicId
 
+if TYPE_CHECKING:
     from ...replicas.partition import Partition
 
 PartitionKey: TypeAlias = tuple[int | str | None, int]
 
 
-def partition_key(topic: str | None, topic_id: UUID | None, index: int) -> PartitionKey:
+def partition_key(topic: str | None, topic_id: TopicId | None, index: int) -> PartitionKey:
     """Returns a session's key for a partition. A topic id is an integer in it: UUID hashes and compares in Python."""
     return (topic if topic_id is None else topic_id.int, index)
 
@@ -37,7 +37,7 @@ class FetchablePartition:
     def __init__(
         self,
         topic: str | None,
-        topic_id: UUID | None,
+        topic_id: TopicId | None,
         index: int,
         fetch_offset: int,
         max_bytes: int,
@@ -73,7 +73,7 @@ class FetchablePartition:
 class FollowerId(NamedTuple):
     """The identity of a follower's process."""
 
-    replica_id: int
+    replica_id: NodeId
     broker_epoch: int
 
 

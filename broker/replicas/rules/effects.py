@@ -6,6 +6,7 @@ The shell keeps the order given, and carries out all of them before the replica'
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from ....protocol.ids import NodeId
 from .in_sync_replicas import IsrProposal
 
 
@@ -40,7 +41,7 @@ class ProposeIsr:
 class Follow:
     """Fetch from `leader_id`, in its `leader_epoch`, from the log end offset."""
 
-    leader_id: int
+    leader_id: NodeId
     leader_epoch: int
 
 

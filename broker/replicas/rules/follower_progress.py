@@ -1,5 +1,7 @@
 """The leader's replication progress for one follower, from its fetches. Kafka: `Replica`, `ReplicaState`."""
 
+from ....protocol.ids import NodeId
+
 NEVER_MS = -(2**62)
 UNKNOWN_OFFSET = -1
 SUSPICIOUS_COUNT = 4
@@ -26,7 +28,7 @@ class FollowerProgress:
         "sent_offset",
     )
 
-    def __init__(self, broker_id: int, *, last_caught_up_ms: int) -> None:
+    def __init__(self, broker_id: NodeId, *, last_caught_up_ms: int) -> None:
         self.broker_id = broker_id
         self.last_caught_up_ms = last_caught_up_ms
         # None until it has fetched in this leadership.

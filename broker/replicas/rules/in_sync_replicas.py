@@ -14,6 +14,8 @@ were empty (KIP-966): committed records must be on each of these replicas.
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from ....protocol.ids import NodeId
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IsrProposal:
@@ -25,7 +27,7 @@ class IsrProposal:
 
     leader_epoch: int
     partition_epoch: int
-    members: tuple[tuple[int, int], ...]
+    members: tuple[tuple[NodeId, int], ...]
 
 
 UNKNOWN_BROKER_EPOCH = -1
@@ -35,12 +37,12 @@ class InSyncReplicas:
     __slots__ = ("committed", "elr", "maximal", "pending")
 
     def __init__(self) -> None:
-        self.committed: tuple[int, ...] = ()
-        self.elr: tuple[int, ...] = ()
+        self.committed: tuple[NodeId, ...] = ()
+        self.elr: tuple[NodeId, ...] = ()
         self.pending: IsrProposal | None = None
-        self.maximal: frozenset[int] = frozenset()
+        self.maximal: frozenset[NodeId] = frozenset()
 
-    def commit(self, isr: tuple[int, ...], elr: tuple[int, ...]) -> None:
+    def commit(self, isr: tuple[NodeId, ...], elr: tuple[NodeId, ...]) -> None:
         """Applies the ISR and ELR of the metadata, at a higher partition epoch than before."""
         self.committed = isr
         self.elr = elr
@@ -63,5 +65,5 @@ class InSyncReplicas:
         self.pending = None
         self._find_maximal(())
 
-    def _find_maximal(self, proposed: Collection[int]) -> None:
+    def _find_maximal(self, proposed: Collection[NodeId]) -> None:
         self.maximal = frozenset((*self.committed, *self.elr, *proposed))

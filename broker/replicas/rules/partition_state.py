@@ -15,6 +15,7 @@ after an unclean election.
 """
 
 from ....protocol.errors import ErrorCode
+from ....protocol.ids import NodeId
 from ....quorum.metadata.image import PartitionRegistration
 from .effects import (
     AdvanceHighWatermark,
@@ -30,7 +31,7 @@ from .follower_progress import FollowerProgress
 from .in_sync_replicas import IsrProposal
 from .leader_state import AWAIT_METADATA, NOT_DONE, Brokers, LeaderState
 
-NO_LEADER = -1
+NO_LEADER = NodeId(-1)
 NO_EPOCH = -1
 NO_OFFSET = -1
 
@@ -56,7 +57,7 @@ class PartitionState:
     def __init__(
         self,
         *,
-        node_id: int,
+        node_id: NodeId,
         brokers: Brokers,
         high_watermark: int,
         lag_ms_max: int,
@@ -95,7 +96,7 @@ class PartitionState:
         return None if self._leadership is None else self._leadership.isr.pending
 
     @property
-    def maximal_isr(self) -> frozenset[int]:
+    def maximal_isr(self) -> frozenset[NodeId]:
         """The maximal ISR, see `in_sync_replicas.py`; empty if this replica does not lead."""
         return frozenset() if self._leadership is None else self._leadership.isr.maximal
 
@@ -203,7 +204,7 @@ class PartitionState:
 
     # Fetch requests of followers.
 
-    def check_follower(self, replica_id: int, current_leader_epoch: int, broker_epoch: int) -> ErrorCode:
+    def check_follower(self, replica_id: NodeId, current_leader_epoch: int, broker_epoch: int) -> ErrorCode:
         """Checks if a replica may fetch as a follower; returns NONE or the error."""
         error = self.compare_epoch(current_leader_epoch)
         if error is not ErrorCode.NONE:
@@ -215,7 +216,7 @@ class PartitionState:
 
     def on_follower_fetch(
         self,
-        replica_id: int,
+        replica_id: NodeId,
         *,
         fetch_offset: int,
         log_start_offset: int,
@@ -246,18 +247,18 @@ class PartitionState:
                 effects += (ProposeIsr(proposal=proposal),)
         return effects + self._advanced(now_ms) if has_moved else effects
 
-    def on_follower_heard(self, replica_id: int, heard_ms: int) -> None:
+    def on_follower_heard(self, replica_id: NodeId, heard_ms: int) -> None:
         """A follower whose session had the partition idle fetched at `heard_ms`: it was caught up at that time."""
         leadership = self._leadership
         follower = None if leadership is None else leadership.followers.get(replica_id)
         if follower is not None:
             follower.on_heard(heard_ms)
 
-    def is_in_sync(self, replica_id: int) -> bool:
+    def is_in_sync(self, replica_id: NodeId) -> bool:
         """True if this replica leads and the committed ISR contains `replica_id`."""
         return self._leadership is not None and replica_id in self._leadership.isr.committed
 
-    def on_follower_sent(self, replica_id: int, offset: int) -> bool:
+    def on_follower_sent(self, replica_id: NodeId, offset: int) -> bool:
         """Records from `offset` on are sent to a follower; returns True if their CRC should be checked."""
         follower = None if self._leadership is None else self._leadership.followers.get(replica_id)
         return follower is not None and follower.on_sent(offset)

@@ -12,6 +12,7 @@ from penstock.broker.replicas.rules.effects import (
 )
 from penstock.broker.replicas.rules.partition_state import NO_EPOCH, NO_LEADER
 from penstock.protocol.errors import ErrorCode
+from penstock.protocol.ids import NodeId
 
 
 def alone(*, high_watermark: int = 0, end: int = 0) -> Replica:
@@ -65,10 +66,10 @@ def test_new_epoch_of_the_same_leader_does_not_count_what_is_not_synced_yet() ->
 
 def test_replica_follows_the_leader_of_each_epoch() -> None:
     replica = Replica()
-    assert replica.register(leader=2) == (Follow(leader_id=2, leader_epoch=0),)
+    assert replica.register(leader=2) == (Follow(leader_id=NodeId(2), leader_epoch=0),)
     assert replica.register(isr=(2, 3)) == ()
-    assert replica.register(leader=2) == (ReleaseWaiting(), Follow(leader_id=2, leader_epoch=1))
-    assert replica.register(leader=3) == (ReleaseWaiting(), Follow(leader_id=3, leader_epoch=2))
+    assert replica.register(leader=2) == (ReleaseWaiting(), Follow(leader_id=NodeId(2), leader_epoch=1))
+    assert replica.register(leader=3) == (ReleaseWaiting(), Follow(leader_id=NodeId(3), leader_epoch=2))
     assert replica.register(leader=NO_LEADER) == (ReleaseWaiting(), StopFollowing())
     assert replica.register(leader=1) == (ReleaseWaiting(), StartEpoch(leader_epoch=4, start_offset=0))
 
@@ -154,4 +155,4 @@ def test_follower_is_known_by_its_epochs(
 ) -> None:
     replica = Replica()
     replica.register(leader_epoch=3)
-    assert replica.partition.check_follower(replica_id, leader_epoch, broker_epoch) is expected
+    assert replica.partition.check_follower(NodeId(replica_id), leader_epoch, broker_epoch) is expected

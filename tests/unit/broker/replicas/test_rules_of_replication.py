@@ -8,10 +8,12 @@ A leader is replica 1 of brokers 1, 2 and 3 unless a test says otherwise.
 
 import pytest
 from replica import LAG_MS_MAX, Replica, proposal_in, proposed
+from typed_ids import node_ids
 
 from penstock.broker.replicas.rules.effects import AdvanceHighWatermark, ProposeIsr, StartEpoch
 from penstock.broker.replicas.rules.in_sync_replicas import UNKNOWN_BROKER_EPOCH
 from penstock.protocol.errors import ErrorCode
+from penstock.protocol.ids import NodeId
 from penstock.quorum.metadata.image import PartitionRegistration
 from penstock.quorum.metadata.records import DIRECTORY_LOST
 
@@ -483,9 +485,14 @@ def test_removed_replica_does_not_count_any_more() -> None:
     replica.fetch(2, 5)
     directories = replica.registration.directories[:2]
     registration = PartitionRegistration(
-        replicas=(1, 2), directories=directories, isr=(1, 2), leader=1, leader_epoch=1, partition_epoch=3
+        replicas=node_ids(1, 2),
+        directories=directories,
+        isr=node_ids(1, 2),
+        leader=NodeId(1),
+        leader_epoch=1,
+        partition_epoch=3,
     )
     replica.partition.register(registration, log_end_offset=5, now_ms=replica.now_ms)
     replica.fetch(2, 5)
     assert replica.high_watermark == 5
-    assert replica.partition.check_follower(3, 1, 13) is ErrorCode.UNKNOWN_LEADER_EPOCH
+    assert replica.partition.check_follower(NodeId(3), 1, 13) is ErrorCode.UNKNOWN_LEADER_EPOCH

@@ -21,6 +21,7 @@ from penstock.broker.replication.rules.fetcher_config import FetcherConfig
 from penstock.broker.replication.rules.replication_quota import ReplicationQuota
 from penstock.broker.timing.runtime import Runtime
 from penstock.protocol.errors import ErrorCode
+from penstock.protocol.ids import NodeId
 from penstock.protocol.replica_fetch import FetchedPartition, FollowedPartition, ReplicaFetchResponse
 from penstock.storage.log.rules.producer_entry import ProducerEntry
 
@@ -161,8 +162,8 @@ async def fetching(link: Link, followed: Followed, *partitions: Any) -> AsyncIte
         fail=pytest.fail,
     )
     fetcher = ReplicaFetcher(
-        LEADER,
-        node_id=FOLLOWER,
+        NodeId(LEADER),
+        node_id=NodeId(FOLLOWER),
         partitions=followed,
         peers=peers,
         address=lambda: ("leader", 9092),

@@ -7,7 +7,9 @@ from uuid import UUID
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typed_ids import node_ids
 
+from penstock.protocol.ids import NodeId, TopicId
 from penstock.quorum.metadata.delta import MetadataDelta
 from penstock.quorum.metadata.image import EMPTY_IMAGE, ConfigResource, MetadataImage
 from penstock.quorum.metadata.loader import MetadataLoader
@@ -66,7 +68,7 @@ class History:
         if kind == 0:
             free = [name for name in NAMES if name not in image.topics.by_name]
             self.next_topic += 1
-            return TopicRecord(name=random.choice(free), topic_id=UUID(int=self.next_topic)) if free else None
+            return TopicRecord(name=random.choice(free), topic_id=TopicId(UUID(int=self.next_topic))) if free else None
         if kind in (1, 2, 3) and topics:
             topic = random.choice(topics)
             if random.random() < 0.5 or not topic.partitions:
@@ -74,10 +76,10 @@ class History:
             return PartitionChangeRecord(
                 topic_id=topic.topic_id,
                 partition_id=random.randrange(len(topic.partitions)),
-                isr=random.choice([None, (), (1,), (1, 2)]),
-                leader=random.choice([-2, -1, 1, 2]),
-                elr=random.choice([None, (), (2,)]),
-                last_known_elr=random.choice([None, (), (1,)]),
+                isr=random.choice([None, (), node_ids(1), node_ids(1, 2)]),
+                leader=NodeId(random.choice([-2, -1, 1, 2])),
+                elr=random.choice([None, (), node_ids(2)]),
+                last_known_elr=random.choice([None, (), node_ids(1)]),
                 leader_recovery_state=random.choice([-1, 0, 1]),
                 directories=random.choice([None, (UUID(int=200), UUID(int=201))]),
             )
@@ -107,27 +109,29 @@ class History:
         if kind == 9:
             if random.random() < 0.5:
                 return ClusterRecord(cluster_id="c")
-            return ProducerIdsRecord(broker_id=1, broker_epoch=1, next_producer_id=image.next_producer_id + 1_000)
+            return ProducerIdsRecord(
+                broker_id=NodeId(1), broker_epoch=1, next_producer_id=image.next_producer_id + 1_000
+            )
         return None
 
     def _partition(self, topic_id: UUID, index: int) -> PartitionRecord:
         return PartitionRecord(
-            topic_id=topic_id,
+            topic_id=TopicId(topic_id),
             partition_id=index,
-            replicas=(1, 2),
-            isr=self.random.choice([(1, 2), (2,)]),
-            leader=2,
+            replicas=node_ids(1, 2),
+            isr=self.random.choice([node_ids(1, 2), node_ids(2)]),
+            leader=NodeId(2),
             leader_epoch=self.random.randrange(3),
             partition_epoch=self.random.randrange(3),
             directories=(UUID(int=200), UUID(int=201)),
-            removing_replicas=self.random.choice([(), (1,)]),
-            elr=self.random.choice([(), (1,)]),
+            removing_replicas=self.random.choice([(), node_ids(1)]),
+            elr=self.random.choice([(), node_ids(1)]),
         )
 
     def _registration(self, epoch: int) -> RegisterBrokerRecord:
         broker_id = self.random.randrange(1, 4)
         return RegisterBrokerRecord(
-            broker_id=broker_id,
+            broker_id=NodeId(broker_id),
             incarnation_id=UUID(int=self.random.getrandbits(64)),
             broker_epoch=epoch,
             endpoints=(Endpoint(name="PLAINTEXT", host="h", port=9_000 + broker_id, security_protocol=0),),
@@ -216,7 +220,7 @@ def test_an_image_comes_back_from_its_records(seed: int) -> None:
 def test_one_change_shares_all_other_topics() -> None:
     delta = MetadataDelta(EMPTY_IMAGE)
     for number in range(1, 1_001):
-        delta.replay(TopicRecord(name=f"t{number}", topic_id=UUID(int=number)))
+        delta.replay(TopicRecord(name=f"t{number}", topic_id=TopicId(UUID(int=number))))
     image = delta.apply(offset=0, epoch=1, timestamp_ms=0)
     change = MetadataDelta(image)
     change.replay(History(1)._partition(UUID(int=5), 0))
@@ -226,19 +230,19 @@ def test_one_change_shares_all_other_topics() -> None:
     assert changed.configs is image.configs
 
 
-TOPIC = TopicRecord(name="t", topic_id=UUID(int=1))
+TOPIC = TopicRecord(name="t", topic_id=TopicId(UUID(int=1)))
 
 
 @pytest.mark.parametrize(
     "records",
     [
         [TOPIC, TOPIC],
-        [TOPIC, TopicRecord(name="t", topic_id=UUID(int=2))],
-        [RemoveTopicRecord(topic_id=UUID(int=1))],
-        [TOPIC, RemoveTopicRecord(topic_id=UUID(int=1)), RemoveTopicRecord(topic_id=UUID(int=1))],
-        [TOPIC, PartitionChangeRecord(topic_id=UUID(int=1), partition_id=0)],
+        [TOPIC, TopicRecord(name="t", topic_id=TopicId(UUID(int=2)))],
+        [RemoveTopicRecord(topic_id=TopicId(UUID(int=1)))],
+        [TOPIC, RemoveTopicRecord(topic_id=TopicId(UUID(int=1))), RemoveTopicRecord(topic_id=TopicId(UUID(int=1)))],
+        [TOPIC, PartitionChangeRecord(topic_id=TopicId(UUID(int=1)), partition_id=0)],
         [TOPIC, History(1)._partition(UUID(int=1), 1)],
-        [BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=1)],
+        [BrokerRegistrationChangeRecord(broker_id=NodeId(1), broker_epoch=1)],
         [ClusterRecord(cluster_id="a"), ClusterRecord(cluster_id="b")],
         [EndTransactionRecord()],
         [AbortTransactionRecord()],
@@ -265,7 +269,7 @@ def test_a_transaction_is_seen_at_its_end_or_never() -> None:
     loader.load_entry(2, 1, encode([EndTransactionRecord()]))
     assert recorder.image.offset == 2
     assert len(recorder.image.topics.by_name["t"].partitions) == 1
-    loader.load_entry(3, 1, encode([BeginTransactionRecord(), RemoveTopicRecord(topic_id=UUID(int=1))]))
+    loader.load_entry(3, 1, encode([BeginTransactionRecord(), RemoveTopicRecord(topic_id=TopicId(UUID(int=1)))]))
     loader.load_entry(4, 2, b"")
     assert recorder.image.offset == 2
     loader.load_entry(5, 2, encode([AbortTransactionRecord(reason="test")]))

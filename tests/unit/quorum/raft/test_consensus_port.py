@@ -8,6 +8,7 @@ from uuid import UUID
 
 import pytest
 
+from penstock.protocol.ids import NodeId
 from penstock.quorum.raft.consensus import (
     CommitPosition,
     Consensus,
@@ -26,8 +27,8 @@ class ListOfEntries:
     """The least that is an engine: one node, no disk; entries are committed in the next turn of the loop."""
 
     def __init__(self, kept: list[tuple[int, bytes]], base: Snapshot | None) -> None:
-        self.node_id = 4
-        self.leader_id: int | None = None
+        self.node_id = NodeId(4)
+        self.leader_id: NodeId | None = None
         self.epoch = 0
         self.bytes_since_snapshot = 0
         self.kept = kept
@@ -48,8 +49,8 @@ class ListOfEntries:
         before = self.epoch if not self.kept else self.kept[-1][0]
         self._tell()
         self.epoch = max(before, 0 if self.base is None else self.base.epoch) + 1
-        self.leader_id = self.node_id
-        listener.on_leadership(self.node_id, self.epoch)
+        self.leader_id = NodeId(self.node_id)
+        listener.on_leadership(NodeId(self.node_id), self.epoch)
         self.kept.append((self.epoch, b""))
         self._tell()
 
@@ -79,7 +80,7 @@ class ListOfEntries:
         self._tell()
         return CommitPosition(self.next_offset - 1, self.epoch)
 
-    async def transfer_leadership(self, node_id: int | None) -> int:
+    async def transfer_leadership(self, node_id: NodeId | None) -> NodeId:
         if node_id == self.node_id:
             return node_id
         raise TransferFailed("There is no other voter.")
@@ -112,7 +113,7 @@ def voters() -> Engines:
 
     def make() -> Consensus:
         return RaftVoter(
-            files, "/metadata", node_id=4, directory_id=UUID(int=4), random=Random(4),
+            files, "/metadata", node_id=NodeId(4), directory_id=UUID(int=4), random=Random(4),
             loop=asyncio.get_running_loop(), wall_clock_ms=lambda: 0, reserve_bytes=1024,
         )  # fmt: skip
 
@@ -148,7 +149,7 @@ class Heard:
         if command:
             self.commands.append(command)
 
-    def on_leadership(self, leader_id: int | None, epoch: int) -> None:
+    def on_leadership(self, leader_id: NodeId | None, epoch: int) -> None:
         assert epoch not in self.epochs
         self.leaderships.append((leader_id, epoch))
 

@@ -9,7 +9,9 @@ from threading import Event
 from uuid import UUID
 
 import pytest
+from typed_ids import node_ids
 
+from penstock.protocol.ids import NodeId
 from penstock.quorum.links.rules.peer_links import LinkListener, PeerLinks
 from penstock.quorum.raft.consensus import CommitPosition, ConsensusFailed, NotLeader, OutcomeUnknown, Snapshot
 from penstock.quorum.raft.messages import TermNotice, encode_message
@@ -48,7 +50,7 @@ class Heard:
 
 
 async def started(
-    files: MemoryFiles, *, voter_ids: tuple[int, ...] | None = None, links: PeerLinks | None = None
+    files: MemoryFiles, *, voter_ids: tuple[NodeId, ...] | None = None, links: PeerLinks | None = None
 ) -> tuple[RaftVoter, Heard]:
     heard = Heard()
     voter = made(files, voter_ids=voter_ids, links=links)
@@ -56,11 +58,13 @@ async def started(
     return voter, heard
 
 
-def made(files: MemoryFiles, *, voter_ids: tuple[int, ...] | None = None, links: PeerLinks | None = None) -> RaftVoter:
+def made(
+    files: MemoryFiles, *, voter_ids: tuple[NodeId, ...] | None = None, links: PeerLinks | None = None
+) -> RaftVoter:
     return RaftVoter(
         files,
         FOLDER,
-        node_id=4,
+        node_id=NodeId(4),
         directory_id=UUID(int=500),
         random=Random(5),
         loop=asyncio.get_running_loop(),
@@ -207,8 +211,8 @@ class TalkingLinks:
         assert self._listener is not None
         for _ in range(20):
             self.term += 1
-            self._listener.on_message(5, encode_message(TermNotice(self.term)))
-            self._listener.on_peer_gone(6)
+            self._listener.on_message(NodeId(5), encode_message(TermNotice(self.term)))
+            self._listener.on_peer_gone(NodeId(6))
             await asyncio.sleep(0)
 
 
@@ -217,7 +221,7 @@ async def test_a_voter_makes_no_step_from_its_stop_on() -> None:
     loop = asyncio.get_running_loop()
     loop.set_default_executor(ThreadPoolExecutor(1))
     files = MemoryFiles()
-    voter, heard = await started(files, voter_ids=(4, 5, 6), links=TalkingLinks())
+    voter, heard = await started(files, voter_ids=node_ids(4, 5, 6), links=TalkingLinks())
     await voter.stop()
     assert heard.events == []
     assert voter.epoch < 50

@@ -20,6 +20,7 @@ from node_disk import open_directories
 
 from penstock.protocol.batches import HEADER_SIZE, iterate_headers, read_header
 from penstock.protocol.errors import ConfigError, ErrorCode, KafkaError
+from penstock.protocol.ids import NodeId, TopicId
 from penstock.protocol.records import Record, write_batch
 from penstock.storage.directories.log_closing import start_offset_to_checkpoint
 from penstock.storage.directories.log_manager import LogManager
@@ -28,7 +29,7 @@ from penstock.storage.log.log import Log
 from penstock.storage.log.rules.config import LogConfig
 
 NOW: Final = 1_700_000_000_000
-TOPIC_ID: Final = UUID("b2698a74-0e10-8d65-9981-c07acf362664")
+TOPIC_ID: Final = TopicId(UUID("b2698a74-0e10-8d65-9981-c07acf362664"))
 FOLDER: Final = "/data/events-0"
 
 
@@ -125,7 +126,7 @@ class LogLife(RuleBasedStateMachine):
 
     def load(self) -> None:
         self.manager = LogManager(
-            self.files, ["/data"], node_id=1, random=self.random, steady_clock_ms=lambda: self.now_ms
+            self.files, ["/data"], node_id=NodeId(1), random=self.random, steady_clock_ms=lambda: self.now_ms
         )
         open_directories(self.manager, "cluster")
         self.loop.run_until_complete(
