@@ -11,7 +11,7 @@ from random import Random
 from typing import Final
 from uuid import UUID
 
-from ..protocol.ids import NodeId, TopicId
+from ..protocol.ids import BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
 from ..quorum.metadata.delta import MetadataDelta
 from ..quorum.metadata.image import MetadataImage
 from ..quorum.metadata.loader import MetadataLoader
@@ -73,7 +73,7 @@ def _records(count: int, random: Random) -> Iterator[MetadataRecord]:
         yield RegisterBrokerRecord(
             broker_id=broker_id,
             incarnation_id=UUID(int=random.getrandbits(128), version=4),
-            broker_epoch=0,
+            broker_epoch=BrokerEpoch(0),
             is_fenced=True,
             log_dirs=(directory,),
         )
@@ -88,7 +88,7 @@ def _records(count: int, random: Random) -> Iterator[MetadataRecord]:
                 replicas=replicas,
                 isr=replicas[:1],
                 leader=NO_LEADER,
-                leader_epoch=1,
-                partition_epoch=1,
+                leader_epoch=LeaderEpoch(1),
+                partition_epoch=PartitionEpoch(1),
                 directories=tuple([directories[replica] for replica in replicas]),
             )

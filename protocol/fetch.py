@@ -11,7 +11,7 @@ from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 from uuid import UUID
 
 from .errors import CorruptData
-from .ids import NO_NODE, NodeId, TopicId
+from .ids import NO_BROKER_EPOCH, NO_LEADER_EPOCH, NO_NODE, BrokerEpoch, LeaderEpoch, NodeId, TopicId
 from .primitives import (
     GARBAGE_ERRORS,
     Buffer,
@@ -64,9 +64,9 @@ class FetchPartition(NamedTuple):
     """What a client wants of one partition; -1 where its version has no such field or it does not know."""
 
     partition_index: int
-    current_leader_epoch: int
+    current_leader_epoch: LeaderEpoch
     fetch_offset: int
-    last_fetched_epoch: int
+    last_fetched_epoch: LeaderEpoch
     log_start_offset: int
     partition_max_bytes: int
     replica_directory_id: UUID | None = None
@@ -93,7 +93,7 @@ class FetchRequest(NamedTuple):
     """`replica_id` is -1 for a consumer; `isolation_level` 0 read_uncommitted, 1 read_committed."""
 
     replica_id: NodeId
-    replica_epoch: int
+    replica_epoch: BrokerEpoch
     max_wait_ms: int
     min_bytes: int
     max_bytes: int
@@ -131,8 +131,8 @@ class PartitionFetchResponse(NamedTuple, Generic[T]):
     slices: Sequence[T] = ()
     aborted_transactions: Sequence[tuple[int, int]] | None = None
     preferred_read_replica: int = -1
-    diverging_epoch: tuple[int, int] | None = None
-    current_leader: tuple[int, int] | None = None
+    diverging_epoch: tuple[LeaderEpoch, int] | None = None
+    current_leader: tuple[NodeId, LeaderEpoch] | None = None
     snapshot_id: tuple[int, int] | None = None
 
 
@@ -208,7 +208,7 @@ def encode_fetch_response(
 
 def _decode(version: int, buffer: Buffer, position: int) -> tuple[FetchRequest, int]:
     is_flexible = version >= _FIRST_FLEXIBLE
-    replica_id, replica_epoch = NO_NODE, -1
+    replica_id, replica_epoch = NO_NODE, NO_BROKER_EPOCH
     if version < _FIRST_WITH_REPLICA_STATE:
         (replica_id,) = _INT.unpack_from(buffer, position)
         position += _INT.size
@@ -284,15 +284,17 @@ def _read_topic(version: int, buffer: Buffer, position: int) -> tuple[FetchTopic
         elif version >= 9:
             index, leader_epoch, fetch_offset, log_start, max_bytes = _PARTITION_9.unpack_from(buffer, position)
             position += _PARTITION_9.size
-            partitions.append(FetchPartition(index, leader_epoch, fetch_offset, -1, log_start, max_bytes))
+            partitions.append(FetchPartition(index, leader_epoch, fetch_offset, NO_LEADER_EPOCH, log_start, max_bytes))
         elif version >= 5:
             index, fetch_offset, log_start, max_bytes = _PARTITION_5.unpack_from(buffer, position)
             position += _PARTITION_5.size
-            partitions.append(FetchPartition(index, -1, fetch_offset, -1, log_start, max_bytes))
+            partitions.append(
+                FetchPartition(index, NO_LEADER_EPOCH, fetch_offset, NO_LEADER_EPOCH, log_start, max_bytes)
+            )
         else:
             index, fetch_offset, max_bytes = _PARTITION_4.unpack_from(buffer, position)
             position += _PARTITION_4.size
-            partitions.append(FetchPartition(index, -1, fetch_offset, -1, -1, max_bytes))
+            partitions.append(FetchPartition(index, NO_LEADER_EPOCH, fetch_offset, NO_LEADER_EPOCH, -1, max_bytes))
     if is_flexible:
         position = position + 1 if buffer[position] == 0 else read_tags(buffer, position)[1]
     return FetchTopic(name, topic_id, tuple(partitions)), position

@@ -16,3 +16,18 @@ NO_NODE = NodeId(-1)
 
 TopicId = NewType("TopicId", UUID)
 """One topic between its creation and its deletion (KIP-516)."""
+
+LeaderEpoch = NewType("LeaderEpoch", int)
+"""Counts the leaderships of one partition; every batch holds the one that it was appended in (KIP-101)."""
+
+NO_LEADER_EPOCH = LeaderEpoch(-1)
+
+PartitionEpoch = NewType("PartitionEpoch", int)
+"""Counts every change of one partition's registration (KIP-841)."""
+
+NO_PARTITION_EPOCH = PartitionEpoch(-1)
+
+BrokerEpoch = NewType("BrokerEpoch", int)
+"""One registration of a broker: the offset of its record in the metadata log (KIP-631)."""
+
+NO_BROKER_EPOCH = BrokerEpoch(-1)

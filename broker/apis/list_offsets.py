@@ -34,7 +34,7 @@ from kio.static.primitive import i32, i64
 from ...protocol.apis import ApiKey
 from ...protocol.batches import NO_TIMESTAMP
 from ...protocol.errors import ErrorCode, KafkaError
-from ...protocol.ids import NodeId
+from ...protocol.ids import LeaderEpoch, NodeId
 from ...protocol.messages import NO_THROTTLE, decode_request, encode_response, kio_error
 from ...storage.log.timestamp_lookup import TimestampOffset
 from ..network.handlers import Handlers
@@ -72,7 +72,7 @@ READ_COMMITTED: Final = 1
 class FoundOffset(NamedTuple):
     offset: int = -1
     timestamp_ms: int = NO_TIMESTAMP
-    leader_epoch: int = NO_EPOCH
+    leader_epoch: LeaderEpoch = NO_EPOCH
 
 
 NOT_FOUND: Final = FoundOffset()
@@ -128,10 +128,11 @@ def find_offset(
 ) -> FoundOffset:
     """Raises KafkaError."""
     state = partition.state
+    current_leader_epoch = LeaderEpoch(wanted.current_leader_epoch)
     error = (
-        state.compare_epoch(wanted.current_leader_epoch)
+        state.compare_epoch(current_leader_epoch)
         if replica_id == DEBUGGING_REPLICA_ID
-        else state.check_leader(wanted.current_leader_epoch)
+        else state.check_leader(current_leader_epoch)
     )
     if error is not ErrorCode.NONE:
         raise KafkaError(error)

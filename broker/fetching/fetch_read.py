@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.fetch import PartitionFetchResponse
-from ...protocol.ids import NodeId
+from ...protocol.ids import BrokerEpoch, NodeId
 from ..replicas.replica_manager import ReplicaManager
 from ..replicas.rules.effects import Effect
 from ..replicas.rules.partition_state import NO_EPOCH
@@ -57,7 +57,7 @@ class FollowerFetch(NamedTuple):
     """The follower's identity as one process, and the time of its fetch by the clock of decisions."""
 
     replica_id: NodeId
-    broker_epoch: int
+    broker_epoch: BrokerEpoch
     now_ms: int
 
 

@@ -28,7 +28,7 @@ from kio.schema.types import BrokerId
 from kio.static.primitive import i32, i64
 
 from ...protocol.errors import ErrorCode, KafkaError
-from ...protocol.ids import NodeId
+from ...protocol.ids import BrokerEpoch, NodeId
 from ...quorum.decisions.controller_requests import ASSIGN_REPLICAS_TO_DIRS
 from ...quorum.metadata.delta import MetadataDelta
 from ...quorum.metadata.image import EMPTY_IMAGE, MetadataImage
@@ -68,7 +68,7 @@ class AssignmentsManager:
         controller: ControllerChannel,
         *,
         node_id: NodeId,
-        broker_epoch: Callable[[], int],
+        broker_epoch: Callable[[], BrokerEpoch],
         directory_id_of: Callable[[str], UUID],
         is_online: Callable[[UUID], bool],
     ) -> None:

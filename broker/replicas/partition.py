@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 from ...protocol.batches import Buffer
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
-from ...protocol.ids import NodeId, TopicId
+from ...protocol.ids import LeaderEpoch, NodeId, TopicId
 from ...quorum.decisions.topic_names import INTERNAL_TOPICS
 from ...storage.disk.rules.disk_errors import ReadError, leaves_directory_usable
 from ...storage.log.file_slice import FetchData
@@ -130,7 +130,7 @@ class Partition:
         # Damage found by a check; batches that can still be read are served.
         self.damage: FoundDamage | None = None
         # The leader epoch in which this node gave up the leadership, though its log is undamaged.
-        self._given_up_epoch: int | None = None
+        self._given_up_epoch: LeaderEpoch | None = None
         self._refused = refused
         # By the key that each has for the partition.
         self.watchers: dict[Hashable, Watcher] = {}
@@ -438,7 +438,7 @@ class Partition:
     def _request_flush(self, end_offset: int) -> None:
         self._flusher.request(self.log, end_offset, partial(self._on_flushed, end_offset, self._cut_count))
 
-    def append_result(self, end_offset: int, leader_epoch: int, acks: int) -> ErrorCode | None:
+    def append_result(self, end_offset: int, leader_epoch: LeaderEpoch, acks: int) -> ErrorCode | None:
         """Returns the result of an append that ended at `end_offset` in `leader_epoch`; None while it is pending.
 
         Kafka: `Partition.checkEnoughReplicasReachOffset`.

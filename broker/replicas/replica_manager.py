@@ -17,7 +17,7 @@ from uuid import UUID
 
 from ...protocol.batches import Buffer
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
-from ...protocol.ids import NodeId, TopicId
+from ...protocol.ids import LeaderEpoch, NodeId, TopicId
 from ...protocol.produce import NodeEndpoint
 from ...quorum.metadata.delta import MetadataDelta
 from ...quorum.metadata.image import EMPTY_IMAGE, ConfigResourceType, MetadataImage, PartitionRegistration, TopicImage
@@ -107,7 +107,7 @@ class ReplicaFetchers(Protocol):
 class LeaderHint(NamedTuple):
     """A partition's current leader, for responses to clients that used a stale leader (KIP-951)."""
 
-    leader: tuple[NodeId, int]
+    leader: tuple[NodeId, LeaderEpoch]
     """Leader id and leader epoch; -1 each when unknown."""
     endpoint: NodeEndpoint | None
     """The leader's endpoint on the client's listener; None when it has none."""

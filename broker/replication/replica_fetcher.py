@@ -17,7 +17,7 @@ from functools import partial
 from typing import Final, Protocol
 
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
-from ...protocol.ids import NodeId
+from ...protocol.ids import BrokerEpoch, NodeId
 from ...protocol.replica_fetch import (
     FetchedPartition,
     FollowedPartition,
@@ -77,7 +77,7 @@ class ReplicaFetcher:
         partitions: Followed,
         peers: PeerConnector,
         address: Callable[[], tuple[str, int] | None],
-        broker_epoch: Callable[[], int],
+        broker_epoch: Callable[[], BrokerEpoch],
         config: FetcherConfig,
         quota: ReplicationQuota,
         runtime: Runtime,

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from ...protocol.ids import NodeId
+from ...protocol.ids import BrokerEpoch, NodeId
 from ..cluster.controller_channel import ControllerChannel
 from ..cluster.metadata_cache import MetadataCache
 from ..replicas.partition import Partition
@@ -56,7 +56,7 @@ class ReplicaFetcherManager:
         *,
         channel: ControllerChannel,
         peers: Callable[[], PeerConnector],
-        broker_epoch: Callable[[], int],
+        broker_epoch: Callable[[], BrokerEpoch],
         quota: ReplicationQuota,
         runtime: Runtime,
     ) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Coroutine
 from typing import Any, Final, assert_never
 
 from ...protocol.errors import KafkaError
-from ...protocol.ids import NodeId
+from ...protocol.ids import BrokerEpoch, NodeId
 from ..decisions.context import ControllerResult, DecisionContext
 from ..decisions.heartbeats import GoneBroker, fence_gone
 from ..fencing.fast_fencing import Bar, Dial, Effect, FastFencing, Fence
@@ -45,7 +45,7 @@ class BrokerProbes:
     def on_inactive(self) -> None:
         self._rules.on_inactive()
 
-    def on_heard(self, broker_id: NodeId, broker_epoch: int) -> None:
+    def on_heard(self, broker_id: NodeId, broker_epoch: BrokerEpoch) -> None:
         controller = self._controller
         self._carry_out(
             self._rules.on_heard(

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from kio.schema.create_topics.v7.request import CreatableTopic
 
 from ...protocol.errors import ErrorCode, KafkaError
-from ...protocol.ids import NodeId, TopicId
+from ...protocol.ids import LeaderEpoch, NodeId, PartitionEpoch, TopicId
 from ..metadata.image import MetadataImage
 from ..metadata.records import PartitionRecord
 from .answers import Refusal
@@ -111,8 +111,8 @@ def new_partition(image: MetadataImage, topic_id: TopicId, index: int, replicas:
         replicas=replicas,
         isr=isr,
         leader=isr[0],
-        leader_epoch=0,
-        partition_epoch=0,
+        leader_epoch=LeaderEpoch(0),
+        partition_epoch=PartitionEpoch(0),
         directories=tuple([default_directory(image, replica) for replica in replicas]),
     )
 

@@ -14,7 +14,7 @@ from kio.schema.unregister_broker.v0.response import UnregisterBrokerResponse
 from kio.static.primitive import i64
 
 from ...protocol.errors import ErrorCode, KafkaError
-from ...protocol.ids import NodeId
+from ...protocol.ids import BrokerEpoch, NodeId
 from ...protocol.messages import NO_THROTTLE
 from ..metadata.image import BrokerRegistration, MetadataImage
 from ..metadata.incarnations import is_later_start
@@ -54,7 +54,7 @@ def register_broker(
     records: list[MetadataRecord] = []
     if not is_amended:
         # After an unregistration the last stop and the disks of the broker are unknown.
-        is_clean = existing is not None and request.previous_broker_epoch == existing.epoch
+        is_clean = existing is not None and BrokerEpoch(request.previous_broker_epoch) == existing.epoch
         records += broker_changes(
             image,
             context.config,
@@ -63,7 +63,7 @@ def register_broker(
             is_unclean=not is_clean,
             has_other_disks=existing is None or not set(directories) & set(existing.directories),
         )
-    broker_epoch = existing.epoch if is_amended and existing is not None else context.next_offset
+    broker_epoch = existing.epoch if is_amended and existing is not None else BrokerEpoch(context.next_offset)
     records.append(
         RegisterBrokerRecord(
             broker_id=broker_id,

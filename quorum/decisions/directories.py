@@ -17,7 +17,7 @@ from kio.schema.assign_replicas_to_dirs.v0.response import (
 from kio.static.primitive import i32
 
 from ...protocol.errors import ErrorCode
-from ...protocol.ids import NodeId, TopicId
+from ...protocol.ids import BrokerEpoch, NodeId, TopicId
 from ...protocol.messages import NO_THROTTLE
 from ..metadata.image import BrokerRegistration, MetadataImage, PartitionRegistration, TopicImage
 from ..metadata.records import DIRECTORY_LOST, DIRECTORY_UNASSIGNED, NO_LEADER, NO_LEADER_CHANGE, MetadataRecord
@@ -39,7 +39,7 @@ def assign_replicas_to_dirs(
 
     Raises KafkaError(BROKER_ID_NOT_REGISTERED, STALE_BROKER_EPOCH).
     """
-    broker = check_broker_epoch(image, NodeId(request.broker_id), request.broker_epoch)
+    broker = check_broker_epoch(image, NodeId(request.broker_id), BrokerEpoch(request.broker_epoch))
     assigned: dict[tuple[TopicId, int], UUID] = {}
     directories = []
     for directory in request.directories:

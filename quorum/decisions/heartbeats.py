@@ -20,7 +20,7 @@ from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
 from kio.schema.broker_heartbeat.v2.response import BrokerHeartbeatResponse
 
 from ...protocol.errors import ErrorCode
-from ...protocol.ids import NodeId
+from ...protocol.ids import BrokerEpoch, NodeId
 from ...protocol.messages import NO_THROTTLE
 from ..metadata.delta import MetadataDelta
 from ..metadata.image import BrokerRegistration, MetadataImage
@@ -38,7 +38,7 @@ def heartbeat(
 
     Raises KafkaError(BROKER_ID_NOT_REGISTERED, STALE_BROKER_EPOCH).
     """
-    broker = check_broker_epoch(image, NodeId(request.broker_id), request.broker_epoch)
+    broker = check_broker_epoch(image, NodeId(request.broker_id), BrokerEpoch(request.broker_epoch))
     is_caught_up = request.current_metadata_offset >= broker.epoch
     offline = _offline_directories(image, broker, request, context)
     if offline:
@@ -90,7 +90,7 @@ class GoneBroker(NamedTuple):
     """A broker process that is gone: its port refuses connections."""
 
     broker_id: NodeId
-    broker_epoch: int
+    broker_epoch: BrokerEpoch
 
 
 def fence_gone(image: MetadataImage, gone: GoneBroker, context: DecisionContext) -> ControllerResult[bool]:

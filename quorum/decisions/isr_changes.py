@@ -15,7 +15,7 @@ from kio.schema.types import BrokerId
 from kio.static.primitive import i8, i32
 
 from ...protocol.errors import ErrorCode
-from ...protocol.ids import NodeId
+from ...protocol.ids import BrokerEpoch, NodeId
 from ...protocol.messages import NO_THROTTLE
 from ..metadata.image import MetadataImage, PartitionRegistration, TopicImage
 from ..metadata.records import (
@@ -41,7 +41,7 @@ def alter_partition(
     The change that lets a reassignment end ends it. Raises KafkaError(BROKER_ID_NOT_REGISTERED, STALE_BROKER_EPOCH).
     """
     broker_id = NodeId(request.broker_id)
-    check_broker_epoch(image, broker_id, request.broker_epoch)
+    check_broker_epoch(image, broker_id, BrokerEpoch(request.broker_epoch))
     records: list[MetadataRecord] = []
     results = [_alter_topic(image, broker_id, asked, context, records) for asked in request.topics]
     return ControllerResult(

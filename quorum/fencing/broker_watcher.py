@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from ...protocol.ids import NodeId
+from ...protocol.ids import BrokerEpoch, NodeId
 
 
 class BrokerWatcher(Protocol):
@@ -17,7 +17,7 @@ class BrokerWatcher(Protocol):
     def on_inactive(self) -> None:
         """This node is not the active controller, or not any more."""
 
-    def on_heard(self, broker_id: NodeId, broker_epoch: int) -> None:
+    def on_heard(self, broker_id: NodeId, broker_epoch: BrokerEpoch) -> None:
         """A heartbeat or registration of that process of a broker was accepted."""
 
 

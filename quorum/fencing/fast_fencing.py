@@ -27,7 +27,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from ...protocol.ids import NodeId
+from ...protocol.ids import BrokerEpoch, NodeId
 from ..metadata.image import BrokerRegistration, MetadataImage
 
 # After the attempt began. The second tells a process that ends, and accepts a last time, from one that is gone; the
@@ -44,7 +44,7 @@ class Attempt:
     """Looking for one process of a broker."""
 
     broker_id: NodeId
-    broker_epoch: int
+    broker_epoch: BrokerEpoch
     host: str
     port: int
     started_ms: int
@@ -64,7 +64,7 @@ class Fence:
     """Shut out the process that registered under this epoch."""
 
     broker_id: NodeId
-    broker_epoch: int
+    broker_epoch: BrokerEpoch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +126,7 @@ class FastFencing:
         return self._begin([broker_id], image, now_ms, has_quorum=has_quorum)
 
     def on_heard(
-        self, broker_id: NodeId, broker_epoch: int, image: MetadataImage, now_ms: int, *, has_quorum: bool
+        self, broker_id: NodeId, broker_epoch: BrokerEpoch, image: MetadataImage, now_ms: int, *, has_quorum: bool
     ) -> tuple[Effect, ...]:
         """Hear a heartbeat or a registration of a broker."""
         effects: tuple[Effect, ...] = ()

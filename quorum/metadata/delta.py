@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TypeVar, assert_never
 
-from ...protocol.ids import NodeId
+from ...protocol.ids import BrokerEpoch, NodeId
 from . import records
 from .image import (
     BrokerRegistration,
@@ -137,7 +137,7 @@ class MetadataDelta:
         else:
             values[record.name] = record.value
 
-    def _broker(self, broker_id: NodeId, epoch: int) -> BrokerRegistration:
+    def _broker(self, broker_id: NodeId, epoch: BrokerEpoch) -> BrokerRegistration:
         broker = self.brokers[broker_id] if broker_id in self.brokers else self.base.brokers.get(broker_id)
         if broker is None or broker.epoch != epoch:
             raise ReplayError(f"a record names broker {broker_id} with epoch {epoch}; registered is {broker}")

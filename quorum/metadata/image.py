@@ -10,7 +10,7 @@ from enum import IntEnum
 from typing import NamedTuple
 from uuid import UUID
 
-from ...protocol.ids import NodeId, TopicId
+from ...protocol.ids import BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
 from .persistent_map import PersistentMap
 from .records import (
     DIRECTORY_LOST,
@@ -47,8 +47,8 @@ class PartitionRegistration:
     directories: tuple[UUID, ...]
     isr: tuple[NodeId, ...]
     leader: NodeId
-    leader_epoch: int
-    partition_epoch: int
+    leader_epoch: LeaderEpoch
+    partition_epoch: PartitionEpoch
     removing_replicas: tuple[NodeId, ...] = ()
     adding_replicas: tuple[NodeId, ...] = ()
     elr: tuple[NodeId, ...] = ()
@@ -98,7 +98,7 @@ class BrokerRegistration:
     """
 
     id: NodeId
-    epoch: int
+    epoch: BrokerEpoch
     incarnation_id: UUID
     endpoints: tuple[Endpoint, ...] = ()
     features: tuple[SupportedFeature, ...] = ()

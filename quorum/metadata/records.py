@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias
 from uuid import UUID
 
-from ...protocol.ids import NodeId, TopicId
+from ...protocol.ids import BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
 
 # Directory ids that are not ids of a directory (Kafka's `DirectoryId`).
 DIRECTORY_UNASSIGNED = UUID(int=0)
@@ -60,7 +60,7 @@ class RegisterBrokerRecord:
 
     broker_id: NodeId
     incarnation_id: UUID
-    broker_epoch: int
+    broker_epoch: BrokerEpoch
     endpoints: tuple[Endpoint, ...] = ()
     features: tuple[SupportedFeature, ...] = ()
     rack: str | None = None
@@ -78,7 +78,7 @@ class UnregisterBrokerRecord:
     VERSION: ClassVar[int] = 0
 
     broker_id: NodeId
-    broker_epoch: int
+    broker_epoch: BrokerEpoch
     unknown_fields: Mapping[int, object] = field(default_factory=dict)
 
 
@@ -106,8 +106,8 @@ class PartitionRecord:
     replicas: tuple[NodeId, ...]
     isr: tuple[NodeId, ...]
     leader: NodeId
-    leader_epoch: int
-    partition_epoch: int
+    leader_epoch: LeaderEpoch
+    partition_epoch: PartitionEpoch
     directories: tuple[UUID, ...]
     removing_replicas: tuple[NodeId, ...] = ()
     adding_replicas: tuple[NodeId, ...] = ()
@@ -186,7 +186,7 @@ class ProducerIdsRecord:
     VERSION: ClassVar[int] = 0
 
     broker_id: NodeId
-    broker_epoch: int
+    broker_epoch: BrokerEpoch
     next_producer_id: int
     unknown_fields: Mapping[int, object] = field(default_factory=dict)
 
@@ -199,7 +199,7 @@ class BrokerRegistrationChangeRecord:
     VERSION: ClassVar[int] = 0
 
     broker_id: NodeId
-    broker_epoch: int
+    broker_epoch: BrokerEpoch
     is_fenced: bool | None = None
     in_controlled_shutdown: bool | None = None
     log_dirs: tuple[UUID, ...] | None = None

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from ...protocol.ids import NO_NODE
+from ...protocol.ids import NO_BROKER_EPOCH, NO_NODE
 from . import records
 from .delta import MetadataDelta
 from .image import EMPTY_IMAGE, MetadataImage
@@ -64,7 +64,9 @@ def image_records(image: MetadataImage) -> Iterator[MetadataRecord]:
         for name, value in values.items():
             yield records.ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=value)
     if image.next_producer_id:
-        yield records.ProducerIdsRecord(broker_id=NO_NODE, broker_epoch=-1, next_producer_id=image.next_producer_id)
+        yield records.ProducerIdsRecord(
+            broker_id=NO_NODE, broker_epoch=NO_BROKER_EPOCH, next_producer_id=image.next_producer_id
+        )
 
 
 def image_chunks(image: MetadataImage) -> Iterator[bytes]:

@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from ...protocol.ids import TopicId
+from ...protocol.ids import LeaderEpoch, PartitionEpoch, TopicId
 from . import records
 from .image import PartitionRegistration, TopicImage, TopicsImage
 
@@ -172,8 +172,8 @@ def changed_partition(before: PartitionRegistration, record: records.PartitionCh
         directories=before.directories if record.directories is None else record.directories,
         isr=before.isr if record.isr is None else record.isr,
         leader=record.leader if has_election else before.leader,
-        leader_epoch=before.leader_epoch + 1 if has_election else before.leader_epoch,
-        partition_epoch=before.partition_epoch + 1,
+        leader_epoch=LeaderEpoch(before.leader_epoch + 1) if has_election else before.leader_epoch,
+        partition_epoch=PartitionEpoch(before.partition_epoch + 1),
         removing_replicas=before.removing_replicas if record.removing_replicas is None else record.removing_replicas,
         adding_replicas=before.adding_replicas if record.adding_replicas is None else record.adding_replicas,
         elr=before.elr if record.elr is None else record.elr,

@@ -18,7 +18,7 @@ from typing import Final
 from uuid import UUID
 
 from ...protocol.errors import ConfigError, CorruptData
-from ...protocol.ids import NodeId, TopicId
+from ...protocol.ids import NO_BROKER_EPOCH, BrokerEpoch, NodeId, TopicId
 from ..disk.files import Files
 from ..disk.rules.disk_errors import ClosedError, ReadError, is_passing, is_shortage, leaves_directory_usable
 from ..disk.shielded_call import run_unbroken
@@ -137,15 +137,17 @@ class LogManager:
         self._attempt(self.directories, lambda directory: directory.keep_start_count(number))
         return number
 
-    def previous_broker_epoch(self) -> int:
+    def previous_broker_epoch(self) -> BrokerEpoch:
         """The broker epoch of the last registration when the stop after it was clean in all directories; else -1.
 
         To be asked before `load`, which removes the marks. ConfigError when the last directory fails.
         """
-        epochs: set[int | None] = set()
+        epochs: set[BrokerEpoch | None] = set()
         self._attempt(self.directories, lambda directory: epochs.add(directory.closed_by_broker_epoch()))
         epoch = epochs.pop()
-        return -1 if epochs or epoch is None or not all(one.is_online for one in self.directories) else epoch
+        return (
+            NO_BROKER_EPOCH if epochs or epoch is None or not all(one.is_online for one in self.directories) else epoch
+        )
 
     async def load(
         self,
@@ -404,7 +406,7 @@ class LogManager:
         self,
         loop: AbstractEventLoop,
         *,
-        broker_epoch: int = -1,
+        broker_epoch: BrokerEpoch = NO_BROKER_EPOCH,
         high_watermarks: Mapping[TopicPartition, int] | None = None,
         keeps_locks: bool = False,
     ) -> None:
@@ -617,7 +619,7 @@ class LogManager:
         self,
         loop: AbstractEventLoop,
         directory: LogDirectory,
-        broker_epoch: int,
+        broker_epoch: BrokerEpoch,
         high_watermarks: Mapping[TopicPartition, int],
     ) -> None:
         logs = self.logs_in(directory)

@@ -23,7 +23,7 @@ from ...protocol.batches import (
     with_offset_and_epoch,
 )
 from ...protocol.errors import ErrorCode, KafkaError
-from ...protocol.ids import TopicId
+from ...protocol.ids import LeaderEpoch, TopicId
 from ..disk.disk_room import DiskRoom
 from ..disk.files import Files
 from ..disk.rules.disk_errors import is_passing
@@ -335,7 +335,7 @@ class Log(TruncatableLog):
         is_far = header.last_offset - self.log_end_offset > MAX_RELATIVE_OFFSET
         return header.base_offset if is_far else self.log_end_offset
 
-    def assign_leader_epoch(self, leader_epoch: int) -> None:
+    def assign_leader_epoch(self, leader_epoch: LeaderEpoch) -> None:
         """This replica leads from `leader_epoch` on: it starts at the log end offset. Before the first append in it."""
         if leader_epoch > self.leader_epochs.latest_epoch:
             self.leader_epochs.assign(leader_epoch, self.log_end_offset)

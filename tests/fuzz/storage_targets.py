@@ -10,7 +10,7 @@ import cbor2
 from typed_ids import node_ids
 
 from penstock.protocol.errors import ConfigError, CorruptData
-from penstock.protocol.ids import NodeId, TopicId
+from penstock.protocol.ids import BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
 from penstock.quorum.metadata import records
 from penstock.quorum.metadata.record_codec import Entry as MetadataEntry
 from penstock.quorum.metadata.record_codec import UnknownRecord, decode_entry, encode_entry, encode_record
@@ -123,12 +123,12 @@ def entry_seeds() -> list[bytes]:
         records.ClusterRecord(cluster_id="fuzz"),
         records.TopicRecord(name="orders", topic_id=_ID),
         records.PartitionRecord(
-            topic_id=_ID, partition_id=3, replicas=node_ids(1, 2), isr=node_ids(1), leader=NodeId(1), leader_epoch=4,
-            partition_epoch=5, directories=(_ID, _ID),
+            topic_id=_ID, partition_id=3, replicas=node_ids(1, 2), isr=node_ids(1), leader=NodeId(1),
+            leader_epoch=LeaderEpoch(4), partition_epoch=PartitionEpoch(5), directories=(_ID, _ID),
         ),
         records.ConfigRecord(resource_type=2, resource_name="orders", name="retention.ms", value="1"),
         records.ConfigRecord(resource_type=2, resource_name="orders", name="retention.ms", value=None),
-        records.ProducerIdsRecord(broker_id=NodeId(1), broker_epoch=9, next_producer_id=1000),
+        records.ProducerIdsRecord(broker_id=NodeId(1), broker_epoch=BrokerEpoch(9), next_producer_id=1000),
     )  # fmt: skip
     seeds = [encode_entry(1_700_000_000_000, [encode_record(record)]) for record in some]
     return [*seeds, encode_entry(5, [encode_record(record) for record in some]), encode_entry(5, [])]
@@ -166,7 +166,7 @@ def small_file_seeds() -> list[bytes]:
         b"\2" + encode_partition_metadata(_ID),
         b"\3" + encode_snapshot([entry, entry], {80: 93}),
         b"\4" + encode_meta_properties(MetaProperties(cluster_id="fuzz", node_id=NodeId(1), directory_id=_ID)),
-        b"\5" + encode_clean_shutdown(7),
+        b"\5" + encode_clean_shutdown(BrokerEpoch(7)),
         b"\6" + encode_start_count(7),
     ]
 

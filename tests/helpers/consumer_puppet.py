@@ -17,7 +17,7 @@ from typed_ids import node_ids
 
 from penstock.broker.groups.consumer.consumer_protocol import HeartbeatContext, check_heartbeat
 from penstock.broker.groups.consumer.group import ConsumerGroup
-from penstock.protocol.ids import NodeId, TopicId
+from penstock.protocol.ids import BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
 from penstock.quorum.metadata.image import (
     EMPTY_IMAGE,
     BrokerRegistration,
@@ -48,8 +48,8 @@ def image_of(topics: Mapping[str, int], *, offset: int = 1, racks: Mapping[int, 
                     directories=(UUID(int=0),) * 2,
                     isr=node_ids(1, 2),
                     leader=NodeId(1),
-                    leader_epoch=0,
-                    partition_epoch=0,
+                    leader_epoch=LeaderEpoch(0),
+                    partition_epoch=PartitionEpoch(0),
                 )
                 for _ in range(count)
             ),
@@ -58,7 +58,7 @@ def image_of(topics: Mapping[str, int], *, offset: int = 1, racks: Mapping[int, 
     ]
     brokers = {
         number: BrokerRegistration(
-            id=NodeId(number), epoch=1, incarnation_id=UUID(int=number), rack=(racks or {}).get(number)
+            id=NodeId(number), epoch=BrokerEpoch(1), incarnation_id=UUID(int=number), rack=(racks or {}).get(number)
         )
         for number in (1, 2)
     }

@@ -5,7 +5,7 @@ from random import Random
 from typing import TypeVar
 from uuid import UUID
 
-from penstock.protocol.ids import NodeId
+from penstock.protocol.ids import BrokerEpoch, NodeId
 from penstock.quorum.decisions.bootstrap import bootstrap_records
 from penstock.quorum.decisions.context import ControllerConfig, ControllerResult, Decision, DecisionContext
 from penstock.quorum.metadata.delta import MetadataDelta
@@ -59,7 +59,7 @@ class Cluster:
                     RegisterBrokerRecord(
                         broker_id=NodeId(broker_id),
                         incarnation_id=UUID(int=1_000 + broker_id),
-                        broker_epoch=self.image.offset + 1,
+                        broker_epoch=BrokerEpoch(self.image.offset + 1),
                         endpoints=(Endpoint(name="PLAINTEXT", host="127.0.0.1", port=9_000 + broker_id),),
                         rack=rack,
                         is_fenced=is_fenced,

@@ -6,7 +6,7 @@ from random import Random
 from uuid import UUID
 
 from penstock.chaos.simulation.virtual_loop import VirtualLoop
-from penstock.protocol.ids import NodeId, TopicId
+from penstock.protocol.ids import BrokerEpoch, NodeId, TopicId
 from penstock.protocol.records import Record, write_batch
 from penstock.storage.directories.log_manager import LogManager
 from penstock.storage.disk.memory_files import MemoryFiles
@@ -54,7 +54,7 @@ class NodeDisk:
 
     def stop(self, broker_epoch: int = 7, **high_watermarks: int) -> None:
         known = {(name, 0): offset for name, offset in high_watermarks.items()}
-        self.loop.run(self.manager.close(self.loop, broker_epoch=broker_epoch, high_watermarks=known))
+        self.loop.run(self.manager.close(self.loop, broker_epoch=BrokerEpoch(broker_epoch), high_watermarks=known))
 
     def log(self, topic: str, partition: int = 0, topic_id: UUID = TOPIC_ID) -> Log:
         return self.manager.get_or_create(topic, partition, TopicId(topic_id), self.config)

@@ -9,7 +9,7 @@ from penstock.broker.replicas.rules.effects import Effect, ProposeIsr
 from penstock.broker.replicas.rules.in_sync_replicas import IsrProposal
 from penstock.broker.replicas.rules.known_brokers import KnownBrokers
 from penstock.broker.replicas.rules.partition_state import PartitionState
-from penstock.protocol.ids import NodeId
+from penstock.protocol.ids import BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch
 from penstock.quorum.metadata.image import BrokerRegistration, PartitionRegistration
 
 LAG_MS_MAX = 10_000
@@ -29,7 +29,10 @@ class Replica:
         self.brokers = KnownBrokers()
         self.brokers.registrations = {
             broker_id: BrokerRegistration(
-                id=NodeId(broker_id), epoch=10 + broker_id, incarnation_id=UUID(int=broker_id), is_fenced=False
+                id=NodeId(broker_id),
+                epoch=BrokerEpoch(10 + broker_id),
+                incarnation_id=UUID(int=broker_id),
+                is_fenced=False,
             )
             for broker_id in replicas
         }
@@ -48,8 +51,8 @@ class Replica:
             directories=tuple(UUID(int=0) for _ in replicas),
             isr=node_ids(*replicas),
             leader=NodeId(1),
-            leader_epoch=0,
-            partition_epoch=-1,
+            leader_epoch=LeaderEpoch(0),
+            partition_epoch=PartitionEpoch(-1),
         )
 
     def change_broker(self, broker_id: int, **fields: int | bool) -> None:
@@ -75,7 +78,7 @@ class Replica:
             fetch_offset=offset,
             log_start_offset=start,
             leader_end_offset=self.end,
-            broker_epoch=10 + replica_id if epoch is None else epoch,
+            broker_epoch=BrokerEpoch(10 + replica_id if epoch is None else epoch),
             now_ms=self.now_ms,
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
-from ....protocol.ids import NodeId, TopicId
+from ....protocol.ids import BrokerEpoch, LeaderEpoch, NodeId, TopicId
 
 if TYPE_CHECKING:
     from ...replicas.partition import Partition
@@ -41,8 +41,8 @@ class FetchablePartition:
         index: int,
         fetch_offset: int,
         max_bytes: int,
-        current_leader_epoch: int,
-        last_fetched_epoch: int,
+        current_leader_epoch: LeaderEpoch,
+        last_fetched_epoch: LeaderEpoch,
         log_start_offset: int = -1,
     ) -> None:
         self.topic = topic
@@ -74,7 +74,7 @@ class FollowerId(NamedTuple):
     """The identity of a follower's process."""
 
     replica_id: NodeId
-    broker_epoch: int
+    broker_epoch: BrokerEpoch
 
 
 class ParkedFetch(Protocol):

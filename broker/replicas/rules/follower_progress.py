@@ -1,6 +1,6 @@
 """The leader's replication progress for one follower, from its fetches. Kafka: `Replica`, `ReplicaState`."""
 
-from ....protocol.ids import NodeId
+from ....protocol.ids import BrokerEpoch, NodeId
 
 NEVER_MS = -(2**62)
 UNKNOWN_OFFSET = -1
@@ -32,7 +32,7 @@ class FollowerProgress:
         self.broker_id = broker_id
         self.last_caught_up_ms = last_caught_up_ms
         # None until it has fetched in this leadership.
-        self.broker_epoch: int | None = None
+        self.broker_epoch: BrokerEpoch | None = None
         self.log_end_offset = UNKNOWN_OFFSET
         self.log_start_offset = UNKNOWN_OFFSET
         self.last_fetch_ms = NEVER_MS
@@ -47,7 +47,7 @@ class FollowerProgress:
         fetch_offset: int,
         log_start_offset: int,
         leader_end_offset: int,
-        broker_epoch: int,
+        broker_epoch: BrokerEpoch,
         now_ms: int,
     ) -> bool:
         """Updates the progress; True if the log end offset changed. Kafka: `Replica.updateFetchStateOrThrow`."""

@@ -14,7 +14,7 @@ were empty (KIP-966): committed records must be on each of these replicas.
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from ....protocol.ids import NodeId
+from ....protocol.ids import NO_BROKER_EPOCH, BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,12 +25,12 @@ class IsrProposal:
     fetched yet.
     """
 
-    leader_epoch: int
-    partition_epoch: int
-    members: tuple[tuple[NodeId, int], ...]
+    leader_epoch: LeaderEpoch
+    partition_epoch: PartitionEpoch
+    members: tuple[tuple[NodeId, BrokerEpoch], ...]
 
 
-UNKNOWN_BROKER_EPOCH = -1
+UNKNOWN_BROKER_EPOCH = NO_BROKER_EPOCH
 
 
 class InSyncReplicas:

@@ -15,7 +15,7 @@ after an unclean election.
 """
 
 from ....protocol.errors import ErrorCode
-from ....protocol.ids import NodeId
+from ....protocol.ids import NO_LEADER_EPOCH, NO_PARTITION_EPOCH, BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch
 from ....quorum.metadata.image import PartitionRegistration
 from .effects import (
     AdvanceHighWatermark,
@@ -32,7 +32,7 @@ from .in_sync_replicas import IsrProposal
 from .leader_state import AWAIT_METADATA, NOT_DONE, Brokers, LeaderState
 
 NO_LEADER = NodeId(-1)
-NO_EPOCH = -1
+NO_EPOCH = NO_LEADER_EPOCH
 NO_OFFSET = -1
 
 
@@ -74,7 +74,7 @@ class PartitionState:
         self.is_replicated = False
         self.leader_id = NO_LEADER
         self.leader_epoch = NO_EPOCH
-        self.partition_epoch = NO_EPOCH
+        self.partition_epoch = NO_PARTITION_EPOCH
         # With `flush.messages` only the synced part of the log (see `on_log_end`).
         self.log_end_offset = high_watermark
         self.high_watermark = high_watermark
@@ -204,7 +204,9 @@ class PartitionState:
 
     # Fetch requests of followers.
 
-    def check_follower(self, replica_id: NodeId, current_leader_epoch: int, broker_epoch: int) -> ErrorCode:
+    def check_follower(
+        self, replica_id: NodeId, current_leader_epoch: LeaderEpoch, broker_epoch: BrokerEpoch
+    ) -> ErrorCode:
         """Checks if a replica may fetch as a follower; returns NONE or the error."""
         error = self.compare_epoch(current_leader_epoch)
         if error is not ErrorCode.NONE:
@@ -221,7 +223,7 @@ class PartitionState:
         fetch_offset: int,
         log_start_offset: int,
         leader_end_offset: int,
-        broker_epoch: int,
+        broker_epoch: BrokerEpoch,
         now_ms: int,
     ) -> tuple[Effect, ...]:
         """A follower that passed `check_follower`, and whose log does not diverge, fetches from `fetch_offset`.
@@ -289,7 +291,7 @@ class PartitionState:
 
     # AlterPartition responses of the controller.
 
-    def on_isr_changed(self, proposal: IsrProposal, partition_epoch: int) -> None:
+    def on_isr_changed(self, proposal: IsrProposal, partition_epoch: PartitionEpoch) -> None:
         """The controller changed the ISR, and the metadata will follow; or the ISR was the proposed one already."""
         leadership = self._leadership
         is_unchanged = partition_epoch == proposal.partition_epoch
@@ -327,7 +329,7 @@ class PartitionState:
 
     # Checks for requests.
 
-    def compare_epoch(self, current_leader_epoch: int) -> ErrorCode:
+    def compare_epoch(self, current_leader_epoch: LeaderEpoch) -> ErrorCode:
         """Fences a client by its `current_leader_epoch` (KIP-320); `NO_EPOCH` passes.
 
         Kafka: `Partition.checkCurrentLeaderEpoch`.
@@ -338,7 +340,7 @@ class PartitionState:
             return ErrorCode.FENCED_LEADER_EPOCH
         return ErrorCode.UNKNOWN_LEADER_EPOCH
 
-    def check_leader(self, current_leader_epoch: int) -> ErrorCode:
+    def check_leader(self, current_leader_epoch: LeaderEpoch) -> ErrorCode:
         """`compare_epoch`, then NOT_LEADER_OR_FOLLOWER if this replica does not lead."""
         error = self.compare_epoch(current_leader_epoch)
         if error is ErrorCode.NONE and not self.is_leader:

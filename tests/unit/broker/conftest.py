@@ -42,7 +42,7 @@ from penstock.broker.timing.purgatory import Purgatory
 from penstock.broker.timing.runtime import Runtime
 from penstock.protocol.apis import ApiKey
 from penstock.protocol.errors import CorruptData, ErrorCode, KafkaError
-from penstock.protocol.ids import NodeId, TopicId
+from penstock.protocol.ids import BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
 from penstock.protocol.messages import decode_header, decode_response, encode_request, kio_error
 from penstock.protocol.records import Record, write_batch
 from penstock.quorum.metadata.delta import MetadataDelta
@@ -320,7 +320,7 @@ class DataNode:
             *(
                 RegisterBrokerRecord(
                     broker_id=NodeId(broker_id),
-                    broker_epoch=broker_id,
+                    broker_epoch=BrokerEpoch(broker_id),
                     incarnation_id=UUID(int=broker_id),
                     endpoints=(
                         Endpoint(name="PLAINTEXT", host="127.0.0.1", port=9000 + broker_id, security_protocol=0),
@@ -538,8 +538,8 @@ def _partition(topic_id: UUID, index: int, leader: int, replicas: tuple[int, ...
         directories=tuple(DIRECTORY_UNASSIGNED for _ in replicas),
         isr=node_ids(*replicas),
         leader=NodeId(leader),
-        leader_epoch=0,
-        partition_epoch=0,
+        leader_epoch=LeaderEpoch(0),
+        partition_epoch=PartitionEpoch(0),
     )
 
 

@@ -20,7 +20,7 @@ from penstock.broker.cluster.controller_channel import ControllerChannel
 from penstock.broker.node import assignments_manager as directory_reporter
 from penstock.broker.node.assignments_manager import AssignmentsManager
 from penstock.protocol.errors import ErrorCode
-from penstock.protocol.ids import NodeId, TopicId
+from penstock.protocol.ids import BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
 from penstock.quorum.decisions.directories import assign_replicas_to_dirs
 from penstock.quorum.metadata.delta import MetadataDelta
 from penstock.quorum.metadata.features import ELIGIBLE_LEADER_REPLICAS_VERSION
@@ -70,20 +70,21 @@ class World:
             self.logs,
             cast(ControllerChannel, self),
             node_id=NodeId(1),
-            broker_epoch=lambda: 10,
+            broker_epoch=lambda: BrokerEpoch(10),
             directory_id_of=lambda _: HERE,
             is_online=lambda directory_id: is_online and directory_id == HERE,
         )
         brokers = [
             RegisterBrokerRecord(
-                broker_id=NodeId(broker_id), incarnation_id=UUID(int=broker_id), broker_epoch=10 * broker_id,
-                is_fenced=False, log_dirs=(directory,),
+                broker_id=NodeId(broker_id), incarnation_id=UUID(int=broker_id),
+                broker_epoch=BrokerEpoch(10 * broker_id), is_fenced=False, log_dirs=(directory,),
             )
             for broker_id, directory in ((1, HERE), (2, ELSEWHERE))
         ]  # fmt: skip
         partition = PartitionRecord(
             topic_id=TOPIC_ID, partition_id=0, replicas=node_ids(1, 2), isr=node_ids(*isr), elr=node_ids(*elr),
-            leader=NodeId(1), leader_epoch=0, partition_epoch=0, directories=(HERE, ELSEWHERE),
+            leader=NodeId(1), leader_epoch=LeaderEpoch(0), partition_epoch=PartitionEpoch(0),
+            directories=(HERE, ELSEWHERE),
         )  # fmt: skip
         feature = FeatureLevelRecord(name=ELIGIBLE_LEADER_REPLICAS_VERSION, feature_level=1)
         self.cluster.replay([feature, *brokers, TopicRecord(name="t", topic_id=TOPIC_ID), partition])

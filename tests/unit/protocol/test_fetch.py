@@ -19,7 +19,7 @@ from kio_bytes import written_by_kio
 from penstock.protocol.apis import APIS, ApiKey
 from penstock.protocol.errors import CorruptData
 from penstock.protocol.fetch import MAX_OFFSET, PartitionFetchResponse, decode_fetch, encode_fetch_response
-from penstock.protocol.ids import TopicId
+from penstock.protocol.ids import LeaderEpoch, NodeId, TopicId
 from penstock.protocol.produce import NodeEndpoint
 
 SEED = 22
@@ -119,8 +119,10 @@ ANSWERS = [
     PartitionFetchResponse(0, 0, 10, 9, 1, (Slice(b"first"), Slice(b"x" * 300))),
     PartitionFetchResponse[Slice](1, 1),
     PartitionFetchResponse(2, 0, 10, 9, 1, (Slice(b"second"),), ((4000, 3), (4001, 5)), preferred_read_replica=4),
-    PartitionFetchResponse[Slice](3, 6, current_leader=(2, 9)),
-    PartitionFetchResponse[Slice](4, 0, 5, 5, 0, aborted_transactions=(), diverging_epoch=(3, 17), snapshot_id=(8, 2)),
+    PartitionFetchResponse[Slice](3, 6, current_leader=(NodeId(2), LeaderEpoch(9))),
+    PartitionFetchResponse[Slice](
+        4, 0, 5, 5, 0, aborted_transactions=(), diverging_epoch=(LeaderEpoch(3), 17), snapshot_id=(8, 2)
+    ),
 ]
 
 

@@ -16,7 +16,7 @@ from typed_ids import node_ids
 from penstock.broker.apis.delete_records import delete_records
 from penstock.broker.replicas.rules.in_sync_replicas import IsrProposal
 from penstock.protocol.errors import ErrorCode
-from penstock.protocol.ids import NodeId
+from penstock.protocol.ids import BrokerEpoch, NodeId
 from penstock.protocol.records import Record, write_batch
 from penstock.quorum.metadata.records import BrokerRegistrationChangeRecord, PartitionChangeRecord
 
@@ -260,7 +260,7 @@ def test_rule_7_deletion_waits_no_more_for_a_replica_that_is_fenced(led: DataNod
     topic_id = led.hosted().topic_id
     led.publish(
         PartitionChangeRecord(topic_id=topic_id, partition_id=0, isr=node_ids(1)),
-        BrokerRegistrationChangeRecord(broker_id=FOLLOWER, broker_epoch=2, is_fenced=True),
+        BrokerRegistrationChangeRecord(broker_id=FOLLOWER, broker_epoch=BrokerEpoch(2), is_fenced=True),
     )
     led.loop.run_until_complete(deletion)
     assert outcome(deletion) == (ErrorCode.NONE, 2)

@@ -19,7 +19,7 @@ from penstock.broker.apis.metadata import MetadataHandler, metadata_response
 from penstock.broker.cluster.metadata_cache import MetadataCache
 from penstock.broker.network.request import Answer, Request, RequestContext
 from penstock.protocol.errors import ErrorCode, KafkaError
-from penstock.protocol.ids import NodeId, TopicId
+from penstock.protocol.ids import BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
 from penstock.protocol.messages import decode_response, encode_request
 from penstock.protocol.metadata import MetadataRequest
 from penstock.quorum.metadata.delta import MetadataDelta
@@ -56,8 +56,8 @@ def topic_records(name: str, topic_id: UUID, partition_count: int) -> list[Metad
                 isr=node_ids(1),
                 directories=(UUID(int=100),),
                 leader=NodeId(1),
-                leader_epoch=4,
-                partition_epoch=9,
+                leader_epoch=LeaderEpoch(4),
+                partition_epoch=PartitionEpoch(9),
             )
             for index in range(partition_count)
         ),
@@ -70,7 +70,7 @@ IMAGE = grown(
     RegisterBrokerRecord(
         broker_id=NodeId(1),
         incarnation_id=UUID(int=1),
-        broker_epoch=1,
+        broker_epoch=BrokerEpoch(1),
         endpoints=(Endpoint(name="PLAINTEXT", host="here", port=9092),),
         is_fenced=False,
         log_dirs=(UUID(int=100),),

@@ -11,7 +11,7 @@ from kio.static.primitive import i32
 from typed_ids import node_ids
 
 from penstock.broker.apis.partition_reassignments import list_reassignments
-from penstock.protocol.ids import NodeId, TopicId
+from penstock.protocol.ids import LeaderEpoch, NodeId, PartitionEpoch, TopicId
 from penstock.quorum.metadata.delta import MetadataDelta
 from penstock.quorum.metadata.image import EMPTY_IMAGE, MetadataImage
 from penstock.quorum.metadata.records import PartitionRecord, TopicRecord
@@ -32,8 +32,8 @@ def an_image() -> MetadataImage:
                 isr=node_ids(1),
                 directories=tuple(UUID(int=100 + replica) for replica in replicas),
                 leader=NodeId(1),
-                leader_epoch=0,
-                partition_epoch=0,
+                leader_epoch=LeaderEpoch(0),
+                partition_epoch=PartitionEpoch(0),
                 adding_replicas=node_ids(2) if moves else (),
                 removing_replicas=node_ids(1) if moves else (),
             )

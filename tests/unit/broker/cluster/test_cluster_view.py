@@ -6,7 +6,7 @@ from typed_ids import node_ids
 
 from penstock.broker.cluster.rules.cluster_view import BrokerAddress, ClusterView
 from penstock.protocol.errors import ErrorCode
-from penstock.protocol.ids import NodeId
+from penstock.protocol.ids import BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch
 from penstock.quorum.metadata.image import BrokerRegistration, MetadataImage, PartitionRegistration
 from penstock.quorum.metadata.records import DIRECTORY_LOST, DIRECTORY_UNASSIGNED, Endpoint
 
@@ -16,7 +16,12 @@ INCARNATION = UUID(int=7)
 def broker(broker_id: int, *listeners: str, is_fenced: bool = False) -> BrokerRegistration:
     endpoints = tuple(Endpoint(name=name, host=f"host{broker_id}", port=9092) for name in listeners)
     return BrokerRegistration(
-        id=NodeId(broker_id), epoch=1, incarnation_id=INCARNATION, endpoints=endpoints, rack="r", is_fenced=is_fenced
+        id=NodeId(broker_id),
+        epoch=BrokerEpoch(1),
+        incarnation_id=INCARNATION,
+        endpoints=endpoints,
+        rack="r",
+        is_fenced=is_fenced,
     )
 
 
@@ -27,8 +32,8 @@ def partition(*replicas: int, leader: int, lost: int | None = None) -> Partition
         directories=directories,
         isr=node_ids(*replicas),
         leader=NodeId(leader),
-        leader_epoch=3,
-        partition_epoch=5,
+        leader_epoch=LeaderEpoch(3),
+        partition_epoch=PartitionEpoch(5),
     )
 
 

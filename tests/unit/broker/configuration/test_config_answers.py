@@ -31,7 +31,7 @@ from penstock.broker.network.handlers import Handlers
 from penstock.broker.network.request import RequestContext
 from penstock.protocol.apis import ApiKey
 from penstock.protocol.errors import KafkaError
-from penstock.protocol.ids import NodeId, TopicId
+from penstock.protocol.ids import BrokerEpoch, NodeId, TopicId
 from penstock.quorum.decisions.bootstrap import bootstrap_records
 from penstock.quorum.decisions.context import ControllerConfig, DecisionContext
 from penstock.quorum.decisions.controller_requests import ALTER_CONFIGS, ControllerRequest
@@ -85,7 +85,9 @@ class OneNode:
         self.register(Loggers(kafka_loggers(self.root_level)))
         self.commit(
             *bootstrap_records("AAAAAAAAAAAAAAAAAAAAAQ", min_insync_replicas=1),
-            RegisterBrokerRecord(broker_id=NodeId(1), incarnation_id=UUID(int=1), broker_epoch=1, is_fenced=False),
+            RegisterBrokerRecord(
+                broker_id=NodeId(1), incarnation_id=UUID(int=1), broker_epoch=BrokerEpoch(1), is_fenced=False
+            ),
             TopicRecord(name="t1", topic_id=TopicId(UUID(int=2))),
         )
 

@@ -25,7 +25,7 @@ from penstock.broker.transactions.markers import MarkerOrder
 from penstock.broker.transactions.transaction import Transaction, TransactionPartition
 from penstock.broker.transactions.transaction_state import TransactionState
 from penstock.protocol.errors import ErrorCode, KafkaError
-from penstock.protocol.ids import NodeId, TopicId
+from penstock.protocol.ids import BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
 from penstock.protocol.messages import Request, Response
 from penstock.quorum.metadata.delta import MetadataDelta
 from penstock.quorum.metadata.image import EMPTY_IMAGE, MetadataImage
@@ -43,7 +43,7 @@ def image_of(leaders: Iterable[int], gone: Iterable[int] = ()) -> MetadataImage:
             RegisterBrokerRecord(
                 broker_id=NodeId(broker_id),
                 incarnation_id=UUID(int=broker_id),
-                broker_epoch=1,
+                broker_epoch=BrokerEpoch(1),
                 is_fenced=False,
             )
         )
@@ -56,8 +56,8 @@ def image_of(leaders: Iterable[int], gone: Iterable[int] = ()) -> MetadataImage:
                 replicas=node_ids(1, 2, 3),
                 isr=node_ids(1, 2, 3),
                 leader=NodeId(leader),
-                leader_epoch=1,
-                partition_epoch=1,
+                leader_epoch=LeaderEpoch(1),
+                partition_epoch=PartitionEpoch(1),
                 directories=(UUID(int=7),) * 3,
             )
         )

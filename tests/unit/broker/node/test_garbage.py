@@ -7,7 +7,7 @@ import pytest
 from typed_ids import node_ids
 
 from penstock.broker.node import garbage
-from penstock.protocol.ids import NodeId, TopicId
+from penstock.protocol.ids import LeaderEpoch, NodeId, PartitionEpoch, TopicId
 from penstock.quorum.metadata.delta import MetadataDelta
 from penstock.quorum.metadata.image import EMPTY_IMAGE
 from penstock.quorum.metadata.records import PartitionRecord, TopicRecord
@@ -30,8 +30,8 @@ def test_only_large_changes_are_frozen(
                 isr=node_ids(1),
                 directories=(UUID(int=8),),
                 leader=NodeId(1),
-                leader_epoch=0,
-                partition_epoch=0,
+                leader_epoch=LeaderEpoch(0),
+                partition_epoch=PartitionEpoch(0),
             )
         )
     garbage.FreezeLargeChanges().publish(delta, delta.apply(offset=0, epoch=1, timestamp_ms=0))

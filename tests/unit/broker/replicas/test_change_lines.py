@@ -11,7 +11,7 @@ from typed_ids import node_ids
 
 from penstock.broker.replicas.rules import change_lines
 from penstock.broker.replicas.rules.change_lines import log_changes
-from penstock.protocol.ids import NodeId, TopicId
+from penstock.protocol.ids import LeaderEpoch, NodeId, PartitionEpoch, TopicId
 from penstock.quorum.metadata.delta import MetadataDelta
 from penstock.quorum.metadata.image import EMPTY_IMAGE, MetadataImage
 from penstock.quorum.metadata.records import (
@@ -62,8 +62,8 @@ def created(number: int, partition_count: int) -> list[MetadataRecord]:
                 replicas=ALL,
                 isr=ALL,
                 leader=NodeId(1),
-                leader_epoch=0,
-                partition_epoch=0,
+                leader_epoch=LeaderEpoch(0),
+                partition_epoch=PartitionEpoch(0),
                 directories=(DIRECTORY_UNASSIGNED,) * 3,
             )
             for index in range(partition_count)

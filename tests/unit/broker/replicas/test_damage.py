@@ -9,7 +9,7 @@ from typed_ids import node_ids
 
 from penstock.broker.replicas.rules.damage import is_replaceable, may_repair
 from penstock.broker.replicas.rules.follower_progress import SUSPICIOUS_COUNT
-from penstock.protocol.ids import NodeId
+from penstock.protocol.ids import LeaderEpoch, NodeId, PartitionEpoch
 from penstock.quorum.metadata.image import PartitionRegistration
 from penstock.quorum.metadata.records import DIRECTORY_LOST, NO_LEADER
 
@@ -19,8 +19,8 @@ REPAIRABLE = PartitionRegistration(
     directories=(DIRECTORY_LOST, HERE, HERE),
     isr=node_ids(2),
     leader=NodeId(2),
-    leader_epoch=5,
-    partition_epoch=9,
+    leader_epoch=LeaderEpoch(5),
+    partition_epoch=PartitionEpoch(9),
 )
 
 

@@ -11,7 +11,7 @@ import pytest
 from typed_ids import node_ids
 
 from penstock.protocol.errors import ErrorCode, KafkaError
-from penstock.protocol.ids import NodeId, TopicId
+from penstock.protocol.ids import LeaderEpoch, NodeId, TopicId
 from penstock.protocol.records import Record, write_batch
 from penstock.quorum.metadata.records import ConfigRecord, PartitionChangeRecord
 from penstock.storage.disk.memory_files import MemoryFiles
@@ -95,7 +95,7 @@ def test_rule_8_the_epochs_are_cut_with_the_log(offset: int, entries: tuple[tupl
 def test_rule_8_the_epoch_of_a_leader_that_never_wrote_is_cut_when_it_follows() -> None:
     """Else the next leader, which knows nothing of that epoch, could not tell where the logs part."""
     log = followed(MemoryFiles())
-    log.assign_leader_epoch(6)
+    log.assign_leader_epoch(LeaderEpoch(6))
     latest = [log.leader_epochs.latest_epoch]
     log.truncate_to(log.log_end_offset)
     assert [*latest, log.leader_epochs.latest_epoch] == [6, 5]

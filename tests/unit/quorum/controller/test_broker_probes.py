@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from penstock.protocol.ids import NodeId
+from penstock.protocol.ids import BrokerEpoch, NodeId
 from penstock.quorum.controller.broker_probes import BrokerProbes
 from penstock.quorum.controller.controller import Controller
 from penstock.quorum.decisions.context import ControllerConfig, Decision, DecisionContext
@@ -32,7 +32,7 @@ class FencingController:
             brokers={
                 broker_id: BrokerRegistration(
                     id=NodeId(broker_id),
-                    epoch=broker_id,
+                    epoch=BrokerEpoch(broker_id),
                     incarnation_id=UUID(int=broker_id),
                     is_fenced=False,
                     endpoints=(Endpoint(name="PLAINTEXT", host=HOST, port=port),),
@@ -81,7 +81,7 @@ async def test_a_broker_whose_port_refuses_is_fenced() -> None:
         controller = FencingController(taken.getsockname()[1])
         probes = probes_of(controller)
         probes.on_connection_closed(NodeId(2))
-        assert await controller.fenced == GoneBroker(NodeId(2), 2)
+        assert await controller.fenced == GoneBroker(NodeId(2), BrokerEpoch(2))
         await probes.stop()
 
 
@@ -90,7 +90,7 @@ async def test_a_broker_whose_heartbeat_is_decided_before_is_not_fenced() -> Non
     with bound() as taken:
         controller = FencingController(taken.getsockname()[1])
         probes = probes_of(controller)
-        controller.before_decision = lambda: probes.on_heard(NodeId(2), 2)
+        controller.before_decision = lambda: probes.on_heard(NodeId(2), BrokerEpoch(2))
         probes.on_connection_closed(NodeId(2))
         await controller.answered.wait()
         assert not controller.fenced.done()
@@ -103,7 +103,7 @@ async def test_a_new_controller_fences_the_former_leader_s_broker() -> None:
         controller = FencingController(taken.getsockname()[1])
         probes = probes_of(controller)
         probes.on_active(NodeId(3))
-        assert await controller.fenced == GoneBroker(NodeId(3), 3)
+        assert await controller.fenced == GoneBroker(NodeId(3), BrokerEpoch(3))
         await probes.stop()
 
 
@@ -120,7 +120,7 @@ async def test_a_broker_that_closes_what_it_accepted_and_then_refuses_is_fenced(
         assert not controller.fenced.done()
         ending.close()
         accepted.close()
-        assert await controller.fenced == GoneBroker(NodeId(2), 2)
+        assert await controller.fenced == GoneBroker(NodeId(2), BrokerEpoch(2))
         await probes.stop()
 
 

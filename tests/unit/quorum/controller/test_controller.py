@@ -16,7 +16,7 @@ from waiting import loop_until
 
 from penstock.chaos.simulation.virtual_loop import VirtualLoop
 from penstock.protocol.errors import ErrorCode, KafkaError
-from penstock.protocol.ids import NodeId, TopicId
+from penstock.protocol.ids import BrokerEpoch, NodeId, TopicId
 from penstock.quorum.controller.controller import Controller
 from penstock.quorum.decisions.bootstrap import bootstrap_records
 from penstock.quorum.decisions.change import split_commands
@@ -41,7 +41,11 @@ from penstock.storage.disk.memory_files import MemoryFiles
 
 FOLDER = "/data/quorum"
 BROKER = RegisterBrokerRecord(
-    broker_id=NodeId(1), incarnation_id=UUID(int=1), broker_epoch=5, is_fenced=False, log_dirs=(UUID(int=500),)
+    broker_id=NodeId(1),
+    incarnation_id=UUID(int=1),
+    broker_epoch=BrokerEpoch(5),
+    is_fenced=False,
+    log_dirs=(UUID(int=500),),
 )
 
 

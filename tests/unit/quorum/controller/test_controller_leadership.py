@@ -9,7 +9,7 @@ from metadata_cluster import CLUSTER_ID
 from puppet_engine import Puppet, activate, on_a_loop, read
 
 from penstock.protocol.errors import ErrorCode, KafkaError
-from penstock.protocol.ids import NodeId
+from penstock.protocol.ids import BrokerEpoch, NodeId
 from penstock.quorum.controller.controller import Controller
 from penstock.quorum.decisions.context import ControllerResult, DecisionContext
 from penstock.quorum.metadata.image import MetadataImage
@@ -159,7 +159,10 @@ async def test_a_new_controller_gives_sessions_to_those_who_are_in_but_not_to_it
     for broker in (1, 2, 3):
         puppet.hear(
             RegisterBrokerRecord(
-                broker_id=NodeId(broker), incarnation_id=UUID(int=broker), broker_epoch=broker, is_fenced=broker == 3
+                broker_id=NodeId(broker),
+                incarnation_id=UUID(int=broker),
+                broker_epoch=BrokerEpoch(broker),
+                is_fenced=broker == 3,
             )
         )
     activate(puppet)
@@ -171,7 +174,9 @@ async def test_a_new_controller_gives_sessions_to_those_who_are_in_but_not_to_it
 @on_a_loop
 async def test_an_observer_whose_disks_have_all_failed_is_still_told_of(puppet: Puppet, controller: Controller) -> None:
     puppet.elect(NodeId(2))
-    puppet.hear(RegisterBrokerRecord(broker_id=NodeId(2), incarnation_id=UUID(int=2), broker_epoch=2, log_dirs=()))
+    puppet.hear(
+        RegisterBrokerRecord(broker_id=NodeId(2), incarnation_id=UUID(int=2), broker_epoch=BrokerEpoch(2), log_dirs=())
+    )
     activate(puppet)
     await controller.submit(contact(2, 3), None)
     assert [observer.replica_id for observer in controller.observers({NodeId(1)})] == [2]
@@ -180,7 +185,9 @@ async def test_an_observer_whose_disks_have_all_failed_is_still_told_of(puppet: 
 @on_a_loop
 async def test_an_observer_that_has_long_been_silent_is_told_of_no_more(puppet: Puppet, controller: Controller) -> None:
     puppet.elect(NodeId(2))
-    puppet.hear(RegisterBrokerRecord(broker_id=NodeId(2), incarnation_id=UUID(int=2), broker_epoch=2, log_dirs=()))
+    puppet.hear(
+        RegisterBrokerRecord(broker_id=NodeId(2), incarnation_id=UUID(int=2), broker_epoch=BrokerEpoch(2), log_dirs=())
+    )
     activate(puppet)
     await controller.submit(contact(2, 3), None)
     puppet.wall_ms += 299_999
@@ -232,7 +239,7 @@ async def test_whoever_watches_the_brokers_hears_of_them_while_this_node_is_acti
     watcher = Watcher(controller)
     controller.watch(watcher)
     puppet.elect(NodeId(3))
-    puppet.hear(RegisterBrokerRecord(broker_id=NodeId(2), incarnation_id=UUID(int=2), broker_epoch=7))
+    puppet.hear(RegisterBrokerRecord(broker_id=NodeId(2), incarnation_id=UUID(int=2), broker_epoch=BrokerEpoch(7)))
     puppet.elect(None)
     puppet.elect(NodeId(1))
     assert watcher.heard == ["inactive"] * 3

@@ -6,7 +6,7 @@ from uuid import UUID
 from puppet_engine import Puppet, activate, on_a_loop
 from typed_ids import node_ids
 
-from penstock.protocol.ids import NodeId, TopicId
+from penstock.protocol.ids import BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
 from penstock.quorum.controller.controller import Controller
 from penstock.quorum.controller.periodic_elections import LeaderUpkeep
 from penstock.quorum.metadata.records import MetadataRecord, PartitionRecord, RegisterBrokerRecord, TopicRecord
@@ -19,7 +19,7 @@ IMBALANCED: tuple[MetadataRecord, ...] = (
         RegisterBrokerRecord(
             broker_id=NodeId(index + 1),
             incarnation_id=UUID(int=index),
-            broker_epoch=5,
+            broker_epoch=BrokerEpoch(5),
             is_fenced=False,
             log_dirs=(directory,),
         )
@@ -32,8 +32,8 @@ IMBALANCED: tuple[MetadataRecord, ...] = (
         replicas=node_ids(1, 2),
         isr=node_ids(1, 2),
         leader=NodeId(2),
-        leader_epoch=0,
-        partition_epoch=0,
+        leader_epoch=LeaderEpoch(0),
+        partition_epoch=PartitionEpoch(0),
         directories=DIRECTORIES,
     ),
 )

@@ -16,7 +16,7 @@ from metadata_cluster import Cluster
 from typed_ids import node_ids
 
 from penstock.protocol.errors import ErrorCode
-from penstock.protocol.ids import NodeId, TopicId
+from penstock.protocol.ids import LeaderEpoch, NodeId, PartitionEpoch, TopicId
 from penstock.quorum.decisions.configs import Operation, alter_configs, incremental_alter_configs
 from penstock.quorum.metadata.image import ConfigResource
 from penstock.quorum.metadata.records import ConfigRecord, PartitionRecord, TopicRecord
@@ -44,8 +44,8 @@ def partition(isr: tuple[int, ...], elr: tuple[int, ...] = ()) -> PartitionRecor
         isr=node_ids(*isr),
         elr=node_ids(*elr),
         leader=NodeId(isr[0] if isr else -1),
-        leader_epoch=0,
-        partition_epoch=0,
+        leader_epoch=LeaderEpoch(0),
+        partition_epoch=PartitionEpoch(0),
         directories=(UUID(int=2**100),) * 3,
     )
 

@@ -18,7 +18,7 @@ from replicated_topics import fence
 from typed_ids import node_ids
 
 from penstock.protocol.errors import ErrorCode, KafkaError
-from penstock.protocol.ids import NodeId, TopicId
+from penstock.protocol.ids import BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
 from penstock.quorum.decisions.directories import assign_replicas_to_dirs
 from penstock.quorum.metadata.features import ELIGIBLE_LEADER_REPLICAS_VERSION
 from penstock.quorum.metadata.image import BrokerRegistration, ConfigResourceType
@@ -45,7 +45,7 @@ def cluster() -> Cluster:
         record = RegisterBrokerRecord(
             broker_id=NodeId(broker_id),
             incarnation_id=UUID(int=broker_id),
-            broker_epoch=broker_id * 10,
+            broker_epoch=BrokerEpoch(broker_id * 10),
             is_fenced=False,
             log_dirs=directories,
         )
@@ -63,8 +63,8 @@ def partition(
         replicas=node_ids(*replicas),
         isr=node_ids(*replicas),
         leader=NodeId(1),
-        leader_epoch=0,
-        partition_epoch=0,
+        leader_epoch=LeaderEpoch(0),
+        partition_epoch=PartitionEpoch(0),
         directories=tuple(directory if replica == 1 else UUID(int=600) for replica in replicas),
     )
 
@@ -118,7 +118,9 @@ def test_only_the_registered_process_may_say_it(cluster: Cluster) -> None:
 
 
 def test_a_replica_in_a_directory_that_is_offline_hands_its_leadership_over(cluster: Cluster) -> None:
-    cluster.replay([BrokerRegistrationChangeRecord(broker_id=NodeId(1), broker_epoch=10, log_dirs=(FIRST,))])
+    cluster.replay(
+        [BrokerRegistrationChangeRecord(broker_id=NodeId(1), broker_epoch=BrokerEpoch(10), log_dirs=(FIRST,))]
+    )
     assign(cluster, request(0, directory=SECOND))
     found = cluster.partition("t", 0)
     assert (found.directory_of(NodeId(1)), found.leader, found.isr) == (SECOND, 2, (2,))

@@ -16,7 +16,7 @@ from metadata_cluster import Cluster
 from typed_ids import node_ids
 
 from penstock.protocol.errors import ErrorCode, KafkaError
-from penstock.protocol.ids import NodeId, TopicId
+from penstock.protocol.ids import BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
 from penstock.quorum.decisions.controllers import register_controller
 from penstock.quorum.decisions.features import UpgradeType, update_features
 from penstock.quorum.metadata.features import ELIGIBLE_LEADER_REPLICAS_VERSION, FEATURES, SupportedRange
@@ -64,7 +64,7 @@ def registered(broker_id: int, levels: dict[str, tuple[int, int]]) -> RegisterBr
     return RegisterBrokerRecord(
         broker_id=NodeId(broker_id),
         incarnation_id=UUID(int=broker_id),
-        broker_epoch=1,
+        broker_epoch=BrokerEpoch(1),
         features=tuple(
             SupportedFeature(name=name, min_supported_version=low, max_supported_version=high)
             for name, (low, high) in levels.items()
@@ -251,8 +251,8 @@ def test_without_eligible_leaders_a_partition_keeps_a_way_back(
         replicas=node_ids(1, 2, 3),
         isr=node_ids(*isr),
         leader=NodeId(isr[0] if isr else -1),
-        leader_epoch=4,
-        partition_epoch=7,
+        leader_epoch=LeaderEpoch(4),
+        partition_epoch=PartitionEpoch(7),
         directories=(UUID(int=500),) * 3,
         elr=node_ids(*elr),
         last_known_elr=node_ids(*last_known),

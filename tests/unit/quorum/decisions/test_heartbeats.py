@@ -11,7 +11,7 @@ from metadata_cluster import Cluster, directory_id
 from typed_ids import node_ids
 
 from penstock.protocol.errors import ErrorCode, KafkaError
-from penstock.protocol.ids import NodeId
+from penstock.protocol.ids import BrokerEpoch, NodeId
 from penstock.quorum.decisions.heartbeats import GoneBroker, fence_expired, fence_gone, heartbeat
 from penstock.quorum.metadata.records import ConfigRecord, FeatureLevelRecord, PartitionChangeRecord
 
@@ -172,7 +172,7 @@ def test_a_process_that_is_gone_is_fenced_and_no_other(cluster: Cluster) -> None
     broker = start(cluster)
     start(cluster, 2)
     add_topic(cluster, 1, 2)
-    assert cluster.submit(fence_gone, GoneBroker(NodeId(1), broker.epoch - 1)) is False
+    assert cluster.submit(fence_gone, GoneBroker(NodeId(1), BrokerEpoch(broker.epoch - 1))) is False
     assert cluster.submit(fence_gone, GoneBroker(NodeId(9), broker.epoch)) is False
     assert cluster.records == ()
     result = cluster.decide(fence_gone, GoneBroker(NodeId(1), broker.epoch))

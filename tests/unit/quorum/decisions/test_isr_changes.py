@@ -12,7 +12,7 @@ from replicated_topics import fence, make_topic
 from typed_ids import node_ids
 
 from penstock.protocol.errors import ErrorCode, KafkaError
-from penstock.protocol.ids import NodeId
+from penstock.protocol.ids import LeaderEpoch, NodeId, PartitionEpoch
 from penstock.quorum.decisions.isr_changes import alter_partition
 from penstock.quorum.metadata.image import ConfigResourceType
 from penstock.quorum.metadata.records import DIRECTORY_LOST, ConfigRecord, FeatureLevelRecord, PartitionChangeRecord
@@ -68,7 +68,10 @@ def test_the_isr_follows_its_leader_and_only_the_partition_epoch_rises(cluster: 
     assert code(result) is ErrorCode.NONE
     assert after.isr == (1, 2) == result.isr
     assert (after.leader_epoch, after.partition_epoch) == (before.leader_epoch, before.partition_epoch + 1)
-    assert (result.leader_epoch, result.partition_epoch) == (after.leader_epoch, after.partition_epoch)
+    assert (LeaderEpoch(result.leader_epoch), PartitionEpoch(result.partition_epoch)) == (
+        after.leader_epoch,
+        after.partition_epoch,
+    )
     [result] = alter(cluster, asked(cluster, (1, 2, 3)))
     assert cluster.partition("t").isr == (1, 2, 3)
 

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 from typed_ids import node_ids
 
-from penstock.protocol.ids import NodeId, TopicId
+from penstock.protocol.ids import BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
 from penstock.quorum.fencing.broker_outages import BrokerOutages
 from penstock.quorum.metadata.delta import MetadataDelta
 from penstock.quorum.metadata.image import (
@@ -33,7 +33,9 @@ class Watched:
         self.now_ms = 0
         self.outages = BrokerOutages(is_active=lambda: is_active, now_ms=lambda: self.now_ms)
         self.brokers = {
-            id_: BrokerRegistration(id=NodeId(id_), epoch=id_, incarnation_id=UUID(int=id_), is_fenced=False)
+            id_: BrokerRegistration(
+                id=NodeId(id_), epoch=BrokerEpoch(id_), incarnation_id=UUID(int=id_), is_fenced=False
+            )
             for id_ in (1, 2, 3)
         }
         self.image = EMPTY_IMAGE
@@ -53,8 +55,8 @@ class Watched:
                     directories=(TOPIC_ID,) * 3,
                     isr=node_ids(*isr),
                     leader=NodeId(leader),
-                    leader_epoch=0,
-                    partition_epoch=0,
+                    leader_epoch=LeaderEpoch(0),
+                    partition_epoch=PartitionEpoch(0),
                 )
                 for leader, isr in partitions
             ),

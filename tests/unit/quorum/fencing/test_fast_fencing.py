@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from penstock.protocol.ids import NodeId
+from penstock.protocol.ids import BrokerEpoch, NodeId
 from penstock.quorum.fencing.fast_fencing import DIAL_TIMES_MS, Attempt, Bar, Dial, Effect, FastFencing, Fence
 from penstock.quorum.metadata.image import BrokerRegistration, MetadataImage
 from penstock.quorum.metadata.records import Endpoint
@@ -24,7 +24,7 @@ class Brokers:
             brokers={
                 broker_id: BrokerRegistration(
                     id=NodeId(broker_id),
-                    epoch=100 + broker_id,
+                    epoch=BrokerEpoch(100 + broker_id),
                     incarnation_id=UUID(int=broker_id),
                     is_fenced=False,
                     endpoints=(
@@ -50,7 +50,9 @@ class Brokers:
 
     def heard(self, broker_id: int, broker_epoch: int | None = None) -> tuple[Effect, ...]:
         epoch = self.image.brokers[broker_id].epoch if broker_epoch is None else broker_epoch
-        return self.rules.on_heard(NodeId(broker_id), epoch, self.image, self.now_ms, has_quorum=self.has_quorum)
+        return self.rules.on_heard(
+            NodeId(broker_id), BrokerEpoch(epoch), self.image, self.now_ms, has_quorum=self.has_quorum
+        )
 
     def dialed(self, attempt: Attempt, *, is_refused: bool = True) -> tuple[Effect, ...]:
         return self.rules.on_dialed(attempt, self.image, self.now_ms, is_refused=is_refused, has_quorum=self.has_quorum)
@@ -104,7 +106,7 @@ def test_three_refusals_of_the_inter_broker_endpoint_fence(brokers: Brokers) -> 
     assert (attempt.broker_id, attempt.host, attempt.port, first.at_ms) == (2, "host-2", 9_002, start_ms)
     assert brokers.dialed(attempt) == (Dial(attempt=attempt, at_ms=start_ms + 20),)
     assert brokers.dialed(attempt) == (Dial(attempt=attempt, at_ms=start_ms + 60),)
-    assert brokers.dialed(attempt) == (Fence(broker_id=NodeId(2), broker_epoch=102),)
+    assert brokers.dialed(attempt) == (Fence(broker_id=NodeId(2), broker_epoch=BrokerEpoch(102)),)
     assert brokers.dialed(attempt) == ()
 
 
@@ -139,7 +141,7 @@ def test_a_process_that_accepts_while_it_ends_is_looked_for_anew_three_times(bro
     brokers.dialed(attempt, is_refused=False)
     (dial,) = brokers.accepted_and_closed(attempt)
     assert isinstance(dial, Dial)
-    assert brokers.refuse_all(dial.attempt) == (Fence(broker_id=NodeId(2), broker_epoch=102),)
+    assert brokers.refuse_all(dial.attempt) == (Fence(broker_id=NodeId(2), broker_epoch=BrokerEpoch(102)),)
 
 
 @pytest.mark.parametrize("epoch", [102, 777], ids=["heartbeat", "registration"])
@@ -200,7 +202,7 @@ def test_attempts_that_run_side_by_side_share_the_limit() -> None:
     attempts = [brokers.attempt(2), brokers.attempt(3)]
     for attempt in attempts * 2:
         brokers.dialed(attempt)
-    assert brokers.dialed(attempts[0]) == (Fence(broker_id=NodeId(2), broker_epoch=102),)
+    assert brokers.dialed(attempts[0]) == (Fence(broker_id=NodeId(2), broker_epoch=BrokerEpoch(102)),)
     assert brokers.dialed(attempts[1]) == ()
 
 
@@ -283,7 +285,7 @@ def test_a_new_controller_looks_for_the_former_leader_first(brokers: Brokers) ->
     assert isinstance(first, Dial)
     assert first.attempt.broker_id == 3
     fence, *others = brokers.refuse_all(first.attempt)
-    assert fence == Fence(broker_id=NodeId(3), broker_epoch=103)
+    assert fence == Fence(broker_id=NodeId(3), broker_epoch=BrokerEpoch(103))
     assert dialed_ids(tuple(others)) == [2, 4, 5]
 
 

@@ -5,7 +5,7 @@ from click.testing import CliRunner
 from metadata_cluster import CLUSTER_ID, Cluster, directory_id
 from typed_ids import node_ids
 
-from penstock.protocol.ids import NodeId, TopicId
+from penstock.protocol.ids import LeaderEpoch, NodeId, PartitionEpoch, TopicId
 from penstock.quorum.decisions.answers import base64_id
 from penstock.quorum.inspection.commands import metadata
 from penstock.quorum.inspection.rules.explorer import COMMANDS, Explorer, ExplorerError
@@ -30,7 +30,7 @@ def explorer() -> Explorer:
         [
             PartitionRecord(
                 topic_id=TOPIC_ID, partition_id=index, replicas=node_ids(1), isr=node_ids(1), leader=NodeId(1),
-                leader_epoch=0, partition_epoch=0, directories=(directory_id(1),),
+                leader_epoch=LeaderEpoch(0), partition_epoch=PartitionEpoch(0), directories=(directory_id(1),),
             )
             for index in range(2)
         ]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typed_ids import node_ids
 
-from penstock.protocol.ids import NodeId, TopicId
+from penstock.protocol.ids import BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
 from penstock.quorum.metadata.delta import MetadataDelta
 from penstock.quorum.metadata.image import EMPTY_IMAGE, ConfigResource, MetadataImage
 from penstock.quorum.metadata.loader import MetadataLoader
@@ -110,7 +110,7 @@ class History:
             if random.random() < 0.5:
                 return ClusterRecord(cluster_id="c")
             return ProducerIdsRecord(
-                broker_id=NodeId(1), broker_epoch=1, next_producer_id=image.next_producer_id + 1_000
+                broker_id=NodeId(1), broker_epoch=BrokerEpoch(1), next_producer_id=image.next_producer_id + 1_000
             )
         return None
 
@@ -121,8 +121,8 @@ class History:
             replicas=node_ids(1, 2),
             isr=self.random.choice([node_ids(1, 2), node_ids(2)]),
             leader=NodeId(2),
-            leader_epoch=self.random.randrange(3),
-            partition_epoch=self.random.randrange(3),
+            leader_epoch=LeaderEpoch(self.random.randrange(3)),
+            partition_epoch=PartitionEpoch(self.random.randrange(3)),
             directories=(UUID(int=200), UUID(int=201)),
             removing_replicas=self.random.choice([(), node_ids(1)]),
             elr=self.random.choice([(), node_ids(1)]),
@@ -133,7 +133,7 @@ class History:
         return RegisterBrokerRecord(
             broker_id=NodeId(broker_id),
             incarnation_id=UUID(int=self.random.getrandbits(64)),
-            broker_epoch=epoch,
+            broker_epoch=BrokerEpoch(epoch),
             endpoints=(Endpoint(name="PLAINTEXT", host="h", port=9_000 + broker_id, security_protocol=0),),
             features=(SupportedFeature(name="f", min_supported_version=0, max_supported_version=2),),
             rack=self.random.choice([None, "r"]),
@@ -242,7 +242,7 @@ TOPIC = TopicRecord(name="t", topic_id=TopicId(UUID(int=1)))
         [TOPIC, RemoveTopicRecord(topic_id=TopicId(UUID(int=1))), RemoveTopicRecord(topic_id=TopicId(UUID(int=1)))],
         [TOPIC, PartitionChangeRecord(topic_id=TopicId(UUID(int=1)), partition_id=0)],
         [TOPIC, History(1)._partition(UUID(int=1), 1)],
-        [BrokerRegistrationChangeRecord(broker_id=NodeId(1), broker_epoch=1)],
+        [BrokerRegistrationChangeRecord(broker_id=NodeId(1), broker_epoch=BrokerEpoch(1))],
         [ClusterRecord(cluster_id="a"), ClusterRecord(cluster_id="b")],
         [EndTransactionRecord()],
         [AbortTransactionRecord()],

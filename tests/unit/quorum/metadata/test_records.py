@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from typed_ids import node_ids
 
 from penstock.protocol.errors import CorruptData
-from penstock.protocol.ids import NodeId, TopicId
+from penstock.protocol.ids import BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
 from penstock.quorum.metadata.record_codec import UnknownRecord, decode_entry, encode_entry, encode_record
 from penstock.quorum.metadata.records import (
     BrokerRegistrationChangeRecord,
@@ -60,7 +60,9 @@ def test_any_number_of_records_in_an_entry(count: int) -> None:
 
 def test_unchanged_is_told_from_empty() -> None:
     change = PartitionChangeRecord(topic_id=TopicId(UUID(int=1)), partition_id=0, isr=(), elr=None)
-    registration = BrokerRegistrationChangeRecord(broker_id=NodeId(1), broker_epoch=1, is_fenced=False, log_dirs=())
+    registration = BrokerRegistrationChangeRecord(
+        broker_id=NodeId(1), broker_epoch=BrokerEpoch(1), is_fenced=False, log_dirs=()
+    )
     removed = ConfigRecord(resource_type=2, resource_name="t", name="retention.ms", value=None)
     decoded = decode_entry(encode_entry(0, [encode_record(record) for record in (change, registration, removed)]))
     assert decoded.records == (change, registration, removed)
@@ -73,8 +75,8 @@ def test_a_partition_is_small() -> None:
         replicas=node_ids(1, 2, 3),
         isr=node_ids(1, 2, 3),
         leader=NodeId(1),
-        leader_epoch=0,
-        partition_epoch=0,
+        leader_epoch=LeaderEpoch(0),
+        partition_epoch=PartitionEpoch(0),
         directories=(UUID(int=2**127),) * 3,
     )
     assert len(encode_record(partition)) < 120

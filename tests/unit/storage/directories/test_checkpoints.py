@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.protocol.errors import ConfigError, CorruptData
-from penstock.protocol.ids import NodeId
+from penstock.protocol.ids import BrokerEpoch, NodeId
 from penstock.storage.directories.rules.checkpoints import decode_offsets, encode_offsets
 from penstock.storage.directories.rules.clean_shutdown import decode_clean_shutdown, encode_clean_shutdown
 from penstock.storage.directories.rules.folder_names import (
@@ -93,8 +93,8 @@ def test_ids_that_mean_something_else_are_not_drawn() -> None:
 
 
 def test_mark_of_a_clean_stop_carries_the_broker_epoch() -> None:
-    assert encode_clean_shutdown(7) == b'{"version":0,"brokerEpoch":7}'
-    assert decode_clean_shutdown(encode_clean_shutdown(7)) == 7
+    assert encode_clean_shutdown(BrokerEpoch(7)) == b'{"version":0,"brokerEpoch":7}'
+    assert decode_clean_shutdown(encode_clean_shutdown(BrokerEpoch(7))) == 7
     for data in (b"", b"{", b"[]", b"{}", b'{"brokerEpoch":"7"}', b"\xff"):
         assert decode_clean_shutdown(data) is None
 

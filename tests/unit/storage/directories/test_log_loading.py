@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 from node_disk import open_directories
 
-from penstock.protocol.ids import NodeId, TopicId
+from penstock.protocol.ids import LeaderEpoch, NodeId, TopicId
 from penstock.protocol.records import Record, write_batch
 from penstock.storage.directories.log_manager import LogManager
 from penstock.storage.disk.memory_files import MemoryFiles
@@ -73,7 +73,7 @@ def test_logs_are_made_and_closed_and_loaded_without_a_sync_for_each() -> None:
         manager = start(files)
         for partition in range(partitions):
             log = manager.get_or_create("orders", partition, TOPIC_ID, LogConfig())
-            log.assign_leader_epoch(3)
+            log.assign_leader_epoch(LeaderEpoch(3))
         stop(manager)
         loaded = start(files)
         assert sum(1 for _ in loaded.logs) == partitions

@@ -20,7 +20,7 @@ from node_disk import open_directories
 
 from penstock.protocol.batches import HEADER_SIZE, iterate_headers, read_header
 from penstock.protocol.errors import ConfigError, ErrorCode, KafkaError
-from penstock.protocol.ids import NodeId, TopicId
+from penstock.protocol.ids import BrokerEpoch, NodeId, TopicId
 from penstock.protocol.records import Record, write_batch
 from penstock.storage.directories.log_closing import start_offset_to_checkpoint
 from penstock.storage.directories.log_manager import LogManager
@@ -139,7 +139,7 @@ class LogLife(RuleBasedStateMachine):
         assert self.log.damage is None
 
     def close(self) -> None:
-        self.loop.run_until_complete(self.manager.close(self.loop, broker_epoch=5))
+        self.loop.run_until_complete(self.manager.close(self.loop, broker_epoch=BrokerEpoch(5)))
         assert self.manager.directories[0].is_online
         self.note_flush(self.current.end_offset)
         self.checkpointed_start = self.log_start_offset
