@@ -11,7 +11,7 @@ from random import Random
 from typing import Final
 from uuid import UUID
 
-from ..protocol.ids import BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
+from ..protocol.ids import BrokerEpoch, ControllerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
 from ..quorum.metadata.delta import MetadataDelta
 from ..quorum.metadata.image import MetadataImage
 from ..quorum.metadata.loader import MetadataLoader
@@ -55,7 +55,7 @@ def _image_at(found: RecoveredState, end_offset: int) -> MetadataImage:
         loader.load_snapshot(snapshot.chunks, end_offset=snapshot.end_offset, epoch=snapshot.epoch)
     for offset in range(loader.offset + 1, end_offset):
         entry = found.log.entry(offset)
-        loader.load_entry(entry.offset, entry.epoch, entry.command)
+        loader.load_entry(entry.offset, ControllerEpoch(entry.epoch), entry.command)
     loader.catch_up()
     return loader.image
 

@@ -31,3 +31,9 @@ BrokerEpoch = NewType("BrokerEpoch", int)
 """One registration of a broker: the offset of its record in the metadata log (KIP-631)."""
 
 NO_BROKER_EPOCH = BrokerEpoch(-1)
+
+ControllerEpoch = NewType("ControllerEpoch", int)
+"""The epoch of the metadata quorum's leader, which is the active controller: Raft's term (KIP-595)."""
+
+NO_CONTROLLER_EPOCH = ControllerEpoch(0)
+"""Before the first leader of the quorum."""

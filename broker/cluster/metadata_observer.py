@@ -24,7 +24,7 @@ from kio.static.primitive import i32, i32Timedelta, i64
 
 from ...client.connection import Connection
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
-from ...protocol.ids import NodeId
+from ...protocol.ids import NO_CONTROLLER_EPOCH, ControllerEpoch, NodeId
 from ...quorum.links.rules.peer_proof import PeerRefused
 from ...quorum.metadata.image import MetadataImage
 from ...quorum.metadata.loader import MetadataLoader
@@ -91,7 +91,7 @@ class MetadataObserver:
         self._now_ms = runtime.monotonic_ms
         self._said: dict[int, str] = {}
         self.leader_id: NodeId | None = None
-        self.epoch = 0
+        self.epoch = NO_CONTROLLER_EPOCH
 
     @property
     def image(self) -> MetadataImage:
@@ -167,14 +167,14 @@ class MetadataObserver:
         if partition is None:
             return False
         if partition.current_leader.leader_epoch >= self.epoch:
-            self.epoch = partition.current_leader.leader_epoch
+            self.epoch = ControllerEpoch(partition.current_leader.leader_epoch)
             leader_id = partition.current_leader.leader_id
             self.leader_id = None if leader_id == _NO_LEADER else NodeId(leader_id)
         if partition.error_code:
             logger.debug("metadata fetch refused: voter=%d error=%s", voter_id, partition.error_code.name)
             return False
         if partition.snapshot_id.end_offset >= 0:
-            wanted = SnapshotId(partition.snapshot_id.end_offset, partition.snapshot_id.epoch)
+            wanted = SnapshotId(partition.snapshot_id.end_offset, ControllerEpoch(partition.snapshot_id.epoch))
             await self._fetch_snapshot(connection, wanted)
         elif partition.diverging_epoch.end_offset >= 0:
             # Only committed entries are served, and those never change.

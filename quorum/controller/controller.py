@@ -22,7 +22,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...protocol.errors import ErrorCode, KafkaError
-from ...protocol.ids import NodeId
+from ...protocol.ids import NO_CONTROLLER_EPOCH, ControllerEpoch, NodeId
 from ..decisions.change import Change, image_after, prepare, split_commands
 from ..decisions.context import ControllerConfig, ControllerResult, Decision, DecisionContext
 from ..decisions.decision_cost import INLINE_MAX, weight
@@ -96,7 +96,7 @@ class Controller:
         self._sessions = BrokerSessions(config.broker_session_timeout_ms)
         self._watcher: BrokerWatcher = NoWatcher()
         self._former_leader_id: NodeId | None = None
-        self._claimed_epoch: int | None = None
+        self._claimed_epoch: ControllerEpoch | None = None
         self._activated: asyncio.Future[None] = loop.create_future()
         self._overlay: MetadataImage = self._loader.image
         self._pending_count = 0
@@ -252,7 +252,7 @@ class Controller:
             self._overlay,
             request,
             context,
-            epoch=self._claimed_epoch or 0,
+            epoch=self._claimed_epoch or NO_CONTROLLER_EPOCH,
             timestamp_ms=self._wall_clock_ms(),
         )
 
@@ -265,7 +265,11 @@ class Controller:
         commands = split_commands(timestamp_ms, records)
         offset = self._consensus.next_offset + len(commands) - 1
         image = image_after(
-            self._overlay, records, offset=offset, epoch=self._claimed_epoch or 0, timestamp_ms=timestamp_ms
+            self._overlay,
+            records,
+            offset=offset,
+            epoch=self._claimed_epoch or NO_CONTROLLER_EPOCH,
+            timestamp_ms=timestamp_ms,
         )
         self._propose(commands, image)
 
@@ -294,7 +298,7 @@ class Controller:
         self.snapshots.on_snapshot()
         self._replay.add_snapshot(snapshot)
 
-    def on_commit(self, offset: int, epoch: int, command: bytes) -> None:
+    def on_commit(self, offset: int, epoch: ControllerEpoch, command: bytes) -> None:
         entry = CommittedEntry(offset, epoch, command)
         self.log.append(entry)
         self._tell_growth()
@@ -313,7 +317,7 @@ class Controller:
                     self._overlay = self._loader.image
         self.snapshots.on_entry()
 
-    def on_leadership(self, leader_id: NodeId | None, epoch: int) -> None:
+    def on_leadership(self, leader_id: NodeId | None, epoch: ControllerEpoch) -> None:
         logger.info("quorum leader: leader=%s epoch=%d", leader_id, epoch)
         self._sessions.clear()
         self._pending_count = 0

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TypeVar, assert_never
 
-from ...protocol.ids import BrokerEpoch, NodeId
+from ...protocol.ids import BrokerEpoch, ControllerEpoch, NodeId
 from . import records
 from .image import (
     BrokerRegistration,
@@ -156,7 +156,7 @@ class MetadataDelta:
             directories=before.directories if record.log_dirs is None else record.log_dirs,
         )
 
-    def apply(self, *, offset: int, epoch: int, timestamp_ms: int) -> MetadataImage:
+    def apply(self, *, offset: int, epoch: ControllerEpoch, timestamp_ms: int) -> MetadataImage:
         """Return the image after the changes, at the place of the entry that completed them."""
         base = self.base
         return MetadataImage(

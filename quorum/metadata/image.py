@@ -10,7 +10,15 @@ from enum import IntEnum
 from typing import NamedTuple
 from uuid import UUID
 
-from ...protocol.ids import BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
+from ...protocol.ids import (
+    NO_CONTROLLER_EPOCH,
+    BrokerEpoch,
+    ControllerEpoch,
+    LeaderEpoch,
+    NodeId,
+    PartitionEpoch,
+    TopicId,
+)
 from .persistent_map import PersistentMap
 from .records import (
     DIRECTORY_LOST,
@@ -165,7 +173,7 @@ class MetadataImage:
     """
 
     offset: int = -1
-    epoch: int = 0
+    epoch: ControllerEpoch = NO_CONTROLLER_EPOCH
     timestamp_ms: int = 0
     cluster_id: str | None = None
     topics: TopicsImage = field(default_factory=TopicsImage)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from ...protocol.ids import NO_BROKER_EPOCH, NO_NODE
+from ...protocol.ids import NO_BROKER_EPOCH, NO_NODE, ControllerEpoch
 from . import records
 from .delta import MetadataDelta
 from .image import EMPTY_IMAGE, MetadataImage
@@ -79,7 +79,7 @@ def image_chunks(image: MetadataImage) -> Iterator[bytes]:
             return
 
 
-def image_from_chunks(chunks: Iterable[bytes], *, offset: int, epoch: int) -> MetadataImage:
+def image_from_chunks(chunks: Iterable[bytes], *, offset: int, epoch: ControllerEpoch) -> MetadataImage:
     """Return the image of a snapshot whose last entry stands at `offset`.
 
     Raises CorruptData, UnknownRecord, ReplayError.

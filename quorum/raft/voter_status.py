@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from uuid import UUID
 
-from ...protocol.ids import NodeId
+from ...protocol.ids import ControllerEpoch, NodeId
 from .consensus import QuorumStatus, VoterStatus
 from .progress import NEVER_MS, Progress
 
@@ -16,7 +16,7 @@ def quorum_status(
     voter_ids: tuple[NodeId, ...],
     directory_ids: Mapping[NodeId, UUID],
     leader_id: NodeId | None,
-    epoch: int,
+    epoch: ControllerEpoch,
     high_watermark: int,
     log_end_offset: int,
     progress: Mapping[NodeId, Progress],

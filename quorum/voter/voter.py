@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 from uuid import UUID
 
-from ...protocol.ids import NodeId
+from ...protocol.ids import NO_CONTROLLER_EPOCH, ControllerEpoch, NodeId
 from ...storage.disk.files import Files
 from ...storage.disk.shielded_call import run_unbroken
 from ..links.rules.peer_links import NoLinks, PeerLinks
@@ -122,7 +122,7 @@ class RaftVoter:
             is_stopping=lambda: self._is_stopping,
         )
         self.node_id = node_id
-        self.epoch = 0
+        self.epoch = NO_CONTROLLER_EPOCH
         self.leader_id: NodeId | None = None
         self.bytes_since_snapshot = 0
 
@@ -228,7 +228,7 @@ class RaftVoter:
 
     # What the node asks for.
 
-    def propose(self, command: bytes, *, epoch: int) -> "asyncio.Future[CommitPosition]":
+    def propose(self, command: bytes, *, epoch: ControllerEpoch) -> "asyncio.Future[CommitPosition]":
         assert 0 < len(command) <= MAX_COMMAND_BYTES, f"a command of {len(command)} bytes"
         if self.leader_id != self.node_id or epoch != self.epoch or self._is_stopping:
             raise NotLeader(None if self._is_stopping else self.leader_id, self.epoch)
@@ -263,7 +263,7 @@ class RaftVoter:
             raise NotLeader(None, self.epoch)
         return handover.leader_id
 
-    async def save_snapshot(self, *, end_offset: int, epoch: int, chunks: Iterator[bytes]) -> bool:
+    async def save_snapshot(self, *, end_offset: int, epoch: ControllerEpoch, chunks: Iterator[bytes]) -> bool:
         assert end_offset <= self._applied_end, "a snapshot holds committed entries only"
         if self._is_stopping:
             return False
@@ -448,7 +448,7 @@ class RaftVoter:
         if (step.leader_id, step.epoch) == (self.leader_id, self.epoch):
             return
         was_leader = self.leader_id == self.node_id
-        self.leader_id, self.epoch = step.leader_id, step.epoch
+        self.leader_id, self.epoch = step.leader_id, ControllerEpoch(step.epoch)
         if was_leader:
             self._proposals.give_up_appended("Leadership was lost.")
         assert self._listener is not None
@@ -483,7 +483,9 @@ class RaftVoter:
             end_offset, done = self._barriers.popleft()
             assert self._log is not None
             if not done.done():
-                done.set_result(CommitPosition(end_offset - 1, self._log.epoch_at(end_offset - 1) or 0))
+                done.set_result(
+                    CommitPosition(end_offset - 1, ControllerEpoch(self._log.epoch_at(end_offset - 1) or 0))
+                )
         if self._applied_end < self._commit_end and self._tell_handle is None:
             self._tell_handle = self._loop.call_soon(self._tell_later)
 
@@ -501,7 +503,7 @@ class RaftVoter:
         entry = self._log.entry(self._applied_end)
         self._applied_end += 1
         try:
-            self._listener.on_commit(entry.offset, entry.epoch, entry.command)
+            self._listener.on_commit(entry.offset, ControllerEpoch(entry.epoch), entry.command)
         except Exception as error:
             # What was committed cannot be taken in: this software does not understand its own log.
             raise ConsensusFailed(f"The metadata entry at offset {entry.offset} cannot be applied: {error}") from error

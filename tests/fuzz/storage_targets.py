@@ -10,7 +10,7 @@ import cbor2
 from typed_ids import node_ids
 
 from penstock.protocol.errors import ConfigError, CorruptData
-from penstock.protocol.ids import BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
+from penstock.protocol.ids import BrokerEpoch, ControllerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
 from penstock.quorum.metadata import records
 from penstock.quorum.metadata.record_codec import Entry as MetadataEntry
 from penstock.quorum.metadata.record_codec import UnknownRecord, decode_entry, encode_entry, encode_record
@@ -149,7 +149,7 @@ def journal_seeds() -> list[bytes]:
 def snapshot_seeds() -> list[bytes]:
     files = MemoryFiles()
     files.make_directories(_DIRECTORY)
-    writer = SnapshotWriter(files, _DIRECTORY, end_offset=7, epoch=3)
+    writer = SnapshotWriter(files, _DIRECTORY, end_offset=7, epoch=ControllerEpoch(3))
     writer.append(entry_seeds())
     writer.finish()
     whole = files.read(_SNAPSHOT)

@@ -5,7 +5,7 @@ from random import Random
 from typing import TypeVar
 from uuid import UUID
 
-from penstock.protocol.ids import BrokerEpoch, NodeId
+from penstock.protocol.ids import BrokerEpoch, ControllerEpoch, NodeId
 from penstock.quorum.decisions.bootstrap import bootstrap_records
 from penstock.quorum.decisions.context import ControllerConfig, ControllerResult, Decision, DecisionContext
 from penstock.quorum.metadata.delta import MetadataDelta
@@ -32,7 +32,7 @@ class Cluster:
         delta = MetadataDelta(self.image)
         for record in records:
             delta.replay(record)
-        self.image = delta.apply(offset=self.image.offset + 1, epoch=1, timestamp_ms=1_000)
+        self.image = delta.apply(offset=self.image.offset + 1, epoch=ControllerEpoch(1), timestamp_ms=1_000)
 
     def decide(self, decision: Decision[RequestT, ResponseT], request: RequestT) -> ControllerResult[ResponseT]:
         """Return what the decision would do."""

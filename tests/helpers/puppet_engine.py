@@ -7,7 +7,7 @@ from random import Random
 import pytest
 from metadata_cluster import CLUSTER_ID
 
-from penstock.protocol.ids import NodeId
+from penstock.protocol.ids import NO_CONTROLLER_EPOCH, ControllerEpoch, NodeId
 from penstock.quorum.controller.controller import Controller
 from penstock.quorum.decisions.bootstrap import bootstrap_records
 from penstock.quorum.decisions.context import ControllerConfig, ControllerResult, DecisionContext
@@ -24,13 +24,13 @@ class Puppet:
     def __init__(self) -> None:
         self.node_id = NodeId(1)
         self.leader_id: NodeId | None = None
-        self.epoch = 0
+        self.epoch = NO_CONTROLLER_EPOCH
         self.next_offset = 0
         self.bytes_since_snapshot = 0
         self.wall_ms = 1
         self.has_fresh_quorum = True
         self.is_replaced = False
-        self.waiting: list[tuple[int, int, bytes, asyncio.Future[CommitPosition]]] = []
+        self.waiting: list[tuple[int, ControllerEpoch, bytes, asyncio.Future[CommitPosition]]] = []
         self.listener: ConsensusListener | None = None
 
     async def start(self, listener: ConsensusListener) -> None:
@@ -39,7 +39,7 @@ class Puppet:
     async def stop(self) -> None:
         self.listener = None
 
-    def propose(self, command: bytes, *, epoch: int) -> "asyncio.Future[CommitPosition]":
+    def propose(self, command: bytes, *, epoch: ControllerEpoch) -> "asyncio.Future[CommitPosition]":
         if self.leader_id != self.node_id or epoch != self.epoch:
             raise NotLeader(self.leader_id, self.epoch)
         future: asyncio.Future[CommitPosition] = asyncio.get_running_loop().create_future()
@@ -55,7 +55,7 @@ class Puppet:
     async def transfer_leadership(self, node_id: NodeId | None) -> NodeId:
         raise NotImplementedError
 
-    async def save_snapshot(self, *, end_offset: int, epoch: int, chunks: Iterator[bytes]) -> bool:
+    async def save_snapshot(self, *, end_offset: int, epoch: ControllerEpoch, chunks: Iterator[bytes]) -> bool:
         raise NotImplementedError
 
     def status(self) -> QuorumStatus:
@@ -63,7 +63,7 @@ class Puppet:
 
     def elect(self, leader_id: NodeId | None) -> None:
         """Begin an epoch. What waits is lost, as when another leader overwrites it."""
-        self.epoch += 1
+        self.epoch = ControllerEpoch(self.epoch + 1)
         self.leader_id = leader_id
         assert self.listener is not None
         lost, self.waiting = self.waiting, []

@@ -21,7 +21,7 @@ from uuid import UUID
 import cbor2
 from typed_ids import node_ids
 
-from penstock.protocol.ids import NodeId
+from penstock.protocol.ids import ControllerEpoch, NodeId
 from penstock.quorum.links.rules.peer_proof import NONCE_BYTES, PeerHello
 from penstock.quorum.links.stream_links import StreamLinks
 from penstock.quorum.raft.consensus import ConsensusFailed, NotLeader, OutcomeUnknown, Snapshot
@@ -123,7 +123,7 @@ class Node:
                 yield cbor2.dumps(commands[start : start + _COMMANDS_PER_CHUNK])
 
         if self.voter.high_watermark >= end_offset:
-            await self.voter.save_snapshot(end_offset=end_offset, epoch=epoch, chunks=chunks())
+            await self.voter.save_snapshot(end_offset=end_offset, epoch=ControllerEpoch(epoch), chunks=chunks())
         self.is_saving = False
 
     def on_leadership(self, leader_id: int | None, epoch: int) -> None:

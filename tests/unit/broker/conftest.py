@@ -42,7 +42,7 @@ from penstock.broker.timing.purgatory import Purgatory
 from penstock.broker.timing.runtime import Runtime
 from penstock.protocol.apis import ApiKey
 from penstock.protocol.errors import CorruptData, ErrorCode, KafkaError
-from penstock.protocol.ids import BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
+from penstock.protocol.ids import BrokerEpoch, ControllerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
 from penstock.protocol.messages import decode_header, decode_response, encode_request, kio_error
 from penstock.protocol.records import Record, write_batch
 from penstock.quorum.metadata.delta import MetadataDelta
@@ -369,7 +369,7 @@ class DataNode:
         delta = MetadataDelta(self.image)
         for record in records:
             delta.replay(record)
-        self.image = delta.apply(offset=self.image.offset + 1, epoch=1, timestamp_ms=NOW_MS)
+        self.image = delta.apply(offset=self.image.offset + 1, epoch=ControllerEpoch(1), timestamp_ms=NOW_MS)
         self.partitions.publish(delta, self.image)
 
     def create_topic(

@@ -19,7 +19,7 @@ from penstock.broker.apis.metadata import MetadataHandler, metadata_response
 from penstock.broker.cluster.metadata_cache import MetadataCache
 from penstock.broker.network.request import Answer, Request, RequestContext
 from penstock.protocol.errors import ErrorCode, KafkaError
-from penstock.protocol.ids import BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
+from penstock.protocol.ids import BrokerEpoch, ControllerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
 from penstock.protocol.messages import decode_response, encode_request
 from penstock.protocol.metadata import MetadataRequest
 from penstock.quorum.metadata.delta import MetadataDelta
@@ -42,7 +42,7 @@ def grown(image: MetadataImage, *records: MetadataRecord) -> MetadataImage:
     delta = MetadataDelta(image)
     for record in records:
         delta.replay(record)
-    return delta.apply(offset=image.offset + 1, epoch=1, timestamp_ms=0)
+    return delta.apply(offset=image.offset + 1, epoch=ControllerEpoch(1), timestamp_ms=0)
 
 
 def topic_records(name: str, topic_id: UUID, partition_count: int) -> list[MetadataRecord]:

@@ -11,7 +11,7 @@ from kio.static.primitive import i32
 from typed_ids import node_ids
 
 from penstock.broker.apis.partition_reassignments import list_reassignments
-from penstock.protocol.ids import LeaderEpoch, NodeId, PartitionEpoch, TopicId
+from penstock.protocol.ids import ControllerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
 from penstock.quorum.metadata.delta import MetadataDelta
 from penstock.quorum.metadata.image import EMPTY_IMAGE, MetadataImage
 from penstock.quorum.metadata.records import PartitionRecord, TopicRecord
@@ -38,7 +38,7 @@ def an_image() -> MetadataImage:
                 removing_replicas=node_ids(1) if moves else (),
             )
         )
-    return delta.apply(offset=0, epoch=1, timestamp_ms=0)
+    return delta.apply(offset=0, epoch=ControllerEpoch(1), timestamp_ms=0)
 
 
 def moving(*asked: tuple[str, tuple[int, ...]]) -> list[tuple[str, int, tuple[int, ...], tuple[int, ...]]]:

@@ -25,7 +25,7 @@ from penstock.broker.cluster.rules.voter_choice import SilentVoters
 from penstock.broker.configuration.quorum_times import QuorumTimes
 from penstock.chaos.simulation.virtual_loop import VirtualLoop
 from penstock.protocol.errors import ErrorCode, KafkaError
-from penstock.protocol.ids import NodeId
+from penstock.protocol.ids import ControllerEpoch, NodeId
 from penstock.protocol.messages import NO_THROTTLE, Request, Response, kio_error
 from penstock.protocol.own_apis import ControllerOutcome, encode_outcome_tags
 from penstock.protocol.primitives import Buffer, read_tags
@@ -124,7 +124,9 @@ class Connection:
         world = self._world
         return QuorumDescriber(
             node_id=NodeId(self._voter_id),
-            status=lambda: QuorumStatus(leader_id=NodeId(world.leader_id), epoch=1, high_watermark=0, voters=()),
+            status=lambda: QuorumStatus(
+                leader_id=NodeId(world.leader_id), epoch=ControllerEpoch(1), high_watermark=0, voters=()
+            ),
             observers=lambda: (),
             voters={},
             listener_name="CONTROLLER",

@@ -31,7 +31,7 @@ from penstock.broker.network.handlers import Handlers
 from penstock.broker.network.request import RequestContext
 from penstock.protocol.apis import ApiKey
 from penstock.protocol.errors import KafkaError
-from penstock.protocol.ids import BrokerEpoch, NodeId, TopicId
+from penstock.protocol.ids import BrokerEpoch, ControllerEpoch, NodeId, TopicId
 from penstock.quorum.decisions.bootstrap import bootstrap_records
 from penstock.quorum.decisions.context import ControllerConfig, DecisionContext
 from penstock.quorum.decisions.controller_requests import ALTER_CONFIGS, ControllerRequest
@@ -100,7 +100,7 @@ class OneNode:
         delta = MetadataDelta(base)
         for record in records:
             delta.replay(record)
-        image: MetadataImage = delta.apply(offset=base.offset + 1, epoch=1, timestamp_ms=0)
+        image: MetadataImage = delta.apply(offset=base.offset + 1, epoch=ControllerEpoch(1), timestamp_ms=0)
         self.resolver.publish(delta, image)
         self.metadata.publish(delta, image)
 

@@ -8,7 +8,7 @@ import pytest
 
 from penstock.broker.configuration.node_config import NodeConfig, load
 from penstock.broker.configuration.topic_configs import ConfigResolver
-from penstock.protocol.ids import TopicId
+from penstock.protocol.ids import ControllerEpoch, TopicId
 from penstock.quorum.metadata.delta import MetadataDelta
 from penstock.quorum.metadata.image import EMPTY_IMAGE, ConfigResourceType, MetadataImage
 from penstock.quorum.metadata.records import ConfigRecord, MetadataRecord, TopicRecord
@@ -27,7 +27,7 @@ def commit(resolver: ConfigResolver, base: MetadataImage, *records: MetadataReco
     delta = MetadataDelta(base)
     for record in records:
         delta.replay(record)
-    image = delta.apply(offset=base.offset + 1, epoch=1, timestamp_ms=0)
+    image = delta.apply(offset=base.offset + 1, epoch=ControllerEpoch(1), timestamp_ms=0)
     resolver.publish(delta, image)
     return image
 

@@ -25,7 +25,7 @@ from penstock.broker.transactions.markers import MarkerOrder
 from penstock.broker.transactions.transaction import Transaction, TransactionPartition
 from penstock.broker.transactions.transaction_state import TransactionState
 from penstock.protocol.errors import ErrorCode, KafkaError
-from penstock.protocol.ids import BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
+from penstock.protocol.ids import BrokerEpoch, ControllerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
 from penstock.protocol.messages import Request, Response
 from penstock.quorum.metadata.delta import MetadataDelta
 from penstock.quorum.metadata.image import EMPTY_IMAGE, MetadataImage
@@ -61,7 +61,7 @@ def image_of(leaders: Iterable[int], gone: Iterable[int] = ()) -> MetadataImage:
                 directories=(UUID(int=7),) * 3,
             )
         )
-    return delta.apply(offset=1, epoch=1, timestamp_ms=0)
+    return delta.apply(offset=1, epoch=ControllerEpoch(1), timestamp_ms=0)
 
 
 class Peers:

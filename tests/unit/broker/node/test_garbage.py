@@ -7,7 +7,7 @@ import pytest
 from typed_ids import node_ids
 
 from penstock.broker.node import garbage
-from penstock.protocol.ids import LeaderEpoch, NodeId, PartitionEpoch, TopicId
+from penstock.protocol.ids import ControllerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
 from penstock.quorum.metadata.delta import MetadataDelta
 from penstock.quorum.metadata.image import EMPTY_IMAGE
 from penstock.quorum.metadata.records import PartitionRecord, TopicRecord
@@ -34,5 +34,5 @@ def test_only_large_changes_are_frozen(
                 partition_epoch=PartitionEpoch(0),
             )
         )
-    garbage.FreezeLargeChanges().publish(delta, delta.apply(offset=0, epoch=1, timestamp_ms=0))
+    garbage.FreezeLargeChanges().publish(delta, delta.apply(offset=0, epoch=ControllerEpoch(1), timestamp_ms=0))
     assert len(calls) == freeze_count

@@ -14,7 +14,7 @@ from kio.static.primitive import i64
 from penstock.broker.cluster.metadata_cache import MetadataCache
 from penstock.broker.node.lifecycle import BrokerLifecycle
 from penstock.protocol.errors import ErrorCode, KafkaError
-from penstock.protocol.ids import BrokerEpoch, NodeId
+from penstock.protocol.ids import BrokerEpoch, ControllerEpoch, NodeId
 from penstock.protocol.messages import NO_THROTTLE, kio_error
 from penstock.quorum.decisions.controller_requests import BROKER_REGISTRATION
 from penstock.quorum.metadata.delta import MetadataDelta
@@ -90,7 +90,7 @@ class World:
         broker = BrokerRegistration(
             id=NodeId(4), epoch=BrokerEpoch(broker_epoch), incarnation_id=UUID(int=broker_epoch)
         )
-        image = replace(self.publishers.image, offset=offset, epoch=epoch, brokers={4: broker})
+        image = replace(self.publishers.image, offset=offset, epoch=ControllerEpoch(epoch), brokers={4: broker})
         self.publishers.publish(MetadataDelta(self.publishers.image), image)
 
     async def register(self, timeout_ms: int = 20_000) -> None:

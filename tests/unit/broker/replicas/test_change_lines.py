@@ -11,7 +11,7 @@ from typed_ids import node_ids
 
 from penstock.broker.replicas.rules import change_lines
 from penstock.broker.replicas.rules.change_lines import log_changes
-from penstock.protocol.ids import LeaderEpoch, NodeId, PartitionEpoch, TopicId
+from penstock.protocol.ids import ControllerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
 from penstock.quorum.metadata.delta import MetadataDelta
 from penstock.quorum.metadata.image import EMPTY_IMAGE, MetadataImage
 from penstock.quorum.metadata.records import (
@@ -40,7 +40,7 @@ class Topics:
             delta.replay(record)
         self._caplog.clear()
         log_changes(delta)
-        self._image = delta.apply(offset=self._image.offset + 1, epoch=1, timestamp_ms=0)
+        self._image = delta.apply(offset=self._image.offset + 1, epoch=ControllerEpoch(1), timestamp_ms=0)
         return list(self._caplog.messages)
 
 

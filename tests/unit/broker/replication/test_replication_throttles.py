@@ -6,7 +6,7 @@ from penstock.broker.configuration.node_config import load
 from penstock.broker.configuration.topic_configs import ConfigResolver
 from penstock.broker.replication.rules.replication_quota import ReplicationQuota
 from penstock.broker.replication.rules.replication_throttles import ReplicationThrottles
-from penstock.protocol.ids import NodeId, TopicId
+from penstock.protocol.ids import ControllerEpoch, NodeId, TopicId
 from penstock.quorum.metadata.delta import MetadataDelta
 from penstock.quorum.metadata.image import EMPTY_IMAGE, ConfigResourceType, MetadataImage
 from penstock.quorum.metadata.records import ConfigRecord, MetadataRecord, RemoveTopicRecord, TopicRecord
@@ -29,7 +29,7 @@ class World:
         delta = MetadataDelta(self.image)
         for record in records:
             delta.replay(record)
-        self.image = delta.apply(offset=self.image.offset + 1, epoch=1, timestamp_ms=0)
+        self.image = delta.apply(offset=self.image.offset + 1, epoch=ControllerEpoch(1), timestamp_ms=0)
         self.configs.publish(delta, self.image)
         self.throttles.publish(delta, self.image)
 

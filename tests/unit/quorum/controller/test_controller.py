@@ -16,7 +16,7 @@ from waiting import loop_until
 
 from penstock.chaos.simulation.virtual_loop import VirtualLoop
 from penstock.protocol.errors import ErrorCode, KafkaError
-from penstock.protocol.ids import BrokerEpoch, NodeId, TopicId
+from penstock.protocol.ids import BrokerEpoch, ControllerEpoch, NodeId, TopicId
 from penstock.quorum.controller.controller import Controller
 from penstock.quorum.decisions.bootstrap import bootstrap_records
 from penstock.quorum.decisions.change import split_commands
@@ -296,7 +296,7 @@ async def test_a_snapshot_is_made_when_asked_for() -> None:
         end_offset = node.controller.image.offset + 1
         # Whoever asks while one is being made gets the same.
         first, second = await asyncio.gather(node.controller.snapshots.save_now(), node.controller.snapshots.save_now())
-        assert first == second == SnapshotId(end_offset, 1)
+        assert first == second == SnapshotId(end_offset, ControllerEpoch(1))
         assert snapshots(files) == [f"{end_offset:020}-{1:010}.checkpoint"]
         assert (node.controller.log.start_offset, node.controller.log.end_offset) == (end_offset, end_offset)
     async with running(files) as node:
@@ -314,7 +314,7 @@ async def test_without_room_for_a_snapshot_the_log_stays() -> None:
         assert await node.controller.snapshots.save_now() is None
         assert (node.controller.log.start_offset, node.controller.log.end_offset) == (0, end_offset)
         files.capacity_bytes = None
-        assert await node.controller.snapshots.save_now() == SnapshotId(end_offset, 1)
+        assert await node.controller.snapshots.save_now() == SnapshotId(end_offset, ControllerEpoch(1))
 
 
 def large_config(number: int) -> ConfigRecord:

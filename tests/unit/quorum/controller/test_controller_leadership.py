@@ -9,7 +9,7 @@ from metadata_cluster import CLUSTER_ID
 from puppet_engine import Puppet, activate, on_a_loop, read
 
 from penstock.protocol.errors import ErrorCode, KafkaError
-from penstock.protocol.ids import BrokerEpoch, NodeId
+from penstock.protocol.ids import BrokerEpoch, ControllerEpoch, NodeId
 from penstock.quorum.controller.controller import Controller
 from penstock.quorum.decisions.context import ControllerResult, DecisionContext
 from penstock.quorum.metadata.image import MetadataImage
@@ -85,9 +85,9 @@ async def test_a_leader_that_has_been_replaced_refuses_nothing(puppet: Puppet, c
 async def test_entries_of_an_earlier_epoch_do_not_activate(puppet: Puppet, controller: Controller) -> None:
     puppet.elect(NodeId(2))
     puppet.elect(NodeId(1))
-    puppet.epoch -= 1
+    puppet.epoch = ControllerEpoch(puppet.epoch - 1)
     puppet.hear(FeatureLevelRecord(name="f", feature_level=1))
-    puppet.epoch += 1
+    puppet.epoch = ControllerEpoch(puppet.epoch + 1)
     states = [controller.is_active]
     puppet.hear()
     states.append(controller.is_active)
@@ -200,9 +200,9 @@ async def test_an_observer_that_has_long_been_silent_is_told_of_no_more(puppet: 
 async def test_a_snapshot_that_arrives_replaces_everything(puppet: Puppet, controller: Controller) -> None:
     puppet.elect(NodeId(2))
     puppet.hear(FeatureLevelRecord(name="f", feature_level=1))
-    image = MetadataImage(offset=9, epoch=3, features={"g": 2}, cluster_id=CLUSTER_ID)
+    image = MetadataImage(offset=9, epoch=ControllerEpoch(3), features={"g": 2}, cluster_id=CLUSTER_ID)
     assert puppet.listener is not None
-    puppet.listener.on_snapshot(Snapshot(end_offset=10, epoch=3, chunks=list(image_chunks(image))))
+    puppet.listener.on_snapshot(Snapshot(end_offset=10, epoch=ControllerEpoch(3), chunks=list(image_chunks(image))))
     assert controller.image.features == {"g": 2}
     assert (controller.image.offset, controller.image.epoch) == (9, 3)
 

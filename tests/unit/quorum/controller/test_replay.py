@@ -8,7 +8,7 @@ from metadata_cluster import CLUSTER_ID
 from puppet_engine import Puppet, on_a_loop, read
 
 from penstock.protocol.errors import ErrorCode, KafkaError
-from penstock.protocol.ids import NodeId, TopicId
+from penstock.protocol.ids import ControllerEpoch, NodeId, TopicId
 from penstock.quorum.controller.controller import Controller
 from penstock.quorum.metadata.delta import MetadataDelta
 from penstock.quorum.metadata.image import MetadataImage
@@ -24,8 +24,8 @@ def large_snapshot(end_offset: int, level: int) -> Snapshot:
     for number in range(LARGE_TOPIC_COUNT):
         delta.replay(TopicRecord(name=f"topic{number}", topic_id=TopicId(UUID(int=number + 1))))
     delta.replay(FeatureLevelRecord(name="f", feature_level=level))
-    image = delta.apply(offset=end_offset - 1, epoch=3, timestamp_ms=0)
-    return Snapshot(end_offset=end_offset, epoch=3, chunks=list(image_chunks(image)))
+    image = delta.apply(offset=end_offset - 1, epoch=ControllerEpoch(3), timestamp_ms=0)
+    return Snapshot(end_offset=end_offset, epoch=ControllerEpoch(3), chunks=list(image_chunks(image)))
 
 
 def tell(puppet: Puppet, snapshot: Snapshot) -> None:
