@@ -1,7 +1,7 @@
 """The ids of a cluster: each a type of its own for the type checker, and its plain value when the code runs.
 
 An id is made where its value enters (a request, a record, a property, a file) or where its number is given out; behind
-that, signatures and fields name its type.
+that, signatures and fields name its type. Why offsets have none: decision 17.
 """
 
 from typing import NewType
