@@ -11,12 +11,13 @@ from random import Random
 from typing import Final
 from uuid import UUID
 
+from ..protocol.ids import BrokerEpoch, ControllerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
 from ..quorum.metadata.delta import MetadataDelta
 from ..quorum.metadata.image import MetadataImage
 from ..quorum.metadata.loader import MetadataLoader
 from ..quorum.metadata.metadata_log import METADATA_FOLDER
 from ..quorum.metadata.publishers import Publishers
-from ..quorum.metadata.records import MetadataRecord, PartitionRecord, RegisterBrokerRecord, TopicRecord
+from ..quorum.metadata.records import NO_LEADER, MetadataRecord, PartitionRecord, RegisterBrokerRecord, TopicRecord
 from ..quorum.metadata.snapshot_records import image_chunks
 from ..quorum.voter.voter_disk import RecoveredState, VoterDisk
 from ..storage.disk.files import DiskFiles
@@ -24,7 +25,7 @@ from .target import Cluster
 
 PARTITIONS_PER_TOPIC: Final = 10_000
 REPLICAS: Final = 3
-_ABSENT_BROKERS: Final = tuple(range(101, 107))
+_ABSENT_BROKERS: Final = tuple(map(NodeId, range(101, 107)))
 
 
 def add_partitions(cluster: Cluster, count: int) -> None:
@@ -54,7 +55,7 @@ def _image_at(found: RecoveredState, end_offset: int) -> MetadataImage:
         loader.load_snapshot(snapshot.chunks, end_offset=snapshot.end_offset, epoch=snapshot.epoch)
     for offset in range(loader.offset + 1, end_offset):
         entry = found.log.entry(offset)
-        loader.load_entry(entry.offset, entry.epoch, entry.command)
+        loader.load_entry(entry.offset, ControllerEpoch(entry.epoch), entry.command)
     loader.catch_up()
     return loader.image
 
@@ -72,12 +73,12 @@ def _records(count: int, random: Random) -> Iterator[MetadataRecord]:
         yield RegisterBrokerRecord(
             broker_id=broker_id,
             incarnation_id=UUID(int=random.getrandbits(128), version=4),
-            broker_epoch=0,
+            broker_epoch=BrokerEpoch(0),
             is_fenced=True,
             log_dirs=(directory,),
         )
     for start in range(0, count, PARTITIONS_PER_TOPIC):
-        topic_id = UUID(int=random.getrandbits(128), version=4)
+        topic_id = TopicId(UUID(int=random.getrandbits(128), version=4))
         yield TopicRecord(name=f"absent-{start // PARTITIONS_PER_TOPIC}", topic_id=topic_id)
         for index in range(min(PARTITIONS_PER_TOPIC, count - start)):
             replicas = tuple(random.sample(_ABSENT_BROKERS, REPLICAS))
@@ -86,8 +87,8 @@ def _records(count: int, random: Random) -> Iterator[MetadataRecord]:
                 partition_id=index,
                 replicas=replicas,
                 isr=replicas[:1],
-                leader=-1,
-                leader_epoch=1,
-                partition_epoch=1,
+                leader=NO_LEADER,
+                leader_epoch=LeaderEpoch(1),
+                partition_epoch=PartitionEpoch(1),
                 directories=tuple([directories[replica] for replica in replicas]),
             )

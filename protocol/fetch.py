@@ -11,6 +11,7 @@ from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 from uuid import UUID
 
 from .errors import CorruptData
+from .ids import NO_BROKER_EPOCH, NO_LEADER_EPOCH, NO_NODE, BrokerEpoch, LeaderEpoch, NodeId, TopicId
 from .primitives import (
     GARBAGE_ERRORS,
     Buffer,
@@ -22,6 +23,7 @@ from .primitives import (
     read_uvarint,
     string_bytes,
     take,
+    topic_id_from,
     uuid_bytes,
     uuid_from,
     uvarint,
@@ -62,9 +64,9 @@ class FetchPartition(NamedTuple):
     """What a client wants of one partition; -1 where its version has no such field or it does not know."""
 
     partition_index: int
-    current_leader_epoch: int
+    current_leader_epoch: LeaderEpoch
     fetch_offset: int
-    last_fetched_epoch: int
+    last_fetched_epoch: LeaderEpoch
     log_start_offset: int
     partition_max_bytes: int
     replica_directory_id: UUID | None = None
@@ -75,7 +77,7 @@ class FetchTopic(NamedTuple):
     """One topic of a request, by name or, from version 13, by id: the other is None."""
 
     name: str | None
-    topic_id: UUID | None
+    topic_id: TopicId | None
     partitions: tuple[FetchPartition, ...]
 
 
@@ -83,15 +85,15 @@ class ForgottenTopic(NamedTuple):
     """Partitions to be taken out of the fetch session."""
 
     name: str | None
-    topic_id: UUID | None
+    topic_id: TopicId | None
     partitions: tuple[int, ...]
 
 
 class FetchRequest(NamedTuple):
     """`replica_id` is -1 for a consumer; `isolation_level` 0 read_uncommitted, 1 read_committed."""
 
-    replica_id: int
-    replica_epoch: int
+    replica_id: NodeId
+    replica_epoch: BrokerEpoch
     max_wait_ms: int
     min_bytes: int
     max_bytes: int
@@ -129,12 +131,12 @@ class PartitionFetchResponse(NamedTuple, Generic[T]):
     slices: Sequence[T] = ()
     aborted_transactions: Sequence[tuple[int, int]] | None = None
     preferred_read_replica: int = -1
-    diverging_epoch: tuple[int, int] | None = None
-    current_leader: tuple[int, int] | None = None
+    diverging_epoch: tuple[LeaderEpoch, int] | None = None
+    current_leader: tuple[NodeId, LeaderEpoch] | None = None
     snapshot_id: tuple[int, int] | None = None
 
 
-TopicFetchResponse: TypeAlias = tuple[str | None, UUID | None, Sequence[PartitionFetchResponse[T]]]
+TopicFetchResponse: TypeAlias = tuple[str | None, TopicId | None, Sequence[PartitionFetchResponse[T]]]
 
 
 def decode_fetch(version: int, buffer: Buffer, offset: int) -> FetchRequest:
@@ -206,7 +208,7 @@ def encode_fetch_response(
 
 def _decode(version: int, buffer: Buffer, position: int) -> tuple[FetchRequest, int]:
     is_flexible = version >= _FIRST_FLEXIBLE
-    replica_id, replica_epoch = -1, -1
+    replica_id, replica_epoch = NO_NODE, NO_BROKER_EPOCH
     if version < _FIRST_WITH_REPLICA_STATE:
         (replica_id,) = _INT.unpack_from(buffer, position)
         position += _INT.size
@@ -282,15 +284,17 @@ def _read_topic(version: int, buffer: Buffer, position: int) -> tuple[FetchTopic
         elif version >= 9:
             index, leader_epoch, fetch_offset, log_start, max_bytes = _PARTITION_9.unpack_from(buffer, position)
             position += _PARTITION_9.size
-            partitions.append(FetchPartition(index, leader_epoch, fetch_offset, -1, log_start, max_bytes))
+            partitions.append(FetchPartition(index, leader_epoch, fetch_offset, NO_LEADER_EPOCH, log_start, max_bytes))
         elif version >= 5:
             index, fetch_offset, log_start, max_bytes = _PARTITION_5.unpack_from(buffer, position)
             position += _PARTITION_5.size
-            partitions.append(FetchPartition(index, -1, fetch_offset, -1, log_start, max_bytes))
+            partitions.append(
+                FetchPartition(index, NO_LEADER_EPOCH, fetch_offset, NO_LEADER_EPOCH, log_start, max_bytes)
+            )
         else:
             index, fetch_offset, max_bytes = _PARTITION_4.unpack_from(buffer, position)
             position += _PARTITION_4.size
-            partitions.append(FetchPartition(index, -1, fetch_offset, -1, -1, max_bytes))
+            partitions.append(FetchPartition(index, NO_LEADER_EPOCH, fetch_offset, NO_LEADER_EPOCH, -1, max_bytes))
     if is_flexible:
         position = position + 1 if buffer[position] == 0 else read_tags(buffer, position)[1]
     return FetchTopic(name, topic_id, tuple(partitions)), position
@@ -313,9 +317,9 @@ def _read_forgotten(version: int, buffer: Buffer, position: int) -> tuple[tuple[
     return tuple(forgotten), position
 
 
-def _read_identity(version: int, buffer: Buffer, position: int) -> tuple[str | None, UUID | None, int]:
+def _read_identity(version: int, buffer: Buffer, position: int) -> tuple[str | None, TopicId | None, int]:
     if version >= _FIRST_WITH_IDS:
-        return None, uuid_from(bytes(take(buffer, position, 16))), position + 16
+        return None, topic_id_from(bytes(take(buffer, position, 16))), position + 16
     if version >= _FIRST_FLEXIBLE:
         name, position = read_compact_string(buffer, position)
     else:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from struct import Struct
 from typing import Final, NamedTuple
-from uuid import UUID
 
 from .errors import CorruptData
+from .ids import TopicId
 from .primitives import (
     GARBAGE_ERRORS,
     Buffer,
@@ -22,8 +22,8 @@ from .primitives import (
     read_string,
     read_tags,
     string_bytes,
+    topic_id_from,
     uuid_bytes,
-    uuid_from,
 )
 
 NO_LEADER_EPOCH: Final = -1
@@ -54,7 +54,7 @@ class CommittedTopic(NamedTuple):
     """By name or, from version 10, by id: the other is None."""
 
     name: str | None
-    topic_id: UUID | None
+    topic_id: TopicId | None
     partitions: tuple[CommittedPartition, ...]
 
 
@@ -134,9 +134,9 @@ def _decode_topic(version: int, buffer: Buffer, position: int) -> tuple[Committe
     is_flexible = version >= _FIRST_FLEXIBLE
     has_epochs = version >= _FIRST_WITH_EPOCHS
     name: str | None = None
-    topic_id: UUID | None = None
+    topic_id: TopicId | None = None
     if version >= _FIRST_WITH_IDS:
-        topic_id = uuid_from(bytes(buffer[position : position + 16]))
+        topic_id = topic_id_from(bytes(buffer[position : position + 16]))
         position += 16
     else:
         name, position = _text(buffer, position, "topic", is_flexible=is_flexible)

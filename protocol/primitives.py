@@ -16,6 +16,7 @@ from uuid import UUID
 from kio.schema.errors import ErrorCode as KioErrorCode
 
 from .errors import CorruptData
+from .ids import TopicId
 
 Buffer: TypeAlias = bytes | memoryview
 Reader: TypeAlias = Callable[[Buffer, int], tuple[object, int]]
@@ -108,6 +109,13 @@ def uuid_from(raw: bytes) -> UUID | None:
     if len(raw) != len(_NO_UUID):
         raise CorruptData(f"an id of 16 bytes was expected, {len(raw)} are left")
     return None if raw == _NO_UUID else UUID(bytes=raw)
+
+
+@lru_cache(maxsize=16384)
+def topic_id_from(raw: bytes) -> TopicId | None:
+    """The topic id in 16 bytes; zero is no id. Remembered like all ids, which also makes equal ones one object."""
+    value = uuid_from(raw)
+    return None if value is None else TopicId(value)
 
 
 def uuid_bytes(value: UUID | None) -> bytes:

@@ -10,9 +10,9 @@ A varint of one byte is read without a call. Requests and answers of one partiti
 from collections.abc import Sequence
 from struct import Struct
 from typing import NamedTuple, TypeAlias
-from uuid import UUID
 
 from .errors import CorruptData
+from .ids import TopicId
 from .primitives import (
     GARBAGE_ERRORS,
     Buffer,
@@ -22,8 +22,8 @@ from .primitives import (
     read_tags,
     read_uvarint,
     string_bytes,
+    topic_id_from,
     uuid_bytes,
-    uuid_from,
     uvarint,
 )
 from .single_produce import FIRST_PLAIN, encode_single_produce
@@ -58,7 +58,7 @@ class ProduceTopic(NamedTuple):
     """
 
     name: str | None
-    topic_id: UUID | None
+    topic_id: TopicId | None
     partitions: tuple[tuple[int, Buffer | None], ...]
 
 
@@ -91,7 +91,7 @@ class NodeEndpoint(NamedTuple):
     rack: str | None = None
 
 
-TopicProduceResponse: TypeAlias = tuple[str | None, UUID | None, Sequence[PartitionProduceResponse]]
+TopicProduceResponse: TypeAlias = tuple[str | None, TopicId | None, Sequence[PartitionProduceResponse]]
 
 
 def decode_produce(version: int, buffer: Buffer, offset: int) -> ProduceRequest:
@@ -156,7 +156,7 @@ def _decode_flexible(version: int, buffer: Buffer, position: int) -> tuple[Produ
     has_ids = version >= _FIRST_WITH_IDS
     buffer_size = len(buffer)
     name: str | None = None
-    topic_id: UUID | None = None
+    topic_id: TopicId | None = None
     if buffer[position] == 0:
         transactional_id = None
         position += 1
@@ -174,7 +174,7 @@ def _decode_flexible(version: int, buffer: Buffer, position: int) -> tuple[Produ
     topics = []
     for _ in range(topic_count - 1):
         if has_ids:
-            topic_id = uuid_from(bytes(buffer[position : position + 16]))
+            topic_id = topic_id_from(bytes(buffer[position : position + 16]))
             position += 16
         else:
             name, position = read_compact_string(buffer, position)
@@ -246,7 +246,7 @@ def _decode_legacy(buffer: Buffer, position: int) -> tuple[ProduceRequest, int]:
     return ProduceRequest(transactional_id, acks, timeout_ms, tuple(topics)), position
 
 
-def _topic_bytes(version: int, name: str | None, topic_id: UUID | None) -> bytes:
+def _topic_bytes(version: int, name: str | None, topic_id: TopicId | None) -> bytes:
     """How an answer tells which topic it is about."""
     if version >= _FIRST_WITH_IDS:
         return uuid_bytes(topic_id)

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from .apis import ApiKey
 from .errors import CorruptData
+from .ids import BrokerEpoch, LeaderEpoch
 from .primitives import GARBAGE_ERRORS, read_tags, read_uvarint, uvarint
 
 FETCH_VERSION: Final = 17
@@ -33,9 +34,9 @@ _ID_BYTES = 16
 class FollowedPartition(NamedTuple):
     """Where a follower's log of a partition ends and begins."""
 
-    leader_epoch: int
+    leader_epoch: LeaderEpoch
     fetch_offset: int
-    last_fetched_epoch: int
+    last_fetched_epoch: LeaderEpoch
     log_start_offset: int
 
 
@@ -48,7 +49,7 @@ class FetchedPartition(NamedTuple):
     high_watermark: int
     log_start_offset: int
     records: memoryview
-    diverging_epoch: tuple[int, int] | None
+    diverging_epoch: tuple[LeaderEpoch, int] | None
 
 
 class ReplicaFetchResponse(NamedTuple):
@@ -73,7 +74,7 @@ def encode_replica_fetch(
     limits: ReplicaFetchLimits,
     *,
     replica_id: int,
-    broker_epoch: int,
+    broker_epoch: BrokerEpoch,
     session_id: int,
     session_epoch: int,
     partitions: Iterable[tuple[bytes, int, FollowedPartition]],
@@ -155,7 +156,7 @@ def _read_partition(buffer: memoryview, position: int) -> tuple[FetchedPartition
     if len(records) != size:
         raise CorruptData(f"partition {index} of a fetch answer announces {size} bytes, {len(records)} are there")
     position += size
-    diverging_epoch: tuple[int, int] | None = None
+    diverging_epoch: tuple[LeaderEpoch, int] | None = None
     if buffer[position] == 0:
         position += 1
     else:

@@ -16,6 +16,7 @@ from kio.static.primitive import i8, i32
 
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.ids import NodeId
 from ...protocol.messages import NO_THROTTLE, kio_error
 from ...quorum.metadata.image import MetadataImage
 from ..cluster.metadata_cache import MetadataCache
@@ -34,7 +35,9 @@ def register(handlers: Handlers, metadata: MetadataCache) -> None:
     handlers.add_message(ApiKey.DESCRIBE_CLUSTER, handle, answer_error=error_response)
 
 
-def register_for_controllers(handlers: Handlers, metadata: MetadataCache, leader_id: Callable[[], int | None]) -> None:
+def register_for_controllers(
+    handlers: Handlers, metadata: MetadataCache, leader_id: Callable[[], NodeId | None]
+) -> None:
     """For the controllers' listener; `leader_id` returns the quorum leader that this node knows, or None."""
 
     def handle(request: DescribeClusterRequest, context: RequestContext) -> DescribeClusterResponse:
@@ -44,7 +47,7 @@ def register_for_controllers(handlers: Handlers, metadata: MetadataCache, leader
 
 
 def describe_cluster(
-    image: MetadataImage, request: DescribeClusterRequest, listener_name: str, own_id: int
+    image: MetadataImage, request: DescribeClusterRequest, listener_name: str, own_id: NodeId
 ) -> DescribeClusterResponse:
     """Raises KafkaError if the request has another endpoint type."""
     _check_endpoint_type(request, BROKERS)
@@ -69,7 +72,7 @@ def describe_cluster(
 
 
 def describe_controllers(
-    image: MetadataImage, request: DescribeClusterRequest, listener_name: str, leader_id: int | None
+    image: MetadataImage, request: DescribeClusterRequest, listener_name: str, leader_id: NodeId | None
 ) -> DescribeClusterResponse:
     """Describes the controllers with a registered endpoint. Raises KafkaError as `describe_cluster` does."""
     _check_endpoint_type(request, CONTROLLERS)

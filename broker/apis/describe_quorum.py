@@ -19,6 +19,7 @@ from kio.static.primitive import i32, i64, u16
 
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError, error_info
+from ...protocol.ids import NodeId
 from ...protocol.messages import kio_error
 from ...quorum.metadata.metadata_log import METADATA_TOPIC
 from ...quorum.metadata.voters import Voter
@@ -43,10 +44,10 @@ class QuorumDescriber:
     def __init__(
         self,
         *,
-        node_id: int,
+        node_id: NodeId,
         status: Callable[[], QuorumStatus],
         observers: Callable[[], tuple[VoterStatus, ...]],
-        voters: Mapping[int, Voter],
+        voters: Mapping[NodeId, Voter],
         listener_name: str,
         wall_clock_ms: Callable[[], int],
     ) -> None:

@@ -30,6 +30,7 @@ from typing import Final
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode
 from ...protocol.fetch import FetchRequest, TopicFetchResponse, decode_fetch, encode_fetch_response
+from ...protocol.ids import NO_LEADER_EPOCH
 from ...protocol.produce import NodeEndpoint
 from ...storage.log.file_slice import FileSlice
 from ..fetching.delayed_fetch import DelayedFetch
@@ -184,7 +185,9 @@ class FetchHandler:
         if request.api_version < FIRST_TOPIC_ID_VERSION:
             for topic in message.topics:
                 for wanted in topic.partitions:
-                    partition = FetchablePartition(topic.name, None, wanted.partition_index, 0, 0, -1, -1)
+                    partition = FetchablePartition(
+                        topic.name, None, wanted.partition_index, 0, 0, NO_LEADER_EPOCH, NO_LEADER_EPOCH
+                    )
                     told.append((partition, failed(wanted.partition_index, error)))
         self._send(request, told, error_code=error, session_id=message.session_id)
 

@@ -34,6 +34,7 @@ from kio.static.primitive import i32, i64
 from ...protocol.apis import ApiKey
 from ...protocol.batches import NO_TIMESTAMP
 from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.ids import LeaderEpoch, NodeId
 from ...protocol.messages import NO_THROTTLE, decode_request, encode_response, kio_error
 from ...storage.log.timestamp_lookup import TimestampOffset
 from ..network.handlers import Handlers
@@ -71,7 +72,7 @@ READ_COMMITTED: Final = 1
 class FoundOffset(NamedTuple):
     offset: int = -1
     timestamp_ms: int = NO_TIMESTAMP
-    leader_epoch: int = NO_EPOCH
+    leader_epoch: LeaderEpoch = NO_EPOCH
 
 
 NOT_FOUND: Final = FoundOffset()
@@ -101,7 +102,7 @@ def list_offsets(partitions: ReplicaManager, request: ListOffsetsRequest, versio
                 if wanted.timestamp < 0 and version < FIRST_VERSIONS.get(wanted.timestamp, version + 1):
                     raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
                 partition = partitions.get_online(topic.name, index)
-                found = find_offset(partition, wanted, request.replica_id, request.isolation_level)
+                found = find_offset(partition, wanted, NodeId(request.replica_id), request.isolation_level)
             except KafkaError as refusal:
                 error = refusal.code
                 if error is ErrorCode.OFFSET_NOT_AVAILABLE and version < FIRST_OFFSET_NOT_AVAILABLE_VERSION:
@@ -123,14 +124,15 @@ def list_offsets(partitions: ReplicaManager, request: ListOffsetsRequest, versio
 
 
 def find_offset(
-    partition: Partition, wanted: ListOffsetsPartition, replica_id: int, isolation_level: int
+    partition: Partition, wanted: ListOffsetsPartition, replica_id: NodeId, isolation_level: int
 ) -> FoundOffset:
     """Raises KafkaError."""
     state = partition.state
+    current_leader_epoch = LeaderEpoch(wanted.current_leader_epoch)
     error = (
-        state.compare_epoch(wanted.current_leader_epoch)
+        state.compare_epoch(current_leader_epoch)
         if replica_id == DEBUGGING_REPLICA_ID
-        else state.check_leader(wanted.current_leader_epoch)
+        else state.check_leader(current_leader_epoch)
     )
     if error is not ErrorCode.NONE:
         raise KafkaError(error)

@@ -27,6 +27,7 @@ from kio.static.primitive import i32
 
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.ids import NO_NODE, NodeId
 from ...protocol.messages import NO_THROTTLE, decode_request, encode_response, kio_error
 from ...protocol.metadata import MetadataRequest, MetadataResponse
 from ...quorum.decisions.topic_names import INTERNAL_TOPICS, invalid_topic_name
@@ -124,7 +125,7 @@ class MetadataHandler:
 
 
 def metadata_response(
-    image: MetadataImage, request: MetadataRequest, version: int, listener_name: str, own_id: int = -1
+    image: MetadataImage, request: MetadataRequest, version: int, listener_name: str, own_id: NodeId = NO_NODE
 ) -> MetadataResponse:
     """Returns the response of broker `own_id` to a request in `version` on that listener."""
     view = ClusterView(image, listener_name, own_id)

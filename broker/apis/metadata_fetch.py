@@ -25,6 +25,7 @@ from kio.static.primitive import Records, i32, i64
 
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.ids import ControllerEpoch
 from ...protocol.messages import NO_THROTTLE, kio_error
 from ...quorum.controller.controller import Controller
 from ...quorum.metadata.metadata_log import METADATA_TOPIC, METADATA_TOPIC_ID
@@ -134,7 +135,11 @@ class MetadataFetchHandler:
         if offset > log.end_offset:
             # Another voter was ahead of this one: the records that it served are committed and will arrive here too.
             return self._partition()
-        if offset and asked.last_fetched_epoch >= 0 and log.epoch_before(offset) != asked.last_fetched_epoch:
+        if (
+            offset
+            and asked.last_fetched_epoch >= 0
+            and log.epoch_before(offset) != ControllerEpoch(asked.last_fetched_epoch)
+        ):
             return self._partition(
                 diverging_epoch=EpochEndOffset(epoch=i32(log.epoch_before(offset)), end_offset=i64(0))
             )
@@ -163,7 +168,7 @@ class MetadataFetchHandler:
         )
 
     def _read_snapshot(self, asked: PartitionSnapshot, max_bytes: int) -> tuple[int, bytes]:
-        path = self._snapshots.path(asked.snapshot_id.end_offset, asked.snapshot_id.epoch)
+        path = self._snapshots.path(asked.snapshot_id.end_offset, ControllerEpoch(asked.snapshot_id.epoch))
         size_bytes = self._snapshots.size_bytes(path)
         if size_bytes is None:
             raise KafkaError(ErrorCode.SNAPSHOT_NOT_FOUND)

@@ -16,6 +16,7 @@ from kio.static.primitive import i32, i64
 
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.ids import LeaderEpoch
 from ...protocol.messages import NO_THROTTLE, kio_error
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
@@ -40,14 +41,14 @@ def offset_for_leader_epoch(
             partition = partitions.get_online(topic, wanted.partition)
         except KafkaError as error:
             return _answer(wanted, error.code, UNKNOWN)
-        error_code = partition.state.check_leader(wanted.current_leader_epoch)
+        error_code = partition.state.check_leader(LeaderEpoch(wanted.current_leader_epoch))
         if wanted.current_leader_epoch < NO_EPOCH:
             # Only this API treats an epoch below -1 as an epoch; all others ignore negative epochs.
             error_code = ErrorCode.FENCED_LEADER_EPOCH
         if error_code is not ErrorCode.NONE:
             return _answer(wanted, error_code, UNKNOWN)
         log = partition.log
-        found = log.leader_epochs.end_offset_for(wanted.leader_epoch, log.log_end_offset)
+        found = log.leader_epochs.end_offset_for(LeaderEpoch(wanted.leader_epoch), log.log_end_offset)
         return _answer(wanted, ErrorCode.NONE, UNKNOWN if found is None else found)
 
     return OffsetForLeaderEpochResponse(

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Awaitable
 
 from ...protocol.errors import ErrorCode, error_info
+from ...protocol.ids import NodeId
 from ...protocol.own_apis import OwnApiKey, encode_own_response
 from ...quorum.controller.controller import Controller
 from ...quorum.raft.consensus import Consensus, ConsensusFailed, NotLeader, TransferFailed
@@ -44,7 +45,7 @@ class QuorumOperator:
 
     async def _transfer(self, target_id: int | None) -> Outcome:
         try:
-            leader_id = await self._consensus.transfer_leadership(target_id)
+            leader_id = await self._consensus.transfer_leadership(None if target_id is None else NodeId(target_id))
         except NotLeader as error:
             sentence = f"Node {self._consensus.node_id} does not lead the quorum."
             return Refused(ErrorCode.NOT_CONTROLLER, sentence, error.leader_id)

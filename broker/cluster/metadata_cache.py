@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from ...protocol.ids import NO_NODE, NodeId
 from ...quorum.metadata.delta import MetadataDelta
 from ...quorum.metadata.image import EMPTY_IMAGE, MetadataImage
 
@@ -11,7 +12,7 @@ from ...quorum.metadata.image import EMPTY_IMAGE, MetadataImage
 class MetadataCache:
     """Holds the newest image. A handler reads `image` once and keeps to it, so that its answer is of one moment."""
 
-    def __init__(self, node_id: int = -1) -> None:
+    def __init__(self, node_id: NodeId = NO_NODE) -> None:
         """`node_id` is this node's."""
         self.node_id = node_id
         self.image: MetadataImage = EMPTY_IMAGE

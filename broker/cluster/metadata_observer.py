@@ -24,6 +24,7 @@ from kio.static.primitive import i32, i32Timedelta, i64
 
 from ...client.connection import Connection
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
+from ...protocol.ids import NO_CONTROLLER_EPOCH, ControllerEpoch, NodeId
 from ...quorum.links.rules.peer_proof import PeerRefused
 from ...quorum.metadata.image import MetadataImage
 from ...quorum.metadata.loader import MetadataLoader
@@ -70,8 +71,8 @@ class MetadataObserver:
         publishers: Publishers,
         peers: PeerConnector,
         *,
-        node_id: int,
-        voters: Mapping[int, Voter],
+        node_id: NodeId,
+        voters: Mapping[NodeId, Voter],
         silent: SilentVoters,
         times: QuorumTimes,
         snapshot_schedule: SnapshotSchedule,
@@ -89,8 +90,8 @@ class MetadataObserver:
         self._wall_clock_ms = runtime.wall_clock_ms
         self._now_ms = runtime.monotonic_ms
         self._said: dict[int, str] = {}
-        self.leader_id: int | None = None
-        self.epoch = 0
+        self.leader_id: NodeId | None = None
+        self.epoch = NO_CONTROLLER_EPOCH
 
     @property
     def image(self) -> MetadataImage:
@@ -134,13 +135,13 @@ class MetadataObserver:
     def close(self) -> None:
         self._log.close()
 
-    def _say(self, voter_id: int, reason: str) -> None:
+    def _say(self, voter_id: NodeId, reason: str) -> None:
         """Once for each reason: it is tried again many times a second."""
         if self._said.get(voter_id) != reason:
             self._said[voter_id] = reason
             logger.warning("Connection to voter could not be established: voter=%d reason=%s", voter_id, reason)
 
-    async def _follow(self, voter_id: int, connection: Connection) -> None:
+    async def _follow(self, voter_id: NodeId, connection: Connection) -> None:
         """Until this voter is of no use any more."""
         try:
             while await self._fetch(voter_id, connection):
@@ -158,7 +159,7 @@ class MetadataObserver:
             logger.info("Disconnected from voter: voter=%d reason=%s", voter_id, error)
             self._choice.on_refused(voter_id)
 
-    async def _fetch(self, voter_id: int, connection: Connection) -> bool:
+    async def _fetch(self, voter_id: NodeId, connection: Connection) -> bool:
         """Whether the voter had an answer, which has been taken in."""
         response = await connection.call(self._question(), timeout_ms=self._times.fetch_timeout_ms)
         assert isinstance(response, FetchResponse)
@@ -166,14 +167,14 @@ class MetadataObserver:
         if partition is None:
             return False
         if partition.current_leader.leader_epoch >= self.epoch:
-            self.epoch = partition.current_leader.leader_epoch
+            self.epoch = ControllerEpoch(partition.current_leader.leader_epoch)
             leader_id = partition.current_leader.leader_id
-            self.leader_id = None if leader_id == _NO_LEADER else leader_id
+            self.leader_id = None if leader_id == _NO_LEADER else NodeId(leader_id)
         if partition.error_code:
             logger.debug("Fetch of the metadata log failed: voter=%d error=%s", voter_id, partition.error_code.name)
             return False
         if partition.snapshot_id.end_offset >= 0:
-            wanted = SnapshotId(partition.snapshot_id.end_offset, partition.snapshot_id.epoch)
+            wanted = SnapshotId(partition.snapshot_id.end_offset, ControllerEpoch(partition.snapshot_id.epoch))
             await self._fetch_snapshot(connection, wanted)
         elif partition.diverging_epoch.end_offset >= 0:
             # Only committed entries are served, and those never change.
@@ -234,9 +235,7 @@ class MetadataObserver:
             if not is_passing(error):
                 raise
             # Nothing depends on it: the log has it all, and the next one is tried when that has grown as much.
-            logger.error(
-                "Failed to write Created metadata snapshot: end_offset=%d error=%s", snapshot_id.end_offset, error
-            )
+            logger.error("Failed to write metadata snapshot: end_offset=%d error=%s", snapshot_id.end_offset, error)
             if writer is not None:
                 with suppress(OSError):
                     writer.give_up()
@@ -272,7 +271,7 @@ class MetadataObserver:
         )
         self._loader.take_snapshot(await self._loop.run_in_executor(None, read))
         self._snapshot_schedule.on_snapshot(self._now_ms())
-        logger.info("Downloaded Created metadata snapshot: end_offset=%d bytes=%d", snapshot.end_offset, size_bytes)
+        logger.info("Downloaded metadata snapshot: end_offset=%d bytes=%d", snapshot.end_offset, size_bytes)
 
     def _snapshot_question(self, snapshot_id: SnapshotId, position: int) -> FetchSnapshotRequest:
         partition = PartitionSnapshot(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from ...protocol.apis import APIS
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
+from ...protocol.ids import NodeId
 from ...protocol.messages import Request as Message
 from ...protocol.messages import Response
 from ...quorum.links.rules.peer_proof import PeerRefused
@@ -39,7 +40,7 @@ class PeerChannel:
         metadata: MetadataCache,
         peers: Callable[[], PeerConnector],
         *,
-        node_id: int,
+        node_id: NodeId,
         listener_name: str,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
@@ -63,6 +64,7 @@ class PeerChannel:
         Error codes inside the answer are the caller's business. Raises KafkaError when there is no answer: what was
         asked may or may not have been done. When to ask again is the caller's business too.
         """
+        broker_id = NodeId(broker_id)
         try:
             if broker_id == self._node_id:
                 async with asyncio.timeout(timeout_ms / 1000):
@@ -74,7 +76,7 @@ class PeerChannel:
         except (ConnectionError, CorruptData, PeerRefused) as error:
             raise KafkaError(ErrorCode.NETWORK_EXCEPTION, str(error)) from error
 
-    async def _answer(self, broker_id: int, connection: Connection, message: Message, timeout_ms: int) -> Response:
+    async def _answer(self, broker_id: NodeId, connection: Connection, message: Message, timeout_ms: int) -> Response:
         """Given up for lost if the broker is fenced meanwhile."""
         was_active = self._is_active(broker_id)
 
@@ -84,7 +86,7 @@ class PeerChannel:
 
         return await answer_unless(connection.call(message, timeout_ms=timeout_ms), lost, check_ms=FENCED_CHECK_MS)
 
-    def _is_active(self, broker_id: int) -> bool:
+    def _is_active(self, broker_id: NodeId) -> bool:
         broker = self._metadata.image.brokers.get(broker_id)
         return broker is not None and not broker.is_fenced
 
@@ -96,14 +98,14 @@ class PeerChannel:
             async with link.turn:
                 await link.peer.close()
 
-    async def _connect(self, broker_id: int) -> Connection:
+    async def _connect(self, broker_id: NodeId) -> Connection:
         if self._is_closed:
             raise ConnectionError("this node stops")
         link = self._links[broker_id]
         async with link.turn:
             return await link.peer.connect(broker_id, self._address_of(broker_id))
 
-    def _address_of(self, broker_id: int) -> tuple[str, int]:
+    def _address_of(self, broker_id: NodeId) -> tuple[str, int]:
         broker = self._metadata.image.brokers.get(broker_id)
         endpoint = None if broker is None else broker.endpoint(self._listener_name)
         if endpoint is None:

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from ...protocol.ids import NodeId
+
 if TYPE_CHECKING:
     from ...client.connection import Connection
     from .peers import PeerConnector
@@ -28,7 +30,7 @@ class PeerLink:
         self._address = ("", 0)
 
     async def connect(
-        self, node_id: int, address: tuple[str, int], *, timeout_ms: int = CONNECT_TIMEOUT_MS
+        self, node_id: NodeId, address: tuple[str, int], *, timeout_ms: int = CONNECT_TIMEOUT_MS
     ) -> Connection:
         """Returns the open connection, or a new one if it is lost or leads elsewhere. Raises as
         `PeerConnector.connect`."""

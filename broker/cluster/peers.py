@@ -13,6 +13,7 @@ from kio.schema.sasl_handshake.v1.response import SaslHandshakeResponse
 
 from ...client.connection import Connection, connect
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
+from ...protocol.ids import NodeId
 from ...quorum.links.rules.node_certificates import NodeCertificates
 from ...quorum.links.rules.peer_proof import (
     MECHANISM,
@@ -48,7 +49,7 @@ class PeerConnector:
         self._tls = tls
 
     async def connect(
-        self, host: str, port: int, *, timeout_ms: int, node_id: int | None = None
+        self, host: str, port: int, *, timeout_ms: int, node_id: NodeId | None = None
     ) -> tuple[Connection, PeerHello]:
         """Returns a connection, and who is at its other end: node `node_id`, if given.
 

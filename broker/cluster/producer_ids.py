@@ -11,6 +11,7 @@ from kio.schema.types import BrokerId
 from kio.static.primitive import i64
 
 from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.ids import BrokerEpoch, NodeId
 from ...quorum.decisions.controller_requests import ALLOCATE_PRODUCER_IDS
 from .controller_channel import ControllerChannel
 
@@ -57,7 +58,7 @@ class ProducerIds:
             self._allocation = None
 
 
-async def allocate_producer_ids(controller: ControllerChannel, *, node_id: int, broker_epoch: int) -> range:
+async def allocate_producer_ids(controller: ControllerChannel, *, node_id: NodeId, broker_epoch: BrokerEpoch) -> range:
     """A block that no other node has. Raises KafkaError."""
     request = AllocateProducerIdsRequest(broker_id=BrokerId(node_id), broker_epoch=i64(broker_epoch))
     response = await controller.submit(ALLOCATE_PRODUCER_IDS, request)

@@ -14,6 +14,7 @@ from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
 
 from ...client.connection import Connection
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
+from ...protocol.ids import NodeId
 from ...protocol.messages import Request, Response
 from ...protocol.own_apis import read_outcome
 from ...quorum.controller.controller import Controller
@@ -66,8 +67,8 @@ class RemoteControllerChannel:
         peers: PeerConnector,
         metadata: MetadataCache,
         *,
-        voters: Mapping[int, Voter],
-        leader_id: Callable[[], int | None],
+        voters: Mapping[NodeId, Voter],
+        leader_id: Callable[[], NodeId | None],
         silent: SilentVoters,
         times: QuorumTimes,
         own_controller: Controller | None = None,
@@ -200,7 +201,7 @@ class RemoteControllerChannel:
             if self._leader_id() in (None, voter_id) or choice.is_round_over(int(loop.time() * 1000)):
                 await asyncio.sleep(RETRY_MS / 1000)
 
-    def _lost(self, voter_id: int, leader_id: int | None) -> str | None:
+    def _lost(self, voter_id: NodeId, leader_id: NodeId | None) -> str | None:
         """Why the answer of the voter will not come: another one leads than when it was asked."""
         is_deposed = self._leader_id() not in (None, voter_id, leader_id)
         return f"node {voter_id} is not the active controller any more" if is_deposed else None
@@ -208,7 +209,7 @@ class RemoteControllerChannel:
     async def close(self) -> None:
         await self._link.close()
 
-    async def _connect(self, voter_id: int) -> Connection:
+    async def _connect(self, voter_id: NodeId) -> Connection:
         voter = self._voters[voter_id]
         return await self._link.connect(voter_id, (voter.host, voter.port), timeout_ms=self._times.request_timeout_ms)
 

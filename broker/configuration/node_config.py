@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Final
 
 from ...protocol.errors import ConfigError
+from ...protocol.ids import NodeId
 from ...quorum.configs.table import topic_configs
 from ...quorum.links.rules.node_certificates import NodeCertificates
 from ...quorum.metadata.voters import Voter, parse_voters
@@ -57,10 +58,10 @@ LEADER_SELECTOR: Final = "org.apache.kafka.common.replica.LeaderSelector"
 class NodeConfig:
     """Every field is the Kafka property of that name, dots for underscores, unless it says otherwise."""
 
-    node_id: int
+    node_id: NodeId
     process_roles: tuple[str, ...]
     # `controller.quorum.voters`; this node alone when it is not set.
-    voters: Mapping[int, Voter]
+    voters: Mapping[NodeId, Voter]
     # What nodes of one cluster prove to each other that they know; empty: nothing.
     cluster_secret: bytes
     # How the certificate of a node names it; None: it need not. Without either, no other node is taken for one of ours.
@@ -281,9 +282,9 @@ def _if_set(values: PropertyValues, key: str) -> int:
     return values.integer(key) if values.is_set(key) else -1
 
 
-def _node_id(values: PropertyValues) -> int:
+def _node_id(values: PropertyValues) -> NodeId:
     values.integer("broker.id")
-    return values.integer("node.id")
+    return NodeId(values.integer("node.id"))
 
 
 def _protocols(values: PropertyValues) -> dict[str, str]:
@@ -397,7 +398,7 @@ def _connection_overrides(values: PropertyValues) -> Mapping[str, int]:
     return MappingProxyType(overrides)
 
 
-def _voters(values: PropertyValues) -> Mapping[int, Voter]:
+def _voters(values: PropertyValues) -> Mapping[NodeId, Voter]:
     """The voters. A controller without `controller.quorum.voters` votes alone, and other nodes cannot find it."""
     voters = parse_voters(values.strings("controller.quorum.voters"))
     return voters or {_node_id(values): Voter(_node_id(values), "", 0)}

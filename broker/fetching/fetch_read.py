@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.fetch import PartitionFetchResponse
+from ...protocol.ids import BrokerEpoch, NodeId
 from ..replicas.replica_manager import ReplicaManager
 from ..replicas.rules.effects import Effect
 from ..replicas.rules.partition_state import NO_EPOCH
@@ -55,8 +56,8 @@ class FetchLimits(NamedTuple):
 class FollowerFetch(NamedTuple):
     """The follower's identity as one process, and the time of its fetch by the clock of decisions."""
 
-    replica_id: int
-    broker_epoch: int
+    replica_id: NodeId
+    broker_epoch: BrokerEpoch
     now_ms: int
 
 
@@ -64,7 +65,7 @@ class LeaderThrottle(NamedTuple):
     """Throttles the records of throttled partitions for a follower outside the ISR (KIP-73)."""
 
     quota: ReplicationQuota
-    replica_id: int
+    replica_id: NodeId
     now_ms: Callable[[], int]
 
     def is_throttled(self, partition: Partition) -> bool:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
+from ...protocol.ids import NodeId
+
 
 class FileSlice(Protocol):
     """Bytes that stay in their file until their turn to be sent has come."""
@@ -52,7 +54,7 @@ class RequestContext:
     principal: str = "User:ANONYMOUS"
     peer_certificate: Mapping[str, Any] | None = None
     """What the peer has shown and TLS has verified, as Python's `ssl` tells it."""
-    node_id: int | None = None
+    node_id: NodeId | None = None
     """The node of this cluster that the peer has proved to be."""
     exchange: object = None
     """What an authentication that takes several requests has come to."""

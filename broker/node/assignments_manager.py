@@ -28,6 +28,7 @@ from kio.schema.types import BrokerId
 from kio.static.primitive import i32, i64
 
 from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.ids import BrokerEpoch, NodeId
 from ...quorum.decisions.controller_requests import ASSIGN_REPLICAS_TO_DIRS
 from ...quorum.metadata.delta import MetadataDelta
 from ...quorum.metadata.image import EMPTY_IMAGE, MetadataImage
@@ -66,8 +67,8 @@ class AssignmentsManager:
         partitions: Partitions,
         controller: ControllerChannel,
         *,
-        node_id: int,
-        broker_epoch: Callable[[], int],
+        node_id: NodeId,
+        broker_epoch: Callable[[], BrokerEpoch],
         directory_id_of: Callable[[str], UUID],
         is_online: Callable[[UUID], bool],
     ) -> None:

@@ -21,6 +21,7 @@ from kio.schema.types import ProducerId
 from kio.static.primitive import i32
 
 from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.ids import NodeId
 from ...protocol.messages import NO_HEADER_TAGS, NO_THROTTLE, kio_error
 from ...protocol.own_apis import ControllerOutcome, encode_outcome_tags
 from ...quorum.controller.controller import Controller
@@ -58,7 +59,7 @@ def register(
             if request.sender is not None and context.node_id != request.sender(message):
                 raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
             if isinstance(message, BrokerHeartbeatRequest | BrokerRegistrationRequest):
-                heartbeats.note(int(message.broker_id), context)
+                heartbeats.note(NodeId(message.broker_id), context)
             return controller.submit(request.decision, message)
 
         handlers.add_message(request.api_key, handle, answer_error=answer_error, header_tags=header_tags)

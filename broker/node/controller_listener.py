@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 
+from ...protocol.ids import NodeId
 from ...quorum.controller.controller import Controller
 from ...quorum.links.rules.peer_proof import PeerHello
 from ...quorum.raft.consensus import Consensus
@@ -61,7 +62,7 @@ class ControllerListener:
         tls: TlsContexts,
         links: OtherProtocol | None,
         loop: asyncio.AbstractEventLoop,
-        on_heartbeats_closed: Callable[[int], None],
+        on_heartbeats_closed: Callable[[NodeId], None],
     ) -> None:
         """`on_heartbeats_closed` is called with the id of a broker that closed the connection of its heartbeats."""
         self._controller = controller

@@ -12,6 +12,7 @@ from kio.schema.controller_registration.v0.request import ControllerRegistration
 from kio.static.primitive import i32
 
 from ...protocol.errors import KafkaError
+from ...protocol.ids import NodeId
 from ...quorum.decisions.controller_requests import CONTROLLER_REGISTRATION
 from ..cluster.controller_channel import ControllerChannel
 from ..configuration.listener_config import ListenerConfig
@@ -24,7 +25,7 @@ RETRY_S: Final = 1.0
 
 
 async def register_controller(
-    channel: ControllerChannel, *, node_id: int, incarnation_id: UUID, listeners: Sequence[ListenerConfig]
+    channel: ControllerChannel, *, node_id: NodeId, incarnation_id: UUID, listeners: Sequence[ListenerConfig]
 ) -> None:
     """Returns once the registration is committed. The metadata keeps it, until another process has the id."""
     request = ControllerRegistrationRequest(

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from ...protocol.ids import NodeId
 from ...quorum.metadata.image import MetadataImage
 from ...storage.log.rules.config import LogConfig
 from ..apis.fetch import FetchHandler
@@ -30,7 +31,7 @@ SESSION_ID_BITS: Final = 31
 class DataPathConfig:
     """Kafka's properties of these names."""
 
-    node_id: int
+    node_id: NodeId
     replica_lag_time_max_ms: int
     max_incremental_fetch_session_cache_slots: int
     fetch_max_bytes: int

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ...protocol.ids import NodeId
 from ..network.request import RequestContext
 
 
 class HeartbeatConnections:
     """Of one listener. A broker's connection is the one that its last heartbeat or registration came by."""
 
-    def __init__(self, on_closed: Callable[[int], None]) -> None:
+    def __init__(self, on_closed: Callable[[NodeId], None]) -> None:
         """Calls `on_closed` with the id of a broker whose side closed that connection."""
         self._on_closed = on_closed
-        self._connection_of: dict[int, int] = {}
-        self._broker_of: dict[int, int] = {}
+        self._connection_of: dict[NodeId, int] = {}
+        self._broker_of: dict[int, NodeId] = {}
 
-    def note(self, broker_id: int, context: RequestContext) -> None:
+    def note(self, broker_id: NodeId, context: RequestContext) -> None:
         """A heartbeat or registration of the broker came by this connection."""
         connection = context.connection_number
         if self._connection_of.get(broker_id) != connection:

@@ -27,6 +27,7 @@ from kio.schema.types import BrokerId
 from kio.static.primitive import i64
 
 from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.ids import NO_BROKER_EPOCH, BrokerEpoch, NodeId
 from ...quorum.decisions.controller_requests import BROKER_HEARTBEAT, BROKER_REGISTRATION
 from ...quorum.metadata.delta import MetadataDelta
 from ...quorum.metadata.image import MetadataImage
@@ -53,7 +54,7 @@ class BrokerLifecycle:
         controller: ControllerChannel,
         metadata: MetadataCache,
         *,
-        node_id: int,
+        node_id: NodeId,
         rack: str | None,
         incarnation_id: UUID,
         directories: Sequence[UUID],
@@ -73,10 +74,15 @@ class BrokerLifecycle:
         self._is_replaced = False
         self._controller_epoch = 0
         self._wake = asyncio.Event()
-        self.broker_epoch = -1
+        self.broker_epoch = NO_BROKER_EPOCH
 
     async def register(
-        self, advertised: Sequence[ListenerConfig], *, cluster_id: str, previous_broker_epoch: int, timeout_ms: int
+        self,
+        advertised: Sequence[ListenerConfig],
+        *,
+        cluster_id: str,
+        previous_broker_epoch: BrokerEpoch,
+        timeout_ms: int,
     ) -> None:
         """Takes the place of this broker id, fenced; waits up to `timeout_ms` for the session of another process there
         to end.
@@ -95,7 +101,7 @@ class BrokerLifecycle:
             previous_broker_epoch=i64(previous_broker_epoch),
         )
         response = await self._submit_registration(request, timeout_ms)
-        self.broker_epoch = response.broker_epoch
+        self.broker_epoch = BrokerEpoch(response.broker_epoch)
         # The epoch is where the registration stands in the metadata: what is done from here on rests on nothing older.
         await self._metadata.wait_for(self.broker_epoch)
         self._check_replaced(self._metadata.image)

@@ -16,9 +16,9 @@ import logging
 import socket
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from random import Random
-from uuid import UUID
 
 from ...protocol.errors import ConfigError, KafkaError
+from ...protocol.ids import TopicId
 from ...quorum.links.rules.peer_proof import NONCE_BYTES, PeerHello
 from ...quorum.metadata.incarnations import incarnation_id_of
 from ...quorum.metadata.metadata_log import METADATA_FOLDER
@@ -255,7 +255,7 @@ class Node:
         self._publishers.add(parts.configs)
         image = self._metadata.image
 
-        def is_stray(topic: str, index: int, topic_id: UUID | None) -> bool:
+        def is_stray(topic: str, index: int, topic_id: TopicId | None) -> bool:
             found = image.topics.by_name.get(topic)
             if found is None or topic_id not in (None, found.topic_id) or index >= len(found.partitions):
                 return True

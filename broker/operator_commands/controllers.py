@@ -7,6 +7,7 @@ from random import SystemRandom
 from uuid import UUID
 
 from ...protocol.errors import ConfigError, CorruptData, ErrorCode
+from ...protocol.ids import NodeId
 from ...protocol.own_apis import OwnApiKey
 from ...quorum.links.rules.peer_proof import NONCE_BYTES, PeerHello, PeerRefused
 from ...quorum.metadata.voters import Voter
@@ -50,7 +51,7 @@ class Controllers:
 
     async def ask(self, voter_id: int, operation: Operation) -> Outcome:
         """What one controller answers. Raises Unanswered."""
-        voter = self._voters.get(voter_id)
+        voter = self._voters.get(NodeId(voter_id))
         if voter is None:
             raise Unanswered(f"Node {voter_id} is not a controller. Controllers: {', '.join(map(str, self.ids))}.")
         try:

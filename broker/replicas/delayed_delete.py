@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ...protocol.errors import ErrorCode
+from ...protocol.ids import LeaderEpoch
 from ..timing.purgatory import DelayedOperation
 from .partition import Partition
 
@@ -25,7 +26,7 @@ class OpenDelete(NamedTuple):
 
     hosted: Partition
     offset: int
-    leader_epoch: int
+    leader_epoch: LeaderEpoch
 
     def outcome(self) -> DeleteOutcome | None:
         """Returns None while a live replica has yet to delete."""

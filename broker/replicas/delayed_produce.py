@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
-from uuid import UUID
 
 from ...protocol.errors import ErrorCode
+from ...protocol.ids import LeaderEpoch, TopicId
 from ...protocol.produce import PartitionProduceResponse
 from ..timing.purgatory import DelayedOperation
 from .partition import Partition
 
-TopicAnswers: TypeAlias = tuple[str | None, UUID | None, list[PartitionProduceResponse]]
+TopicAnswers: TypeAlias = tuple[str | None, TopicId | None, list[PartitionProduceResponse]]
 
 
 class OpenAppend(NamedTuple):
@@ -23,7 +23,7 @@ class OpenAppend(NamedTuple):
     hosted: Partition
     end_offset: int
     """Exclusive; the offset that the high watermark or the log end offset must reach."""
-    leader_epoch: int
+    leader_epoch: LeaderEpoch
     answers: list[PartitionProduceResponse]
     position: int
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ...protocol.errors import ErrorCode
+from ...protocol.ids import LeaderEpoch
 from ..timing.purgatory import DelayedOperation
 from .partition import ALL, Partition
 
@@ -30,7 +31,7 @@ class DelayedReply(DelayedOperation):
     __slots__ = ("_end_offset", "_hosted", "_leader_epoch", "_settle")
 
     def __init__(
-        self, partition: Partition, end_offset: int, leader_epoch: int, settle: Callable[[ErrorCode], None]
+        self, partition: Partition, end_offset: int, leader_epoch: LeaderEpoch, settle: Callable[[ErrorCode], None]
     ) -> None:
         super().__init__()
         self._hosted = partition
@@ -64,7 +65,7 @@ class DelayedCommit(DelayedReply):
         self,
         partition: Partition,
         end_offset: int,
-        leader_epoch: int,
+        leader_epoch: LeaderEpoch,
         settle: Callable[[ErrorCode], None],
         on_expired: Callable[[], None],
     ) -> None:

@@ -6,9 +6,9 @@ import logging
 from collections.abc import Callable, Hashable
 from functools import partial
 from typing import Any, Final, Protocol, TypeVar
-from uuid import UUID
 
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
+from ...protocol.ids import LeaderEpoch, NodeId, TopicId
 from ...quorum.decisions.topic_names import INTERNAL_TOPICS
 from ...storage.disk.rules.disk_errors import ReadError, leaves_directory_usable
 from ...storage.log.file_slice import FetchData
@@ -84,11 +84,11 @@ class Partition:
     def __init__(
         self,
         *,
-        node_id: int,
+        node_id: NodeId,
         brokers: Brokers,
         lag_ms_max: int,
         topic: str,
-        topic_id: UUID,
+        topic_id: TopicId,
         index: int,
         log: Log,
         high_watermark: int,
@@ -130,7 +130,7 @@ class Partition:
         # Damage found by a check; batches that can still be read are served.
         self.damage: FoundDamage | None = None
         # The leader epoch in which this node gave up the leadership, though its log is undamaged.
-        self._given_up_epoch: int | None = None
+        self._given_up_epoch: LeaderEpoch | None = None
         self._refused = refused
         # By the key that each has for the partition.
         self.watchers: dict[Hashable, Watcher] = {}
@@ -437,7 +437,7 @@ class Partition:
     def _request_flush(self, end_offset: int) -> None:
         self._flusher.request(self.log, end_offset, partial(self._on_flushed, end_offset, self._cut_count))
 
-    def append_result(self, end_offset: int, leader_epoch: int, acks: int) -> ErrorCode | None:
+    def append_result(self, end_offset: int, leader_epoch: LeaderEpoch, acks: int) -> ErrorCode | None:
         """Returns the result of an append that ended at `end_offset` in `leader_epoch`; None while it is pending.
 
         Kafka: `Partition.checkEnoughReplicasReachOffset`.

@@ -16,6 +16,7 @@ from typing import NamedTuple, Protocol, assert_never
 from uuid import UUID
 
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
+from ...protocol.ids import LeaderEpoch, NodeId, TopicId
 from ...protocol.produce import NodeEndpoint
 from ...quorum.metadata.delta import MetadataDelta
 from ...quorum.metadata.image import EMPTY_IMAGE, ConfigResourceType, MetadataImage, PartitionRegistration, TopicImage
@@ -64,7 +65,7 @@ class Logs(Protocol):
         self,
         topic: str,
         partition: int,
-        topic_id: UUID,
+        topic_id: TopicId,
         config: LogConfig,
         *,
         directory_id: UUID | None = None,
@@ -111,7 +112,7 @@ class ReplicaFetchers(Protocol):
 class LeaderHint(NamedTuple):
     """A partition's current leader, for responses to clients that used a stale leader (KIP-951)."""
 
-    leader: tuple[int, int]
+    leader: tuple[NodeId, LeaderEpoch]
     """Leader id and leader epoch; -1 each when unknown."""
     endpoint: NodeEndpoint | None
     """The leader's endpoint on the client's listener; None when it has none."""
@@ -123,7 +124,7 @@ class ReplicaManager:
     def __init__(
         self,
         *,
-        node_id: int,
+        node_id: NodeId,
         logs: Logs,
         flusher: Flusher,
         log_config: Callable[[MetadataImage, str], LogConfig],
@@ -207,7 +208,7 @@ class ReplicaManager:
         """True if a full disk kept the partition from opening; opening is retried."""
         return self._logs.offline.is_retried((topic, index))
 
-    def topic_name(self, topic_id: UUID) -> str | None:
+    def topic_name(self, topic_id: TopicId) -> str | None:
         topic = self._image.topics.by_id.get(topic_id)
         return None if topic is None else topic.name
 
@@ -301,7 +302,7 @@ class ReplicaManager:
     def _assign(
         self,
         topic: str,
-        topic_id: UUID,
+        topic_id: TopicId,
         index: int,
         registration: PartitionRegistration,
         *,
@@ -337,7 +338,7 @@ class ReplicaManager:
             # An idle partition of a fetch session must be read again if its follower has left the ISR.
             self.complete_fetches(partition)
 
-    def _open(self, topic: str, topic_id: UUID, index: int, directory_id: UUID, *, is_new: bool) -> Partition | None:
+    def _open(self, topic: str, topic_id: TopicId, index: int, directory_id: UUID, *, is_new: bool) -> Partition | None:
         try:
             return self._create(topic, topic_id, index, directory_id, is_new=is_new)
         except (CorruptData, OSError, KafkaError) as error:
@@ -388,7 +389,7 @@ class ReplicaManager:
         for partition in unsynced:
             partition.flush_again()
 
-    def _create(self, topic: str, topic_id: UUID, index: int, directory_id: UUID, *, is_new: bool) -> Partition:
+    def _create(self, topic: str, topic_id: TopicId, index: int, directory_id: UUID, *, is_new: bool) -> Partition:
         config = self._log_config(self._image, topic)
         log = self._logs.get_or_create(topic, index, topic_id, config, directory_id=directory_id, is_new=is_new)
         if log.damage is not None:

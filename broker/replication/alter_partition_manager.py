@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from uuid import UUID
 
 from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.ids import BrokerEpoch, NodeId, PartitionEpoch
 from ..cluster.controller_channel import ControllerChannel
 from ..replicas.partition import Partition
 from ..replicas.rules.effects import Effect
@@ -43,8 +44,8 @@ class AlterPartitionManager:
         channel: ControllerChannel,
         partitions: EffectRunner,
         *,
-        node_id: int,
-        broker_epoch: Callable[[], int],
+        node_id: NodeId,
+        broker_epoch: Callable[[], BrokerEpoch],
         loop: asyncio.AbstractEventLoop,
         on_failure: Callable[[str], None],
     ) -> None:
@@ -119,7 +120,7 @@ class AlterPartitionManager:
             "none" if error is None else error.name,
         )
         if answer is not None and error is ErrorCode.NONE:
-            partition.state.on_isr_changed(proposal, int(answer.partition_epoch))
+            partition.state.on_isr_changed(proposal, PartitionEpoch(answer.partition_epoch))
             return False
         return self._refuse(partition, proposal, error)
 

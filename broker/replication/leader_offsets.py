@@ -12,6 +12,7 @@ from kio.static.primitive import i8, i32, i64
 
 from ...client.connection import Connection
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
+from ...protocol.ids import LeaderEpoch, NodeId
 from ...protocol.messages import NO_THROTTLE
 from ...storage.log.rules.producer_entry import ProducerEntry
 from ..cluster.peers import PeerConnector
@@ -34,8 +35,8 @@ async def ask_leader_offsets(
     topic: str,
     index: int,
     *,
-    node_id: int,
-    leader_epoch: int,
+    node_id: NodeId,
+    leader_epoch: LeaderEpoch,
     timeout_ms: int,
 ) -> LeaderOffsets:
     """Raises what `PeerConnector.connect` does, and KafkaError with the leader's refusal.
@@ -53,7 +54,13 @@ async def ask_leader_offsets(
 
 
 async def _ask(
-    connection: Connection, topic: str, index: int, timestamp: int, node_id: int, leader_epoch: int, timeout_ms: int
+    connection: Connection,
+    topic: str,
+    index: int,
+    timestamp: int,
+    node_id: NodeId,
+    leader_epoch: LeaderEpoch,
+    timeout_ms: int,
 ) -> int:
     wanted = ListOffsetsPartition(
         partition_index=i32(index), current_leader_epoch=i32(leader_epoch), timestamp=i64(timestamp)

@@ -20,6 +20,7 @@ import cbor2
 from ...client.connection import Connection
 from ...protocol.batches import NO_PRODUCER_ID
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
+from ...protocol.ids import LeaderEpoch
 from ...protocol.own_apis import OwnApiKey
 from ...quorum.raft.cbor_errors import CBOR_ERRORS
 from ...storage.log.producer_snapshots import decode_snapshot, encode_snapshot
@@ -37,7 +38,7 @@ class ProducersQuestion(NamedTuple):
 
     topic: str
     partition: int
-    leader_epoch: int
+    leader_epoch: LeaderEpoch
     offset: int
     above_id: int = NO_PRODUCER_ID
 
@@ -81,7 +82,7 @@ def decode_question(data: bytes) -> ProducersQuestion:
     """Raises CorruptData."""
     match _loads(data):
         case [str() as topic, int() as partition, int() as leader_epoch, int() as offset, int() as above_id]:
-            return ProducersQuestion(topic, partition, leader_epoch, offset, above_id)
+            return ProducersQuestion(topic, partition, LeaderEpoch(leader_epoch), offset, above_id)
     raise CorruptData(f"expected the question of a follower, found {data[:40].hex()}")
 
 

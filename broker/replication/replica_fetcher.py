@@ -17,6 +17,7 @@ from functools import partial
 from typing import Final, Protocol
 
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
+from ...protocol.ids import BrokerEpoch, NodeId
 from ...protocol.replica_fetch import (
     FetchedPartition,
     FollowedPartition,
@@ -70,13 +71,13 @@ class Followed(Protocol):
 class ReplicaFetcher:
     def __init__(
         self,
-        leader_id: int,
+        leader_id: NodeId,
         *,
-        node_id: int,
+        node_id: NodeId,
         partitions: Followed,
         peers: PeerConnector,
         address: Callable[[], tuple[str, int] | None],
-        broker_epoch: Callable[[], int],
+        broker_epoch: Callable[[], BrokerEpoch],
         config: FetcherConfig,
         quota: ReplicationQuota,
         runtime: Runtime,

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from ...protocol.ids import BrokerEpoch, NodeId
 from ..cluster.controller_channel import ControllerChannel
 from ..cluster.metadata_cache import MetadataCache
 from ..replicas.partition import Partition
@@ -38,7 +39,7 @@ class ReplicationConfig:
     `listener_name` is that of the listeners by which brokers reach each other.
     """
 
-    node_id: int
+    node_id: NodeId
     listener_name: str
     fetcher_count: int
     lag_ms_max: int
@@ -55,7 +56,7 @@ class ReplicaFetcherManager:
         *,
         channel: ControllerChannel,
         peers: Callable[[], PeerConnector],
-        broker_epoch: Callable[[], int],
+        broker_epoch: Callable[[], BrokerEpoch],
         quota: ReplicationQuota,
         runtime: Runtime,
     ) -> None:
@@ -139,7 +140,7 @@ class ReplicaFetcherManager:
         if fetcher is not None:
             fetcher.on_log_start(partition)
 
-    def _begin_fetcher(self, leader_id: int, number: int) -> ReplicaFetcher:
+    def _begin_fetcher(self, leader_id: NodeId, number: int) -> ReplicaFetcher:
         # A node that follows no leader starts without loading it.
         from .replica_fetcher import ReplicaFetcher
 
@@ -157,14 +158,14 @@ class ReplicaFetcherManager:
         self._tasks[fetcher] = self._runtime.loop.create_task(self._run(fetcher, leader_id))
         return fetcher
 
-    async def _run(self, fetcher: ReplicaFetcher, leader_id: int) -> None:
+    async def _run(self, fetcher: ReplicaFetcher, leader_id: NodeId) -> None:
         try:
             await fetcher.run()
         except Exception:
             logger.exception("Task failed: task=fetcher leader=%d", leader_id)
             self._runtime.fail(f"Following node {leader_id} ended by an unexpected error, see the log.")
 
-    def _address_of(self, broker_id: int) -> tuple[str, int] | None:
+    def _address_of(self, broker_id: NodeId) -> tuple[str, int] | None:
         broker = self._metadata.image.brokers.get(broker_id)
         endpoint = None if broker is None else broker.endpoint(self._config.listener_name)
         return None if endpoint is None else (endpoint.host, endpoint.port)

@@ -38,7 +38,7 @@ _OWN_EPOCH_IGNORED: Final = edited(
     "if epoch != leaders_epoch:\n        return min(leaders_end_offset,",
 )
 _UNCLEAN_IS_CLEAN: Final = edited(
-    "is_clean = existing is not None and request.previous_broker_epoch == existing.epoch",
+    "is_clean = existing is not None and BrokerEpoch(request.previous_broker_epoch) == existing.epoch",
     "is_clean = existing is not None",
 )
 

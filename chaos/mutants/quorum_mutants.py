@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from ...protocol.ids import NodeId
 from ...quorum.controller.controller import Controller
 from ...quorum.raft.barriers import BarrierResult, Barriers
 from ...quorum.raft.core import RaftCore
@@ -50,7 +51,7 @@ def _local_reads(_: Any) -> Any:
 
 
 def _duplicate_votes(_: Any) -> Any:
-    def on_vote(elections: Elections, peer_id: int) -> bool:
+    def on_vote(elections: Elections, peer_id: NodeId) -> bool:
         elections._votes.add(peer_id)
         return True
 
@@ -58,14 +59,14 @@ def _duplicate_votes(_: Any) -> Any:
 
 
 def _older_term_acknowledges(original: Any) -> Any:
-    def on_append_ack(core: RaftCore, peer_id: int, message: AppendAck, now_ms: int) -> None:
+    def on_append_ack(core: RaftCore, peer_id: NodeId, message: AppendAck, now_ms: int) -> None:
         original(core, peer_id, message._replace(term=max(message.term, core.term)), now_ms)
 
     return on_append_ack
 
 
 def _snapshot_without_log_match(_: Any) -> Any:
-    def on_snapshot_notice(decisions: Decisions, peer_id: int, *, term: int) -> None:
+    def on_snapshot_notice(decisions: Decisions, peer_id: NodeId, *, term: int) -> None:
         decisions._receive(peer_id, type="append_entries", term=term, commit_index=2**60, serialized=None)
 
     return on_snapshot_notice

@@ -9,6 +9,7 @@ from random import Random
 from typing import Final, NamedTuple
 
 from ...protocol.errors import KafkaError
+from ...protocol.ids import ControllerEpoch, NodeId
 from ...quorum.controller.controller import Controller
 from ...quorum.decisions.bootstrap import bootstrap_records
 from ...quorum.decisions.context import ControllerConfig, ControllerResult, DecisionContext
@@ -65,7 +66,7 @@ class ControlledVoter(SimulatedVoter):
         self.controller = Controller(
             voter,
             Publishers(),
-            config=ControllerConfig(node_id=self.node_id),
+            config=ControllerConfig(node_id=NodeId(self.node_id)),
             bootstrap=bootstrap_records(_CLUSTER_ID, min_insync_replicas=1),
             random=Random(self.node_id),
             loop=self.loop.as_loop,
@@ -126,11 +127,11 @@ class ControlledVoter(SimulatedVoter):
         self._trace(f"snapshot {self.node_id} {snapshot.end_offset}")
         self.listener.on_snapshot(snapshot)
 
-    def on_commit(self, offset: int, epoch: int, command: bytes) -> None:
+    def on_commit(self, offset: int, epoch: ControllerEpoch, command: bytes) -> None:
         super().on_commit(offset, epoch, command)
         self.listener.on_commit(offset, epoch, command)
 
-    def on_leadership(self, leader_id: int | None, epoch: int) -> None:
+    def on_leadership(self, leader_id: NodeId | None, epoch: ControllerEpoch) -> None:
         super().on_leadership(leader_id, epoch)
         self.listener.on_leadership(leader_id, epoch)
 

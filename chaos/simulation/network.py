@@ -13,6 +13,7 @@ from random import Random
 from uuid import UUID
 
 from ...protocol.errors import CorruptData
+from ...protocol.ids import NodeId
 from ...quorum.links.rules.peer_links import LinkListener
 from .process_loop import ProcessLoop
 from .virtual_loop import VirtualLoop
@@ -92,7 +93,7 @@ class Network:
 
     def _tell_gone(self, peer_id: int, node_id: int) -> None:
         if node_id not in self._endpoints and peer_id in self._endpoints:
-            self._endpoints[peer_id].listener.on_peer_gone(node_id)
+            self._endpoints[peer_id].listener.on_peer_gone(NodeId(node_id))
 
     def cut(self, source_id: int, target_id: int) -> None:
         """Let nothing through in this direction; sooner or later, or never, the source's link goes down."""
@@ -110,7 +111,7 @@ class Network:
 
     def _tell_refused(self, source_id: int, source: _Endpoint, target_id: int) -> None:
         if (source_id, target_id) in self._cut and self._endpoints.get(source_id) is source:
-            source.listener.on_peer_gone(target_id)
+            source.listener.on_peer_gone(NodeId(target_id))
 
     def heal(self, source_id: int, target_id: int) -> None:
         self._cut.discard((source_id, target_id))
@@ -137,7 +138,7 @@ class Network:
 
     def _tell_up(self, source_id: int, source: _Endpoint, target_id: int, directory_id: UUID) -> None:
         if target_id in source.peers_up and self._endpoints.get(source_id) is source:
-            source.listener.on_link_up(target_id, directory_id)
+            source.listener.on_link_up(NodeId(target_id), directory_id)
 
     def _disconnect(self, source_id: int, target_id: int) -> None:
         source = self._endpoints.get(source_id)
@@ -191,7 +192,7 @@ class Network:
 
 def _hear(listener: LinkListener, source_id: int, data: bytes) -> None:
     try:
-        listener.on_message(source_id, data)
+        listener.on_message(NodeId(source_id), data)
     except CorruptData as error:
         raise AssertionError(f"a voter refuses another voter's message: {error}") from error
 

@@ -11,6 +11,7 @@ from uuid import UUID
 
 import cbor2
 
+from ...protocol.ids import NO_CONTROLLER_EPOCH, ControllerEpoch, NodeId
 from ...quorum.raft.consensus import ConsensusFailed, NotLeader, Snapshot, TransferFailed
 from ...quorum.raft.frames import scan_frames
 from ...quorum.voter.voter import RaftVoter
@@ -42,7 +43,7 @@ class SimulatedVoter:
         self.loop: ProcessLoop | None = None
         self.commands: list[bytes] = []
         self.heard_end = 0
-        self.epoch = 0
+        self.epoch = NO_CONTROLLER_EPOCH
         self.failure: ConsensusFailed | None = None
         """Why the process that runs stopped taking part."""
         self.is_failure_expected = False
@@ -82,12 +83,12 @@ class SimulatedVoter:
         self.voter = self.voter_class(
             self.files,
             FOLDER,
-            node_id=self.node_id,
+            node_id=NodeId(self.node_id),
             directory_id=self.directory_id,
             random=Random(self._random.getrandbits(64)),
             loop=loop.as_loop,
             wall_clock_ms=lambda: 0,
-            voter_ids=self._voter_ids,
+            voter_ids=tuple(map(NodeId, self._voter_ids)),
             links=SimulatedLinks(self._network, self.node_id, self.directory_id, loop),
             reserve_bytes=_RESERVE_BYTES,
         )
@@ -195,7 +196,7 @@ class SimulatedVoter:
 
     async def _transfer(self, voter: RaftVoter, target_id: int | None) -> None:
         try:
-            leader_id = await voter.transfer_leadership(target_id)
+            leader_id = await voter.transfer_leadership(None if target_id is None else NodeId(target_id))
         except (NotLeader, TransferFailed, ConsensusFailed) as error:
             self._trace(f"not transferred {self.node_id} {error}")
         else:
@@ -209,7 +210,7 @@ class SimulatedVoter:
         self.loop.create_task(self._save(self.voter, self.heard_end, self.epoch, list(self.commands)))
         return True
 
-    async def _save(self, voter: RaftVoter, end_offset: int, epoch: int, commands: list[bytes]) -> None:
+    async def _save(self, voter: RaftVoter, end_offset: int, epoch: ControllerEpoch, commands: list[bytes]) -> None:
         def chunks() -> Iterator[bytes]:
             for start in range(0, max(1, len(commands)), _COMMANDS_PER_CHUNK):
                 yield cbor2.dumps(commands[start : start + _COMMANDS_PER_CHUNK])
@@ -224,7 +225,7 @@ class SimulatedVoter:
         self.heard_end, self.epoch = snapshot.end_offset, snapshot.epoch
         self._trace(f"snapshot {self.node_id} {snapshot.end_offset}")
 
-    def on_commit(self, offset: int, epoch: int, command: bytes) -> None:
+    def on_commit(self, offset: int, epoch: ControllerEpoch, command: bytes) -> None:
         if offset != self.heard_end:
             self._judge.violations.append(f"node {self.node_id} applies offset {offset} after {self.heard_end - 1}")
         self.heard_end, self.epoch = offset + 1, epoch
@@ -232,7 +233,7 @@ class SimulatedVoter:
         if command:
             self.commands.append(command)
 
-    def on_leadership(self, leader_id: int | None, epoch: int) -> None:
+    def on_leadership(self, leader_id: NodeId | None, epoch: ControllerEpoch) -> None:
         self._trace(f"leadership {self.node_id} {leader_id} {epoch}")
         if leader_id == self.node_id:
             self._judge.on_leader(self.node_id, epoch)

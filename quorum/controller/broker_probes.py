@@ -6,6 +6,7 @@ from collections.abc import Coroutine
 from typing import Any, Final, assert_never
 
 from ...protocol.errors import KafkaError
+from ...protocol.ids import BrokerEpoch, NodeId
 from ..decisions.context import ControllerResult, DecisionContext
 from ..decisions.heartbeats import GoneBroker, fence_gone
 from ..fencing.fast_fencing import Bar, Dial, Effect, FastFencing, Fence
@@ -30,7 +31,7 @@ class BrokerProbes:
         self._loop = loop
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def on_active(self, former_leader_id: int | None) -> None:
+    def on_active(self, former_leader_id: NodeId | None) -> None:
         controller = self._controller
         self._carry_out(
             self._rules.on_active(
@@ -44,7 +45,7 @@ class BrokerProbes:
     def on_inactive(self) -> None:
         self._rules.on_inactive()
 
-    def on_heard(self, broker_id: int, broker_epoch: int) -> None:
+    def on_heard(self, broker_id: NodeId, broker_epoch: BrokerEpoch) -> None:
         controller = self._controller
         self._carry_out(
             self._rules.on_heard(
@@ -52,7 +53,7 @@ class BrokerProbes:
             )
         )
 
-    def on_connection_closed(self, broker_id: int) -> None:
+    def on_connection_closed(self, broker_id: NodeId) -> None:
         """Hear that the broker's side closed the connection by which its last heartbeat came to this node."""
         controller = self._controller
         self._carry_out(

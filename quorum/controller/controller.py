@@ -22,6 +22,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.ids import NO_CONTROLLER_EPOCH, ControllerEpoch, NodeId
 from ..decisions.change import Change, image_after, prepare, split_commands
 from ..decisions.context import ControllerConfig, ControllerResult, Decision, DecisionContext
 from ..decisions.decision_cost import INLINE_MAX, weight
@@ -94,8 +95,8 @@ class Controller:
         self._on_failure = on_failure
         self._sessions = BrokerSessions(config.broker_session_timeout_ms)
         self._watcher: BrokerWatcher = NoWatcher()
-        self._former_leader_id: int | None = None
-        self._claimed_epoch: int | None = None
+        self._former_leader_id: NodeId | None = None
+        self._claimed_epoch: ControllerEpoch | None = None
         self._activated: asyncio.Future[None] = loop.create_future()
         self._overlay: MetadataImage = self._loader.image
         self._pending_count = 0
@@ -251,7 +252,7 @@ class Controller:
             self._overlay,
             request,
             context,
-            epoch=self._claimed_epoch or 0,
+            epoch=self._claimed_epoch or NO_CONTROLLER_EPOCH,
             timestamp_ms=self._wall_clock_ms(),
         )
 
@@ -264,7 +265,11 @@ class Controller:
         commands = split_commands(timestamp_ms, records)
         offset = self._consensus.next_offset + len(commands) - 1
         image = image_after(
-            self._overlay, records, offset=offset, epoch=self._claimed_epoch or 0, timestamp_ms=timestamp_ms
+            self._overlay,
+            records,
+            offset=offset,
+            epoch=self._claimed_epoch or NO_CONTROLLER_EPOCH,
+            timestamp_ms=timestamp_ms,
         )
         self._propose(commands, image)
 
@@ -293,7 +298,7 @@ class Controller:
         self.snapshots.on_snapshot()
         self._replay.add_snapshot(snapshot)
 
-    def on_commit(self, offset: int, epoch: int, command: bytes) -> None:
+    def on_commit(self, offset: int, epoch: ControllerEpoch, command: bytes) -> None:
         entry = CommittedEntry(offset, epoch, command)
         self.log.append(entry)
         self._tell_growth()
@@ -312,7 +317,7 @@ class Controller:
                     self._overlay = self._loader.image
         self.snapshots.on_entry()
 
-    def on_leadership(self, leader_id: int | None, epoch: int) -> None:
+    def on_leadership(self, leader_id: NodeId | None, epoch: ControllerEpoch) -> None:
         logger.info("In the new epoch, the leader is: leader=%s epoch=%d", leader_id, epoch)
         self._sessions.clear()
         self._pending_count = 0
@@ -380,7 +385,7 @@ class Controller:
     def _now_ms(self) -> int:
         return int(self._loop.time() * 1000)
 
-    def observers(self, voter_ids: Collection[int]) -> tuple[VoterStatus, ...]:
+    def observers(self, voter_ids: Collection[NodeId]) -> tuple[VoterStatus, ...]:
         """Return the brokers that do not vote, as their heartbeats of late tell. Times are wall-clock milliseconds."""
         silent_since_ms = self._wall_clock_ms() - _OBSERVER_SILENCE_MS_MAX
         return tuple(

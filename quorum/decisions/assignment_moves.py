@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ...protocol.ids import NodeId
 from ..metadata.image import PartitionRegistration
 
 
@@ -15,16 +16,16 @@ from ..metadata.image import PartitionRegistration
 class Assignment:
     """All replicas in the order in which they are preferred, and which of them come and go."""
 
-    replicas: tuple[int, ...]
-    adding: tuple[int, ...] = ()
-    removing: tuple[int, ...] = ()
+    replicas: tuple[NodeId, ...]
+    adding: tuple[NodeId, ...] = ()
+    removing: tuple[NodeId, ...] = ()
 
     @property
     def is_moving(self) -> bool:
         return bool(self.adding or self.removing)
 
     @property
-    def remaining(self) -> tuple[int, ...]:
+    def remaining(self) -> tuple[NodeId, ...]:
         """The replicas that there will be at the end."""
         return _without(self.replicas, self.removing)
 
@@ -37,7 +38,7 @@ class Reverted(NamedTuple):
     """
 
     assignment: Assignment
-    isr: tuple[int, ...]
+    isr: tuple[NodeId, ...]
     is_unclean: bool
 
 
@@ -47,7 +48,7 @@ def assignment_of(partition: PartitionRegistration) -> Assignment:
     )
 
 
-def move(current: Assignment, target: Sequence[int]) -> Assignment:
+def move(current: Assignment, target: Sequence[NodeId]) -> Assignment:
     """Return the first stage of the move to these replicas, from wherever an earlier move has got.
 
     Whoever came by the earlier move still counts as coming, so that a revert leads back to where the first one began.
@@ -58,7 +59,7 @@ def move(current: Assignment, target: Sequence[int]) -> Assignment:
     return Assignment(replicas=replicas, adding=tuple(sorted(set(replicas) - set(original))), removing=removing)
 
 
-def settle(assignment: Assignment, isr: Sequence[int]) -> tuple[Assignment, tuple[int, ...]]:
+def settle(assignment: Assignment, isr: Sequence[NodeId]) -> tuple[Assignment, tuple[NodeId, ...]]:
     """Return assignment and ISR at the end of the reassignment, when that ISR lets it end; else both as they are.
 
     It may end when all replicas that remain are in sync, and there is one.
@@ -82,5 +83,5 @@ def revert(partition: PartitionRegistration) -> Reverted:
     return Reverted(Assignment(replicas=replicas), replicas[:1] if is_unclean else isr, is_unclean)
 
 
-def _without(replicas: Sequence[int], left_out: Collection[int]) -> tuple[int, ...]:
+def _without(replicas: Sequence[NodeId], left_out: Collection[NodeId]) -> tuple[NodeId, ...]:
     return tuple([replica for replica in replicas if replica not in left_out])

@@ -1,11 +1,11 @@
 """The replicas of new partitions, given by the request or placed by the controller, and the records they become."""
 
 from collections.abc import Iterable, Sequence
-from uuid import UUID
 
 from kio.schema.create_topics.v7.request import CreatableTopic
 
 from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.ids import LeaderEpoch, NodeId, PartitionEpoch, TopicId
 from ..metadata.image import MetadataImage
 from ..metadata.records import PartitionRecord
 from .answers import Refusal
@@ -25,7 +25,7 @@ def batch_refusal(partition_counts: Iterable[int]) -> Refusal | None:
 
 def automatic_assignment(
     image: MetadataImage, num_partitions: int, replication_factor: int, context: DecisionContext
-) -> list[tuple[int, ...]]:
+) -> list[tuple[NodeId, ...]]:
     """Place a new topic; -1 stands for the default. Raises KafkaError."""
     if replication_factor < -1 or replication_factor == 0:
         message = "Replication factor must be larger than 0, or -1 to use the default value."
@@ -49,20 +49,20 @@ def automatic_assignment(
         raise KafkaError(error.code, message) from error
 
 
-def manual_assignment(image: MetadataImage, topic: CreatableTopic) -> list[tuple[int, ...]]:
+def manual_assignment(image: MetadataImage, topic: CreatableTopic) -> list[tuple[NodeId, ...]]:
     """Return the replicas that the request gives a new topic. Raises KafkaError."""
     prefix = "A manual partition assignment was specified, but "
     if topic.replication_factor != -1:
         raise KafkaError(ErrorCode.INVALID_REQUEST, prefix + "replication factor was not set to -1.")
     if topic.num_partitions != -1:
         raise KafkaError(ErrorCode.INVALID_REQUEST, prefix + "numPartitions was not set to -1.")
-    placed: dict[int, tuple[int, ...]] = {}
+    placed: dict[int, tuple[NodeId, ...]] = {}
     replication_factor = None
     for assignment in topic.assignments:
         index = assignment.partition_index
         if index in placed:
             raise _refused(f"Found multiple manual partition assignments for partition {index}")
-        replicas = tuple([int(replica) for replica in assignment.broker_ids])
+        replicas = tuple([NodeId(replica) for replica in assignment.broker_ids])
         check_replicas(image, replicas, replication_factor)
         check_active(image, replicas, index)
         replication_factor = len(replicas)
@@ -72,7 +72,7 @@ def manual_assignment(image: MetadataImage, topic: CreatableTopic) -> list[tuple
     return [placed[index] for index in range(len(placed))]
 
 
-def check_replicas(image: MetadataImage, replicas: Sequence[int], replication_factor: int | None) -> None:
+def check_replicas(image: MetadataImage, replicas: Sequence[NodeId], replication_factor: int | None) -> None:
     """Check one partition's replicas as a request gives them. Raises KafkaError(INVALID_REPLICA_ASSIGNMENT)."""
     if not replicas:
         raise _refused("The manual partition assignment includes an empty replica list.")
@@ -92,7 +92,7 @@ def check_replicas(image: MetadataImage, replicas: Sequence[int], replication_fa
         )
 
 
-def check_active(image: MetadataImage, replicas: Sequence[int], index: int) -> None:
+def check_active(image: MetadataImage, replicas: Sequence[NodeId], index: int) -> None:
     """Raise KafkaError(INVALID_REPLICA_ASSIGNMENT) when no replica could lead the partition."""
     if not any(image.is_active_broker(replica) for replica in replicas):
         raise _refused(
@@ -101,7 +101,7 @@ def check_active(image: MetadataImage, replicas: Sequence[int], index: int) -> N
         )
 
 
-def new_partition(image: MetadataImage, topic_id: UUID, index: int, replicas: tuple[int, ...]) -> PartitionRecord:
+def new_partition(image: MetadataImage, topic_id: TopicId, index: int, replicas: tuple[NodeId, ...]) -> PartitionRecord:
     """Return the record of a new partition: every replica whose broker is active is in sync."""
     isr = tuple([replica for replica in replicas if image.is_active_broker(replica)])
     assert isr, f"no replica of {replicas} can lead"
@@ -111,8 +111,8 @@ def new_partition(image: MetadataImage, topic_id: UUID, index: int, replicas: tu
         replicas=replicas,
         isr=isr,
         leader=isr[0],
-        leader_epoch=0,
-        partition_epoch=0,
+        leader_epoch=LeaderEpoch(0),
+        partition_epoch=PartitionEpoch(0),
         directories=tuple([default_directory(image, replica) for replica in replicas]),
     )
 

@@ -1,10 +1,11 @@
 """Requests of a process that is no longer the broker it says it is are refused."""
 
 from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.ids import BrokerEpoch, NodeId
 from ..metadata.image import BrokerRegistration, MetadataImage
 
 
-def check_broker_epoch(image: MetadataImage, broker_id: int, broker_epoch: int) -> BrokerRegistration:
+def check_broker_epoch(image: MetadataImage, broker_id: NodeId, broker_epoch: BrokerEpoch) -> BrokerRegistration:
     """Return the registration. Raises KafkaError(BROKER_ID_NOT_REGISTERED, STALE_BROKER_EPOCH)."""
     broker = image.brokers.get(broker_id)
     if broker is None:

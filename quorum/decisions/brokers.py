@@ -14,6 +14,7 @@ from kio.schema.unregister_broker.v0.response import UnregisterBrokerResponse
 from kio.static.primitive import i64
 
 from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.ids import BrokerEpoch, NodeId
 from ...protocol.messages import NO_THROTTLE
 from ..metadata.image import BrokerRegistration, MetadataImage
 from ..metadata.incarnations import is_later_start
@@ -40,7 +41,7 @@ def register_broker(
     if request.cluster_id != image.cluster_id:
         message = f"Expected cluster ID {image.cluster_id}, but got cluster ID {request.cluster_id}"
         raise KafkaError(ErrorCode.INCONSISTENT_CLUSTER_ID, message)
-    broker_id = int(request.broker_id)
+    broker_id = NodeId(request.broker_id)
     incarnation_id = request.incarnation_id or ZERO_ID
     directories = tuple([directory or ZERO_ID for directory in request.log_dirs])
     existing = image.brokers.get(broker_id)
@@ -53,7 +54,7 @@ def register_broker(
     records: list[MetadataRecord] = []
     if not is_amended:
         # After an unregistration the last stop and the disks of the broker are unknown.
-        is_clean = existing is not None and request.previous_broker_epoch == existing.epoch
+        is_clean = existing is not None and BrokerEpoch(request.previous_broker_epoch) == existing.epoch
         records += broker_changes(
             image,
             context.config,
@@ -62,7 +63,7 @@ def register_broker(
             is_unclean=not is_clean,
             has_other_disks=existing is None or not set(directories) & set(existing.directories),
         )
-    broker_epoch = existing.epoch if is_amended and existing is not None else context.next_offset
+    broker_epoch = existing.epoch if is_amended and existing is not None else BrokerEpoch(context.next_offset)
     records.append(
         RegisterBrokerRecord(
             broker_id=broker_id,
@@ -95,7 +96,7 @@ def unregister_broker(
 
     Raises KafkaError(BROKER_ID_NOT_REGISTERED).
     """
-    broker = image.brokers.get(int(request.broker_id))
+    broker = image.brokers.get(NodeId(request.broker_id))
     if broker is None:
         message = f"Broker ID {request.broker_id} is not currently registered"
         raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, message)
@@ -129,7 +130,7 @@ def _check_successor(
         )
 
 
-def _check_directories(image: MetadataImage, broker_id: int, directories: Sequence[UUID]) -> None:
+def _check_directories(image: MetadataImage, broker_id: NodeId, directories: Sequence[UUID]) -> None:
     if not directories:
         raise KafkaError(ErrorCode.INVALID_REGISTRATION, "No directories specified in request")
     if any(is_reserved_directory(directory) for directory in directories):

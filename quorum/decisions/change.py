@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
+from ...protocol.ids import ControllerEpoch
 from ..metadata.delta import MetadataDelta
 from ..metadata.image import MetadataImage
 from ..metadata.record_codec import encode_entry, encode_record
@@ -38,7 +39,7 @@ def prepare(
     request: RequestT,
     context: DecisionContext,
     *,
-    epoch: int,
+    epoch: ControllerEpoch,
     timestamp_ms: int,
 ) -> Change[ResponseT]:
     """Decide and encode; a decision without records leaves the image as it is. Raises KafkaError as the decision."""
@@ -52,7 +53,7 @@ def prepare(
 
 
 def image_after(
-    image: MetadataImage, records: Iterable[MetadataRecord], *, offset: int, epoch: int, timestamp_ms: int
+    image: MetadataImage, records: Iterable[MetadataRecord], *, offset: int, epoch: ControllerEpoch, timestamp_ms: int
 ) -> MetadataImage:
     """Return the image as it will be when the records are committed, the last of them at `offset`."""
     delta = MetadataDelta(image)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
+from ...protocol.ids import NodeId
 from ..configs.effective import BrokerConfigs
 from ..metadata.image import ConfigResource, ConfigResourceType, MetadataImage
 from ..metadata.records import MetadataRecord
@@ -36,8 +37,8 @@ class ControllerConfig:
       means no limit.
     """
 
-    node_id: int
-    voter_ids: tuple[int, ...] = ()
+    node_id: NodeId
+    voter_ids: tuple[NodeId, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
     own_defaults: Mapping[str, str] = field(default_factory=dict)
     num_partitions: int = 1
@@ -62,7 +63,7 @@ class DecisionContext:
     next_offset: int
     random: "Random"
     config: ControllerConfig
-    has_live_session: Callable[[int], bool]
+    has_live_session: Callable[[NodeId], bool]
 
     def broker_configs(self, image: MetadataImage) -> BrokerConfigs:
         """Return what is said about this node as a broker, from which topics and groups take what they do not say."""
@@ -80,9 +81,9 @@ class ControllerResult(Generic[ResponseT_co]):
 
     records: tuple[MetadataRecord, ...]
     response: ResponseT_co
-    heard_broker: int | None = None
+    heard_broker: NodeId | None = None
     """The broker whose session begins anew with this request."""
-    left_broker: int | None = None
+    left_broker: NodeId | None = None
     """The broker whose session ends with this request."""
     heard_offset: int | None = None
     """How far that broker has replayed the metadata, where it said so."""

@@ -7,6 +7,7 @@ from kio.schema.controller_registration.v0.request import ControllerRegistration
 from kio.schema.controller_registration.v0.response import ControllerRegistrationResponse
 
 from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.ids import NodeId
 from ...protocol.messages import NO_THROTTLE
 from ..metadata.image import MetadataImage
 from ..metadata.records import RegisterControllerRecord, SupportedFeature
@@ -23,7 +24,7 @@ def register_controller(
     Raises KafkaError(INVALID_REGISTRATION) when it is no voter's, KafkaError(UNSUPPORTED_VERSION) when the controller
     does not support what the cluster has finalized.
     """
-    controller_id = int(request.controller_id)
+    controller_id = NodeId(request.controller_id)
     if controller_id not in context.config.voter_ids:
         message = f"Node {controller_id} is no voter; voters are {sorted(context.config.voter_ids)}"
         raise KafkaError(ErrorCode.INVALID_REGISTRATION, message)
@@ -44,7 +45,7 @@ def register_controller(
     )
 
 
-def _check_features(image: MetadataImage, controller_id: int, features: tuple[SupportedFeature, ...]) -> None:
+def _check_features(image: MetadataImage, controller_id: NodeId, features: tuple[SupportedFeature, ...]) -> None:
     supported = {feature.name: feature for feature in features}
     for name, level in image.features.items():
         feature = supported.get(name)

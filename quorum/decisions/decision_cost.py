@@ -16,6 +16,7 @@ from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest
 from kio.schema.update_features.v1.request import UpdateFeaturesRequest as UpdateFeaturesRequestV1
 from kio.schema.update_features.v2.request import UpdateFeaturesRequest
 
+from ...protocol.ids import NodeId
 from ..metadata.image import MetadataImage
 from .configs import MIN_INSYNC_REPLICAS
 from .heartbeats import GoneBroker
@@ -55,7 +56,7 @@ def weight(image: MetadataImage, request: object) -> int:
 
 
 def _changes_state(image: MetadataImage, request: BrokerHeartbeatRequest) -> bool:
-    broker = image.brokers.get(request.broker_id)
+    broker = image.brokers.get(NodeId(request.broker_id))
     if broker is None:
         return False
     is_leaving = request.want_fence or request.want_shut_down or broker.in_controlled_shutdown

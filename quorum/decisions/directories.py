@@ -17,6 +17,7 @@ from kio.schema.assign_replicas_to_dirs.v0.response import (
 from kio.static.primitive import i32
 
 from ...protocol.errors import ErrorCode
+from ...protocol.ids import BrokerEpoch, NodeId, TopicId
 from ...protocol.messages import NO_THROTTLE
 from ..metadata.image import BrokerRegistration, MetadataImage, PartitionRegistration, TopicImage
 from ..metadata.records import DIRECTORY_LOST, DIRECTORY_UNASSIGNED, NO_LEADER, NO_LEADER_CHANGE, MetadataRecord
@@ -38,8 +39,8 @@ def assign_replicas_to_dirs(
 
     Raises KafkaError(BROKER_ID_NOT_REGISTERED, STALE_BROKER_EPOCH).
     """
-    broker = check_broker_epoch(image, request.broker_id, request.broker_epoch)
-    assigned: dict[tuple[UUID, int], UUID] = {}
+    broker = check_broker_epoch(image, NodeId(request.broker_id), BrokerEpoch(request.broker_epoch))
+    assigned: dict[tuple[TopicId, int], UUID] = {}
     directories = []
     for directory in request.directories:
         directory_id = directory.id_ or ZERO_ID
@@ -74,9 +75,12 @@ def _refusal(topic: TopicImage | None, broker: BrokerRegistration, index: int) -
 
 
 def _records(
-    image: MetadataImage, broker: BrokerRegistration, assigned: dict[tuple[UUID, int], UUID], context: DecisionContext
+    image: MetadataImage,
+    broker: BrokerRegistration,
+    assigned: dict[tuple[TopicId, int], UUID],
+    context: DecisionContext,
 ) -> Iterator[MetadataRecord]:
-    rules_of: dict[UUID, ElectionRules] = {}
+    rules_of: dict[TopicId, ElectionRules] = {}
     for (topic_id, index), directory_id in assigned.items():
         topic = image.topics.by_id[topic_id]
         if topic_id not in rules_of:
@@ -104,7 +108,7 @@ def _records(
         yield replace(record, last_known_elr=()) if is_empty and broker.id in known else record
 
 
-def _may_be_lost(partition: PartitionRegistration, broker_id: int, elected: int) -> bool:
+def _may_be_lost(partition: PartitionRegistration, broker_id: NodeId, elected: NodeId) -> bool:
     if partition.directory_of(broker_id) == DIRECTORY_UNASSIGNED:
         return True
     return (partition.leader if elected == NO_LEADER_CHANGE else elected) not in (NO_LEADER, broker_id)

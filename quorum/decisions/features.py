@@ -15,6 +15,7 @@ from kio.schema.update_features.v2.request import UpdateFeaturesRequest
 from kio.schema.update_features.v2.response import UpdateFeaturesResponse
 
 from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.ids import NodeId
 from ...protocol.messages import NO_THROTTLE
 from ..metadata.features import (
     ELIGIBLE_LEADER_REPLICAS_VERSION,
@@ -169,7 +170,7 @@ def _why_not_supported(image: MetadataImage, context: DecisionContext, name: str
     return None
 
 
-def _supported_by_nodes(image: MetadataImage, own_id: int, name: str) -> Iterator[tuple[str, SupportedRange]]:
+def _supported_by_nodes(image: MetadataImage, own_id: NodeId, name: str) -> Iterator[tuple[str, SupportedRange]]:
     yield f"Local controller {own_id}", supported_levels(name)
     for broker in image.brokers.values():
         yield f"Broker {broker.id}", _levels_of(broker.features, name)

@@ -20,6 +20,7 @@ from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
 from kio.schema.broker_heartbeat.v2.response import BrokerHeartbeatResponse
 
 from ...protocol.errors import ErrorCode
+from ...protocol.ids import BrokerEpoch, NodeId
 from ...protocol.messages import NO_THROTTLE
 from ..metadata.delta import MetadataDelta
 from ..metadata.image import BrokerRegistration, MetadataImage
@@ -37,7 +38,7 @@ def heartbeat(
 
     Raises KafkaError(BROKER_ID_NOT_REGISTERED, STALE_BROKER_EPOCH).
     """
-    broker = check_broker_epoch(image, request.broker_id, request.broker_epoch)
+    broker = check_broker_epoch(image, NodeId(request.broker_id), BrokerEpoch(request.broker_epoch))
     is_caught_up = request.current_metadata_offset >= broker.epoch
     offline = _offline_directories(image, broker, request, context)
     if offline:
@@ -75,7 +76,7 @@ def heartbeat(
     )
 
 
-def fence_expired(image: MetadataImage, broker_id: int, context: DecisionContext) -> ControllerResult[bool]:
+def fence_expired(image: MetadataImage, broker_id: NodeId, context: DecisionContext) -> ControllerResult[bool]:
     """Shut out a broker whose session is over, and forget the session; the answer tells whether it was active."""
     if context.has_live_session(broker_id):
         return ControllerResult(records=(), response=False)
@@ -88,8 +89,8 @@ def fence_expired(image: MetadataImage, broker_id: int, context: DecisionContext
 class GoneBroker(NamedTuple):
     """A broker process that is gone: its port refuses connections."""
 
-    broker_id: int
-    broker_epoch: int
+    broker_id: NodeId
+    broker_epoch: BrokerEpoch
 
 
 def fence_gone(image: MetadataImage, gone: GoneBroker, context: DecisionContext) -> ControllerResult[bool]:
@@ -147,5 +148,5 @@ def _replayed(image: MetadataImage, records: list[MetadataRecord]) -> MetadataIm
     return delta.apply(offset=image.offset, epoch=image.epoch, timestamp_ms=image.timestamp_ms)
 
 
-def _leads_any(image: MetadataImage, broker_id: int) -> bool:
+def _leads_any(image: MetadataImage, broker_id: NodeId) -> bool:
     return any(partitions_of(image, lambda partition: partition.leader == broker_id))

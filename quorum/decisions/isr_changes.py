@@ -15,6 +15,7 @@ from kio.schema.types import BrokerId
 from kio.static.primitive import i8, i32
 
 from ...protocol.errors import ErrorCode
+from ...protocol.ids import BrokerEpoch, NodeId
 from ...protocol.messages import NO_THROTTLE
 from ..metadata.image import MetadataImage, PartitionRegistration, TopicImage
 from ..metadata.records import (
@@ -39,9 +40,10 @@ def alter_partition(
 
     The change that lets a reassignment end ends it. Raises KafkaError(BROKER_ID_NOT_REGISTERED, STALE_BROKER_EPOCH).
     """
-    check_broker_epoch(image, request.broker_id, request.broker_epoch)
+    broker_id = NodeId(request.broker_id)
+    check_broker_epoch(image, broker_id, BrokerEpoch(request.broker_epoch))
     records: list[MetadataRecord] = []
-    results = [_alter_topic(image, int(request.broker_id), asked, context, records) for asked in request.topics]
+    results = [_alter_topic(image, broker_id, asked, context, records) for asked in request.topics]
     return ControllerResult(
         records=tuple(records),
         response=AlterPartitionResponse(
@@ -51,7 +53,7 @@ def alter_partition(
 
 
 def _alter_topic(
-    image: MetadataImage, broker_id: int, asked: TopicData, context: DecisionContext, records: list[MetadataRecord]
+    image: MetadataImage, broker_id: NodeId, asked: TopicData, context: DecisionContext, records: list[MetadataRecord]
 ) -> TopicResult:
     topic = image.topics.by_id.get(asked.topic_id or ZERO_ID)
     if topic is None:
@@ -65,7 +67,7 @@ def _alter_topic(
 
 def _alter(
     image: MetadataImage,
-    broker_id: int,
+    broker_id: NodeId,
     topic: TopicImage,
     asked: PartitionData,
     changed: dict[int, PartitionRegistration],
@@ -79,7 +81,7 @@ def _alter(
     error = _check(image, broker_id, partition, asked)
     if error is not ErrorCode.NONE:
         return _refused(asked, error)
-    isr = tuple([int(member.broker_id) for member in asked.new_isr_with_epochs])
+    isr = tuple([NodeId(member.broker_id) for member in asked.new_isr_with_epochs])
     record = partition_change(
         topic.topic_id,
         index,
@@ -108,7 +110,9 @@ def _alter(
     )
 
 
-def _check(image: MetadataImage, broker_id: int, partition: PartitionRegistration, asked: PartitionData) -> ErrorCode:
+def _check(
+    image: MetadataImage, broker_id: NodeId, partition: PartitionRegistration, asked: PartitionData
+) -> ErrorCode:
     if asked.leader_epoch > partition.leader_epoch or asked.partition_epoch > partition.partition_epoch:
         # The leader knows more than this controller: another one must be active.
         return ErrorCode.NOT_CONTROLLER
@@ -118,7 +122,7 @@ def _check(image: MetadataImage, broker_id: int, partition: PartitionRegistratio
         return ErrorCode.INVALID_REQUEST
     if asked.partition_epoch < partition.partition_epoch:
         return ErrorCode.INVALID_UPDATE_VERSION
-    members = [int(member.broker_id) for member in asked.new_isr_with_epochs]
+    members = [NodeId(member.broker_id) for member in asked.new_isr_with_epochs]
     if len(set(members)) != len(members) or not set(members) <= set(partition.replicas) or broker_id not in members:
         return ErrorCode.INVALID_REQUEST
     if asked.leader_recovery_state not in (LEADER_RECOVERED, LEADER_RECOVERING):
@@ -128,10 +132,11 @@ def _check(image: MetadataImage, broker_id: int, partition: PartitionRegistratio
     ):
         return ErrorCode.INVALID_REQUEST
     for member in asked.new_isr_with_epochs:
-        broker = image.brokers.get(member.broker_id)
+        replica = NodeId(member.broker_id)
+        broker = image.brokers.get(replica)
         if broker is None or not broker.is_active or member.broker_epoch not in (-1, broker.epoch):
             return ErrorCode.INELIGIBLE_REPLICA
-        if member.broker_id not in partition.isr and partition.directory_of(member.broker_id) == DIRECTORY_LOST:
+        if replica not in partition.isr and partition.directory_of(replica) == DIRECTORY_LOST:
             # It cannot be elected, and is taken for empty when it tells where it is: it may join behind that.
             return ErrorCode.INELIGIBLE_REPLICA
     return ErrorCode.NONE

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 from uuid import UUID
 
+from ...protocol.ids import NodeId, TopicId
 from ..metadata.features import ELIGIBLE_LEADER_REPLICAS_VERSION
 from ..metadata.image import ConfigResource, ConfigResourceType, MetadataImage, PartitionRegistration, TopicImage
 from ..metadata.records import (
@@ -67,10 +68,10 @@ class PartitionTarget:
     """
 
     assignment: Assignment
-    isr: tuple[int, ...]
-    directories: Mapping[int, UUID]
+    isr: tuple[NodeId, ...]
+    directories: Mapping[NodeId, UUID]
     leader_recovery_state: int
-    unclean: Collection[int] = ()
+    unclean: Collection[NodeId] = ()
 
     @staticmethod
     def of(partition: PartitionRegistration) -> "PartitionTarget":
@@ -84,14 +85,14 @@ class PartitionTarget:
 
 
 def partition_change(
-    topic_id: UUID,
+    topic_id: TopicId,
     index: int,
     partition: PartitionRegistration,
     target: PartitionTarget,
     *,
     rules: ElectionRules,
-    may_lead: Callable[[int], bool],
-    prefers: int = NO_LEADER,
+    may_lead: Callable[[NodeId], bool],
+    prefers: NodeId = NO_LEADER,
 ) -> PartitionChangeRecord | None:
     """Return the record that makes a partition what it is to become and elects, None when nothing changes.
 
@@ -100,7 +101,7 @@ def partition_change(
     assignment, isr = settle(target.assignment, target.isr)
     replicas = assignment.replicas
     isr = tuple([replica for replica in isr if replica not in target.unclean])
-    elr: tuple[int, ...] = ()
+    elr: tuple[NodeId, ...] = ()
     min_insync_replicas = min(rules.min_insync_replicas, len(replicas))
     if rules.uses_elr and len(isr) < min_insync_replicas:
         elr = tuple(
@@ -188,8 +189,8 @@ def broker_changes(
     config: ControllerConfig,
     is_meant: Callable[[PartitionRegistration], bool],
     *,
-    joining: int | None = None,
-    leaving: int | None = None,
+    joining: NodeId | None = None,
+    leaving: NodeId | None = None,
     is_unclean: bool = False,
     has_other_disks: bool = False,
 ) -> list[MetadataRecord]:
@@ -200,7 +201,7 @@ def broker_changes(
     records: list[MetadataRecord] = []
     gone = () if leaving is None else (leaving,)
     is_lost = is_unclean or has_other_disks
-    rules_of: dict[UUID, ElectionRules] = {}
+    rules_of: dict[TopicId, ElectionRules] = {}
     for topic, index, partition in partitions_of(image, is_meant):
         rules = rules_of.get(topic.topic_id)
         if rules is None:
@@ -238,11 +239,15 @@ def partitions_of(
 
 
 def acceptable_leader(
-    image: MetadataImage, partition: PartitionRegistration, *, joining: int | None = None, leaving: int | None = None
-) -> Callable[[int], bool]:
+    image: MetadataImage,
+    partition: PartitionRegistration,
+    *,
+    joining: NodeId | None = None,
+    leaving: NodeId | None = None,
+) -> Callable[[NodeId], bool]:
     """Return whether a replica may lead: alive, not on its way out, and its directory online."""
 
-    def may_lead(replica: int) -> bool:
+    def may_lead(replica: NodeId) -> bool:
         broker = image.brokers.get(replica)
         if broker is None or replica == leaving or not (broker.is_active or replica == joining):
             return False
@@ -251,7 +256,7 @@ def acceptable_leader(
     return may_lead
 
 
-def _without_disks(directories: Mapping[int, UUID], broker_id: int | None) -> dict[int, UUID]:
+def _without_disks(directories: Mapping[NodeId, UUID], broker_id: NodeId | None) -> dict[NodeId, UUID]:
     # For a replica without an assigned directory, new directory ids alone do not show that it is gone.
     return {
         replica: DIRECTORY_LOST if replica == broker_id and directory == DIRECTORY_UNASSIGNED else directory
@@ -261,13 +266,13 @@ def _without_disks(directories: Mapping[int, UUID], broker_id: int | None) -> di
 
 def _elect(
     partition: PartitionRegistration,
-    replicas: tuple[int, ...],
-    isr: tuple[int, ...],
-    elr: tuple[int, ...],
+    replicas: tuple[NodeId, ...],
+    isr: tuple[NodeId, ...],
+    elr: tuple[NodeId, ...],
     rules: ElectionRules,
-    may_lead: Callable[[int], bool],
-    prefers: int,
-) -> tuple[int, bool]:
+    may_lead: Callable[[NodeId], bool],
+    prefers: NodeId,
+) -> tuple[NodeId, bool]:
     eligible = isr or elr
     for replica in (prefers, partition.leader, *replicas):
         if replica in eligible and may_lead(replica):

@@ -4,13 +4,13 @@ CreatePartitions, versions 0-3 (KIP-195). Checks, codes and sentences are those 
 """
 
 from collections import Counter
-from uuid import UUID
 
 from kio.schema.create_partitions.v3.request import CreatePartitionsRequest, CreatePartitionsTopic
 from kio.schema.create_partitions.v3.response import CreatePartitionsResponse, CreatePartitionsTopicResult
 from kio.schema.types import TopicName
 
 from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.ids import NodeId, TopicId
 from ...protocol.messages import NO_THROTTLE
 from ..metadata.image import MetadataImage
 from ..metadata.records import MetadataRecord, PartitionRecord
@@ -78,7 +78,7 @@ def _add_partitions(
 
 def _manual(
     image: MetadataImage, topic: CreatePartitionsTopic, count: int, replication_factor: int
-) -> list[tuple[int, ...]]:
+) -> list[tuple[NodeId, ...]]:
     assignments = topic.assignments or ()
     additional = topic.count - count
     if len(assignments) != additional:
@@ -89,7 +89,7 @@ def _manual(
         raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
     placed = []
     for index, assignment in enumerate(assignments, start=count):
-        replicas = tuple([int(replica) for replica in assignment.broker_ids])
+        replicas = tuple([NodeId(replica) for replica in assignment.broker_ids])
         check_replicas(image, replicas, replication_factor)
         check_active(image, replicas, index)
         placed.append(replicas)
@@ -97,7 +97,7 @@ def _manual(
 
 
 def _records(
-    image: MetadataImage, topic_id: UUID, first_index: int, placed: list[tuple[int, ...]]
+    image: MetadataImage, topic_id: TopicId, first_index: int, placed: list[tuple[NodeId, ...]]
 ) -> list[PartitionRecord]:
     return [new_partition(image, topic_id, index, replicas) for index, replicas in enumerate(placed, start=first_index)]
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.ids import NodeId
 from ..metadata.image import BrokerRegistration, MetadataImage
 from ..metadata.records import DIRECTORY_LOST, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED
 
@@ -21,13 +22,13 @@ if TYPE_CHECKING:
 class _Ring:
     """Ids that are handed out in turn, starting one further for each partition that asks."""
 
-    def __init__(self, ids: Sequence[int], random: "Random") -> None:
+    def __init__(self, ids: Sequence[NodeId], random: "Random") -> None:
         self.ids = sorted(ids)
         self._start = random.randrange(len(ids)) if ids else 0
         self._partition = 0
         self._given = 0
 
-    def next(self, partition: int) -> int | None:
+    def next(self, partition: int) -> NodeId | None:
         """Return the next id for this partition, None when it had them all."""
         if not self.ids:
             return None
@@ -46,10 +47,10 @@ class _Rack:
         self.unfenced = _Ring([broker.id for broker in brokers if not broker.is_fenced], random)
         self.fenced = _Ring([broker.id for broker in brokers if broker.is_fenced], random)
 
-    def next_leader(self, partition: int) -> int | None:
+    def next_leader(self, partition: int) -> NodeId | None:
         return self.unfenced.next(partition)
 
-    def next_replica(self, partition: int) -> int | None:
+    def next_replica(self, partition: int) -> NodeId | None:
         unfenced = self.unfenced.next(partition)
         return self.fenced.next(partition) if unfenced is None else unfenced
 
@@ -60,7 +61,7 @@ class _Rack:
 
 def place(
     image: MetadataImage, *, partition_count: int, replication_factor: int, random: "Random"
-) -> list[tuple[int, ...]]:
+) -> list[tuple[NodeId, ...]]:
     """Return the replicas of each new partition, the preferred leader first.
 
     Raises KafkaError(INVALID_REPLICATION_FACTOR).
@@ -78,7 +79,7 @@ def place(
         )
     racks = [_Rack(members, random) for members in _by_rack(brokers)]
     first_rack = random.randrange(len(racks))
-    placed: list[tuple[int, ...]] = []
+    placed: list[tuple[NodeId, ...]] = []
     for partition in range(partition_count):
         if partition and partition % leader_count == 0 and leader_count > 1:
             random.shuffle(racks)
@@ -94,7 +95,7 @@ def count_usable(image: MetadataImage) -> int:
     return len(_usable(image))
 
 
-def default_directory(image: MetadataImage, broker_id: int) -> UUID:
+def default_directory(image: MetadataImage, broker_id: NodeId) -> UUID:
     """Return where a new replica will be: known before the broker says so when it has only one directory (KIP-858)."""
     broker = image.brokers.get(broker_id)
     if broker is None or not broker.directories:
@@ -118,8 +119,8 @@ def _by_rack(brokers: Iterable[BrokerRegistration]) -> list[list[BrokerRegistrat
     return [racks[name] for name in sorted(racks)]
 
 
-def _place_one(racks: Sequence[_Rack], partition: int, replication_factor: int) -> tuple[int, ...]:
-    replicas: list[int] = []
+def _place_one(racks: Sequence[_Rack], partition: int, replication_factor: int) -> tuple[NodeId, ...]:
+    replicas: list[NodeId] = []
     leading_rack = None
     for rack in racks:
         leader = rack.next_leader(partition)

@@ -9,6 +9,7 @@ from kio.schema.types import ProducerId
 from kio.static.primitive import i32
 
 from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.ids import BrokerEpoch, NodeId
 from ...protocol.messages import NO_THROTTLE
 from ..metadata.image import MetadataImage
 from ..metadata.records import ProducerIdsRecord
@@ -25,7 +26,8 @@ def allocate_producer_ids(
     image: MetadataImage, request: AllocateProducerIdsRequest, _context: DecisionContext
 ) -> ControllerResult[AllocateProducerIdsResponse]:
     """Give a block to a broker; no id is given twice, and what a broker does not use is lost. Raises KafkaError."""
-    check_broker_epoch(image, request.broker_id, request.broker_epoch)
+    broker_id, broker_epoch = NodeId(request.broker_id), BrokerEpoch(request.broker_epoch)
+    check_broker_epoch(image, broker_id, broker_epoch)
     first = image.next_producer_id
     if first > _MAX_PRODUCER_ID - PRODUCER_ID_BLOCK_SIZE:
         message = "Exhausted all producerIds as the next block's end producerId has exceeded the int64 type limit"
@@ -33,8 +35,8 @@ def allocate_producer_ids(
     return ControllerResult(
         records=(
             ProducerIdsRecord(
-                broker_id=request.broker_id,
-                broker_epoch=request.broker_epoch,
+                broker_id=broker_id,
+                broker_epoch=broker_epoch,
                 next_producer_id=first + PRODUCER_ID_BLOCK_SIZE,
             ),
         ),

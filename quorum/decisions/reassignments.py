@@ -17,6 +17,7 @@ from kio.schema.alter_partition_reassignments.v1.response import (
 )
 
 from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.ids import NodeId
 from ...protocol.messages import NO_THROTTLE
 from ..metadata.image import MetadataImage, PartitionRegistration, TopicImage
 from ..metadata.records import MetadataRecord, PartitionChangeRecord
@@ -98,7 +99,7 @@ def _alter(
             )
         target = replace(target, assignment=reverted.assignment, isr=reverted.isr)
     else:
-        replicas = tuple([int(replica) for replica in asked.replicas])
+        replicas = tuple([NodeId(replica) for replica in asked.replicas])
         check_replicas(image, replicas, None)
         if not may_resize:
             _check_same_size(assignment_of(partition), replicas)
@@ -115,7 +116,7 @@ def _alter(
     )
 
 
-def _check_same_size(assignment: Assignment, replicas: tuple[int, ...]) -> None:
+def _check_same_size(assignment: Assignment, replicas: tuple[NodeId, ...]) -> None:
     before = len(assignment.remaining)
     if len(replicas) != before:
         message = f"The replication factor is changed from {before} to {len(replicas)}"

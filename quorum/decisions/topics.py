@@ -17,6 +17,7 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i8, i16, i32
 
 from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.ids import TopicId
 from ...protocol.messages import NO_THROTTLE
 from ..configs.effective import BrokerConfigs, resolve_topic
 from ..configs.validation import validate_topic_config
@@ -30,6 +31,8 @@ from .topic_names import CLUSTER_METADATA_TOPIC, invalid_topic_name
 
 if TYPE_CHECKING:
     from random import Random
+
+NO_TOPIC_ID = TopicId(ZERO_ID)
 
 T = TypeVar("T", bound=Hashable)
 
@@ -76,12 +79,12 @@ def delete_topics(
     """Delete those of the topics that exist, named by name or by id."""
     results: list[DeletableTopicResult] = []
     names: list[str] = []
-    ids: list[UUID] = []
+    ids: list[TopicId] = []
     for topic in request.topics:
-        topic_id = topic.topic_id or ZERO_ID
-        if topic.name is not None and topic_id == ZERO_ID:
+        topic_id = NO_TOPIC_ID if topic.topic_id is None else TopicId(topic.topic_id)
+        if topic.name is not None and topic_id == NO_TOPIC_ID:
             names.append(topic.name)
-        elif topic.name is None and topic_id != ZERO_ID:
+        elif topic.name is None and topic_id != NO_TOPIC_ID:
             ids.append(topic_id)
         else:
             reason = (
@@ -91,7 +94,7 @@ def delete_topics(
             )
             results.append(_deletion(topic.name, topic_id, Refusal(ErrorCode.INVALID_REQUEST, reason)))
     duplicate_name = Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-    results += [_deletion(name, ZERO_ID, duplicate_name) for name in _repeated(names)]
+    results += [_deletion(name, NO_TOPIC_ID, duplicate_name) for name in _repeated(names)]
     duplicate_id = Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic id.")
     repeated_ids = _repeated(ids)
     results += [_deletion(None, topic_id, duplicate_id) for topic_id in repeated_ids]
@@ -103,10 +106,10 @@ def delete_topics(
     )
 
 
-def new_topic_id(random: "Random") -> UUID:
+def new_topic_id(random: "Random") -> TopicId:
     """Return a random id that Kafka's tools read well: no reserved one, and none that starts with '-' in base 64."""
     while True:
-        topic_id = UUID(int=random.getrandbits(128), version=4)
+        topic_id = TopicId(UUID(int=random.getrandbits(128), version=4))
         if topic_id.bytes[0] >> 2 != _BASE64_MINUS:
             return topic_id
 
@@ -196,12 +199,12 @@ def _refused_creation(name: str, reason: Refusal) -> CreatableTopicResult:
 def _find_topics(
     topics: TopicsImage,
     names: Iterable[str],
-    ids: Iterable[UUID],
-    repeated_ids: Iterable[UUID],
+    ids: Iterable[TopicId],
+    repeated_ids: Iterable[TopicId],
     results: list[DeletableTopicResult],
-) -> dict[UUID, str]:
+) -> dict[TopicId, str]:
     """Return the topics to delete; what cannot be is added to the results."""
-    found: dict[UUID, str] = {}
+    found: dict[TopicId, str] = {}
     for topic_id in ids:
         topic = topics.by_id.get(topic_id)
         if topic is None:
@@ -212,7 +215,7 @@ def _find_topics(
     for name in names:
         topic = topics.by_name.get(name)
         if topic is None:
-            results.append(_deletion(name, ZERO_ID, plain_refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)))
+            results.append(_deletion(name, NO_TOPIC_ID, plain_refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)))
         elif topic.topic_id in found or topic.topic_id in twice:
             found.pop(topic.topic_id, None)
             message = "The provided topic name maps to an ID that was already supplied."
@@ -222,10 +225,10 @@ def _find_topics(
     return found
 
 
-def _deletion(name: str | None, topic_id: UUID, reason: Refusal) -> DeletableTopicResult:
+def _deletion(name: str | None, topic_id: TopicId, reason: Refusal) -> DeletableTopicResult:
     return DeletableTopicResult(
         name=None if name is None else TopicName(name),
-        topic_id=None if topic_id == ZERO_ID else topic_id,
+        topic_id=None if topic_id == NO_TOPIC_ID else topic_id,
         error_code=wire_code(reason.code),
         error_message=reason.message,
     )

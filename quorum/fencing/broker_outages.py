@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from ...protocol.ids import NodeId
 from ..metadata.delta import MetadataDelta
 from ..metadata.image import MetadataImage, PartitionRegistration
 
@@ -27,16 +28,16 @@ class BrokerOutages:
         """`is_active`: whether this node is the active controller, the one that logs. `now_ms` is of the loop."""
         self._is_active = is_active
         self._now_ms = now_ms
-        self._outages: dict[int, _Outage] = {}
+        self._outages: dict[NodeId, _Outage] = {}
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        begun: list[int] = []
+        begun: list[NodeId] = []
         for broker_id, broker in delta.brokers.items():
             before = delta.base.brokers.get(broker_id)
             if broker is None:
-                self._outages.pop(broker_id, None)
+                self._outages.pop(NodeId(broker_id), None)
             elif before is not None and before.is_active and not broker.is_active:
-                begun.append(broker_id)
+                begun.append(broker.id)
         if self._outages:
             self._count_changes(delta)
         for broker_id in begun:
@@ -45,7 +46,7 @@ class BrokerOutages:
             if outage.out_of_sync == 0 and image.brokers[broker_id].is_active:
                 self._end(broker_id, outage)
 
-    def _begin(self, broker_id: int, delta: MetadataDelta, image: MetadataImage) -> None:
+    def _begin(self, broker_id: NodeId, delta: MetadataDelta, image: MetadataImage) -> None:
         all_partitions = (one for topic in image.topics.by_name.values() for one in topic.partitions)
         lacking = [one for one in all_partitions if broker_id in one.replicas and broker_id not in one.isr]
         self._outages[broker_id] = _Outage(self._now_ms(), len(lacking))
@@ -74,7 +75,7 @@ class BrokerOutages:
             for broker_id, outage in self._outages.items():
                 outage.out_of_sync += _is_out_of_sync(after, broker_id) - _is_out_of_sync(before, broker_id)
 
-    def _end(self, broker_id: int, outage: _Outage) -> None:
+    def _end(self, broker_id: NodeId, outage: _Outage) -> None:
         del self._outages[broker_id]
         if self._is_active():
             after_ms = self._now_ms() - outage.since_ms
@@ -91,5 +92,5 @@ def _changed(delta: MetadataDelta) -> Iterator[tuple[PartitionRegistration | Non
             yield before, None
 
 
-def _is_out_of_sync(partition: PartitionRegistration | None, broker_id: int) -> bool:
+def _is_out_of_sync(partition: PartitionRegistration | None, broker_id: NodeId) -> bool:
     return partition is not None and broker_id in partition.replicas and broker_id not in partition.isr

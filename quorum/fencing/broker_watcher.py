@@ -2,11 +2,13 @@
 
 from typing import Protocol
 
+from ...protocol.ids import BrokerEpoch, NodeId
+
 
 class BrokerWatcher(Protocol):
     """Called on the loop; must not wait."""
 
-    def on_active(self, former_leader_id: int | None) -> None:
+    def on_active(self, former_leader_id: NodeId | None) -> None:
         """This node is the active controller: its epoch's first entry is committed and replayed.
 
         Before it, as far as is known, that node was.
@@ -15,14 +17,14 @@ class BrokerWatcher(Protocol):
     def on_inactive(self) -> None:
         """This node is not the active controller, or not any more."""
 
-    def on_heard(self, broker_id: int, broker_epoch: int) -> None:
+    def on_heard(self, broker_id: NodeId, broker_epoch: BrokerEpoch) -> None:
         """A heartbeat or registration of that process of a broker was accepted."""
 
 
 class NoWatcher:
     """Lets it pass."""
 
-    def on_active(self, _: int | None) -> None:
+    def on_active(self, _: NodeId | None) -> None:
         """Nothing follows."""
 
     def on_inactive(self) -> None:

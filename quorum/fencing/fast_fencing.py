@@ -27,6 +27,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from ...protocol.ids import BrokerEpoch, NodeId
 from ..metadata.image import BrokerRegistration, MetadataImage
 
 # After the attempt began. The second tells a process that ends, and accepts a last time, from one that is gone; the
@@ -42,8 +43,8 @@ BARRED_SESSIONS: Final = 10
 class Attempt:
     """Looking for one process of a broker."""
 
-    broker_id: int
-    broker_epoch: int
+    broker_id: NodeId
+    broker_epoch: BrokerEpoch
     host: str
     port: int
     started_ms: int
@@ -62,15 +63,15 @@ class Dial:
 class Fence:
     """Shut out the process that registered under this epoch."""
 
-    broker_id: int
-    broker_epoch: int
+    broker_id: NodeId
+    broker_epoch: BrokerEpoch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
     """Tell the operator: a broker that was fenced so is alive. It is left to its sessions until then."""
 
-    broker_id: int
+    broker_id: NodeId
     until_ms: int
     wrong_count: int
     """How often that has happened to any broker."""
@@ -82,30 +83,30 @@ Effect: TypeAlias = Dial | Fence | Bar
 class FastFencing:
     """Of one controller. Times are of the loop; `has_quorum` tells that a majority of voters was heard just now."""
 
-    def __init__(self, *, node_id: int, listener_name: str, session_timeout_ms: int) -> None:
+    def __init__(self, *, node_id: NodeId, listener_name: str, session_timeout_ms: int) -> None:
         """`listener_name` is that of the listener between brokers; the first is taken of a broker that has none."""
         self._node_id = node_id
         self._listener_name = listener_name
         self._session_timeout_ms = session_timeout_ms
-        self._attempts: dict[int, Attempt] = {}
-        self._refusals: dict[int, int] = {}
+        self._attempts: dict[NodeId, Attempt] = {}
+        self._refusals: dict[NodeId, int] = {}
         # On becoming active: who is looked for first, and who when that has come to its end.
-        self._first: int | None = None
-        self._later: tuple[int, ...] = ()
+        self._first: NodeId | None = None
+        self._later: tuple[NodeId, ...] = ()
         # Asked for, and carried out.
-        self._fencing: dict[int, Fence] = {}
-        self._fenced: dict[int, Fence] = {}
-        self._fenced_ms: dict[int, int] = {}
-        self._barred_until_ms: dict[int, int] = {}
+        self._fencing: dict[NodeId, Fence] = {}
+        self._fenced: dict[NodeId, Fence] = {}
+        self._fenced_ms: dict[NodeId, int] = {}
+        self._barred_until_ms: dict[NodeId, int] = {}
         self._wrong_count = 0
 
     def on_active(
-        self, image: MetadataImage, now_ms: int, *, former_leader_id: int | None, has_quorum: bool
+        self, image: MetadataImage, now_ms: int, *, former_leader_id: NodeId | None, has_quorum: bool
     ) -> tuple[Effect, ...]:
         """Probe all brokers, since no controller watched their connections for a while; the former leader first."""
         self.on_inactive()
         first = [former_leader_id] if former_leader_id is not None else []
-        later = tuple(broker_id for broker_id in sorted(image.brokers) if broker_id not in first)
+        later = tuple(NodeId(broker_id) for broker_id in sorted(image.brokers) if broker_id not in first)
         effects = self._begin(first, image, now_ms, has_quorum=has_quorum)
         if not effects:
             return self._begin(later, image, now_ms, has_quorum=has_quorum)
@@ -118,12 +119,14 @@ class FastFencing:
         self._fencing.clear()
         self._first, self._later = None, ()
 
-    def on_closed(self, broker_id: int, image: MetadataImage, now_ms: int, *, has_quorum: bool) -> tuple[Effect, ...]:
+    def on_closed(
+        self, broker_id: NodeId, image: MetadataImage, now_ms: int, *, has_quorum: bool
+    ) -> tuple[Effect, ...]:
         """Hear that the broker's side closed the connection that its last heartbeat came by."""
         return self._begin([broker_id], image, now_ms, has_quorum=has_quorum)
 
     def on_heard(
-        self, broker_id: int, broker_epoch: int, image: MetadataImage, now_ms: int, *, has_quorum: bool
+        self, broker_id: NodeId, broker_epoch: BrokerEpoch, image: MetadataImage, now_ms: int, *, has_quorum: bool
     ) -> tuple[Effect, ...]:
         """Hear a heartbeat or a registration of a broker."""
         effects: tuple[Effect, ...] = ()
@@ -188,7 +191,7 @@ class FastFencing:
 
     def _begin(
         self,
-        broker_ids: Iterable[int],
+        broker_ids: Iterable[NodeId],
         image: MetadataImage,
         now_ms: int,
         *,
@@ -216,14 +219,14 @@ class FastFencing:
             effects.append(Dial(attempt=attempt, at_ms=now_ms + DIAL_TIMES_MS[0]))
         return tuple(effects)
 
-    def _end(self, broker_id: int, image: MetadataImage, now_ms: int, *, has_quorum: bool) -> tuple[Effect, ...]:
+    def _end(self, broker_id: NodeId, image: MetadataImage, now_ms: int, *, has_quorum: bool) -> tuple[Effect, ...]:
         del self._attempts[broker_id]
         if broker_id != self._first:
             return ()
         later, self._first, self._later = self._later, None, ()
         return self._begin(later, image, now_ms, has_quorum=has_quorum)
 
-    def _may_fence(self, broker_id: int, image: MetadataImage, now_ms: int, *, has_quorum: bool) -> bool:
+    def _may_fence(self, broker_id: NodeId, image: MetadataImage, now_ms: int, *, has_quorum: bool) -> bool:
         broker = image.brokers.get(broker_id)
         return (
             has_quorum
@@ -234,7 +237,7 @@ class FastFencing:
             and self._has_room(broker_id, image.brokers.values(), now_ms)
         )
 
-    def _has_room(self, broker_id: int, brokers: Iterable[BrokerRegistration], now_ms: int) -> bool:
+    def _has_room(self, broker_id: NodeId, brokers: Iterable[BrokerRegistration], now_ms: int) -> bool:
         """Whether this one may be fenced besides the others: less than half of those that were in lately."""
         lately = {one for one, at_ms in self._fenced_ms.items() if now_ms < at_ms + self._session_timeout_ms}
         lately |= self._fencing.keys()

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from ...protocol.batches import HEADER_SIZE, is_crc_valid, read_header
 from ...protocol.errors import CorruptData
+from ...protocol.ids import NO_CONTROLLER_EPOCH, ControllerEpoch
 from ...storage.disk.files import Files
 from ..metadata.image import MetadataImage
 from ..metadata.loader import MetadataLoader
@@ -97,7 +98,7 @@ class StoredMetadata:
 
     def _best_base(self, offset: int) -> SnapshotId | None:
         """The newest state from which the log leads to the offset; end offset 0 is the empty one."""
-        for base in reversed((SnapshotId(0, 0), *self.snapshots)):
+        for base in reversed((SnapshotId(0, NO_CONTROLLER_EPOCH), *self.snapshots)):
             if base.end_offset == offset + 1 and base.end_offset:
                 return base
             if (
@@ -111,7 +112,7 @@ class StoredMetadata:
     def _shown_offsets(self) -> str:
         log = self.entries
         ranges = [(one.end_offset - 1, one.end_offset - 1) for one in self.snapshots]
-        bases = [one.end_offset for one in (SnapshotId(0, 0), *self.snapshots)]
+        bases = [one.end_offset for one in (SnapshotId(0, NO_CONTROLLER_EPOCH), *self.snapshots)]
         first = min((end for end in bases if log.start_offset <= end < log.end_offset), default=None)
         if first is not None:
             ranges = [(low, high) for low, high in ranges if low < first - 1]
@@ -174,7 +175,7 @@ def _read_journal(files: Files, paths: Sequence[str]) -> StoredEntries:
     log = RecoveredLog()
     for segment in read_segments(files, paths):
         log.replay_segment(segment)
-    entries = [CommittedEntry(*entry) for entry in log.entries]
+    entries = [CommittedEntry(entry.offset, ControllerEpoch(entry.epoch), entry.command) for entry in log.entries]
     return StoredEntries(log.start_offset, entries, log.commit_end)
 
 

@@ -24,6 +24,7 @@ from typing import Final, cast
 from uuid import UUID
 
 from ...protocol.errors import CorruptData
+from ...protocol.ids import NodeId
 from .port_probe import Refused, Unclear, probe_port
 from .rules.link_frames import MAX_FRAME_BYTES, FrameReader, encode_frame
 from .rules.link_hello import PREFACE, DialerHello, ListenerHello, encode_refusal
@@ -60,7 +61,7 @@ class StreamLinks:
 
     def __init__(
         self,
-        addresses: Mapping[int, tuple[str, int]],
+        addresses: Mapping[NodeId, tuple[str, int]],
         *,
         hello: Callable[[], PeerHello],
         secret: bytes,
@@ -80,19 +81,19 @@ class StreamLinks:
         self._certificates = certificates
         self._tls = tls
         self._listener: LinkListener | None = None
-        self._outgoing: dict[int, _Outgoing] = {}
-        self._incoming: dict[int, _Incoming] = {}
+        self._outgoing: dict[NodeId, _Outgoing] = {}
+        self._incoming: dict[NodeId, _Incoming] = {}
         # In the order in which they came.
         self._greeting: dict[_Incoming, None] = {}
         self._tasks: list[asyncio.Task[None]] = []
-        self._unreached: set[int] = set()
+        self._unreached: set[NodeId] = set()
         self.refusals = Refusals(loop.time)
 
     def start(self, listener: LinkListener) -> None:
         self._listener = listener
         self._tasks = [self._loop.create_task(self._keep_dialing(peer_id)) for peer_id in sorted(self._addresses)]
 
-    def send(self, peer_id: int, data: bytes) -> None:
+    def send(self, peer_id: NodeId, data: bytes) -> None:
         link = self._outgoing.get(peer_id)
         if link is not None:
             link.send(data)
@@ -135,11 +136,11 @@ class StreamLinks:
         link.connection_made(transport)
         link.data_received(first_bytes[len(PREFACE) :])
 
-    def _directory_of(self, peer_id: int) -> UUID | None:
+    def _directory_of(self, peer_id: NodeId) -> UUID | None:
         link = self._outgoing.get(peer_id)
         return None if link is None else link.directory_id
 
-    async def _keep_dialing(self, peer_id: int) -> None:
+    async def _keep_dialing(self, peer_id: NodeId) -> None:
         pause_s = _FIRST_PAUSE_S
         while True:
             try:
@@ -161,7 +162,7 @@ class StreamLinks:
                 assert self._listener is not None
                 self._listener.on_peer_gone(peer_id)
 
-    async def _is_gone(self, peer_id: int) -> bool:
+    async def _is_gone(self, peer_id: NodeId) -> bool:
         host, port = self._addresses[peer_id]
         refusals = 0
         for delay_s in _LOSS_REDIALS_S:
@@ -178,7 +179,7 @@ class StreamLinks:
                 refusals = 0
         return False
 
-    async def _dial(self, peer_id: int) -> "_Outgoing | None":
+    async def _dial(self, peer_id: NodeId) -> "_Outgoing | None":
         host, port = self._addresses[peer_id]
         hello = DialerHello(self._hello(), self._secret, peer_id)
         try:
@@ -216,7 +217,7 @@ class StreamLinks:
         if self._listener is not None:
             self._listener.on_link_up(peer.node_id, peer.directory_id)
 
-    def on_outgoing_down(self, link: "_Outgoing", peer_id: int) -> None:
+    def on_outgoing_down(self, link: "_Outgoing", peer_id: NodeId) -> None:
         if self._outgoing.get(peer_id) is link:
             del self._outgoing[peer_id]
             if self._listener is not None:
@@ -230,12 +231,12 @@ class StreamLinks:
             older.abort()
         self._incoming[peer.node_id] = link
 
-    def on_incoming_down(self, link: "_Incoming", peer_id: int | None) -> None:
+    def on_incoming_down(self, link: "_Incoming", peer_id: NodeId | None) -> None:
         self._greeting.pop(link, None)
         if peer_id is not None and self._incoming.get(peer_id) is link:
             del self._incoming[peer_id]
 
-    def on_message(self, link: "_Incoming", peer_id: int, data: bytes) -> None:
+    def on_message(self, link: "_Incoming", peer_id: NodeId, data: bytes) -> None:
         if self._listener is not None and self._incoming.get(peer_id) is link:
             self._listener.on_message(peer_id, data)
 
@@ -301,7 +302,7 @@ class _Link(asyncio.Protocol, ABC):
 class _Outgoing(_Link):
     """A link that this node dialed: it sends here."""
 
-    def __init__(self, links: StreamLinks, peer_id: int, hello: DialerHello) -> None:
+    def __init__(self, links: StreamLinks, peer_id: NodeId, hello: DialerHello) -> None:
         super().__init__(links)
         self._peer_id = peer_id
         self._hello = hello
@@ -359,7 +360,7 @@ class _Incoming(_Link):
         super().__init__(links)
         self._hello = hello
         self._has_answered = False
-        self._peer_id: int | None = None
+        self._peer_id: NodeId | None = None
 
     def on_frame(self, frame: bytes) -> None:
         if self._peer_id is not None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TypeVar, assert_never
 
+from ...protocol.ids import BrokerEpoch, ControllerEpoch, NodeId
 from . import records
 from .image import (
     BrokerRegistration,
@@ -34,7 +35,7 @@ class MetadataDelta:
         self.topics = TopicsDelta(base.topics)
         self.configs: dict[ConfigResource, dict[str, str]] = {}
         self.brokers: dict[int, BrokerRegistration | None] = {}
-        self.controllers: dict[int, ControllerRegistration | None] = {}
+        self.controllers: dict[NodeId, ControllerRegistration | None] = {}
         self.features: dict[str, int | None] = {}
         self.cluster_id = base.cluster_id
         self.next_producer_id = base.next_producer_id
@@ -136,7 +137,7 @@ class MetadataDelta:
         else:
             values[record.name] = record.value
 
-    def _broker(self, broker_id: int, epoch: int) -> BrokerRegistration:
+    def _broker(self, broker_id: NodeId, epoch: BrokerEpoch) -> BrokerRegistration:
         broker = self.brokers[broker_id] if broker_id in self.brokers else self.base.brokers.get(broker_id)
         if broker is None or broker.epoch != epoch:
             raise ReplayError(f"a record names broker {broker_id} with epoch {epoch}; registered is {broker}")
@@ -155,7 +156,7 @@ class MetadataDelta:
             directories=before.directories if record.log_dirs is None else record.log_dirs,
         )
 
-    def apply(self, *, offset: int, epoch: int, timestamp_ms: int) -> MetadataImage:
+    def apply(self, *, offset: int, epoch: ControllerEpoch, timestamp_ms: int) -> MetadataImage:
         """Return the image after the changes, at the place of the entry that completed them."""
         base = self.base
         return MetadataImage(

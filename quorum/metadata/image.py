@@ -10,6 +10,15 @@ from enum import IntEnum
 from typing import NamedTuple
 from uuid import UUID
 
+from ...protocol.ids import (
+    NO_CONTROLLER_EPOCH,
+    BrokerEpoch,
+    ControllerEpoch,
+    LeaderEpoch,
+    NodeId,
+    PartitionEpoch,
+    TopicId,
+)
 from .persistent_map import PersistentMap
 from .records import (
     DIRECTORY_LOST,
@@ -42,19 +51,19 @@ class ConfigResource(NamedTuple):
 class PartitionRegistration:
     """One partition. `directories` stands in the order of `replicas`; `leader` is -1 without a leader."""
 
-    replicas: tuple[int, ...]
+    replicas: tuple[NodeId, ...]
     directories: tuple[UUID, ...]
-    isr: tuple[int, ...]
-    leader: int
-    leader_epoch: int
-    partition_epoch: int
-    removing_replicas: tuple[int, ...] = ()
-    adding_replicas: tuple[int, ...] = ()
-    elr: tuple[int, ...] = ()
-    last_known_elr: tuple[int, ...] = ()
+    isr: tuple[NodeId, ...]
+    leader: NodeId
+    leader_epoch: LeaderEpoch
+    partition_epoch: PartitionEpoch
+    removing_replicas: tuple[NodeId, ...] = ()
+    adding_replicas: tuple[NodeId, ...] = ()
+    elr: tuple[NodeId, ...] = ()
+    last_known_elr: tuple[NodeId, ...] = ()
     leader_recovery_state: int = LEADER_RECOVERED
 
-    def directory_of(self, broker_id: int) -> UUID:
+    def directory_of(self, broker_id: NodeId) -> UUID:
         """Return the log directory of a replica, DIRECTORY_UNASSIGNED where the broker has not said."""
         for replica, directory in zip(self.replicas, self.directories, strict=True):
             if replica == broker_id:
@@ -67,7 +76,7 @@ class TopicImage:
     """One topic; a partition's index is its place in `partitions`."""
 
     name: str
-    topic_id: UUID
+    topic_id: TopicId
     partitions: tuple[PartitionRegistration, ...] = ()
 
 
@@ -96,8 +105,8 @@ class BrokerRegistration:
     `epoch` identifies this registration; `directories` are the log directories in use.
     """
 
-    id: int
-    epoch: int
+    id: NodeId
+    epoch: BrokerEpoch
     incarnation_id: UUID
     endpoints: tuple[Endpoint, ...] = ()
     features: tuple[SupportedFeature, ...] = ()
@@ -130,7 +139,7 @@ class BrokerRegistration:
 class ControllerRegistration:
     """A controller's current process."""
 
-    id: int
+    id: NodeId
     incarnation_id: UUID
     endpoints: tuple[Endpoint, ...] = ()
     features: tuple[SupportedFeature, ...] = ()
@@ -164,18 +173,18 @@ class MetadataImage:
     """
 
     offset: int = -1
-    epoch: int = 0
+    epoch: ControllerEpoch = NO_CONTROLLER_EPOCH
     timestamp_ms: int = 0
     cluster_id: str | None = None
     topics: TopicsImage = field(default_factory=TopicsImage)
     configs: ConfigsImage = field(default_factory=ConfigsImage)
     brokers: Mapping[int, BrokerRegistration] = field(default_factory=dict)
-    controllers: Mapping[int, ControllerRegistration] = field(default_factory=dict)
+    controllers: Mapping[NodeId, ControllerRegistration] = field(default_factory=dict)
     features: Mapping[str, int] = field(default_factory=dict)
     """Finalized levels above 0."""
     next_producer_id: int = 0
 
-    def is_active_broker(self, broker_id: int) -> bool:
+    def is_active_broker(self, broker_id: NodeId) -> bool:
         broker = self.brokers.get(broker_id)
         return broker is not None and broker.is_active
 

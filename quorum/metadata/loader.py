@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from ...protocol.ids import NO_CONTROLLER_EPOCH, ControllerEpoch
 from .delta import MetadataDelta
 from .image import EMPTY_IMAGE, MetadataImage
 from .publishers import Publishers
@@ -37,18 +38,18 @@ class MetadataLoader:
         self._timestamp_ms = 0
         self.image: MetadataImage = EMPTY_IMAGE
         self.offset = -1
-        self.epoch = 0
+        self.epoch = NO_CONTROLLER_EPOCH
         self.is_catching_up = True
 
     @property
     def is_in_transaction(self) -> bool:
         return self._transaction is not None
 
-    def load_snapshot(self, chunks: Iterable[bytes], *, end_offset: int, epoch: int) -> None:
+    def load_snapshot(self, chunks: Iterable[bytes], *, end_offset: int, epoch: ControllerEpoch) -> None:
         """Replace the image by a snapshot's; what it lacks counts as deleted."""
         self.take_snapshot(self.read_snapshot(chunks, end_offset=end_offset, epoch=epoch))
 
-    def read_snapshot(self, chunks: Iterable[bytes], *, end_offset: int, epoch: int) -> ReadSnapshot:
+    def read_snapshot(self, chunks: Iterable[bytes], *, end_offset: int, epoch: ControllerEpoch) -> ReadSnapshot:
         """Return what a snapshot changes, for `take_snapshot` before any other change; costs its size.
 
         It touches nothing, and may be made beside the loop.
@@ -64,7 +65,7 @@ class MetadataLoader:
         self.offset, self.epoch, self._timestamp_ms = image.offset, image.epoch, image.timestamp_ms
         self._show(delta, image)
 
-    def load_entry(self, offset: int, epoch: int, command: bytes) -> None:
+    def load_entry(self, offset: int, epoch: ControllerEpoch, command: bytes) -> None:
         """Replay one committed entry; an empty command is a no-op."""
         if command:
             self._replay(offset, command)

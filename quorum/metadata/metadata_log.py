@@ -11,11 +11,12 @@ from uuid import UUID
 
 from ...protocol.batches import HEADER_SIZE, NO_TIMESTAMP, BatchHeader, Buffer, read_header
 from ...protocol.errors import CorruptData
+from ...protocol.ids import NO_CONTROLLER_EPOCH, ControllerEpoch, TopicId
 from ...protocol.records import Record, control_type, read_records, write_batch
 from .record_codec import entry_timestamp_ms
 
 METADATA_TOPIC: Final = "__cluster_metadata"
-METADATA_TOPIC_ID: Final = UUID(int=1)
+METADATA_TOPIC_ID: Final = TopicId(UUID(int=1))
 METADATA_FOLDER: Final = f"{METADATA_TOPIC}-0"
 """Below `metadata.log.dir`: where Apache Kafka has its metadata log, too, and nothing looks for a topic's."""
 
@@ -34,7 +35,7 @@ class CommittedEntry(NamedTuple):
     """An entry as a broker reads it; an empty command is a no-op."""
 
     offset: int
-    epoch: int
+    epoch: ControllerEpoch
     command: bytes
 
 
@@ -42,7 +43,7 @@ class SnapshotId(NamedTuple):
     """Names a snapshot: it has all entries below the offset, the last of them of that epoch."""
 
     end_offset: int
-    epoch: int
+    epoch: ControllerEpoch
 
 
 def encode_batch(entry: CommittedEntry) -> bytes:
@@ -78,15 +79,15 @@ def _decode_batch(batch: memoryview, header: BatchHeader) -> CommittedEntry:
     if header.is_control:
         if control_type(record) != _LEADER_CHANGE:
             raise CorruptData(f"the metadata log has a control record of type {control_type(record)}")
-        return CommittedEntry(record.offset, header.partition_leader_epoch, b"")
-    return CommittedEntry(record.offset, header.partition_leader_epoch, bytes(record.value or b""))
+        return CommittedEntry(record.offset, ControllerEpoch(header.partition_leader_epoch), b"")
+    return CommittedEntry(record.offset, ControllerEpoch(header.partition_leader_epoch), bytes(record.value or b""))
 
 
 class MetadataLog:
     """The committed entries since the last snapshot, in memory, shared with other holders."""
 
     def __init__(self) -> None:
-        self._snapshot = SnapshotId(0, 0)
+        self._snapshot = SnapshotId(0, NO_CONTROLLER_EPOCH)
         self._entries: list[CommittedEntry] = []
 
     @property
@@ -103,7 +104,7 @@ class MetadataLog:
         return self._snapshot.end_offset + len(self._entries)
 
     @property
-    def last_epoch(self) -> int:
+    def last_epoch(self) -> ControllerEpoch:
         return self._entries[-1].epoch if self._entries else self._snapshot.epoch
 
     def reset(self, snapshot: SnapshotId) -> None:
@@ -121,7 +122,7 @@ class MetadataLog:
             del self._entries[: snapshot.end_offset - self.start_offset]
             self._snapshot = snapshot
 
-    def epoch_before(self, offset: int) -> int:
+    def epoch_before(self, offset: int) -> ControllerEpoch:
         """Return the epoch of the entry before `offset`, which is from the start to the end of the log."""
         place = offset - self.start_offset
         return self._entries[place - 1].epoch if place else self._snapshot.epoch

@@ -10,7 +10,7 @@ from dataclasses import MISSING, fields
 from functools import lru_cache
 from operator import attrgetter
 from types import NoneType, UnionType
-from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Any, NamedTuple, NewType, get_args, get_origin, get_type_hints
 from uuid import UUID
 
 import cbor2
@@ -106,14 +106,19 @@ def _conversion(name: str, hint: Any) -> _Conversion:
             lambda items: tuple([nested.decode(item) for item in items]),
         )
     choices = [choice for choice in get_args(hint) if choice is not NoneType] if isinstance(hint, UnionType) else [hint]
-    (content,) = choices
+    (content,) = [_plain(choice) for choice in choices]
     if content is UUID:
         return attrgetter("bytes"), _id
     if get_origin(content) is not tuple:
         return None, None
-    if get_args(content)[0] is UUID:
+    if _plain(get_args(content)[0]) is UUID:
         return lambda items: [item.bytes for item in items], _ids
     return None, _list
+
+
+def _plain(hint: Any) -> Any:
+    """Return what a value of this type is when the code runs: an id has a type for the checker alone."""
+    return hint.__supertype__ if isinstance(hint, NewType) else hint
 
 
 def _list(items: Iterable[object]) -> tuple[object, ...]:

@@ -14,14 +14,16 @@ from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias
 from uuid import UUID
 
+from ...protocol.ids import BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
+
 # Directory ids that are not ids of a directory (Kafka's `DirectoryId`).
 DIRECTORY_UNASSIGNED = UUID(int=0)
 DIRECTORY_LOST = UUID(int=1)
 DIRECTORY_MIGRATING = UUID(int=2)
 
-NO_LEADER = -1
+NO_LEADER = NodeId(-1)
 # In a PartitionChangeRecord: the leader stays (and so does its epoch).
-NO_LEADER_CHANGE = -2
+NO_LEADER_CHANGE = NodeId(-2)
 
 LEADER_RECOVERED = 0
 LEADER_RECOVERING = 1
@@ -56,9 +58,9 @@ class RegisterBrokerRecord:
     TYPE: ClassVar[int] = 0
     VERSION: ClassVar[int] = 0
 
-    broker_id: int
+    broker_id: NodeId
     incarnation_id: UUID
-    broker_epoch: int
+    broker_epoch: BrokerEpoch
     endpoints: tuple[Endpoint, ...] = ()
     features: tuple[SupportedFeature, ...] = ()
     rack: str | None = None
@@ -75,8 +77,8 @@ class UnregisterBrokerRecord:
     TYPE: ClassVar[int] = 1
     VERSION: ClassVar[int] = 0
 
-    broker_id: int
-    broker_epoch: int
+    broker_id: NodeId
+    broker_epoch: BrokerEpoch
     unknown_fields: Mapping[int, object] = field(default_factory=dict)
 
 
@@ -88,7 +90,7 @@ class TopicRecord:
     VERSION: ClassVar[int] = 0
 
     name: str
-    topic_id: UUID
+    topic_id: TopicId
     unknown_fields: Mapping[int, object] = field(default_factory=dict)
 
 
@@ -99,19 +101,19 @@ class PartitionRecord:
     TYPE: ClassVar[int] = 3
     VERSION: ClassVar[int] = 0
 
-    topic_id: UUID
+    topic_id: TopicId
     partition_id: int
-    replicas: tuple[int, ...]
-    isr: tuple[int, ...]
-    leader: int
-    leader_epoch: int
-    partition_epoch: int
+    replicas: tuple[NodeId, ...]
+    isr: tuple[NodeId, ...]
+    leader: NodeId
+    leader_epoch: LeaderEpoch
+    partition_epoch: PartitionEpoch
     directories: tuple[UUID, ...]
-    removing_replicas: tuple[int, ...] = ()
-    adding_replicas: tuple[int, ...] = ()
+    removing_replicas: tuple[NodeId, ...] = ()
+    adding_replicas: tuple[NodeId, ...] = ()
     leader_recovery_state: int = LEADER_RECOVERED
-    elr: tuple[int, ...] = ()
-    last_known_elr: tuple[int, ...] = ()
+    elr: tuple[NodeId, ...] = ()
+    last_known_elr: tuple[NodeId, ...] = ()
     unknown_fields: Mapping[int, object] = field(default_factory=dict)
 
 
@@ -139,16 +141,16 @@ class PartitionChangeRecord:
     TYPE: ClassVar[int] = 5
     VERSION: ClassVar[int] = 0
 
-    topic_id: UUID
+    topic_id: TopicId
     partition_id: int
-    isr: tuple[int, ...] | None = None
-    leader: int = NO_LEADER_CHANGE
-    replicas: tuple[int, ...] | None = None
-    removing_replicas: tuple[int, ...] | None = None
-    adding_replicas: tuple[int, ...] | None = None
+    isr: tuple[NodeId, ...] | None = None
+    leader: NodeId = NO_LEADER_CHANGE
+    replicas: tuple[NodeId, ...] | None = None
+    removing_replicas: tuple[NodeId, ...] | None = None
+    adding_replicas: tuple[NodeId, ...] | None = None
     leader_recovery_state: int = NO_RECOVERY_STATE_CHANGE
-    elr: tuple[int, ...] | None = None
-    last_known_elr: tuple[int, ...] | None = None
+    elr: tuple[NodeId, ...] | None = None
+    last_known_elr: tuple[NodeId, ...] | None = None
     directories: tuple[UUID, ...] | None = None
     unknown_fields: Mapping[int, object] = field(default_factory=dict)
 
@@ -160,7 +162,7 @@ class RemoveTopicRecord:
     TYPE: ClassVar[int] = 9
     VERSION: ClassVar[int] = 0
 
-    topic_id: UUID
+    topic_id: TopicId
     unknown_fields: Mapping[int, object] = field(default_factory=dict)
 
 
@@ -183,8 +185,8 @@ class ProducerIdsRecord:
     TYPE: ClassVar[int] = 15
     VERSION: ClassVar[int] = 0
 
-    broker_id: int
-    broker_epoch: int
+    broker_id: NodeId
+    broker_epoch: BrokerEpoch
     next_producer_id: int
     unknown_fields: Mapping[int, object] = field(default_factory=dict)
 
@@ -196,8 +198,8 @@ class BrokerRegistrationChangeRecord:
     TYPE: ClassVar[int] = 17
     VERSION: ClassVar[int] = 0
 
-    broker_id: int
-    broker_epoch: int
+    broker_id: NodeId
+    broker_epoch: BrokerEpoch
     is_fenced: bool | None = None
     in_controlled_shutdown: bool | None = None
     log_dirs: tuple[UUID, ...] | None = None
@@ -211,7 +213,7 @@ class RegisterControllerRecord:
     TYPE: ClassVar[int] = 27
     VERSION: ClassVar[int] = 0
 
-    controller_id: int
+    controller_id: NodeId
     incarnation_id: UUID
     endpoints: tuple[Endpoint, ...] = ()
     features: tuple[SupportedFeature, ...] = ()

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
+from ...protocol.ids import NO_BROKER_EPOCH, NO_NODE, ControllerEpoch
 from . import records
 from .delta import MetadataDelta
 from .image import EMPTY_IMAGE, MetadataImage
@@ -41,11 +42,11 @@ def image_records(image: MetadataImage) -> Iterator[MetadataRecord]:
             endpoints=controller.endpoints,
             features=controller.features,
         )
-    for topic_id, topic in image.topics.by_id.items():
-        yield records.TopicRecord(name=topic.name, topic_id=topic_id)
+    for topic in image.topics.by_id.values():
+        yield records.TopicRecord(name=topic.name, topic_id=topic.topic_id)
         for index, partition in enumerate(topic.partitions):
             yield records.PartitionRecord(
-                topic_id=topic_id,
+                topic_id=topic.topic_id,
                 partition_id=index,
                 replicas=partition.replicas,
                 isr=partition.isr,
@@ -63,7 +64,9 @@ def image_records(image: MetadataImage) -> Iterator[MetadataRecord]:
         for name, value in values.items():
             yield records.ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=value)
     if image.next_producer_id:
-        yield records.ProducerIdsRecord(broker_id=-1, broker_epoch=-1, next_producer_id=image.next_producer_id)
+        yield records.ProducerIdsRecord(
+            broker_id=NO_NODE, broker_epoch=NO_BROKER_EPOCH, next_producer_id=image.next_producer_id
+        )
 
 
 def image_chunks(image: MetadataImage) -> Iterator[bytes]:
@@ -76,7 +79,7 @@ def image_chunks(image: MetadataImage) -> Iterator[bytes]:
             return
 
 
-def image_from_chunks(chunks: Iterable[bytes], *, offset: int, epoch: int) -> MetadataImage:
+def image_from_chunks(chunks: Iterable[bytes], *, offset: int, epoch: ControllerEpoch) -> MetadataImage:
     """Return the image of a snapshot whose last entry stands at `offset`.
 
     Raises CorruptData, UnknownRecord, ReplayError.

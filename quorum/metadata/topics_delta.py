@@ -2,6 +2,7 @@
 
 from uuid import UUID
 
+from ...protocol.ids import LeaderEpoch, PartitionEpoch, TopicId
 from . import records
 from .image import PartitionRegistration, TopicImage, TopicsImage
 
@@ -21,7 +22,7 @@ class TopicDelta:
 
     __slots__ = ("base", "changed", "name", "topic_id")
 
-    def __init__(self, base: TopicImage | None, name: str, topic_id: UUID) -> None:
+    def __init__(self, base: TopicImage | None, name: str, topic_id: TopicId) -> None:
         self.base = base
         self.name = name
         self.topic_id = topic_id
@@ -66,7 +67,7 @@ class TopicsDelta:
         self.deleted: dict[UUID, TopicImage] = {}
         self._created_names: dict[str, UUID] = {}
 
-    def _topic(self, topic_id: UUID) -> TopicDelta:
+    def _topic(self, topic_id: TopicId) -> TopicDelta:
         found = self.changed.get(topic_id)
         if found is None:
             base = None if topic_id in self.deleted else self._base.by_id.get(topic_id)
@@ -85,10 +86,12 @@ class TopicsDelta:
 
     def compare(self, image: TopicsImage) -> None:
         """Take in whatever makes this image of the base; what only the base has counts as deleted."""
-        for topic_id, topic in self._base.by_id.items():
+        for topic in self._base.by_id.values():
+            topic_id = topic.topic_id
             if topic_id not in image.by_id:
                 self.deleted[topic_id] = topic
-        for topic_id, topic in image.by_id.items():
+        for topic in image.by_id.values():
+            topic_id = topic.topic_id
             before = self._base.by_id.get(topic_id)
             if before is topic or before == topic:
                 continue
@@ -169,8 +172,8 @@ def changed_partition(before: PartitionRegistration, record: records.PartitionCh
         directories=before.directories if record.directories is None else record.directories,
         isr=before.isr if record.isr is None else record.isr,
         leader=record.leader if has_election else before.leader,
-        leader_epoch=before.leader_epoch + 1 if has_election else before.leader_epoch,
-        partition_epoch=before.partition_epoch + 1,
+        leader_epoch=LeaderEpoch(before.leader_epoch + 1) if has_election else before.leader_epoch,
+        partition_epoch=PartitionEpoch(before.partition_epoch + 1),
         removing_replicas=before.removing_replicas if record.removing_replicas is None else record.removing_replicas,
         adding_replicas=before.adding_replicas if record.adding_replicas is None else record.adding_replicas,
         elr=before.elr if record.elr is None else record.elr,

@@ -6,6 +6,8 @@ when a majority of voters has answered a probe that was sent after it began.
 
 from typing import NamedTuple
 
+from ...protocol.ids import NodeId
+
 
 class _Barrier(NamedTuple):
     token: object
@@ -26,7 +28,7 @@ class Barriers:
         self._new: list[object] = []
         self._waiting: list[_Barrier] = []
         self._ends: dict[int, int] = {}
-        self._answered: dict[int, int] = {}
+        self._answered: dict[NodeId, int] = {}
 
     def begin(self, token: object) -> None:
         self._new.append(token)
@@ -57,7 +59,7 @@ class Barriers:
     def is_idle(self) -> bool:
         return not self._new and not self._waiting
 
-    def on_ack(self, peer_id: int, sequence: int) -> None:
+    def on_ack(self, peer_id: NodeId, sequence: int) -> None:
         if sequence <= self._sequence:
             self._answered[peer_id] = max(self._answered.get(peer_id, 0), sequence)
 

@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 from uuid import UUID
 
+from ...protocol.ids import ControllerEpoch, NodeId
+
 if TYPE_CHECKING:
     import asyncio
 
@@ -31,13 +33,13 @@ class CommitPosition(NamedTuple):
     """Where a committed entry stands."""
 
     offset: int
-    epoch: int
+    epoch: ControllerEpoch
 
 
 class NotLeader(Exception):  # noqa: N818 - it is an answer, not a fault
     """This node does not lead the quorum in the epoch the proposal was made for. Nothing was proposed."""
 
-    def __init__(self, leader_id: int | None, epoch: int) -> None:
+    def __init__(self, leader_id: NodeId | None, epoch: ControllerEpoch) -> None:
         super().__init__(f"the leader of epoch {epoch} is {leader_id}")
         self.leader_id = leader_id
         self.epoch = epoch
@@ -67,7 +69,7 @@ class Snapshot:
     """The state made by all entries below `end_offset`, as its owner wrote it."""
 
     end_offset: int
-    epoch: int
+    epoch: ControllerEpoch
     """Epoch of the entry before `end_offset`."""
     chunks: Iterable[bytes]
 
@@ -76,7 +78,7 @@ class Snapshot:
 class VoterStatus:
     """What the leader knows about a replica of the log (KIP-595, DescribeQuorum)."""
 
-    replica_id: int
+    replica_id: NodeId
     directory_id: UUID
     log_end_offset: int
     last_fetch_timestamp_ms: int
@@ -87,8 +89,8 @@ class VoterStatus:
 class QuorumStatus:
     """The quorum as this node sees it. `high_watermark` is the end of the committed entries, exclusive."""
 
-    leader_id: int | None
-    epoch: int
+    leader_id: NodeId | None
+    epoch: ControllerEpoch
     high_watermark: int
     voters: tuple[VoterStatus, ...]
 
@@ -99,10 +101,10 @@ class ConsensusListener(Protocol):
     def on_snapshot(self, snapshot: Snapshot) -> None:
         """Replace all state by this one. Commits go on at its end offset."""
 
-    def on_commit(self, offset: int, epoch: int, command: bytes) -> None:
+    def on_commit(self, offset: int, epoch: ControllerEpoch, command: bytes) -> None:
         """Take in one committed entry; an empty command is a no-op."""
 
-    def on_leadership(self, leader_id: int | None, epoch: int) -> None:
+    def on_leadership(self, leader_id: NodeId | None, epoch: ControllerEpoch) -> None:
         """Receive the leader of an epoch; None while it is unknown."""
 
     def on_failure(self, error: ConsensusFailed) -> None:
@@ -113,13 +115,13 @@ class Consensus(Protocol):
     """One node's part in the quorum."""
 
     @property
-    def node_id(self) -> int: ...
+    def node_id(self) -> NodeId: ...
 
     @property
-    def leader_id(self) -> int | None: ...
+    def leader_id(self) -> NodeId | None: ...
 
     @property
-    def epoch(self) -> int: ...
+    def epoch(self) -> ControllerEpoch: ...
 
     @property
     def has_fresh_quorum(self) -> bool:
@@ -141,7 +143,7 @@ class Consensus(Protocol):
     async def stop(self) -> None:
         """Sync what was proposed, fail what cannot be, and let go of the files."""
 
-    def propose(self, command: bytes, *, epoch: int) -> "asyncio.Future[CommitPosition]":
+    def propose(self, command: bytes, *, epoch: ControllerEpoch) -> "asyncio.Future[CommitPosition]":
         """Append a command to the log of the epoch that this node leads.
 
         Takes 1 to MAX_COMMAND_BYTES bytes. Raises NotLeader; the future raises OutcomeUnknown or ConsensusFailed.
@@ -150,14 +152,14 @@ class Consensus(Protocol):
     async def read_barrier(self) -> CommitPosition:
         """Return once everything committed anywhere before the call is heard here. Raises NotLeader, OutcomeUnknown."""
 
-    async def transfer_leadership(self, node_id: int | None) -> int:
+    async def transfer_leadership(self, node_id: NodeId | None) -> NodeId:
         """Let another voter lead, the one that is furthest along when none is named; return who leads now.
 
         Proposals wait meanwhile, a second or two at most, and are made here after all when it fails. Raises NotLeader,
         TransferFailed, ConsensusFailed.
         """
 
-    async def save_snapshot(self, *, end_offset: int, epoch: int, chunks: Iterator[bytes]) -> bool:
+    async def save_snapshot(self, *, end_offset: int, epoch: ControllerEpoch, chunks: Iterator[bytes]) -> bool:
         """Keep a snapshot durably, then drop the entries below it. Takes one chunk of the iterator per loop turn.
 
         False: it was given up, because the disk is full or the engine stopped.

@@ -12,6 +12,7 @@ decided here: every message counts in the sender's term only, each voter's vote 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, assert_never
 
+from ...protocol.ids import NodeId
 from .barriers import Barriers
 from .consensus import ConsensusFailed, TransferFailed
 from .elections import Elections, RaftTiming
@@ -55,8 +56,8 @@ class RaftCore:
         self,
         log: RaftLog,
         *,
-        node_id: int,
-        voter_ids: tuple[int, ...],
+        node_id: NodeId,
+        voter_ids: tuple[NodeId, ...],
         commit_end: int,
         timing: RaftTiming,
         random: "Random",
@@ -111,12 +112,12 @@ class RaftCore:
         return self._log.is_member
 
     @property
-    def unheard_ids(self) -> frozenset[int]:
+    def unheard_ids(self) -> frozenset[NodeId]:
         """The voters that this one, whose disk is empty, waits for before it takes part in a new cluster."""
         return frozenset() if self._log.is_member or self._log.end_offset else self._census.unheard_ids
 
     @property
-    def leader_id(self) -> int | None:
+    def leader_id(self) -> NodeId | None:
         if self.is_leader:
             return self._node_id
         return None if self._elections.has_lost_leader else self._decisions.leader_id
@@ -134,7 +135,7 @@ class RaftCore:
         return self._handover is not None and self.is_leader
 
     @property
-    def progress(self) -> dict[int, Progress]:
+    def progress(self) -> dict[NodeId, Progress]:
         """What the leader knows of each peer; empty elsewhere."""
         return self._replicator.progress
 
@@ -152,7 +153,7 @@ class RaftCore:
 
     # Inputs.
 
-    def set_link(self, peer_id: int, *, is_up: bool) -> None:
+    def set_link(self, peer_id: NodeId, *, is_up: bool) -> None:
         """Learn that messages to a peer can get through, or cannot any more; what was on the way may be lost."""
         self._replicator.set_link(peer_id, is_up=is_up)
         self._decisions.set_links(self._replicator.linked)
@@ -167,7 +168,7 @@ class RaftCore:
         """Whether the next step can begin a round for some that came behind the last one."""
         return self._barriers.is_round_due and self._has_committed_own_term
 
-    def begin_handover(self, peer_id: int | None) -> LeadershipTransfer:
+    def begin_handover(self, peer_id: NodeId | None) -> LeadershipTransfer:
         """Hand leadership to a peer, or to the one that has the most. Raises TransferFailed when that is under way."""
         if self._handover is not None:
             raise TransferFailed("Leadership is being handed over already.")
@@ -193,7 +194,7 @@ class RaftCore:
 
     # The step.
 
-    def step(self, inbox: Sequence[tuple[int, Heard]], commands: Sequence[bytes]) -> Step:
+    def step(self, inbox: Sequence[tuple[NodeId, Heard]], commands: Sequence[bytes]) -> Step:
         """Take in messages, then proposals, then the time. Raises ConsensusFailed, and then there is no next step."""
         now_ms = self._now_ms()
         step = self._step
@@ -223,14 +224,14 @@ class RaftCore:
         self._step = Step()
         return step
 
-    def _send(self, peer_id: int, message: RaftMessage) -> None:
+    def _send(self, peer_id: NodeId, message: RaftMessage) -> None:
         self._step.messages.append((peer_id, message))
 
     def _send_to_all(self, message: RaftMessage) -> None:
         for peer_id in self._peer_ids:
             self._send(peer_id, message)
 
-    def _deliver(self, peer_id: int, message: Heard, now_ms: int) -> None:
+    def _deliver(self, peer_id: NodeId, message: Heard, now_ms: int) -> None:
         match message:
             case PeerGone():
                 if not self.is_leader and peer_id == self._decisions.leader_id:
@@ -285,11 +286,11 @@ class RaftCore:
             case _:
                 assert_never(message)
 
-    def _observe_term(self, peer_id: int, term: int) -> None:
+    def _observe_term(self, peer_id: NodeId, term: int) -> None:
         if term > self.term:
             self._decisions.on_higher_term(peer_id, term)
 
-    def _is_from_leader(self, peer_id: int, message: Append | SnapshotPart, now_ms: int) -> bool:
+    def _is_from_leader(self, peer_id: NodeId, message: Append | SnapshotPart, now_ms: int) -> bool:
         """Hear the leader of this or a later term; one of an earlier term learns of ours instead."""
         if message.term < self.term:
             self._send(peer_id, TermNotice(self.term))
@@ -301,7 +302,7 @@ class RaftCore:
         self._elections.on_leader_heard(now_ms)
         return True
 
-    def _on_append(self, peer_id: int, message: Append, now_ms: int) -> None:
+    def _on_append(self, peer_id: NodeId, message: Append, now_ms: int) -> None:
         epochs = [message.previous_epoch, *(entry.epoch for entry in message.entries)]
         if epochs != sorted(epochs) or epochs[-1] > message.term or not self._is_from_leader(peer_id, message, now_ms):
             return
@@ -327,7 +328,7 @@ class RaftCore:
             entries=entries,
         )
 
-    def _on_append_ack(self, peer_id: int, message: AppendAck, now_ms: int) -> None:
+    def _on_append_ack(self, peer_id: NodeId, message: AppendAck, now_ms: int) -> None:
         self._observe_term(peer_id, message.term)
         if message.term != self.term or not self.is_leader:
             return
@@ -341,7 +342,7 @@ class RaftCore:
             if self._admissions.ready(peer_id, match_end=match_end, commit_end=self._decisions.commit_end):
                 self._send(peer_id, Admission(self.term, message.disk_incarnation))
 
-    def _on_pre_vote_request(self, peer_id: int, message: PreVoteRequest, now_ms: int) -> None:
+    def _on_pre_vote_request(self, peer_id: NodeId, message: PreVoteRequest, now_ms: int) -> None:
         own = (self._log.last_epoch, self._log.end_offset - 1)
         if (
             self._log.is_member
@@ -426,14 +427,14 @@ class RaftCore:
                 (peer_id, BarrierProbe(self.term, sequence)) for peer_id in sorted({to for to, _ in served})
             ]
 
-    def _on_snapshot_ack(self, peer_id: int, message: SnapshotAck, now_ms: int) -> None:
+    def _on_snapshot_ack(self, peer_id: NodeId, message: SnapshotAck, now_ms: int) -> None:
         self._observe_term(peer_id, message.term)
         if message.term == self.term and self.is_leader:
             self._replicator.on_snapshot_ack(peer_id, message, now_ms)
 
     # What a follower takes.
 
-    def _on_snapshot_part(self, peer_id: int, message: SnapshotPart, now_ms: int) -> None:
+    def _on_snapshot_part(self, peer_id: NodeId, message: SnapshotPart, now_ms: int) -> None:
         if not self._is_from_leader(peer_id, message, now_ms):
             return
         self._census.on_data()
@@ -463,7 +464,7 @@ class RaftCore:
 
     # What the library decided.
 
-    def on_intent(self, peer_id: int, intent: Intent) -> None:
+    def on_intent(self, peer_id: NodeId, intent: Intent) -> None:
         match intent:
             case SendIntent():
                 self._replicator.note_due(peer_id)

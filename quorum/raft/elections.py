@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from random import Random
 
+from ...protocol.ids import NodeId
 from .progress import NEVER_MS
 
 
@@ -37,7 +38,9 @@ class RaftTiming:
 class Elections:
     """The clock and the votes of one voter."""
 
-    def __init__(self, *, voter_id: int, voter_count: int, timing: RaftTiming, random: "Random", now_ms: int) -> None:
+    def __init__(
+        self, *, voter_id: NodeId, voter_count: int, timing: RaftTiming, random: "Random", now_ms: int
+    ) -> None:
         self._voter_id = voter_id
         self._voter_count = voter_count
         self._timing = timing
@@ -45,8 +48,8 @@ class Elections:
         self._last_heard_ms = NEVER_MS
         self._is_leader_gone = False
         self._leader_gone_ms = NEVER_MS
-        self._pre_votes: set[int] = set()
-        self._votes: set[int] = set()
+        self._pre_votes: set[NodeId] = set()
+        self._votes: set[NodeId] = set()
         # A single voter waits for no other.
         delay_ms = random.randint(timing.first_election_min_ms, timing.first_election_max_ms) if voter_count > 1 else 0
         self.campaign_at_ms = now_ms + delay_ms
@@ -88,7 +91,7 @@ class Elections:
             self._wait_long(now_ms)
         return self._has_majority(self._pre_votes)
 
-    def on_pre_vote(self, peer_id: int) -> bool:
+    def on_pre_vote(self, peer_id: NodeId) -> bool:
         """Return whether it is time to campaign."""
         if not self._pre_votes:
             return False
@@ -100,7 +103,7 @@ class Elections:
         self._votes = {self._voter_id}
         self.on_support(now_ms)
 
-    def on_vote(self, peer_id: int) -> bool:
+    def on_vote(self, peer_id: NodeId) -> bool:
         """Return whether the vote counts: each voter's does once, and only in a campaign that is not given up."""
         if not self._votes or peer_id in self._votes:
             return False
@@ -128,5 +131,5 @@ class Elections:
     def _wait(self, now_ms: int, shortest_ms: int, longest_ms: int) -> None:
         self.campaign_at_ms = now_ms + self._random.randint(shortest_ms, longest_ms)
 
-    def _has_majority(self, voters: set[int]) -> bool:
+    def _has_majority(self, voters: set[NodeId]) -> bool:
         return len(voters) * 2 > self._voter_count

@@ -19,18 +19,19 @@ committed before lies below it in the leader's log, which this disk now has.
 
 from collections.abc import Iterable
 
+from ...protocol.ids import NodeId
 from .messages import CensusReply
 
 
 class EmptyLogProbe:
     """The answers of the other voters to one run's question."""
 
-    def __init__(self, disk_incarnation: int, peer_ids: Iterable[int]) -> None:
+    def __init__(self, disk_incarnation: int, peer_ids: Iterable[NodeId]) -> None:
         self.disk_incarnation = disk_incarnation
         self._unheard = set(peer_ids)
         self._has_data = False
 
-    def on_reply(self, peer_id: int, reply: CensusReply) -> None:
+    def on_reply(self, peer_id: NodeId, reply: CensusReply) -> None:
         if reply.disk_incarnation == self.disk_incarnation:
             self._has_data = self._has_data or reply.has_data
             self._unheard.discard(peer_id)
@@ -44,7 +45,7 @@ class EmptyLogProbe:
         return not self._has_data and not self._unheard
 
     @property
-    def unheard_ids(self) -> frozenset[int]:
+    def unheard_ids(self) -> frozenset[NodeId]:
         """Voters whose word is missing for a new cluster; none when there is data somewhere."""
         return frozenset() if self._has_data else frozenset(self._unheard)
 
@@ -53,16 +54,16 @@ class Rejoins:
     """What a leader knows of the voters that came back without their disks."""
 
     def __init__(self) -> None:
-        self._return_ids: dict[int, int] = {}
+        self._return_ids: dict[NodeId, int] = {}
         # Offset of an entry that was proposed after the return; None until there is one.
-        self._proofs: dict[int, int | None] = {}
+        self._proofs: dict[NodeId, int | None] = {}
 
-    def on_ack(self, peer_id: int, disk_incarnation: int) -> None:
+    def on_ack(self, peer_id: NodeId, disk_incarnation: int) -> None:
         if self._return_ids.get(peer_id) != disk_incarnation:
             self._return_ids[peer_id] = disk_incarnation
             self._proofs[peer_id] = None
 
-    def on_member(self, peer_id: int) -> None:
+    def on_member(self, peer_id: NodeId) -> None:
         self._return_ids.pop(peer_id, None)
         self._proofs.pop(peer_id, None)
 
@@ -77,7 +78,7 @@ class Rejoins:
         """Somebody waits for an entry to be proposed."""
         return None in self._proofs.values()
 
-    def ready(self, peer_id: int, *, match_end: int, commit_end: int) -> bool:
+    def ready(self, peer_id: NodeId, *, match_end: int, commit_end: int) -> bool:
         """Whether this peer's disk may count again."""
         proof = self._proofs.get(peer_id)
         return proof is not None and proof < match_end and proof < commit_end

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from ...protocol.errors import CorruptData
+from ...protocol.ids import NodeId
 from .messages import RaftMessage, decode_message
 
 # A sync that takes longer than this many bytes take to come is that of a broken disk.
@@ -25,14 +26,14 @@ class Inbox:
     """In the order in which they came."""
 
     def __init__(self) -> None:
-        self._messages: list[tuple[int, Heard]] = []
+        self._messages: list[tuple[NodeId, Heard]] = []
         self._size_bytes = 0
 
     @property
     def is_empty(self) -> bool:
         return not self._messages
 
-    def add(self, peer_id: int, data: bytes, *, term: int) -> None:
+    def add(self, peer_id: NodeId, data: bytes, *, term: int) -> None:
         """Take a message that came in `term`. Raises CorruptData, with a sentence, when it cannot be one."""
         message = decode_message(data)
         if message.term > term + _MAX_TERM_LEAP:
@@ -42,10 +43,10 @@ class Inbox:
         self._messages.append((peer_id, message))
         self._size_bytes += len(data)
 
-    def add_gone(self, peer_id: int) -> None:
+    def add_gone(self, peer_id: NodeId) -> None:
         """Hear the end of a peer, once what it sent before has been heard."""
         self._messages.append((peer_id, PeerGone()))
 
-    def take(self) -> list[tuple[int, Heard]]:
+    def take(self) -> list[tuple[NodeId, Heard]]:
         messages, self._messages, self._size_bytes = self._messages, [], 0
         return messages

@@ -15,6 +15,7 @@ leader goes on as before. A target that was asked may still campaign then; that 
 from collections.abc import Collection, Mapping
 from typing import Final
 
+from ...protocol.ids import NodeId
 from .consensus import TransferFailed
 from .progress import NEVER_MS, Progress
 
@@ -25,30 +26,36 @@ TIMEOUT_MS: Final = 1_000
 class LeadershipTransfer:
     """One attempt. Without a target the peer that has the most of the log is taken."""
 
-    def __init__(self, target_id: int | None, *, now_ms: int, ask_again_ms: int) -> None:
+    def __init__(self, target_id: NodeId | None, *, now_ms: int, ask_again_ms: int) -> None:
         self._target_id = target_id
         self._deadline_ms = now_ms + TIMEOUT_MS
         self._ask_again_ms = ask_again_ms
         self._asked_ms = NEVER_MS
-        self._asked_id: int | None = None
+        self._asked_id: NodeId | None = None
         self._is_given_up = False
         self._failure = ""
-        self._leader_id: int | None = None
+        self._leader_id: NodeId | None = None
 
     @property
     def is_done(self) -> bool:
         return self._leader_id is not None or bool(self._failure)
 
     @property
-    def leader_id(self) -> int:
+    def leader_id(self) -> NodeId:
         """Who leads now, once it is done. Raises TransferFailed."""
         if self._leader_id is None:
             raise TransferFailed(self._failure)
         return self._leader_id
 
     def proceed(
-        self, progress: Mapping[int, Progress], linked: Collection[int], *, log_end: int, commit_end: int, now_ms: int
-    ) -> int | None:
+        self,
+        progress: Mapping[NodeId, Progress],
+        linked: Collection[NodeId],
+        *,
+        log_end: int,
+        commit_end: int,
+        now_ms: int,
+    ) -> NodeId | None:
         """Return the peer that is to be asked now. Called in the steps of a leader."""
         if self._is_given_up:
             self._failure = "Nobody took over: this node leads again."
@@ -78,7 +85,7 @@ class LeadershipTransfer:
         self._asked_id, self._asked_ms = target_id, now_ms
         return target_id
 
-    def note_leader(self, leader_id: int | None, now_ms: int) -> None:
+    def note_leader(self, leader_id: NodeId | None, now_ms: int) -> None:
         """Hear who leads, once this voter does not."""
         if not self._is_given_up:
             self._is_given_up = True
@@ -88,7 +95,7 @@ class LeadershipTransfer:
         elif now_ms >= self._deadline_ms:
             self._failure = f"This node no longer leads, and no new leader appeared within {TIMEOUT_MS // 1000} s."
 
-    def _choose(self, progress: Mapping[int, Progress], linked: Collection[int]) -> int | None:
+    def _choose(self, progress: Mapping[NodeId, Progress], linked: Collection[NodeId]) -> NodeId | None:
         able = [peer_id for peer_id in progress if peer_id in linked and progress[peer_id].is_member]
         if self._target_id is not None:
             return self._target_id if self._target_id in able else None

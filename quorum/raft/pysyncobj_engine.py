@@ -30,6 +30,7 @@ from pysyncobj.journal import Journal as LibraryJournal
 from pysyncobj.node import Node
 from pysyncobj.transport import Transport
 
+from ...protocol.ids import NodeId
 from .consensus import ConsensusFailed
 from .journal_items import LogEntry, Term
 from .log import RaftLog
@@ -88,7 +89,7 @@ Intent: TypeAlias = SendIntent | AckIntent | VoteRequestIntent | VoteIntent | Ti
 class DecisionsListener(Protocol):
     """Who acts on what was decided. Called in the middle of a call of `Decisions`: it must not call back in."""
 
-    def on_intent(self, peer_id: int, intent: Intent) -> None: ...
+    def on_intent(self, peer_id: NodeId, intent: Intent) -> None: ...
 
     def on_role_change(self, *, is_leader: bool) -> None:
         """Learn that this voter leads from now on, or does not any more."""
@@ -101,8 +102,8 @@ class Decisions:
         self,
         log: RaftLog,
         *,
-        node_id: int,
-        voter_ids: tuple[int, ...],
+        node_id: NodeId,
+        voter_ids: tuple[NodeId, ...],
         commit_end: int,
         listener: DecisionsListener,
         now_ms: Callable[[], int],
@@ -118,7 +119,7 @@ class Decisions:
         self._nodes = {voter_id: Node(voter_id) for voter_id in voter_ids if voter_id != node_id}
         self._journal = _JournalAdapter(log, commit_end)
         self._transport = _TransportAdapter(self._on_send)
-        self._linked: frozenset[int] = frozenset()
+        self._linked: frozenset[NodeId] = frozenset()
         configuration = library.SyncObjConf(
             autoTick=False,
             journalFile=self._journal,
@@ -158,9 +159,9 @@ class Decisions:
         return bool(self._library._isLeader())
 
     @property
-    def leader_id(self) -> int | None:
+    def leader_id(self) -> NodeId | None:
         leader = self._library._getLeader()
-        return None if leader is None else int(leader.id)
+        return None if leader is None else NodeId(leader.id)
 
     @property
     def commit_end(self) -> int:
@@ -172,7 +173,7 @@ class Decisions:
         self._enter()
         self._library.doTick(0)
 
-    def set_links(self, peer_ids: frozenset[int]) -> None:
+    def set_links(self, peer_ids: frozenset[NodeId]) -> None:
         """Set the reachable peers. While this voter does not lead, the library sees none."""
         self._linked = peer_ids
         self._show_links(is_open=self.is_leader)
@@ -200,7 +201,7 @@ class Decisions:
         entries.append(self._log.entry(self._log.end_offset - 1))
         return entries
 
-    def transfer_leadership(self, peer_id: int) -> None:
+    def transfer_leadership(self, peer_id: NodeId) -> None:
         """Ask a peer that has everything to take over; else nothing happens."""
         self._enter()
         self._library.transferLeadership(self._nodes[peer_id])
@@ -208,7 +209,7 @@ class Decisions:
     # What came from peers, checked and filtered by the caller.
 
     def on_append(
-        self, peer_id: int, *, term: int, previous_offset: int, previous_epoch: int, commit_end: int,
+        self, peer_id: NodeId, *, term: int, previous_offset: int, previous_epoch: int, commit_end: int,
         entries: list[LogEntry],
     ) -> None:  # fmt: skip
         """Take in a leader's entries, in no term below ours and behind nothing that is committed here and differs."""
@@ -227,18 +228,18 @@ class Decisions:
             self._journal.arrived = {}
             self._log.settle()
 
-    def on_snapshot_notice(self, peer_id: int, *, term: int) -> None:
+    def on_snapshot_notice(self, peer_id: NodeId, *, term: int) -> None:
         """Hear that the leader is sending a snapshot: it leads, and that is all."""
         self._receive(peer_id, type="append_entries", term=term, commit_index=0, serialized=None)
 
-    def on_snapshot_installed(self, peer_id: int, *, term: int, end_offset: int, epoch: int) -> None:
+    def on_snapshot_installed(self, peer_id: NodeId, *, term: int, end_offset: int, epoch: int) -> None:
         """Begin the log anew behind a snapshot that is whole, is later than what is committed, and is this peer's."""
         self._journal.snapshot = (end_offset, epoch)
         last_index = end_offset - 1 + _INDEX_OF_OFFSET_0
         self._receive(peer_id, type="append_entries", term=term, commit_index=last_index, serialized=_INSTALL)
         self._journal.snapshot = None
 
-    def on_ack(self, peer_id: int, *, next_offset: int, is_match: bool) -> None:
+    def on_ack(self, peer_id: NodeId, *, next_offset: int, is_match: bool) -> None:
         """Count an acknowledgement of this term; with `is_match` its sender has our log below `next_offset`.
 
         Where to send from is not the library's affair, so it is never told to go back.
@@ -251,7 +252,7 @@ class Decisions:
             success=is_match,
         )
 
-    def on_vote_request(self, peer_id: int, *, term: int, last_offset: int, last_epoch: int) -> None:
+    def on_vote_request(self, peer_id: NodeId, *, term: int, last_offset: int, last_epoch: int) -> None:
         self._receive(
             peer_id,
             type="request_vote",
@@ -260,15 +261,15 @@ class Decisions:
             last_log_term=last_epoch,
         )
 
-    def on_vote(self, peer_id: int) -> None:
+    def on_vote(self, peer_id: NodeId) -> None:
         """Count a vote of this term; the caller lets each voter's through once."""
         self._receive(peer_id, type="response_vote", term=self.term)
 
-    def on_higher_term(self, peer_id: int, term: int) -> None:
+    def on_higher_term(self, peer_id: NodeId, term: int) -> None:
         """Take the term, and lead no more: a vote request that can never be granted says just that."""
         self._receive(peer_id, type="request_vote", term=term, last_log_index=0, last_log_term=-1)
 
-    def _receive(self, peer_id: int, **message: Any) -> None:
+    def _receive(self, peer_id: NodeId, **message: Any) -> None:
         self._enter()
         self._transport._onMessageReceived(self._nodes[peer_id], message)
 
@@ -291,7 +292,7 @@ class Decisions:
                 intent = TimeoutNowIntent()
             case unexpected:
                 raise AssertionError(f"the library sends {unexpected}, which it is given no reason to")
-        self._listener.on_intent(int(node.id), intent)
+        self._listener.on_intent(NodeId(node.id), intent)
 
     def _on_state_changed(self, old_state: int, state: int) -> None:
         self._show_links(is_open=state == _LEADER)
@@ -375,7 +376,7 @@ class _JournalAdapter(LibraryJournal):  # type: ignore[misc]  # the library has 
         assert epoch is not None
         return _MARK, offset + _INDEX_OF_OFFSET_0, epoch
 
-    def setCurrentTerm(self, term: int, voted_for: int | None) -> None:  # noqa: N802 - the library's name
+    def setCurrentTerm(self, term: int, voted_for: NodeId | None) -> None:  # noqa: N802 - the library's name
         self._log.set_term(Term(term, voted_for))
 
     def getCurrentTerm(self) -> int:  # noqa: N802 - the library's name

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from ...protocol.ids import NodeId
 from .journal_items import LogEntry
 from .log import RaftLog
 from .messages import Append, AppendAck, EntryBody, RaftMessage, SnapshotAck
@@ -12,20 +13,20 @@ from .snapshot_transfer import OutgoingSnapshot, SnapshotSend
 class Replicator:
     """Of one voter; it has something to do while that leads."""
 
-    def __init__(self, log: RaftLog, peer_ids: tuple[int, ...]) -> None:
+    def __init__(self, log: RaftLog, peer_ids: tuple[NodeId, ...]) -> None:
         self._log = log
         self._peer_ids = peer_ids
-        self._linked: frozenset[int] = frozenset()
-        self._sends: dict[int, SnapshotSend] = {}
+        self._linked: frozenset[NodeId] = frozenset()
+        self._sends: dict[NodeId, SnapshotSend] = {}
         self._outgoing: OutgoingSnapshot | None = None
-        self._due: set[int] = set()
-        self.progress: dict[int, Progress] = {}
+        self._due: set[NodeId] = set()
+        self.progress: dict[NodeId, Progress] = {}
         """What is known of each peer in this leadership; empty when this voter does not lead."""
         self.wants_snapshot = False
         """A peer needs the newest snapshot: `offer_snapshot`."""
 
     @property
-    def linked(self) -> frozenset[int]:
+    def linked(self) -> frozenset[NodeId]:
         """Who can be reached."""
         return self._linked
 
@@ -42,7 +43,7 @@ class Replicator:
         self._outgoing = None
         self.wants_snapshot = False
 
-    def set_link(self, peer_id: int, *, is_up: bool) -> None:
+    def set_link(self, peer_id: NodeId, *, is_up: bool) -> None:
         self._linked = self._linked | {peer_id} if is_up else self._linked - {peer_id}
         self._sends.pop(peer_id, None)
         if peer_id in self.progress:
@@ -52,11 +53,11 @@ class Replicator:
         self._outgoing = snapshot
         self.wants_snapshot = False
 
-    def note_due(self, peer_id: int) -> None:
+    def note_due(self, peer_id: NodeId) -> None:
         """Let a peer hear something with the next `serve`."""
         self._due.add(peer_id)
 
-    def on_ack(self, peer_id: int, message: AppendAck, now_ms: int) -> int:
+    def on_ack(self, peer_id: NodeId, message: AppendAck, now_ms: int) -> int:
         """Take in an acknowledgement of this term; return the offset that it can mean at most."""
         progress = self.progress[peer_id]
         progress.last_ack_ms = now_ms
@@ -76,21 +77,21 @@ class Replicator:
                 self._due.add(peer_id)
         return next_offset
 
-    def on_snapshot_ack(self, peer_id: int, message: SnapshotAck, now_ms: int) -> None:
+    def on_snapshot_ack(self, peer_id: NodeId, message: SnapshotAck, now_ms: int) -> None:
         send = self._sends.get(peer_id)
         if send is not None:
             send.on_ack(message, now_ms)
             self._due.add(peer_id)
 
-    def serve(self, *, term: int, commit_end: int, now_ms: int) -> list[tuple[int, RaftMessage]]:
+    def serve(self, *, term: int, commit_end: int, now_ms: int) -> list[tuple[NodeId, RaftMessage]]:
         """Return what the peers that are due and linked get now."""
         due, self._due = self._due, set()
-        messages: list[tuple[int, RaftMessage]] = []
+        messages: list[tuple[NodeId, RaftMessage]] = []
         for peer_id in sorted(due & self._linked):
             messages += [(peer_id, message) for message in self._serve(peer_id, term, commit_end, now_ms)]
         return messages
 
-    def _serve(self, peer_id: int, term: int, commit_end: int, now_ms: int) -> list[RaftMessage]:
+    def _serve(self, peer_id: NodeId, term: int, commit_end: int, now_ms: int) -> list[RaftMessage]:
         progress = self.progress[peer_id]
         messages: list[RaftMessage] = []
         while True:
@@ -108,7 +109,7 @@ class Replicator:
                 return messages
             progress.on_sent(entries[-1].offset + 1)
 
-    def _serve_snapshot(self, peer_id: int, term: int, now_ms: int) -> list[RaftMessage]:
+    def _serve_snapshot(self, peer_id: NodeId, term: int, now_ms: int) -> list[RaftMessage]:
         # The receiver's log is too short for this heartbeat, and it says so: that keeps the two in touch.
         heartbeat = Append(term, self._log.start_offset - 1, self._log.previous_epoch, 0, ())
         send = self._sends.get(peer_id)

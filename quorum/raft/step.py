@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from ...protocol.ids import NodeId
 from .barriers import BarrierResult
 from .journal_items import JournalItem, LogEntry
 from .messages import RaftMessage
 from .snapshot_transfer import FinishSnapshot, SnapshotWork
 
-Addressed = tuple[int, RaftMessage]
+Addressed = tuple[NodeId, RaftMessage]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -22,7 +23,7 @@ class Step:
     messages: list[Addressed] = field(default_factory=list)
     proposed: Sequence[LogEntry] | None = None
     """The entries made of the step's proposals, as many; None when this voter did not lead any more."""
-    leader_id: int | None = None
+    leader_id: NodeId | None = None
     epoch: int = 0
     installed: FinishSnapshot | None = None
     """The state is this snapshot's now."""

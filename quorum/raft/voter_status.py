@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from uuid import UUID
 
+from ...protocol.ids import ControllerEpoch, NodeId
 from .consensus import QuorumStatus, VoterStatus
 from .progress import NEVER_MS, Progress
 
@@ -11,14 +12,14 @@ _UNKNOWN_DIRECTORY = UUID(int=0)
 
 def quorum_status(
     *,
-    node_id: int,
-    voter_ids: tuple[int, ...],
-    directory_ids: Mapping[int, UUID],
-    leader_id: int | None,
-    epoch: int,
+    node_id: NodeId,
+    voter_ids: tuple[NodeId, ...],
+    directory_ids: Mapping[NodeId, UUID],
+    leader_id: NodeId | None,
+    epoch: ControllerEpoch,
     high_watermark: int,
     log_end_offset: int,
-    progress: Mapping[int, Progress],
+    progress: Mapping[NodeId, Progress],
     now_ms: int,
     wall_ms: int,
 ) -> QuorumStatus:

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Iterator, Sequence
 
 from ...protocol.errors import CorruptData
+from ...protocol.ids import NO_CONTROLLER_EPOCH, ControllerEpoch
 from ...storage.disk.files import Files
 from ...storage.disk.rules.disk_errors import ClosedError
 from ...storage.log.log import Log
@@ -30,7 +31,7 @@ class ObserverLog:
         self._config = config
         self._snapshots = Snapshots(files, directory)
         self._log: Log | None = None
-        self._snapshot = SnapshotId(0, 0)
+        self._snapshot = SnapshotId(0, NO_CONTROLLER_EPOCH)
         self.bytes_since_snapshot = 0
 
     @property
@@ -43,10 +44,10 @@ class ObserverLog:
         return self._snapshot.end_offset
 
     @property
-    def last_epoch(self) -> int:
+    def last_epoch(self) -> ControllerEpoch:
         """The epoch of the last entry, or of the last that the snapshot has; 0 for an empty log without a snapshot."""
         latest = self._opened.leader_epochs.latest_epoch
-        return self._snapshot.epoch if self.end_offset == self._snapshot.end_offset else max(latest, 0)
+        return self._snapshot.epoch if self.end_offset == self._snapshot.end_offset else ControllerEpoch(max(latest, 0))
 
     def latest_snapshot(self) -> Snapshot | None:
         """Return the state with which the log begins. Raises ConsensusFailed when it is damaged."""

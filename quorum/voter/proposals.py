@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
+from ...protocol.ids import ControllerEpoch
 from ..raft.consensus import CommitPosition, OutcomeUnknown
 from ..raft.journal_items import LogEntry
 
@@ -18,7 +19,7 @@ class Proposal(NamedTuple):
     """A command for one epoch; the engine's own have no waiting future."""
 
     command: bytes
-    epoch: int
+    epoch: ControllerEpoch
     outcome: "asyncio.Future[CommitPosition] | None"
 
 
@@ -60,7 +61,7 @@ class Proposals:
     def on_commit(self, entry: LogEntry) -> None:
         proposal = self._appended.pop(entry.offset, None)
         if proposal is not None and proposal.outcome is not None and not proposal.outcome.done():
-            proposal.outcome.set_result(CommitPosition(entry.offset, entry.epoch))
+            proposal.outcome.set_result(CommitPosition(entry.offset, ControllerEpoch(entry.epoch)))
 
     def give_up_appended(self, reason: str) -> None:
         """Tell those whose entries may or may not be committed some day."""

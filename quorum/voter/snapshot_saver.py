@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from typing import Any
 
+from ...protocol.ids import ControllerEpoch
 from ...storage.disk.rules.disk_errors import is_passing
 from ..raft.consensus import ConsensusFailed
 from .snapshots import SnapshotWriter
@@ -37,7 +38,7 @@ class SnapshotSaver:
         self.memory_start = 0
         """Entries from here on are kept in memory, for peers that are a little behind: those since the last but one."""
 
-    async def save(self, *, end_offset: int, epoch: int, chunks: Iterator[bytes]) -> bool:
+    async def save(self, *, end_offset: int, epoch: ControllerEpoch, chunks: Iterator[bytes]) -> bool:
         """Keep the snapshot durably, then drop the segments that it covers. Raises ConsensusFailed.
 
         False: it was given up because the voter stops, or the disk is full.
@@ -53,7 +54,7 @@ class SnapshotSaver:
         except OSError as error:
             if is_passing(error):
                 # Nothing depends on it: the journal has it all, and the next one is tried when that has grown as much.
-                logger.error("Failed to write Created metadata snapshot: end_offset=%d error=%s", end_offset, error)
+                logger.error("Failed to write metadata snapshot: end_offset=%d error=%s", end_offset, error)
                 await self._in_executor(partial(self._disk.snapshots.give_up, end_offset, epoch))
                 return False
             raise ConsensusFailed(
@@ -61,7 +62,7 @@ class SnapshotSaver:
             ) from error
         return True
 
-    async def _write(self, end_offset: int, epoch: int, chunks: Iterator[bytes]) -> bool:
+    async def _write(self, end_offset: int, epoch: ControllerEpoch, chunks: Iterator[bytes]) -> bool:
         writer = await self._in_executor(partial(self._disk.begin_snapshot, end_offset=end_offset, epoch=epoch))
         return await write_snapshot(writer, chunks, in_executor=self._in_executor, is_stopping=self._is_stopping)
 

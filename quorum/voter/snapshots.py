@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import cbor2
 
 from ...protocol.errors import CorruptData
+from ...protocol.ids import ControllerEpoch
 from ...storage.disk.files import File, Files
 from ..metadata.metadata_log import SnapshotId
 from ..raft.cbor_errors import CBOR_ERRORS
@@ -28,7 +29,9 @@ _NAME = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
 class SnapshotWriter:
     """A snapshot in the making. Synchronous: run it in the executor, one call at a time."""
 
-    def __init__(self, files: Files, directory: str, *, end_offset: int, epoch: int, is_incoming: bool = False) -> None:
+    def __init__(
+        self, files: Files, directory: str, *, end_offset: int, epoch: ControllerEpoch, is_incoming: bool = False
+    ) -> None:
         self._files = files
         self._directory = directory
         self._path = f"{directory}/{end_offset:020}-{epoch:010}.checkpoint"
@@ -69,7 +72,7 @@ class Snapshots:
             if name.endswith((_PART, _INCOMING)):
                 self._files.remove(f"{self._directory}/{name}")
 
-    def give_up(self, end_offset: int, epoch: int) -> None:
+    def give_up(self, end_offset: int, epoch: ControllerEpoch) -> None:
         """Remove what a `SnapshotWriter` of this voter's own state has written."""
         path = self.path(end_offset, epoch) + _PART
         if self._files.exists(path):
@@ -86,7 +89,7 @@ class Snapshots:
         path = f"{self._directory}/{names[-1]}"
         return self._read(path, path)
 
-    def path(self, end_offset: int, epoch: int) -> str:
+    def path(self, end_offset: int, epoch: ControllerEpoch) -> str:
         return f"{self._directory}/{end_offset:020}-{epoch:010}.checkpoint"
 
     def accept(self, path: str) -> Snapshot:
@@ -115,7 +118,7 @@ class Snapshots:
         finally:
             file.close()
 
-    def load(self, end_offset: int, epoch: int) -> Snapshot:
+    def load(self, end_offset: int, epoch: ControllerEpoch) -> Snapshot:
         """Return one snapshot, checked as a whole. Raises ConsensusFailed when it is damaged."""
         path = self.path(end_offset, epoch)
         return self._read(path, path)
@@ -151,7 +154,7 @@ class Snapshots:
 def snapshot_id(name: str) -> SnapshotId | None:
     """Return which snapshot a file of that name holds, None when it is the name of none."""
     match = _NAME.fullmatch(name)
-    return None if match is None else SnapshotId(int(match[1]), int(match[2]))
+    return None if match is None else SnapshotId(int(match[1]), ControllerEpoch(int(match[2])))
 
 
 def _place(name: str) -> SnapshotId:
@@ -180,7 +183,11 @@ class SnapshotIntake:
             case KeepPart(part):
                 if part.first_chunk == 0:
                     self._writer = SnapshotWriter(
-                        self._files, self._directory, end_offset=part.end_offset, epoch=part.epoch, is_incoming=True
+                        self._files,
+                        self._directory,
+                        end_offset=part.end_offset,
+                        epoch=ControllerEpoch(part.epoch),
+                        is_incoming=True,
                     )
                 assert self._writer is not None
                 self._writer.append(part.chunks)
@@ -189,4 +196,4 @@ class SnapshotIntake:
                 assert self._writer is not None
                 self._writer.finish()
                 self._writer = None
-                return Snapshots(self._files, self._directory).load(end_offset, epoch)
+                return Snapshots(self._files, self._directory).load(end_offset, ControllerEpoch(epoch))

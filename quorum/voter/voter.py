@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 from uuid import UUID
 
+from ...protocol.ids import NO_CONTROLLER_EPOCH, ControllerEpoch, NodeId
 from ...storage.disk.files import Files
 from ...storage.disk.shielded_call import run_unbroken
 from ..links.rules.peer_links import NoLinks, PeerLinks
@@ -65,12 +66,12 @@ class RaftVoter:
         files: Files,
         directory: str,
         *,
-        node_id: int,
+        node_id: NodeId,
         directory_id: UUID,
         random: "Random",
         loop: asyncio.AbstractEventLoop,
         wall_clock_ms: Callable[[], int],
-        voter_ids: tuple[int, ...] | None = None,
+        voter_ids: tuple[NodeId, ...] | None = None,
         links: PeerLinks | None = None,
         timing: RaftTiming | None = None,
         reserve_bytes: int = RESERVE_BYTES,
@@ -121,8 +122,8 @@ class RaftVoter:
             is_stopping=lambda: self._is_stopping,
         )
         self.node_id = node_id
-        self.epoch = 0
-        self.leader_id: int | None = None
+        self.epoch = NO_CONTROLLER_EPOCH
+        self.leader_id: NodeId | None = None
         self.bytes_since_snapshot = 0
 
     @property
@@ -227,7 +228,7 @@ class RaftVoter:
 
     # What the node asks for.
 
-    def propose(self, command: bytes, *, epoch: int) -> "asyncio.Future[CommitPosition]":
+    def propose(self, command: bytes, *, epoch: ControllerEpoch) -> "asyncio.Future[CommitPosition]":
         assert 0 < len(command) <= MAX_COMMAND_BYTES, f"a command of {len(command)} bytes"
         if self.leader_id != self.node_id or epoch != self.epoch or self._is_stopping:
             raise NotLeader(None if self._is_stopping else self.leader_id, self.epoch)
@@ -246,7 +247,7 @@ class RaftVoter:
         self._wake()
         return await done
 
-    async def transfer_leadership(self, node_id: int | None) -> int:
+    async def transfer_leadership(self, node_id: NodeId | None) -> NodeId:
         core = self._core
         if self.leader_id != self.node_id or core is None or self._is_stopping:
             raise NotLeader(self.leader_id, self.epoch)
@@ -262,7 +263,7 @@ class RaftVoter:
             raise NotLeader(None, self.epoch)
         return handover.leader_id
 
-    async def save_snapshot(self, *, end_offset: int, epoch: int, chunks: Iterator[bytes]) -> bool:
+    async def save_snapshot(self, *, end_offset: int, epoch: ControllerEpoch, chunks: Iterator[bytes]) -> bool:
         assert end_offset <= self._applied_end, "a snapshot holds committed entries only"
         if self._is_stopping:
             return False
@@ -294,23 +295,23 @@ class RaftVoter:
 
     # What the links tell.
 
-    def on_message(self, peer_id: int, data: bytes) -> None:
+    def on_message(self, peer_id: NodeId, data: bytes) -> None:
         assert self._core is not None
         if self._failure is None:
             self._inbox.add(peer_id, data, term=self._core.term)
             self._wake()
 
-    def on_link_up(self, peer_id: int, directory_id: UUID) -> None:
+    def on_link_up(self, peer_id: NodeId, directory_id: UUID) -> None:
         assert self._core is not None
         self._directory_ids[peer_id] = directory_id
         self._core.set_link(peer_id, is_up=True)
         self._wake()
 
-    def on_link_down(self, peer_id: int) -> None:
+    def on_link_down(self, peer_id: NodeId) -> None:
         assert self._core is not None
         self._core.set_link(peer_id, is_up=False)
 
-    def on_peer_gone(self, peer_id: int) -> None:
+    def on_peer_gone(self, peer_id: NodeId) -> None:
         if self._failure is None:
             self._inbox.add_gone(peer_id)
             self._wake()
@@ -447,7 +448,7 @@ class RaftVoter:
         if (step.leader_id, step.epoch) == (self.leader_id, self.epoch):
             return
         was_leader = self.leader_id == self.node_id
-        self.leader_id, self.epoch = step.leader_id, step.epoch
+        self.leader_id, self.epoch = step.leader_id, ControllerEpoch(step.epoch)
         if was_leader:
             self._proposals.give_up_appended("Leadership was lost.")
         assert self._listener is not None
@@ -482,7 +483,9 @@ class RaftVoter:
             end_offset, done = self._barriers.popleft()
             assert self._log is not None
             if not done.done():
-                done.set_result(CommitPosition(end_offset - 1, self._log.epoch_at(end_offset - 1) or 0))
+                done.set_result(
+                    CommitPosition(end_offset - 1, ControllerEpoch(self._log.epoch_at(end_offset - 1) or 0))
+                )
         if self._applied_end < self._commit_end and self._tell_handle is None:
             self._tell_handle = self._loop.call_soon(self._tell_later)
 
@@ -500,7 +503,7 @@ class RaftVoter:
         entry = self._log.entry(self._applied_end)
         self._applied_end += 1
         try:
-            self._listener.on_commit(entry.offset, entry.epoch, entry.command)
+            self._listener.on_commit(entry.offset, ControllerEpoch(entry.epoch), entry.command)
         except Exception as error:
             # What was committed cannot be taken in: this software does not understand its own log.
             raise ConsensusFailed(f"The metadata entry at offset {entry.offset} cannot be applied: {error}") from error

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from ...protocol.ids import ControllerEpoch
 from ...storage.disk.files import Files, Lock
 from ...storage.disk.rules.disk_errors import ReadError, is_passing
 from ..raft.consensus import ConsensusFailed, Snapshot
@@ -128,7 +129,7 @@ class VoterDisk:
             self._has_given_up = False
         return snapshot, False
 
-    def begin_snapshot(self, *, end_offset: int, epoch: int) -> SnapshotWriter:
+    def begin_snapshot(self, *, end_offset: int, epoch: ControllerEpoch) -> SnapshotWriter:
         """Return where a snapshot of this voter's own state goes. Raises ConsensusFailed, OSError."""
         self._check_open()
         return SnapshotWriter(self._files, self._directory, end_offset=end_offset, epoch=epoch)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from ...protocol.ids import BrokerEpoch
 from ..disk.rules.disk_errors import is_passing
 from ..log.log import Log
 from .log_directory import LogDirectory
@@ -48,7 +49,7 @@ def close_logs(logs: list[Log]) -> None:
 
 
 def write_down_closed(
-    directory: LogDirectory, logs: list[Log], broker_epoch: int, high_watermarks: Mapping[TopicPartition, int]
+    directory: LogDirectory, logs: list[Log], broker_epoch: BrokerEpoch, high_watermarks: Mapping[TopicPartition, int]
 ) -> None:
     """Write the checkpoints, and the mark of a clean stop where all logs of the directory were closed. OSError."""
     keys = [(log.topic, log.partition) for log in logs]

@@ -10,6 +10,7 @@ from typing import Final
 from uuid import UUID
 
 from ...protocol.errors import ConfigError, CorruptData
+from ...protocol.ids import BrokerEpoch, NodeId
 from ..disk.disk_room import DiskRoom
 from ..disk.files import Files, Lock
 from ..disk.rules.disk_errors import is_passing
@@ -115,7 +116,7 @@ class LogDirectory:
                     f"it belongs to something else."
                 )
 
-    def format(self, cluster_id: str, node_id: int, random: Random) -> None:
+    def format(self, cluster_id: str, node_id: NodeId, random: Random) -> None:
         """Make it a directory of this node. ConfigError when it is one of another cluster or node; OSError."""
         found = self.properties
         if found is not None and found.cluster_id != cluster_id:
@@ -154,7 +155,7 @@ class LogDirectory:
 
     # The mark of a clean stop
 
-    def closed_by_broker_epoch(self) -> int | None:
+    def closed_by_broker_epoch(self) -> BrokerEpoch | None:
         """The broker epoch that the last stop left; None when it was not clean."""
         path = f"{self.path}/{CLEAN_SHUTDOWN_FILE}"
         return decode_clean_shutdown(self._files.read(path)) if self._files.exists(path) else None
@@ -166,7 +167,7 @@ class LogDirectory:
             self._files.remove(path)
             self._files.sync_directory(self.path)
 
-    def write_clean_shutdown(self, broker_epoch: int) -> None:
+    def write_clean_shutdown(self, broker_epoch: BrokerEpoch) -> None:
         """The last thing that is written."""
         self._files.write_atomically(f"{self.path}/{CLEAN_SHUTDOWN_FILE}", encode_clean_shutdown(broker_epoch))
 

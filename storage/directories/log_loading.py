@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Final, Self
-from uuid import UUID
 
 from ...protocol.errors import ConfigError, CorruptData
+from ...protocol.ids import TopicId
 from ..disk.files import Files
 from ..disk.rules.disk_errors import ReadError
 from ..log.log import Log
@@ -35,7 +35,7 @@ class LogFolder:
     topic: str
     partition: int
     # None when the folder does not know it.
-    topic_id: UUID | None = None
+    topic_id: TopicId | None = None
     # Nobody can tell whose they are: a log is not synced before its topic id is, so they were not either.
     has_unidentified_records: bool = False
     # Why it cannot be opened.

@@ -18,6 +18,7 @@ from typing import Final
 from uuid import UUID
 
 from ...protocol.errors import ConfigError, CorruptData
+from ...protocol.ids import NO_BROKER_EPOCH, BrokerEpoch, NodeId, TopicId
 from ..disk.files import Files
 from ..disk.rules.disk_errors import ClosedError, ReadError, is_passing, is_shortage, leaves_directory_usable
 from ..disk.shielded_call import run_unbroken
@@ -47,7 +48,7 @@ class LogManager:
         files: Files,
         log_dirs: Sequence[str],
         *,
-        node_id: int,
+        node_id: NodeId,
         random: Random,
         steady_clock_ms: Callable[[], int],
         metadata_log_dir: str | None = None,
@@ -82,7 +83,7 @@ class LogManager:
         # Directories in which a log was moved aside: until they are synced, a loss of power may bring the folder back.
         self._moved_in: set[str] = set()
         # Of `load`. A log that is postponed since then and deleted meanwhile is moved aside by `delete`.
-        self._is_stray: Callable[[str, int, UUID | None], bool] = lambda *_: False
+        self._is_stray: Callable[[str, int, TopicId | None], bool] = lambda *_: False
         # Where the last try to make a log failed.
         self._half_made: dict[TopicPartition, LogDirectory] = {}
         self._reserve_bytes = reserve_bytes
@@ -134,22 +135,24 @@ class LogManager:
         self._attempt(self.directories, lambda directory: directory.keep_start_count(number))
         return number
 
-    def previous_broker_epoch(self) -> int:
+    def previous_broker_epoch(self) -> BrokerEpoch:
         """The broker epoch of the last registration when the stop after it was clean in all directories; else -1.
 
         To be asked before `load`, which removes the marks. ConfigError when the last directory fails.
         """
-        epochs: set[int | None] = set()
+        epochs: set[BrokerEpoch | None] = set()
         self._attempt(self.directories, lambda directory: epochs.add(directory.closed_by_broker_epoch()))
         epoch = epochs.pop()
-        return -1 if epochs or epoch is None or not all(one.is_online for one in self.directories) else epoch
+        return (
+            NO_BROKER_EPOCH if epochs or epoch is None or not all(one.is_online for one in self.directories) else epoch
+        )
 
     async def load(
         self,
         loop: AbstractEventLoop,
         *,
         config_of: Callable[[str], LogConfig],
-        is_stray: Callable[[str, int, UUID | None], bool],
+        is_stray: Callable[[str, int, TopicId | None], bool],
     ) -> None:
         """Open every log, recovering those of directories that were not closed.
 
@@ -191,7 +194,7 @@ class LogManager:
         self,
         topic: str,
         partition: int,
-        topic_id: UUID,
+        topic_id: TopicId,
         config: LogConfig,
         *,
         directory_id: UUID | None = None,
@@ -401,7 +404,7 @@ class LogManager:
         self,
         loop: AbstractEventLoop,
         *,
-        broker_epoch: int = -1,
+        broker_epoch: BrokerEpoch = NO_BROKER_EPOCH,
         high_watermarks: Mapping[TopicPartition, int] | None = None,
         keeps_locks: bool = False,
     ) -> None:
@@ -450,7 +453,10 @@ class LogManager:
             raise ConfigError(f"No log directory can be used; {first.path}: {first.error}.")
 
     def _without_strays(
-        self, directory: LogDirectory, folders: Iterable[LogFolder], is_stray: Callable[[str, int, UUID | None], bool]
+        self,
+        directory: LogDirectory,
+        folders: Iterable[LogFolder],
+        is_stray: Callable[[str, int, TopicId | None], bool],
     ) -> list[LogFolder]:
         kept: list[LogFolder] = []
         strays: Counter[str] = Counter()
@@ -550,7 +556,7 @@ class LogManager:
             directory.unopened.add(key)
             self.offline.postpone(key, log, later)
 
-    def _identify(self, log: Log, topic_id: UUID) -> None:
+    def _identify(self, log: Log, topic_id: TopicId) -> None:
         try:
             log.identify(topic_id)
         except OSError as error:
@@ -610,7 +616,7 @@ class LogManager:
         self,
         loop: AbstractEventLoop,
         directory: LogDirectory,
-        broker_epoch: int,
+        broker_epoch: BrokerEpoch,
         high_watermarks: Mapping[TopicPartition, int],
     ) -> None:
         logs = self.logs_in(directory)

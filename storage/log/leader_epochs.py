@@ -13,8 +13,8 @@ first; Apache Kafka drops it when it loads the file, as it starts below the log.
 from bisect import bisect_left, bisect_right
 from typing import Final
 
-from ...protocol.batches import NO_LEADER_EPOCH
 from ...protocol.errors import CorruptData
+from ...protocol.ids import NO_LEADER_EPOCH, LeaderEpoch
 from ..disk.files import Files
 from .rules.file_names import LEADER_EPOCH_CHECKPOINT
 
@@ -27,21 +27,21 @@ class LeaderEpochs:
     __slots__ = ("_before", "_epochs", "_starts", "latest_epoch")
 
     def __init__(self, entries: tuple[tuple[int, int], ...] = ()) -> None:
-        self._epochs: list[int] = []
+        self._epochs: list[LeaderEpoch] = []
         self._starts: list[int] = []
         # The epoch of the batch that ended where the first known epoch starts, and that start; None when not known.
-        self._before: tuple[int, int] | None = None
+        self._before: tuple[LeaderEpoch, int] | None = None
         # -1 for an empty cache: read at every append.
-        self.latest_epoch = -1
+        self.latest_epoch = NO_LEADER_EPOCH
         for epoch, start_offset in entries:
             self.assign(epoch, start_offset)
 
     @property
-    def entries(self) -> tuple[tuple[int, int], ...]:
+    def entries(self) -> tuple[tuple[LeaderEpoch, int], ...]:
         """(epoch, start offset) pairs."""
         return tuple(zip(self._epochs, self._starts, strict=True))
 
-    def entries_below(self, end_offset: int) -> tuple[tuple[int, int], ...]:
+    def entries_below(self, end_offset: int) -> tuple[tuple[LeaderEpoch, int], ...]:
         """What the file has when the log is synced up to `end_offset`."""
         slot = bisect_left(self._starts, end_offset)
         entries = tuple(zip(self._epochs[:slot], self._starts[:slot], strict=True))
@@ -62,11 +62,11 @@ class LeaderEpochs:
                 self._before = (self._epochs[0], start_offset)
             self._epochs.pop()
             self._starts.pop()
-        self._epochs.append(epoch)
+        self.latest_epoch = LeaderEpoch(epoch)
+        self._epochs.append(self.latest_epoch)
         self._starts.append(start_offset)
-        self.latest_epoch = epoch
 
-    def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int] | None:
+    def end_offset_for(self, epoch: LeaderEpoch, log_end_offset: int) -> tuple[LeaderEpoch, int] | None:
         """(the largest epoch ≤ `epoch` known here, its end offset), or None when that cannot be told.
 
         The end offset of an epoch is the start of the next one, that of the latest the log end offset. For an epoch
@@ -81,7 +81,7 @@ class LeaderEpochs:
             return epoch, self._starts[0]
         return self._epochs[following - 1], self._starts[following]
 
-    def vouches_for(self, epoch: int) -> bool:
+    def vouches_for(self, epoch: LeaderEpoch) -> bool:
         """Whether a log whose last batch is of `epoch`, at most that of `end_offset_for`, agrees with this one up to
         there.
 
@@ -91,12 +91,12 @@ class LeaderEpochs:
         """
         return bool(self._epochs) and (epoch >= self._epochs[0] or epoch == self._epoch_before_first() >= 0)
 
-    def _epoch_before_first(self) -> int:
+    def _epoch_before_first(self) -> LeaderEpoch:
         """Of the batch that ended where the first known epoch starts; -1 when not known."""
         before = self._before
         return before[0] if before is not None and before[1] == self._starts[0] > 0 else NO_LEADER_EPOCH
 
-    def earliest_epoch(self) -> tuple[int, int] | None:
+    def earliest_epoch(self) -> tuple[LeaderEpoch, int] | None:
         return (self._epochs[0], self._starts[0]) if self._epochs else None
 
     def truncate_from_start(self, log_start_offset: int) -> None:
@@ -118,7 +118,7 @@ class LeaderEpochs:
         if slot < len(self._starts):
             del self._epochs[slot:]
             del self._starts[slot:]
-            self.latest_epoch = self._epochs[-1] if self._epochs else -1
+            self.latest_epoch = self._epochs[-1] if self._epochs else NO_LEADER_EPOCH
 
     def clear(self) -> None:
         self._before = None
@@ -131,12 +131,14 @@ def encode_leader_epochs(entries: tuple[tuple[int, int], ...]) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
-def decode_leader_epochs(data: bytes, path: str) -> tuple[tuple[int, int], ...]:
+def decode_leader_epochs(data: bytes, path: str) -> tuple[tuple[LeaderEpoch, int], ...]:
     """CorruptData when `data` is not such a file as a whole."""
     try:
         lines = data.decode("ascii").split("\n")
         version, count = lines[0], int(lines[1])
-        entries = tuple((int(epoch), int(start)) for epoch, start in (line.split(" ") for line in lines[2 : 2 + count]))
+        entries = tuple(
+            (LeaderEpoch(int(epoch)), int(start)) for epoch, start in (line.split(" ") for line in lines[2 : 2 + count])
+        )
     except (ValueError, IndexError):
         raise CorruptData(f"{path} is not a leader epoch checkpoint") from None
     if version != _VERSION or len(entries) != count:
@@ -144,7 +146,7 @@ def decode_leader_epochs(data: bytes, path: str) -> tuple[tuple[int, int], ...]:
     return entries
 
 
-def read_leader_epochs(files: Files, directory: str) -> tuple[tuple[int, int], ...] | None:
+def read_leader_epochs(files: Files, directory: str) -> tuple[tuple[LeaderEpoch, int], ...] | None:
     """The entries in a log's folder; None when there is no intact file, so that the batches must be asked."""
     path = f"{directory}/{LEADER_EPOCH_CHECKPOINT}"
     if not files.exists(path):

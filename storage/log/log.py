@@ -10,7 +10,6 @@ decides what they mean for it (`disk_errors.py`). An append that ends in an erro
 from collections.abc import Sequence
 from random import Random
 from typing import Final
-from uuid import UUID
 
 from ...protocol.batches import (
     ASSIGNED_SIZE,
@@ -23,6 +22,7 @@ from ...protocol.batches import (
     with_offset_and_epoch,
 )
 from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.ids import LeaderEpoch, TopicId
 from ..disk.disk_room import DiskRoom
 from ..disk.files import Files
 from ..disk.rules.disk_errors import is_passing
@@ -66,7 +66,7 @@ class Log(TruncatableLog):
         *,
         topic: str,
         partition: int,
-        topic_id: UUID | None,
+        topic_id: TopicId | None,
         config: LogConfig,
         log_start_offset: int = 0,
         recovery_point: int = 0,
@@ -118,7 +118,7 @@ class Log(TruncatableLog):
             loaded.is_folder_synced = False
         return cls(loaded, topic=topic, partition=partition, topic_id=topic_id, room=room)
 
-    def identify(self, topic_id: UUID) -> None:
+    def identify(self, topic_id: TopicId) -> None:
         """Write down whose log this is when a power loss took that. KafkaError INCONSISTENT_TOPIC_ID."""
         self._recovery_point.forget_folder_sync()
         self.topic_id = agree_on_topic_id(self._files, self.directory, topic_id, found=self.topic_id)
@@ -332,7 +332,7 @@ class Log(TruncatableLog):
         is_far = header.last_offset - self.log_end_offset > MAX_RELATIVE_OFFSET
         return header.base_offset if is_far else self.log_end_offset
 
-    def assign_leader_epoch(self, leader_epoch: int) -> None:
+    def assign_leader_epoch(self, leader_epoch: LeaderEpoch) -> None:
         """This replica leads from `leader_epoch` on: it starts at the log end offset. Before the first append in it."""
         if leader_epoch > self.leader_epochs.latest_epoch:
             self.leader_epochs.assign(leader_epoch, self.log_end_offset)

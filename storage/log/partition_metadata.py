@@ -10,6 +10,7 @@ from typing import Final
 from uuid import UUID
 
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
+from ...protocol.ids import TopicId
 from ..disk.files import Files
 from .rules.file_names import PARTITION_METADATA
 
@@ -18,11 +19,11 @@ _HEAD: Final = b"version: 0\ntopic_id: "
 _SIZE_BYTES: Final = 43
 
 
-def encode_partition_metadata(topic_id: UUID) -> bytes:
+def encode_partition_metadata(topic_id: TopicId) -> bytes:
     return _HEAD + urlsafe_b64encode(topic_id.bytes).rstrip(b"=")
 
 
-def decode_partition_metadata(data: bytes, path: str) -> UUID | None:
+def decode_partition_metadata(data: bytes, path: str) -> TopicId | None:
     """None when it is what a loss of power leaves of a file that was never synced; CorruptData when it is not valid."""
     written = data.partition(b"\0")[0]
     if len(written) < _SIZE_BYTES and (written.startswith(_HEAD) or _HEAD.startswith(written)):
@@ -31,18 +32,20 @@ def decode_partition_metadata(data: bytes, path: str) -> UUID | None:
     try:
         if fields["version"] != "0":
             raise CorruptData(f"{path} has version {fields['version']}, not 0")
-        return UUID(bytes=urlsafe_b64decode(fields["topic_id"] + "=="))
+        return TopicId(UUID(bytes=urlsafe_b64decode(fields["topic_id"] + "==")))
     except (KeyError, ValueError, Base64Error):
         raise CorruptData(f"{path} names no topic id") from None
 
 
-def read_topic_id(files: Files, directory: str) -> UUID | None:
+def read_topic_id(files: Files, directory: str) -> TopicId | None:
     """The topic id of a partition's folder, None when it has none. CorruptData."""
     path = f"{directory}/{PARTITION_METADATA}"
     return decode_partition_metadata(files.read(path), path) if files.exists(path) else None
 
 
-def agree_on_topic_id(files: Files, directory: str, topic_id: UUID | None, *, found: UUID | None) -> UUID | None:
+def agree_on_topic_id(
+    files: Files, directory: str, topic_id: TopicId | None, *, found: TopicId | None
+) -> TopicId | None:
     """The topic id of the folder, `found` there, or else `topic_id`, which it gets. KafkaError INCONSISTENT_TOPIC_ID.
 
     The file is not synced: that is done when the log is for the first time (`recovery_point.py`).

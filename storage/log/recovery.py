@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 from ...protocol.batches import LENGTH_OVERHEAD
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
+from ...protocol.ids import LeaderEpoch
 from ..disk.files import Files
 from .index_file import CorruptIndex
 from .leader_epochs import LeaderEpochs
@@ -67,7 +68,7 @@ class LoadedLog:
     snapshots: ProducerSnapshots
     leader_epochs: LeaderEpochs
     # What the file says; None when there is no intact one.
-    written_epochs: tuple[tuple[int, int], ...] | None
+    written_epochs: tuple[tuple[LeaderEpoch, int], ...] | None
     # The folder was made just now.
     is_new: bool
     # As checkpointed; then as it is.

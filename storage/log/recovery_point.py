@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple, Protocol
 
+from ...protocol.ids import LeaderEpoch
 from ..disk.files import Files
 from .leader_epochs import LeaderEpochs, encode_leader_epochs
 from .producer_snapshots import ProducerSnapshots
@@ -34,7 +35,7 @@ class _Sync(NamedTuple):
     end_offset: int
     retired: tuple[Segment, ...]
     snapshots: tuple[int, ...]
-    epochs: tuple[tuple[int, int], ...]
+    epochs: tuple[tuple[LeaderEpoch, int], ...]
     directory_change_count: int
 
 
@@ -59,7 +60,7 @@ class RecoveryPoint:
         leader_epochs: LeaderEpochs,
         offset: int,
         *,
-        written_epochs: tuple[tuple[int, int], ...],
+        written_epochs: tuple[tuple[LeaderEpoch, int], ...],
         is_folder_synced: bool,
     ) -> None:
         self._files = files
@@ -205,7 +206,7 @@ class _Snapshot:
 class _LeaderEpochCheckpoint:
     __slots__ = ("_files", "entries", "path")
 
-    def __init__(self, files: Files, directory: str, entries: tuple[tuple[int, int], ...]) -> None:
+    def __init__(self, files: Files, directory: str, entries: tuple[tuple[LeaderEpoch, int], ...]) -> None:
         self._files = files
         self.path = f"{directory}/{LEADER_EPOCH_CHECKPOINT}"
         self.entries = entries

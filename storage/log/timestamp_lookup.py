@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from ...protocol.batches import NO_TIMESTAMP
+from ...protocol.ids import LeaderEpoch
 from ...protocol.records import read_records
 from .rules.record_batch import StoredBatch
 from .segment import Segment
@@ -16,7 +17,7 @@ _SEARCH_BYTES = 64 * 1024
 class TimestampOffset(NamedTuple):
     timestamp: int
     offset: int
-    leader_epoch: int
+    leader_epoch: LeaderEpoch
 
 
 def find_by_timestamp(segments: Iterable[Segment], timestamp: int, start_offset: int) -> TimestampOffset | None:
@@ -52,8 +53,8 @@ def _first_in_batch(batch: StoredBatch, timestamp: int, start_offset: int) -> Ti
     if header.is_log_append_time:
         # All its records have one timestamp.
         offset = max(header.base_offset, start_offset)
-        return TimestampOffset(header.max_timestamp, offset, header.partition_leader_epoch)
+        return TimestampOffset(header.max_timestamp, offset, LeaderEpoch(header.partition_leader_epoch))
     for record in read_records(batch.data, header):
         if record.timestamp_ms >= timestamp and record.offset >= start_offset:
-            return TimestampOffset(record.timestamp_ms, record.offset, header.partition_leader_epoch)
+            return TimestampOffset(record.timestamp_ms, record.offset, LeaderEpoch(header.partition_leader_epoch))
     return None

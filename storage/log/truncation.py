@@ -5,9 +5,9 @@ Kafka: `UnifiedLog.truncateTo`, `truncateFullyAndStartAt`, `maybeIncrementLogSta
 
 from collections.abc import Iterable, Sequence
 from typing import Final
-from uuid import UUID
 
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
+from ...protocol.ids import TopicId
 from ..disk.disk_room import DiskRoom
 from ..disk.rules.disk_errors import ClosedError
 from .recovery import Damage, LoadedLog
@@ -50,7 +50,7 @@ class TruncatableLog:
     )
 
     def __init__(
-        self, loaded: LoadedLog, *, topic: str, partition: int, topic_id: UUID | None, room: DiskRoom | None
+        self, loaded: LoadedLog, *, topic: str, partition: int, topic_id: TopicId | None, room: DiskRoom | None
     ) -> None:
         """Use `Log.open`."""
         self.topic = topic

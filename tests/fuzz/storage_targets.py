@@ -7,8 +7,10 @@ from random import Random
 from uuid import UUID
 
 import cbor2
+from typed_ids import node_ids
 
 from penstock.protocol.errors import ConfigError, CorruptData
+from penstock.protocol.ids import BrokerEpoch, ControllerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
 from penstock.quorum.metadata import records
 from penstock.quorum.metadata.record_codec import Entry as MetadataEntry
 from penstock.quorum.metadata.record_codec import UnknownRecord, decode_entry, encode_entry, encode_record
@@ -35,7 +37,7 @@ _DIRECTORY = "/metadata"
 _JOURNAL = f"{_DIRECTORY}/{0:020}.journal"
 _SNAPSHOT = f"{_DIRECTORY}/{7:020}-{3:010}.checkpoint"
 _LENGTH = struct.Struct(">H")
-_ID = UUID("b2698a74-0e10-8d65-9981-c07acf362664")
+_ID = TopicId(UUID("b2698a74-0e10-8d65-9981-c07acf362664"))
 
 
 def read_metadata_entry(data: bytes) -> None:
@@ -121,12 +123,12 @@ def entry_seeds() -> list[bytes]:
         records.ClusterRecord(cluster_id="fuzz"),
         records.TopicRecord(name="orders", topic_id=_ID),
         records.PartitionRecord(
-            topic_id=_ID, partition_id=3, replicas=(1, 2), isr=(1,), leader=1, leader_epoch=4, partition_epoch=5,
-            directories=(_ID, _ID),
+            topic_id=_ID, partition_id=3, replicas=node_ids(1, 2), isr=node_ids(1), leader=NodeId(1),
+            leader_epoch=LeaderEpoch(4), partition_epoch=PartitionEpoch(5), directories=(_ID, _ID),
         ),
         records.ConfigRecord(resource_type=2, resource_name="orders", name="retention.ms", value="1"),
         records.ConfigRecord(resource_type=2, resource_name="orders", name="retention.ms", value=None),
-        records.ProducerIdsRecord(broker_id=1, broker_epoch=9, next_producer_id=1000),
+        records.ProducerIdsRecord(broker_id=NodeId(1), broker_epoch=BrokerEpoch(9), next_producer_id=1000),
     )  # fmt: skip
     seeds = [encode_entry(1_700_000_000_000, [encode_record(record)]) for record in some]
     return [*seeds, encode_entry(5, [encode_record(record) for record in some]), encode_entry(5, [])]
@@ -147,7 +149,7 @@ def journal_seeds() -> list[bytes]:
 def snapshot_seeds() -> list[bytes]:
     files = MemoryFiles()
     files.make_directories(_DIRECTORY)
-    writer = SnapshotWriter(files, _DIRECTORY, end_offset=7, epoch=3)
+    writer = SnapshotWriter(files, _DIRECTORY, end_offset=7, epoch=ControllerEpoch(3))
     writer.append(entry_seeds())
     writer.finish()
     whole = files.read(_SNAPSHOT)
@@ -163,8 +165,8 @@ def small_file_seeds() -> list[bytes]:
         b"\1" + encode_leader_epochs(((0, 0), (3, 118))),
         b"\2" + encode_partition_metadata(_ID),
         b"\3" + encode_snapshot([entry, entry], {80: 93}),
-        b"\4" + encode_meta_properties(MetaProperties(cluster_id="fuzz", node_id=1, directory_id=_ID)),
-        b"\5" + encode_clean_shutdown(7),
+        b"\4" + encode_meta_properties(MetaProperties(cluster_id="fuzz", node_id=NodeId(1), directory_id=_ID)),
+        b"\5" + encode_clean_shutdown(BrokerEpoch(7)),
         b"\6" + encode_start_count(7),
     ]
 

@@ -13,9 +13,11 @@ from kio.schema.consumer_group_heartbeat.v1.request import ConsumerGroupHeartbea
 from kio.schema.consumer_group_heartbeat.v1.response import ConsumerGroupHeartbeatResponse
 from kio.schema.types import GroupId, TopicName
 from kio.static.primitive import i32, i32Timedelta
+from typed_ids import node_ids
 
 from penstock.broker.groups.consumer.consumer_protocol import HeartbeatContext, check_heartbeat
 from penstock.broker.groups.consumer.group import ConsumerGroup
+from penstock.protocol.ids import BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
 from penstock.quorum.metadata.image import (
     EMPTY_IMAGE,
     BrokerRegistration,
@@ -39,15 +41,15 @@ def image_of(topics: Mapping[str, int], *, offset: int = 1, racks: Mapping[int, 
     images = [
         TopicImage(
             name=name,
-            topic_id=topic_id(name),
+            topic_id=TopicId(topic_id(name)),
             partitions=tuple(
                 PartitionRegistration(
-                    replicas=(1, 2),
+                    replicas=node_ids(1, 2),
                     directories=(UUID(int=0),) * 2,
-                    isr=(1, 2),
-                    leader=1,
-                    leader_epoch=0,
-                    partition_epoch=0,
+                    isr=node_ids(1, 2),
+                    leader=NodeId(1),
+                    leader_epoch=LeaderEpoch(0),
+                    partition_epoch=PartitionEpoch(0),
                 )
                 for _ in range(count)
             ),
@@ -55,7 +57,9 @@ def image_of(topics: Mapping[str, int], *, offset: int = 1, racks: Mapping[int, 
         for name, count in topics.items()
     ]
     brokers = {
-        number: BrokerRegistration(id=number, epoch=1, incarnation_id=UUID(int=number), rack=(racks or {}).get(number))
+        number: BrokerRegistration(
+            id=NodeId(number), epoch=BrokerEpoch(1), incarnation_id=UUID(int=number), rack=(racks or {}).get(number)
+        )
         for number in (1, 2)
     }
     by_name: PersistentMap[str, TopicImage] = PersistentMap({image.name: image for image in images})

@@ -5,6 +5,7 @@ from random import Random
 from typing import TypeVar
 from uuid import UUID
 
+from penstock.protocol.ids import BrokerEpoch, ControllerEpoch, NodeId
 from penstock.quorum.decisions.bootstrap import bootstrap_records
 from penstock.quorum.decisions.context import ControllerConfig, ControllerResult, Decision, DecisionContext
 from penstock.quorum.metadata.delta import MetadataDelta
@@ -22,7 +23,7 @@ class Cluster:
     def __init__(self) -> None:
         self.image: MetadataImage = EMPTY_IMAGE
         self.random = Random(7)
-        self.config = ControllerConfig(node_id=1)
+        self.config = ControllerConfig(node_id=NodeId(1))
         self.live_brokers: set[int] = set()
         self.records: Sequence[MetadataRecord] = ()
         self.replay(bootstrap_records(CLUSTER_ID, min_insync_replicas=1))
@@ -31,7 +32,7 @@ class Cluster:
         delta = MetadataDelta(self.image)
         for record in records:
             delta.replay(record)
-        self.image = delta.apply(offset=self.image.offset + 1, epoch=1, timestamp_ms=1_000)
+        self.image = delta.apply(offset=self.image.offset + 1, epoch=ControllerEpoch(1), timestamp_ms=1_000)
 
     def decide(self, decision: Decision[RequestT, ResponseT], request: RequestT) -> ControllerResult[ResponseT]:
         """Return what the decision would do."""
@@ -56,9 +57,9 @@ class Cluster:
             self.replay(
                 [
                     RegisterBrokerRecord(
-                        broker_id=broker_id,
+                        broker_id=NodeId(broker_id),
                         incarnation_id=UUID(int=1_000 + broker_id),
-                        broker_epoch=self.image.offset + 1,
+                        broker_epoch=BrokerEpoch(self.image.offset + 1),
                         endpoints=(Endpoint(name="PLAINTEXT", host="127.0.0.1", port=9_000 + broker_id),),
                         rack=rack,
                         is_fenced=is_fenced,

@@ -8,6 +8,7 @@ from uuid import UUID
 from produced_batches import produced
 
 from penstock.chaos.simulation.virtual_loop import VirtualLoop
+from penstock.protocol.ids import BrokerEpoch, NodeId, TopicId
 from penstock.protocol.records import Record, write_batch
 from penstock.storage.directories.log_manager import LogManager
 from penstock.storage.disk.memory_files import MemoryFiles
@@ -38,7 +39,7 @@ class NodeDisk:
         return LogManager(
             self.files,
             self.log_dirs,
-            node_id=node_id,
+            node_id=NodeId(node_id),
             random=self._random,
             steady_clock_ms=lambda: self.now_ms,
             metadata_log_dir=metadata_log_dir,
@@ -55,10 +56,10 @@ class NodeDisk:
 
     def stop(self, broker_epoch: int = 7, **high_watermarks: int) -> None:
         known = {(name, 0): offset for name, offset in high_watermarks.items()}
-        self.loop.run(self.manager.close(self.loop, broker_epoch=broker_epoch, high_watermarks=known))
+        self.loop.run(self.manager.close(self.loop, broker_epoch=BrokerEpoch(broker_epoch), high_watermarks=known))
 
     def log(self, topic: str, partition: int = 0, topic_id: UUID = TOPIC_ID) -> Log:
-        return self.manager.get_or_create(topic, partition, topic_id, self.config)
+        return self.manager.get_or_create(topic, partition, TopicId(topic_id), self.config)
 
     def names(self, path: str = "/data") -> list[str]:
         return self.files.list_directory(path)

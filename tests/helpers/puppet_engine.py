@@ -7,6 +7,7 @@ from random import Random
 import pytest
 from metadata_cluster import CLUSTER_ID
 
+from penstock.protocol.ids import NO_CONTROLLER_EPOCH, ControllerEpoch, NodeId
 from penstock.quorum.controller.controller import Controller
 from penstock.quorum.decisions.bootstrap import bootstrap_records
 from penstock.quorum.decisions.context import ControllerConfig, ControllerResult, DecisionContext
@@ -21,15 +22,15 @@ class Puppet:
     """An engine without disk and peers: entries commit when the test says."""
 
     def __init__(self) -> None:
-        self.node_id = 1
-        self.leader_id: int | None = None
-        self.epoch = 0
+        self.node_id = NodeId(1)
+        self.leader_id: NodeId | None = None
+        self.epoch = NO_CONTROLLER_EPOCH
         self.next_offset = 0
         self.bytes_since_snapshot = 0
         self.wall_ms = 1
         self.has_fresh_quorum = True
         self.is_replaced = False
-        self.waiting: list[tuple[int, int, bytes, asyncio.Future[CommitPosition]]] = []
+        self.waiting: list[tuple[int, ControllerEpoch, bytes, asyncio.Future[CommitPosition]]] = []
         self.listener: ConsensusListener | None = None
 
     async def start(self, listener: ConsensusListener) -> None:
@@ -38,7 +39,7 @@ class Puppet:
     async def stop(self) -> None:
         self.listener = None
 
-    def propose(self, command: bytes, *, epoch: int) -> "asyncio.Future[CommitPosition]":
+    def propose(self, command: bytes, *, epoch: ControllerEpoch) -> "asyncio.Future[CommitPosition]":
         if self.leader_id != self.node_id or epoch != self.epoch:
             raise NotLeader(self.leader_id, self.epoch)
         future: asyncio.Future[CommitPosition] = asyncio.get_running_loop().create_future()
@@ -51,18 +52,18 @@ class Puppet:
             raise NotLeader(None, self.epoch)
         return CommitPosition(self.next_offset, self.epoch)
 
-    async def transfer_leadership(self, node_id: int | None) -> int:
+    async def transfer_leadership(self, node_id: NodeId | None) -> NodeId:
         raise NotImplementedError
 
-    async def save_snapshot(self, *, end_offset: int, epoch: int, chunks: Iterator[bytes]) -> bool:
+    async def save_snapshot(self, *, end_offset: int, epoch: ControllerEpoch, chunks: Iterator[bytes]) -> bool:
         raise NotImplementedError
 
     def status(self) -> QuorumStatus:
         return QuorumStatus(leader_id=self.leader_id, epoch=self.epoch, high_watermark=0, voters=())
 
-    def elect(self, leader_id: int | None) -> None:
+    def elect(self, leader_id: NodeId | None) -> None:
         """Begin an epoch. What waits is lost, as when another leader overwrites it."""
-        self.epoch += 1
+        self.epoch = ControllerEpoch(self.epoch + 1)
         self.leader_id = leader_id
         assert self.listener is not None
         lost, self.waiting = self.waiting, []
@@ -100,7 +101,7 @@ def on_a_loop(
             controller = Controller(
                 puppet,
                 Publishers(),
-                config=ControllerConfig(node_id=1),
+                config=ControllerConfig(node_id=NodeId(1)),
                 bootstrap=bootstrap_records(CLUSTER_ID, min_insync_replicas=1),
                 random=Random(1),
                 loop=asyncio.get_running_loop(),
@@ -117,7 +118,7 @@ def on_a_loop(
 
 
 def activate(puppet: Puppet) -> None:
-    puppet.elect(1)
+    puppet.elect(NodeId(1))
     puppet.hear()
     puppet.commit()
 

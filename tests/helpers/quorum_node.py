@@ -19,7 +19,9 @@ from typing import cast
 from uuid import UUID
 
 import cbor2
+from typed_ids import node_ids
 
+from penstock.protocol.ids import ControllerEpoch, NodeId
 from penstock.quorum.links.rules.peer_proof import NONCE_BYTES, PeerHello
 from penstock.quorum.links.stream_links import StreamLinks
 from penstock.quorum.raft.consensus import ConsensusFailed, NotLeader, OutcomeUnknown, Snapshot
@@ -79,19 +81,21 @@ class Node:
 
         def hello() -> PeerHello:
             nonce = secrets.token_bytes(NONCE_BYTES)
-            return PeerHello(node_id=node_id, directory_id=directory_id, cluster_id=CLUSTER_ID, nonce=nonce)
+            return PeerHello(node_id=NodeId(node_id), directory_id=directory_id, cluster_id=CLUSTER_ID, nonce=nonce)
 
-        addresses = {peer_id: ("127.0.0.1", port) for peer_id, port in enumerate(ports, start=1) if peer_id != node_id}
+        addresses = {
+            NodeId(peer_id): ("127.0.0.1", port) for peer_id, port in enumerate(ports, start=1) if peer_id != node_id
+        }
         self.links = StreamLinks(addresses, hello=hello, secret=SECRET, loop=self.loop)
         self.voter = RaftVoter(
             DiskFiles(),
             str(disk / "metadata"),
-            node_id=node_id,
+            node_id=NodeId(node_id),
             directory_id=directory_id,
             random=Random(secrets.randbits(64)),
             loop=self.loop,
             wall_clock_ms=lambda: 0,
-            voter_ids=tuple(range(1, len(ports) + 1)),
+            voter_ids=node_ids(*range(1, len(ports) + 1)),
             links=self.links,
         )
         flags = os.O_CREAT | os.O_WRONLY | os.O_APPEND
@@ -119,7 +123,7 @@ class Node:
                 yield cbor2.dumps(commands[start : start + _COMMANDS_PER_CHUNK])
 
         if self.voter.high_watermark >= end_offset:
-            await self.voter.save_snapshot(end_offset=end_offset, epoch=epoch, chunks=chunks())
+            await self.voter.save_snapshot(end_offset=end_offset, epoch=ControllerEpoch(epoch), chunks=chunks())
         self.is_saving = False
 
     def on_leadership(self, leader_id: int | None, epoch: int) -> None:

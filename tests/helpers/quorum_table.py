@@ -3,6 +3,9 @@
 from collections.abc import Callable, Sequence
 from random import Random
 
+from typed_ids import node_ids
+
+from penstock.protocol.ids import NodeId
 from penstock.quorum.raft.core import RaftCore
 from penstock.quorum.raft.elections import RaftTiming
 from penstock.quorum.raft.inbox import Heard
@@ -46,17 +49,17 @@ class Table:
             )  # fmt: skip
         self.logs[node_id] = log
         self.cores[node_id] = RaftCore(
-            log, node_id=node_id, voter_ids=self.ids, commit_end=commit_end, timing=TIMING,
+            log, node_id=NodeId(node_id), voter_ids=node_ids(*self.ids), commit_end=commit_end, timing=TIMING,
             random=Random(self._random.getrandbits(32)), now_ms=lambda: self.now_ms,
         )  # fmt: skip
         for peer_id in self.ids:
             if peer_id != node_id and peer_id in self.cores:
-                self.cores[node_id].set_link(peer_id, is_up=True)
-                self.cores[peer_id].set_link(node_id, is_up=True)
+                self.cores[node_id].set_link(NodeId(peer_id), is_up=True)
+                self.cores[peer_id].set_link(NodeId(node_id), is_up=True)
 
     def step(self, node_id: int, *messages: tuple[int, Heard], commands: Sequence[bytes] = ()) -> Step:
         """Let one voter do one step, and keep what it says for the others."""
-        step = self.cores[node_id].step(messages, commands)
+        step = self.cores[node_id].step([(NodeId(peer_id), message) for peer_id, message in messages], commands)
         self.cores[node_id].next_step_at_ms()
         self.steps[node_id].append(step)
         for target_id, message in (*step.early, *step.messages):

@@ -3,10 +3,13 @@
 from dataclasses import replace
 from uuid import UUID
 
+from typed_ids import node_ids
+
 from penstock.broker.replicas.rules.effects import Effect, ProposeIsr
 from penstock.broker.replicas.rules.in_sync_replicas import IsrProposal
 from penstock.broker.replicas.rules.known_brokers import KnownBrokers
 from penstock.broker.replicas.rules.partition_state import PartitionState
+from penstock.protocol.ids import BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch
 from penstock.quorum.metadata.image import BrokerRegistration, PartitionRegistration
 
 LAG_MS_MAX = 10_000
@@ -26,12 +29,15 @@ class Replica:
         self.brokers = KnownBrokers()
         self.brokers.registrations = {
             broker_id: BrokerRegistration(
-                id=broker_id, epoch=10 + broker_id, incarnation_id=UUID(int=broker_id), is_fenced=False
+                id=NodeId(broker_id),
+                epoch=BrokerEpoch(10 + broker_id),
+                incarnation_id=UUID(int=broker_id),
+                is_fenced=False,
             )
             for broker_id in replicas
         }
         self.partition = PartitionState(
-            node_id=1,
+            node_id=NodeId(1),
             brokers=self.brokers,
             high_watermark=high_watermark,
             lag_ms_max=LAG_MS_MAX,
@@ -41,12 +47,12 @@ class Replica:
         self.end = end
         self.now_ms = 1_000_000
         self.registration = PartitionRegistration(
-            replicas=replicas,
+            replicas=node_ids(*replicas),
             directories=tuple(UUID(int=0) for _ in replicas),
-            isr=replicas,
-            leader=1,
-            leader_epoch=0,
-            partition_epoch=-1,
+            isr=node_ids(*replicas),
+            leader=NodeId(1),
+            leader_epoch=LeaderEpoch(0),
+            partition_epoch=PartitionEpoch(-1),
         )
 
     def change_broker(self, broker_id: int, **fields: int | bool) -> None:
@@ -68,11 +74,11 @@ class Replica:
     def fetch(self, replica_id: int, offset: int, *, epoch: int | None = None, start: int = 0) -> tuple[Effect, ...]:
         """A follower's fetch, by its registered process unless `epoch` is another."""
         return self.partition.on_follower_fetch(
-            replica_id,
+            NodeId(replica_id),
             fetch_offset=offset,
             log_start_offset=start,
             leader_end_offset=self.end,
-            broker_epoch=10 + replica_id if epoch is None else epoch,
+            broker_epoch=BrokerEpoch(10 + replica_id if epoch is None else epoch),
             now_ms=self.now_ms,
         )
 

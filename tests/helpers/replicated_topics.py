@@ -5,6 +5,7 @@ from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i16, i32
 from metadata_cluster import Cluster
 
+from penstock.protocol.ids import NodeId
 from penstock.quorum.decisions.topics import create_topics
 from penstock.quorum.metadata.records import BrokerRegistrationChangeRecord
 
@@ -24,4 +25,6 @@ def make_topic(cluster: Cluster, name: str, *assignments: tuple[int, ...]) -> No
 def fence(cluster: Cluster, broker_id: int, *, is_fenced: bool = True) -> None:
     """Say that a broker is shut out, without moving anything."""
     epoch = cluster.image.brokers[broker_id].epoch
-    cluster.replay([BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=epoch, is_fenced=is_fenced)])
+    cluster.replay(
+        [BrokerRegistrationChangeRecord(broker_id=NodeId(broker_id), broker_epoch=epoch, is_fenced=is_fenced)]
+    )

@@ -32,6 +32,7 @@ from penstock.local.cluster import LocalCluster
 from penstock.local.local_node import LocalNode
 from penstock.local.ports import find_free
 from penstock.protocol.errors import ErrorCode
+from penstock.protocol.ids import NodeId
 from penstock.protocol.messages import Request, decode_response, encode_request
 from penstock.quorum.links.rules.link_frames import encode_frame
 from penstock.quorum.links.rules.link_hello import PREFACE, DialerHello
@@ -89,7 +90,7 @@ class Target:
 
     def hello(self, node_id: int, *, cluster_id: str | None = None, directory_id: UUID | None = None) -> PeerHello:
         return PeerHello(
-            node_id=node_id,
+            node_id=NodeId(node_id),
             directory_id=self.directory_id(node_id) if directory_id is None else directory_id,
             cluster_id=self.cluster_id if cluster_id is None else cluster_id,
             nonce=random.Random().randbytes(NONCE_BYTES),
@@ -144,7 +145,7 @@ def frame_of(connection: socket.socket) -> bytes:
 
 def greet(port: int, hello: PeerHello, secret: bytes, *frames: bytes) -> None:
     """Proves what it can, then sends frames, until the other side hangs up."""
-    dialer = DialerHello(hello, secret, -1)
+    dialer = DialerHello(hello, secret, NodeId(-1))
     with socket.create_connection((HOST, port), timeout=DEADLINE_S) as connection:
         connection.sendall(PREFACE + encode_frame(dialer.first))
         answer = frame_of(connection)

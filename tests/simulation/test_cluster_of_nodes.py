@@ -39,6 +39,7 @@ from penstock.broker.configuration.node_config import load
 from penstock.broker.node.server import Node
 from penstock.client.connection import Connection, connect
 from penstock.protocol.errors import ConfigError, ErrorCode
+from penstock.protocol.ids import NodeId
 from penstock.quorum.links.rules.peer_proof import NONCE_BYTES, PeerHello
 from penstock.storage.disk.memory_files import MemoryFiles
 from penstock.storage.disk.memory_nodes import Operation
@@ -294,7 +295,9 @@ def test_only_the_node_itself_speaks_for_its_broker(sender: int | None) -> None:
         if sender is None:
             connection = await connect("127.0.0.1", port)
         else:
-            hello = PeerHello(node_id=sender, directory_id=UUID(int=9), cluster_id=None, nonce=bytes(NONCE_BYTES))
+            hello = PeerHello(
+                node_id=NodeId(sender), directory_id=UUID(int=9), cluster_id=None, nonce=bytes(NONCE_BYTES)
+            )
             peers = PeerConnector(secret=SECRET.encode(), hello=lambda: hello)
             connection, _ = await peers.connect("127.0.0.1", port, timeout_ms=10_000)
         async with connection:

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ....protocol.errors import ErrorCode
+from ....protocol.ids import NodeId
 from ....quorum.metadata.image import MetadataImage, PartitionRegistration
 
-NO_LEADER = -1
+NO_LEADER = NodeId(-1)
 
 # Bits are numbers of Kafka's AclOperation. There is no authorizer: everyone may do everything.
 TOPIC_AUTHORIZED_OPERATIONS = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))
@@ -30,16 +31,16 @@ class BrokerAddress(NamedTuple):
 
 class PartitionView(NamedTuple):
     error_code: ErrorCode
-    leader_id: int
-    replicas: tuple[int, ...]
-    isr: tuple[int, ...]
+    leader_id: NodeId
+    replicas: tuple[NodeId, ...]
+    isr: tuple[NodeId, ...]
     offline_replicas: tuple[int, ...]
 
 
 class ClusterView:
     """An image as it looks through one listener."""
 
-    def __init__(self, image: MetadataImage, listener_name: str, own_id: int = NO_LEADER) -> None:
+    def __init__(self, image: MetadataImage, listener_name: str, own_id: NodeId = NO_LEADER) -> None:
         """`own_id` is that of the broker that answers, if it is one."""
         self.image = image
         self._own_id = own_id
@@ -85,11 +86,11 @@ class ClusterView:
         offline = tuple(replica for replica in partition.replicas if self._is_offline(partition, replica))
         return PartitionView(error_code, leader_id, replicas, isr, offline)
 
-    def _is_alive(self, broker_id: int) -> bool:
+    def _is_alive(self, broker_id: NodeId) -> bool:
         address = self._addresses.get(broker_id)
         return address is not None and not address.is_fenced
 
-    def _is_offline(self, partition: PartitionRegistration, broker_id: int) -> bool:
+    def _is_offline(self, partition: PartitionRegistration, broker_id: NodeId) -> bool:
         if not self._is_alive(broker_id):
             return True
         return not self.image.brokers[broker_id].has_online_directory(partition.directory_of(broker_id))

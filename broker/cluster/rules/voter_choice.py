@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ....protocol.ids import NodeId
+
 
 class SilentVoters:
     """The voters that lately let a request of this node, or an attempt to connect, run into its timeout.
@@ -16,14 +18,14 @@ class SilentVoters:
         self._pause_ms = pause_ms
         self._until_ms: dict[int, int] = {}
 
-    def note(self, voter_id: int, now_ms: int) -> None:
+    def note(self, voter_id: NodeId, now_ms: int) -> None:
         self._until_ms[voter_id] = now_ms + self._pause_ms
 
-    def forget(self, voter_id: int) -> None:
+    def forget(self, voter_id: NodeId) -> None:
         """The voter answered."""
         self._until_ms.pop(voter_id, None)
 
-    def is_silent(self, voter_id: int, now_ms: int) -> bool:
+    def is_silent(self, voter_id: NodeId, now_ms: int) -> bool:
         return now_ms < self._until_ms.get(voter_id, now_ms)
 
 
@@ -35,14 +37,14 @@ class VoterChoice:
     timeout, is left out of the rounds for a while, unless all of them are silent.
     """
 
-    def __init__(self, voter_ids: Iterable[int], silent: SilentVoters) -> None:
+    def __init__(self, voter_ids: Iterable[NodeId], silent: SilentVoters) -> None:
         self._ids = sorted(voter_ids)
         self._silent = silent
-        self._failed: set[int] = set()
-        self._useful: int | None = None
-        self._last: int | None = None
+        self._failed: set[NodeId] = set()
+        self._useful: NodeId | None = None
+        self._last: NodeId | None = None
 
-    def choose(self, leader_id: int | None, now_ms: int) -> int:
+    def choose(self, leader_id: NodeId | None, now_ms: int) -> NodeId:
         """The voter to ask now."""
         if self.is_round_over(now_ms):
             self._failed.clear()
@@ -53,18 +55,18 @@ class VoterChoice:
         self._last = in_turn if chosen is None else chosen
         return self._last
 
-    def on_useful(self, voter_id: int) -> None:
+    def on_useful(self, voter_id: NodeId) -> None:
         """The voter did what it was asked: a new round begins with the next request."""
         self._silent.forget(voter_id)
         self._useful = voter_id
         self._failed.clear()
 
-    def on_refused(self, voter_id: int) -> None:
+    def on_refused(self, voter_id: NodeId) -> None:
         """The voter answered that it is of no use, or closed or refused the connection."""
         self._silent.forget(voter_id)
         self._failed.add(voter_id)
 
-    def on_silent(self, voter_id: int, now_ms: int) -> None:
+    def on_silent(self, voter_id: NodeId, now_ms: int) -> None:
         """A timeout passed without an answer."""
         self._silent.note(voter_id, now_ms)
         self._failed.add(voter_id)
@@ -73,5 +75,5 @@ class VoterChoice:
         """Whether all were asked: a pause is due before they are asked again."""
         return self._failed.issuperset(self._awake(now_ms))
 
-    def _awake(self, now_ms: int) -> list[int]:
+    def _awake(self, now_ms: int) -> list[NodeId]:
         return [one for one in self._ids if not self._silent.is_silent(one, now_ms)] or self._ids

@@ -7,6 +7,7 @@ rack and followers in that rack have the fetch offset.
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from ....protocol.ids import NodeId
 from ....quorum.metadata.image import BrokerRegistration
 from ...replicas.rules.follower_progress import FollowerProgress
 from ...replicas.rules.partition_state import PartitionState
@@ -38,7 +39,7 @@ def closest_replica(
     return max(near, key=_advance).broker_id if near else None
 
 
-def _rack(brokers: Mapping[int, BrokerRegistration], broker_id: int, listener_name: str) -> str | None:
+def _rack(brokers: Mapping[int, BrokerRegistration], broker_id: NodeId, listener_name: str) -> str | None:
     """Returns the broker's rack; None too if the consumer cannot reach the broker."""
     broker = brokers.get(broker_id)
     if broker is None or broker.is_fenced or broker.endpoint(listener_name) is None:

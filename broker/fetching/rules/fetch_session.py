@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
-if TYPE_CHECKING:
-    from uuid import UUID
+from ....protocol.ids import BrokerEpoch, LeaderEpoch, NodeId, TopicId
 
+if TYPE_CHECKING:
     from ...replicas.partition import Partition
 
 PartitionKey: TypeAlias = tuple[int | str | None, int]
 
 
-def partition_key(topic: str | None, topic_id: UUID | None, index: int) -> PartitionKey:
+def partition_key(topic: str | None, topic_id: TopicId | None, index: int) -> PartitionKey:
     """Returns a session's key for a partition. A topic id is an integer in it: UUID hashes and compares in Python."""
     return (topic if topic_id is None else topic_id.int, index)
 
@@ -37,12 +37,12 @@ class FetchablePartition:
     def __init__(
         self,
         topic: str | None,
-        topic_id: UUID | None,
+        topic_id: TopicId | None,
         index: int,
         fetch_offset: int,
         max_bytes: int,
-        current_leader_epoch: int,
-        last_fetched_epoch: int,
+        current_leader_epoch: LeaderEpoch,
+        last_fetched_epoch: LeaderEpoch,
         log_start_offset: int = -1,
     ) -> None:
         self.topic = topic
@@ -73,8 +73,8 @@ class FetchablePartition:
 class FollowerId(NamedTuple):
     """The identity of a follower's process."""
 
-    replica_id: int
-    broker_epoch: int
+    replica_id: NodeId
+    broker_epoch: BrokerEpoch
 
 
 class ParkedFetch(Protocol):

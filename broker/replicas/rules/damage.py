@@ -12,6 +12,7 @@ with the records. A running replica keeps serving the batches that it can read.
 
 from typing import NamedTuple
 
+from ....protocol.ids import NodeId
 from ....quorum.metadata.image import PartitionRegistration
 from ....quorum.metadata.records import DIRECTORY_LOST, NO_LEADER
 
@@ -23,7 +24,7 @@ class FoundDamage(NamedTuple):
     size: int
 
 
-def is_replaceable(registration: PartitionRegistration, broker_id: int) -> bool:
+def is_replaceable(registration: PartitionRegistration, broker_id: NodeId) -> bool:
     """True if another replica is in the ISR or ELR and may have all acknowledged records: the controller can elect it.
 
     Otherwise the damaged replica, if running, is better than the lagging one that an unclean election would take.
@@ -31,7 +32,7 @@ def is_replaceable(registration: PartitionRegistration, broker_id: int) -> bool:
     return any(replica != broker_id for replica in (*registration.isr, *registration.elr))
 
 
-def may_repair(registration: PartitionRegistration, broker_id: int, *, is_hosted: bool) -> bool:
+def may_repair(registration: PartitionRegistration, broker_id: NodeId, *, is_hosted: bool) -> bool:
     """True if this replica's records may be discarded: another replica leads, and this one is not in ISR or ELR.
 
     Then all acknowledged records are on the ISR, and this replica cannot be elected. The leader may be about to add a

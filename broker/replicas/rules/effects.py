@@ -6,6 +6,7 @@ The shell keeps the order given, and carries out all of them before the replica'
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from ....protocol.ids import LeaderEpoch, NodeId
 from .in_sync_replicas import IsrProposal
 
 
@@ -13,7 +14,7 @@ from .in_sync_replicas import IsrProposal
 class StartEpoch:
     """Assign `leader_epoch`, starting at `start_offset`, to the log before any append in it (KIP-101)."""
 
-    leader_epoch: int
+    leader_epoch: LeaderEpoch
     start_offset: int
 
 
@@ -40,8 +41,8 @@ class ProposeIsr:
 class Follow:
     """Fetch from `leader_id`, in its `leader_epoch`, from the log end offset."""
 
-    leader_id: int
-    leader_epoch: int
+    leader_id: NodeId
+    leader_epoch: LeaderEpoch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,7 @@
 """The leader's replication progress for one follower, from its fetches. Kafka: `Replica`, `ReplicaState`."""
 
+from ....protocol.ids import BrokerEpoch, NodeId
+
 NEVER_MS = -(2**62)
 UNKNOWN_OFFSET = -1
 SUSPICIOUS_COUNT = 4
@@ -26,11 +28,11 @@ class FollowerProgress:
         "sent_offset",
     )
 
-    def __init__(self, broker_id: int, *, last_caught_up_ms: int) -> None:
+    def __init__(self, broker_id: NodeId, *, last_caught_up_ms: int) -> None:
         self.broker_id = broker_id
         self.last_caught_up_ms = last_caught_up_ms
         # None until it has fetched in this leadership.
-        self.broker_epoch: int | None = None
+        self.broker_epoch: BrokerEpoch | None = None
         self.log_end_offset = UNKNOWN_OFFSET
         self.log_start_offset = UNKNOWN_OFFSET
         self.last_fetch_ms = NEVER_MS
@@ -45,7 +47,7 @@ class FollowerProgress:
         fetch_offset: int,
         log_start_offset: int,
         leader_end_offset: int,
-        broker_epoch: int,
+        broker_epoch: BrokerEpoch,
         now_ms: int,
     ) -> bool:
         """Updates the progress; True if the log end offset changed. Kafka: `Replica.updateFetchStateOrThrow`."""

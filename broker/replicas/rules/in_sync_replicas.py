@@ -14,6 +14,8 @@ were empty (KIP-966): committed records must be on each of these replicas.
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from ....protocol.ids import NO_BROKER_EPOCH, BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IsrProposal:
@@ -23,24 +25,24 @@ class IsrProposal:
     fetched yet.
     """
 
-    leader_epoch: int
-    partition_epoch: int
-    members: tuple[tuple[int, int], ...]
+    leader_epoch: LeaderEpoch
+    partition_epoch: PartitionEpoch
+    members: tuple[tuple[NodeId, BrokerEpoch], ...]
 
 
-UNKNOWN_BROKER_EPOCH = -1
+UNKNOWN_BROKER_EPOCH = NO_BROKER_EPOCH
 
 
 class InSyncReplicas:
     __slots__ = ("committed", "elr", "maximal", "pending")
 
     def __init__(self) -> None:
-        self.committed: tuple[int, ...] = ()
-        self.elr: tuple[int, ...] = ()
+        self.committed: tuple[NodeId, ...] = ()
+        self.elr: tuple[NodeId, ...] = ()
         self.pending: IsrProposal | None = None
-        self.maximal: frozenset[int] = frozenset()
+        self.maximal: frozenset[NodeId] = frozenset()
 
-    def commit(self, isr: tuple[int, ...], elr: tuple[int, ...]) -> None:
+    def commit(self, isr: tuple[NodeId, ...], elr: tuple[NodeId, ...]) -> None:
         """Applies the ISR and ELR of the metadata, at a higher partition epoch than before."""
         self.committed = isr
         self.elr = elr
@@ -63,5 +65,5 @@ class InSyncReplicas:
         self.pending = None
         self._find_maximal(())
 
-    def _find_maximal(self, proposed: Collection[int]) -> None:
+    def _find_maximal(self, proposed: Collection[NodeId]) -> None:
         self.maximal = frozenset((*self.committed, *self.elr, *proposed))

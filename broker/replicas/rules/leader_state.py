@@ -7,6 +7,7 @@ ones; members of the ISR have a whole `replica.lag.time.max.ms` for their first 
 from typing import Protocol
 
 from ....protocol.errors import ErrorCode
+from ....protocol.ids import NO_LEADER_EPOCH, NO_PARTITION_EPOCH, BrokerEpoch, NodeId
 from ....quorum.metadata.image import PartitionRegistration
 from ....quorum.metadata.records import DIRECTORY_LOST
 from .follower_progress import NEVER_MS, FollowerProgress
@@ -34,16 +35,16 @@ NO_OFFSET = -1
 class Brokers(Protocol):
     """The leader's view of the brokers of the cluster."""
 
-    def may_join(self, broker_id: int, broker_epoch: int) -> bool:
+    def may_join(self, broker_id: NodeId, broker_epoch: BrokerEpoch) -> bool:
         """True if neither fenced nor shutting down, and the broker epoch is current (KIP-841, KIP-903).
 
         Kafka: `Partition.isReplicaIsrEligible`.
         """
 
-    def is_stale(self, broker_id: int, broker_epoch: int) -> bool:
+    def is_stale(self, broker_id: NodeId, broker_epoch: BrokerEpoch) -> bool:
         """True if the broker has registered again with a higher broker epoch."""
 
-    def is_alive(self, broker_id: int) -> bool: ...
+    def is_alive(self, broker_id: NodeId) -> bool: ...
 
 
 class LeaderState:
@@ -67,7 +68,7 @@ class LeaderState:
     def __init__(
         self,
         *,
-        node_id: int,
+        node_id: NodeId,
         brokers: Brokers,
         epoch_start_offset: int,
         lag_ms_max: int,
@@ -75,15 +76,15 @@ class LeaderState:
     ) -> None:
         self._node_id = node_id
         self._brokers = brokers
-        self._leader_epoch = -1
-        self._partition_epoch = -1
+        self._leader_epoch = NO_LEADER_EPOCH
+        self._partition_epoch = NO_PARTITION_EPOCH
         self._min_insync_replicas = min_insync_replicas
         self._replica_count = 0
         # Replicas whose log is lost or damaged, until their broker assigns them to a directory again.
         self._lost: frozenset[int] = frozenset()
         self.epoch_start_offset = epoch_start_offset
         self.lag_ms_max = lag_ms_max
-        self.followers: dict[int, FollowerProgress] = {}
+        self.followers: dict[NodeId, FollowerProgress] = {}
         self.isr = InSyncReplicas()
         # While True, appends with acks=all are refused and the high watermark does not advance (KIP-966).
         self.is_under_min_isr = False
@@ -157,7 +158,7 @@ class LeaderState:
 
     # Followers.
 
-    def check_follower(self, replica_id: int, *, has_epoch: bool, broker_epoch: int) -> ErrorCode:
+    def check_follower(self, replica_id: NodeId, *, has_epoch: bool, broker_epoch: BrokerEpoch) -> ErrorCode:
         """Checks if a replica may fetch as a follower; `has_epoch` is True if its request has this leader epoch."""
         if replica_id not in self.followers:
             # It may know a reassignment that has not reached this replica's metadata: it must retry.
@@ -197,25 +198,25 @@ class LeaderState:
         self.isr.propose_instead(proposal)
         return proposal
 
-    def _lags(self, replica_id: int, log_end_offset: int, now_ms: int) -> bool:
+    def _lags(self, replica_id: NodeId, log_end_offset: int, now_ms: int) -> bool:
         if replica_id == self._node_id:
             return False
         follower = self.followers.get(replica_id)
         return follower is None or not follower.is_caught_up(log_end_offset, now_ms, self.lag_ms_max)
 
-    def _propose(self, replicas: tuple[int, ...]) -> IsrProposal:
+    def _propose(self, replicas: tuple[NodeId, ...]) -> IsrProposal:
         proposal = self._proposal(replicas)
         self.isr.propose(proposal)
         return proposal
 
-    def _proposal(self, replicas: tuple[int, ...]) -> IsrProposal:
+    def _proposal(self, replicas: tuple[NodeId, ...]) -> IsrProposal:
         return IsrProposal(
             leader_epoch=self._leader_epoch,
             partition_epoch=self._partition_epoch,
             members=tuple([(replica, self._broker_epoch_of(replica)) for replica in replicas]),
         )
 
-    def _broker_epoch_of(self, replica_id: int) -> int:
+    def _broker_epoch_of(self, replica_id: NodeId) -> BrokerEpoch:
         # A member that has not fetched yet may be another process by now; then the controller has removed it from the
         # ISR already and refuses this proposal for its partition epoch. The request carries the leader's own epoch.
         follower = self.followers.get(replica_id)

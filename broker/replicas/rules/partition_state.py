@@ -15,6 +15,7 @@ after an unclean election.
 """
 
 from ....protocol.errors import ErrorCode
+from ....protocol.ids import NO_LEADER_EPOCH, NO_PARTITION_EPOCH, BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch
 from ....quorum.metadata.image import PartitionRegistration
 from .effects import (
     AdvanceHighWatermark,
@@ -30,8 +31,8 @@ from .follower_progress import FollowerProgress
 from .in_sync_replicas import IsrProposal
 from .leader_state import AWAIT_METADATA, NOT_DONE, Brokers, LeaderState
 
-NO_LEADER = -1
-NO_EPOCH = -1
+NO_LEADER = NodeId(-1)
+NO_EPOCH = NO_LEADER_EPOCH
 NO_OFFSET = -1
 
 
@@ -56,7 +57,7 @@ class PartitionState:
     def __init__(
         self,
         *,
-        node_id: int,
+        node_id: NodeId,
         brokers: Brokers,
         high_watermark: int,
         lag_ms_max: int,
@@ -73,7 +74,7 @@ class PartitionState:
         self.is_replicated = False
         self.leader_id = NO_LEADER
         self.leader_epoch = NO_EPOCH
-        self.partition_epoch = NO_EPOCH
+        self.partition_epoch = NO_PARTITION_EPOCH
         # With `flush.messages` only the synced part of the log (see `on_log_end`).
         self.log_end_offset = high_watermark
         self.high_watermark = high_watermark
@@ -95,7 +96,7 @@ class PartitionState:
         return None if self._leadership is None else self._leadership.isr.pending
 
     @property
-    def maximal_isr(self) -> frozenset[int]:
+    def maximal_isr(self) -> frozenset[NodeId]:
         """The maximal ISR, see `in_sync_replicas.py`; empty if this replica does not lead."""
         return frozenset() if self._leadership is None else self._leadership.isr.maximal
 
@@ -203,7 +204,9 @@ class PartitionState:
 
     # Fetch requests of followers.
 
-    def check_follower(self, replica_id: int, current_leader_epoch: int, broker_epoch: int) -> ErrorCode:
+    def check_follower(
+        self, replica_id: NodeId, current_leader_epoch: LeaderEpoch, broker_epoch: BrokerEpoch
+    ) -> ErrorCode:
         """Checks if a replica may fetch as a follower; returns NONE or the error."""
         error = self.compare_epoch(current_leader_epoch)
         if error is not ErrorCode.NONE:
@@ -215,12 +218,12 @@ class PartitionState:
 
     def on_follower_fetch(
         self,
-        replica_id: int,
+        replica_id: NodeId,
         *,
         fetch_offset: int,
         log_start_offset: int,
         leader_end_offset: int,
-        broker_epoch: int,
+        broker_epoch: BrokerEpoch,
         now_ms: int,
     ) -> tuple[Effect, ...]:
         """A follower that passed `check_follower`, and whose log does not diverge, fetches from `fetch_offset`.
@@ -246,18 +249,18 @@ class PartitionState:
                 effects += (ProposeIsr(proposal=proposal),)
         return effects + self._advanced(now_ms) if has_moved else effects
 
-    def on_follower_heard(self, replica_id: int, heard_ms: int) -> None:
+    def on_follower_heard(self, replica_id: NodeId, heard_ms: int) -> None:
         """A follower whose session had the partition idle fetched at `heard_ms`: it was caught up at that time."""
         leadership = self._leadership
         follower = None if leadership is None else leadership.followers.get(replica_id)
         if follower is not None:
             follower.on_heard(heard_ms)
 
-    def is_in_sync(self, replica_id: int) -> bool:
+    def is_in_sync(self, replica_id: NodeId) -> bool:
         """True if this replica leads and the committed ISR contains `replica_id`."""
         return self._leadership is not None and replica_id in self._leadership.isr.committed
 
-    def on_follower_sent(self, replica_id: int, offset: int) -> bool:
+    def on_follower_sent(self, replica_id: NodeId, offset: int) -> bool:
         """Records from `offset` on are sent to a follower; returns True if their CRC should be checked."""
         follower = None if self._leadership is None else self._leadership.followers.get(replica_id)
         return follower is not None and follower.on_sent(offset)
@@ -288,7 +291,7 @@ class PartitionState:
 
     # AlterPartition responses of the controller.
 
-    def on_isr_changed(self, proposal: IsrProposal, partition_epoch: int) -> None:
+    def on_isr_changed(self, proposal: IsrProposal, partition_epoch: PartitionEpoch) -> None:
         """The controller changed the ISR, and the metadata will follow; or the ISR was the proposed one already."""
         leadership = self._leadership
         is_unchanged = partition_epoch == proposal.partition_epoch
@@ -326,7 +329,7 @@ class PartitionState:
 
     # Checks for requests.
 
-    def compare_epoch(self, current_leader_epoch: int) -> ErrorCode:
+    def compare_epoch(self, current_leader_epoch: LeaderEpoch) -> ErrorCode:
         """Fences a client by its `current_leader_epoch` (KIP-320); `NO_EPOCH` passes.
 
         Kafka: `Partition.checkCurrentLeaderEpoch`.
@@ -337,7 +340,7 @@ class PartitionState:
             return ErrorCode.FENCED_LEADER_EPOCH
         return ErrorCode.UNKNOWN_LEADER_EPOCH
 
-    def check_leader(self, current_leader_epoch: int) -> ErrorCode:
+    def check_leader(self, current_leader_epoch: LeaderEpoch) -> ErrorCode:
         """`compare_epoch`, then NOT_LEADER_OR_FOLLOWER if this replica does not lead."""
         error = self.compare_epoch(current_leader_epoch)
         if error is ErrorCode.NONE and not self.is_leader:

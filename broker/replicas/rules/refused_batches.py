@@ -19,6 +19,7 @@ from uuid import UUID
 
 from ....protocol.batches import BatchHeader
 from ....protocol.errors import ErrorCode, KafkaError
+from ....protocol.ids import TopicId
 from ....quorum.decisions.topic_names import invalid_topic_name
 from ....storage.log.rules.producer_entry import ProducerEntry
 
@@ -133,7 +134,7 @@ class RefusedByAbsence:
         while self._count > _ABSENT_PRODUCERS_MAX:
             self._pop(next(iter(self._by_partition)))
 
-    def take(self, topic: str, topic_id: UUID, index: int) -> RefusedBatches:
+    def take(self, topic: str, topic_id: TopicId, index: int) -> RefusedBatches:
         """Removes and returns the refused batches of a partition that is hosted now."""
         taken = RefusedBatches()
         if self._by_partition:

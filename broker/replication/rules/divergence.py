@@ -1,7 +1,11 @@
 """Where a follower's log leaves its leader's (KIP-101, KIP-279): rules only."""
 
+from ....protocol.ids import LeaderEpoch
 
-def truncation_offset(diverging_epoch: tuple[int, int], own_epoch: tuple[int, int] | None, log_end_offset: int) -> int:
+
+def truncation_offset(
+    diverging_epoch: tuple[LeaderEpoch, int], own_epoch: tuple[LeaderEpoch, int] | None, log_end_offset: int
+) -> int:
     """Where to cut.
 
     `diverging_epoch` is what the leader has of the epoch of this log's last batch: the largest epoch up to that one,

@@ -10,6 +10,8 @@ count all the same.
 from collections import deque
 from typing import Final
 
+from ....protocol.ids import NodeId
+
 UNLIMITED: Final = 2**63 - 1
 ALL_PARTITIONS: Final = "*"
 
@@ -36,7 +38,7 @@ class ReplicationQuota:
         """Bytes a second from now on; what was moved before counts."""
         self._byte_rate_max = byte_rate_max
 
-    def throttle(self, topic: str, replicas: str, node_id: int) -> None:
+    def throttle(self, topic: str, replicas: str, node_id: NodeId) -> None:
         """`replicas` is what the topic's config says: nothing, `*`, or `partition:broker,…`; it has been validated."""
         replicas = replicas.strip()
         if replicas == ALL_PARTITIONS:

@@ -8,6 +8,7 @@ The keys are those that kafka-reassign-partitions sets and removes: `leader.repl
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from ....protocol.ids import NodeId
 from ....quorum.metadata.delta import MetadataDelta
 from ....quorum.metadata.image import ConfigResourceType, MetadataImage
 from .replication_quota import UNLIMITED, ReplicationQuota
@@ -21,7 +22,7 @@ class ReplicationThrottles:
     fetches."""
 
     def __init__(
-        self, *, node_id: int, in_effect: Callable[[], Mapping[str, str]], window_count: int, window_ms: int
+        self, *, node_id: NodeId, in_effect: Callable[[], Mapping[str, str]], window_count: int, window_ms: int
     ) -> None:
         """`in_effect` tells the properties of this broker."""
         self._node_id = node_id

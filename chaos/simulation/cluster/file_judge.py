@@ -10,6 +10,7 @@ from __future__ import annotations
 from base64 import urlsafe_b64decode
 from collections.abc import Iterable, Iterator, Mapping
 
+from ....protocol.ids import NodeId
 from ....quorum.metadata.image import PartitionRegistration
 from ...checkers.journal_files import judge_journals, read_journal
 from ...checkers.log_files import PlainLog, read_log
@@ -50,7 +51,7 @@ class FileJudge:
             return
         # Each of them may be elected, so each must have everything.
         nodes = sorted({*registration.isr, *registration.elr})
-        logs = {node: self._log(node, topic, index, registration) for node in nodes}
+        logs: dict[int, PlainLog] = {node: self._log(node, topic, index, registration) for node in nodes}
         self.check_count += len(logs)
         yield from judge_copies(
             logs,
@@ -59,7 +60,7 @@ class FileJudge:
             acknowledged=self._acknowledged(Place(topic, index)),
         )
 
-    def _log(self, node: int, topic: str, index: int, registration: PartitionRegistration) -> PlainLog:
+    def _log(self, node: NodeId, topic: str, index: int, registration: PartitionRegistration) -> PlainLog:
         """In the directory that the metadata name, where they name one."""
         machine = self._machines[node]
         found = [one for one in machine.log_directories if machine.files.exists(f"{one}/{topic}-{index}")]

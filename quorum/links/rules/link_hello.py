@@ -17,6 +17,7 @@ from uuid import UUID
 import cbor2
 
 from ....protocol.errors import CorruptData
+from ....protocol.ids import NodeId
 from ...raft.cbor_errors import CBOR_ERRORS
 from ...raft.messages import MESSAGE_VERSION
 from .peer_proof import (
@@ -39,7 +40,7 @@ _MAX_SENTENCE_LETTERS: Final = 300
 class DialerHello:
     """The dialing side of one link. `own` has a fresh nonce."""
 
-    def __init__(self, own: PeerHello, secret: bytes, peer_id: int) -> None:
+    def __init__(self, own: PeerHello, secret: bytes, peer_id: NodeId) -> None:
         self._own = own
         self._secret = secret
         self._peer_id = peer_id
@@ -64,8 +65,8 @@ class ListenerHello:
         self,
         own: PeerHello,
         secret: bytes,
-        peer_ids: frozenset[int],
-        directory_of: Callable[[int], UUID | None],
+        peer_ids: frozenset[NodeId],
+        directory_of: Callable[[NodeId], UUID | None],
         check_certificate: Callable[[PeerHello], None],
     ) -> None:
         """`directory_of` tells whose disk is at the address of a peer now, where that is known; `check_certificate`

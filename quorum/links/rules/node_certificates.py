@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from ....protocol.errors import ConfigError
+from ....protocol.ids import NodeId
 from .peer_proof import PeerRefused
 
 ID: Final = "{id}"
@@ -29,12 +30,12 @@ class NodeCertificates:
         # Without ASCII, the sign for Kelvin would be a k.
         self._pattern = re.compile(f"{before}{_NODE_ID}{after}", re.ASCII if self._is_uri else re.ASCII | re.IGNORECASE)
 
-    def node_ids(self, certificate: Mapping[str, Any]) -> frozenset[int]:
+    def node_ids(self, certificate: Mapping[str, Any]) -> frozenset[NodeId]:
         """All nodes that it names."""
         names = _uris(certificate) if self._is_uri else _host_names(certificate)
-        return frozenset(int(match[1]) for name in names if (match := self._pattern.fullmatch(name)))
+        return frozenset(NodeId(int(match[1])) for name in names if (match := self._pattern.fullmatch(name)))
 
-    def check(self, node_id: int, certificate: Mapping[str, Any] | None) -> None:
+    def check(self, node_id: NodeId, certificate: Mapping[str, Any] | None) -> None:
         """Raise PeerRefused unless a peer that says it is this node has shown a certificate that says so too."""
         wanted = self._name.replace(ID, str(node_id))
         if not certificate:

@@ -16,6 +16,7 @@ from uuid import UUID
 import cbor2
 
 from ....protocol.errors import CorruptData
+from ....protocol.ids import NodeId
 from ...raft.cbor_errors import CBOR_ERRORS
 
 MECHANISM: Final = "PENSTOCK-CLUSTER"
@@ -36,7 +37,7 @@ _MAX_CLUSTER_ID_LETTERS: Final = 128
 class PeerHello:
     """Who a node is. Its cluster is None as long as it belongs to none, its directory that of its metadata log."""
 
-    node_id: int
+    node_id: NodeId
     directory_id: UUID
     cluster_id: str | None
     nonce: bytes
@@ -78,7 +79,7 @@ def decode_hello(data: bytes) -> PeerHello:
             ):
                 return PeerHello(
                     version=version,
-                    node_id=node_id,
+                    node_id=NodeId(node_id),
                     directory_id=UUID(bytes=directory_id),
                     cluster_id=cluster_id,
                     nonce=nonce,

@@ -13,6 +13,7 @@ from typing import Final
 from uuid import UUID
 
 from ....protocol.errors import ConfigError
+from ....protocol.ids import NodeId
 
 META_PROPERTIES: Final = "meta.properties"
 _VERSION: Final = "1"
@@ -25,7 +26,7 @@ _RESERVED_IDS: Final = 100
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetaProperties:
     cluster_id: str
-    node_id: int
+    node_id: NodeId
     # None in a directory that an older release formatted: it gets one.
     directory_id: UUID | None
 
@@ -60,7 +61,7 @@ def decode_meta_properties(data: bytes, path: str) -> MetaProperties:
         directory_id = fields.get("directory.id")
         return MetaProperties(
             cluster_id=fields["cluster.id"],
-            node_id=int(fields["node.id"]),
+            node_id=NodeId(int(fields["node.id"])),
             directory_id=None if directory_id is None else UUID(bytes=urlsafe_b64decode(directory_id + "==")),
         )
     except (KeyError, ValueError, Base64Error) as error:

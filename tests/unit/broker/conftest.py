@@ -27,6 +27,7 @@ from kio.schema.produce.v12 import request as produce_v12
 from kio.schema.produce.v13 import request as produce_v13
 from kio.static.primitive import i32Timedelta
 from other_tasks import end_other_tasks
+from typed_ids import node_ids
 
 from penstock.broker.coordinators.transaction_verifier import VerificationConfig
 from penstock.broker.network.request import Answer, CloseConnection, Request, RequestContext
@@ -39,6 +40,7 @@ from penstock.broker.replication.rules.replication_quota import ReplicationQuota
 from penstock.broker.timing.runtime import Runtime
 from penstock.protocol.apis import ApiKey
 from penstock.protocol.errors import CorruptData, ErrorCode, KafkaError
+from penstock.protocol.ids import BrokerEpoch, ControllerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
 from penstock.protocol.messages import decode_header, decode_response, encode_request, kio_error
 from penstock.protocol.records import Record, write_batch
 from penstock.quorum.metadata.delta import MetadataDelta
@@ -61,7 +63,7 @@ from penstock.storage.log.log import Log
 from penstock.storage.log.rules.config import LogConfig
 from penstock.storage.log.rules.producer_entry import ProducerEntry
 
-NODE_ID = 1
+NODE_ID = NodeId(1)
 NOW_MS = 1_700_000_000_000
 LAG_MS_MAX = 10_000
 
@@ -103,7 +105,7 @@ class Logs:
                 f"{self.folder}/{topic}-{partition}",
                 topic=topic,
                 partition=partition,
-                topic_id=topic_id,
+                topic_id=TopicId(topic_id),
                 config=config,
                 is_clean=True,
                 now_ms=NOW_MS,
@@ -281,7 +283,7 @@ class DataNode:
     def __init__(self, folder: Path, loop: asyncio.AbstractEventLoop) -> None:
         self.client_id = "test"
         # Which node of the cluster the connection of a request has been proved to be.
-        self.peer_node_id: int | None = None
+        self.peer_node_id: NodeId | None = None
         self.replication = Replication()
         self.loop = loop
         self.failures: list[str] = []
@@ -311,8 +313,8 @@ class DataNode:
         self.publish(
             *(
                 RegisterBrokerRecord(
-                    broker_id=broker_id,
-                    broker_epoch=broker_id,
+                    broker_id=NodeId(broker_id),
+                    broker_epoch=BrokerEpoch(broker_id),
                     incarnation_id=UUID(int=broker_id),
                     endpoints=(
                         Endpoint(name="PLAINTEXT", host="127.0.0.1", port=9000 + broker_id, security_protocol=0),
@@ -375,7 +377,7 @@ class DataNode:
         delta = MetadataDelta(self.image)
         for record in records:
             delta.replay(record)
-        self.image = delta.apply(offset=self.image.offset + 1, epoch=1, timestamp_ms=NOW_MS)
+        self.image = delta.apply(offset=self.image.offset + 1, epoch=ControllerEpoch(1), timestamp_ms=NOW_MS)
         self.partitions.publish(delta, self.image)
 
     def create_topic(
@@ -388,7 +390,7 @@ class DataNode:
     ) -> UUID:
         topic_id = UUID(int=100 + self.image.offset)
         self.publish(
-            TopicRecord(name=name, topic_id=topic_id),
+            TopicRecord(name=name, topic_id=TopicId(topic_id)),
             *(_partition(topic_id, index, leader, replicas) for index in range(partition_count)),
         )
         return topic_id
@@ -398,23 +400,25 @@ class DataNode:
 
     def elect(self, topic: str, leader: int, index: int = 0) -> None:
         self.publish(
-            PartitionChangeRecord(topic_id=self.image.topics.by_name[topic].topic_id, partition_id=index, leader=leader)
+            PartitionChangeRecord(
+                topic_id=self.image.topics.by_name[topic].topic_id, partition_id=index, leader=NodeId(leader)
+            )
         )
 
     def publish_isr(self, topic: str, *isr: int) -> None:
         """What the controller has made of the ISR of partition 0."""
         topic_id = self.image.topics.by_name[topic].topic_id
-        self.publish(PartitionChangeRecord(topic_id=topic_id, partition_id=0, isr=isr))
+        self.publish(PartitionChangeRecord(topic_id=topic_id, partition_id=0, isr=node_ids(*isr)))
 
     def reassign(self, topic: str, *replicas: int) -> None:
         self.publish(
             PartitionChangeRecord(
                 topic_id=self.image.topics.by_name[topic].topic_id,
                 partition_id=0,
-                replicas=replicas,
-                isr=replicas,
+                replicas=node_ids(*replicas),
+                isr=node_ids(*replicas),
                 directories=tuple(DIRECTORY_UNASSIGNED for _ in replicas),
-                leader=replicas[0],
+                leader=NodeId(replicas[0]),
             )
         )
 
@@ -536,14 +540,14 @@ class DataNode:
 
 def _partition(topic_id: UUID, index: int, leader: int, replicas: tuple[int, ...]) -> PartitionRecord:
     return PartitionRecord(
-        topic_id=topic_id,
+        topic_id=TopicId(topic_id),
         partition_id=index,
-        replicas=replicas,
+        replicas=node_ids(*replicas),
         directories=tuple(DIRECTORY_UNASSIGNED for _ in replicas),
-        isr=replicas,
-        leader=leader,
-        leader_epoch=0,
-        partition_epoch=0,
+        isr=node_ids(*replicas),
+        leader=NodeId(leader),
+        leader_epoch=LeaderEpoch(0),
+        partition_epoch=PartitionEpoch(0),
     )
 
 

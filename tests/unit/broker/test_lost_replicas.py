@@ -14,11 +14,13 @@ from kio.schema.assign_replicas_to_dirs.v0.response import AssignReplicasToDirsR
 from memory_node import run
 from metadata_cluster import Cluster
 from replicated_topics import fence
+from typed_ids import node_ids
 
 from penstock.broker.cluster.controller_channel import ControllerChannel
 from penstock.broker.node import assignments_manager as directory_reporter
 from penstock.broker.node.assignments_manager import AssignmentsManager
 from penstock.protocol.errors import ErrorCode
+from penstock.protocol.ids import BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
 from penstock.quorum.decisions.directories import assign_replicas_to_dirs
 from penstock.quorum.metadata.delta import MetadataDelta
 from penstock.quorum.metadata.features import ELIGIBLE_LEADER_REPLICAS_VERSION
@@ -33,7 +35,7 @@ from penstock.quorum.metadata.records import (
 )
 
 HERE, ELSEWHERE = UUID(int=501), UUID(int=600)
-TOPIC_ID = UUID(int=77)
+TOPIC_ID = TopicId(UUID(int=77))
 
 
 class UnopenedLogs:
@@ -67,21 +69,22 @@ class World:
         self.reporter = AssignmentsManager(
             self.logs,
             cast(ControllerChannel, self),
-            node_id=1,
-            broker_epoch=lambda: 10,
+            node_id=NodeId(1),
+            broker_epoch=lambda: BrokerEpoch(10),
             directory_id_of=lambda _: HERE,
             is_online=lambda directory_id: is_online and directory_id == HERE,
         )
         brokers = [
             RegisterBrokerRecord(
-                broker_id=broker_id, incarnation_id=UUID(int=broker_id), broker_epoch=10 * broker_id, is_fenced=False,
-                log_dirs=(directory,),
+                broker_id=NodeId(broker_id), incarnation_id=UUID(int=broker_id),
+                broker_epoch=BrokerEpoch(10 * broker_id), is_fenced=False, log_dirs=(directory,),
             )
             for broker_id, directory in ((1, HERE), (2, ELSEWHERE))
         ]  # fmt: skip
         partition = PartitionRecord(
-            topic_id=TOPIC_ID, partition_id=0, replicas=(1, 2), isr=isr, elr=elr, leader=1, leader_epoch=0,
-            partition_epoch=0, directories=(HERE, ELSEWHERE),
+            topic_id=TOPIC_ID, partition_id=0, replicas=node_ids(1, 2), isr=node_ids(*isr), elr=node_ids(*elr),
+            leader=NodeId(1), leader_epoch=LeaderEpoch(0), partition_epoch=PartitionEpoch(0),
+            directories=(HERE, ELSEWHERE),
         )  # fmt: skip
         feature = FeatureLevelRecord(name=ELIGIBLE_LEADER_REPLICAS_VERSION, feature_level=1)
         self.cluster.replay([feature, *brokers, TopicRecord(name="t", topic_id=TOPIC_ID), partition])
@@ -127,7 +130,7 @@ def test_another_leads_in_place_of_a_replica_whose_log_cannot_be_opened() -> Non
     async def main() -> None:
         world = World()
         await world.report_until(lambda: world.partition.leader == 2)
-        assert world.partition.directory_of(1) == DIRECTORY_LOST
+        assert world.partition.directory_of(NodeId(1)) == DIRECTORY_LOST
         assert world.partition.isr == (2,)
 
     run(main)
@@ -140,7 +143,7 @@ def test_it_is_said_again_until_somebody_can_lead(monkeypatch: pytest.MonkeyPatc
         world = World(isr=(1,), elr=(2,))
         fence(world.cluster, 2)
         await world.report_until(lambda: world.asked_count >= 2)
-        assert (world.partition.leader, world.partition.directory_of(1)) == (1, HERE)
+        assert (world.partition.leader, world.partition.directory_of(NodeId(1))) == (1, HERE)
         fence(world.cluster, 2, is_fenced=False)
         await world.report_until(lambda: world.partition.leader == 2)
         asked_count = world.asked_count

@@ -17,6 +17,7 @@ from waiting import loop_until
 from penstock.broker.replication.leader_producers import ProducersQuestion, ask_leader_producers
 from penstock.client.connection import Connection
 from penstock.protocol.errors import ErrorCode, KafkaError
+from penstock.protocol.ids import LeaderEpoch
 from penstock.protocol.records import Record, write_batch
 from penstock.storage.disk.memory_files import MemoryFiles
 from penstock.storage.log.log import Log
@@ -198,7 +199,7 @@ def test_only_nodes_of_the_cluster_are_told_of_producers() -> None:
         async with world.asking(2) as stranger:
             await create(stranger, 2, 3)
             with pytest.raises(KafkaError, match="CLUSTER_AUTHORIZATION_FAILED"):
-                await ask_leader_producers(stranger, ProducersQuestion(TOPIC, 0, 0, 5), timeout_ms=10_000)
+                await ask_leader_producers(stranger, ProducersQuestion(TOPIC, 0, LeaderEpoch(0), 5), timeout_ms=10_000)
 
     run(scenario)
 

@@ -9,6 +9,7 @@ from penstock.chaos.simulation.network import STREAMS, Network
 from penstock.chaos.simulation.quorum_judge import QuorumJudge
 from penstock.chaos.simulation.simulated_voter import SimulatedVoter
 from penstock.chaos.simulation.virtual_loop import VirtualLoop
+from penstock.protocol.ids import NodeId
 from penstock.quorum.raft.consensus import NotLeader, OutcomeUnknown, TransferFailed
 from penstock.quorum.raft.leadership_transfer import TIMEOUT_MS
 from penstock.quorum.voter.voter import RaftVoter
@@ -86,7 +87,7 @@ def quorum() -> Iterator[Quorum]:
 def test_it_ends_when_the_new_leader_is_known(quorum: Quorum) -> None:
     old_id = quorum.leader_id
     target_id = old_id % 3 + 1
-    transfer = quorum.loop.create_task(quorum.voter(old_id).transfer_leadership(target_id))
+    transfer = quorum.loop.create_task(quorum.voter(old_id).transfer_leadership(NodeId(target_id)))
     assert quorum.loop.run_until_complete(transfer) == target_id
     assert quorum.voter(old_id).leader_id == target_id
     quorum.wait(lambda: quorum.leads(target_id))
@@ -116,7 +117,7 @@ def test_what_is_proposed_meanwhile_is_made_when_nobody_takes_over(quorum: Quoru
     loop = quorum.voters[target_id].loop
     assert loop is not None
     loop.pause()
-    transfer = quorum.loop.create_task(old.transfer_leadership(target_id))
+    transfer = quorum.loop.create_task(old.transfer_leadership(NodeId(target_id)))
     quorum.pass_time(0.1)
     futures = [old.propose(b"%d" % number, epoch=epoch) for number in range(3)]
     assert old.next_offset == 4

@@ -19,13 +19,14 @@ from kio_bytes import written_by_kio
 from penstock.protocol.apis import APIS, ApiKey
 from penstock.protocol.errors import CorruptData
 from penstock.protocol.fetch import MAX_OFFSET, PartitionFetchResponse, decode_fetch, encode_fetch_response
+from penstock.protocol.ids import LeaderEpoch, NodeId, TopicId
 from penstock.protocol.produce import NodeEndpoint
 
 SEED = 22
 VERSIONS = range(APIS[ApiKey.FETCH].min_version, APIS[ApiKey.FETCH].max_version + 1)
 EVERY_VERSION = pytest.mark.parametrize("version", VERSIONS)
 RandomEntity = Callable[[Any, random.Random], Any]
-TOPIC_ID = UUID(int=77)
+TOPIC_ID = TopicId(UUID(int=77))
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +119,10 @@ ANSWERS = [
     PartitionFetchResponse(0, 0, 10, 9, 1, (Slice(b"first"), Slice(b"x" * 300))),
     PartitionFetchResponse[Slice](1, 1),
     PartitionFetchResponse(2, 0, 10, 9, 1, (Slice(b"second"),), ((4000, 3), (4001, 5)), preferred_read_replica=4),
-    PartitionFetchResponse[Slice](3, 6, current_leader=(2, 9)),
-    PartitionFetchResponse[Slice](4, 0, 5, 5, 0, aborted_transactions=(), diverging_epoch=(3, 17), snapshot_id=(8, 2)),
+    PartitionFetchResponse[Slice](3, 6, current_leader=(NodeId(2), LeaderEpoch(9))),
+    PartitionFetchResponse[Slice](
+        4, 0, 5, 5, 0, aborted_transactions=(), diverging_epoch=(LeaderEpoch(3), 17), snapshot_id=(8, 2)
+    ),
 ]
 
 
@@ -127,7 +130,7 @@ ANSWERS = [
 @pytest.mark.parametrize("answers", [ANSWERS, ANSWERS[:1], ANSWERS[1:2], []], ids=["all", "one", "empty", "none"])
 def test_responses_are_what_kio_reads(version: int, answers: list[PartitionFetchResponse[Slice]]) -> None:
     endpoints = (NodeEndpoint(2, "two.example", 9092, "rack"), NodeEndpoint(3, "three.example", 9093))
-    topics = [("orders", TOPIC_ID, answers), ("b", UUID(int=1), answers)]
+    topics = [("orders", TOPIC_ID, answers), ("b", TopicId(UUID(int=1)), answers)]
     parts = encode_fetch_response(
         version, 7, topics, error_code=70, session_id=99, throttle_time_ms=250, node_endpoints=endpoints
     )

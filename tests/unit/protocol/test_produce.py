@@ -17,6 +17,7 @@ from kio_bytes import written_by_kio
 
 from penstock.protocol.apis import APIS, ApiKey
 from penstock.protocol.errors import CorruptData
+from penstock.protocol.ids import TopicId
 from penstock.protocol.primitives import STRING_SIZE_MAX, uvarint
 from penstock.protocol.produce import (
     ENTRIES_MAX,
@@ -30,7 +31,7 @@ SEED = 21
 VERSIONS = range(APIS[ApiKey.PRODUCE].min_version, APIS[ApiKey.PRODUCE].max_version + 1)
 EVERY_VERSION = pytest.mark.parametrize("version", VERSIONS)
 RandomEntity = Callable[[Any, random.Random], Any]
-TOPIC_ID = UUID(int=77)
+TOPIC_ID = TopicId(UUID(int=77))
 
 
 @EVERY_VERSION
@@ -126,7 +127,11 @@ def answer_as_read_by_kio(version: int, frame: bytes) -> Any:
 @pytest.mark.parametrize("answers", [ANSWERS, ANSWERS[:1], ANSWERS[1:2], []], ids=["all", "plain", "leader", "none"])
 def test_responses_are_what_kio_reads(version: int, answers: list[PartitionProduceResponse]) -> None:
     endpoints = (NodeEndpoint(2, "two.example", 9092, "rack"), NodeEndpoint(3, "three.example", 9093))
-    for topics in ([("orders", TOPIC_ID, answers)], [("a", TOPIC_ID, answers), ("b", UUID(int=1), answers)], []):
+    for topics in (
+        [("orders", TOPIC_ID, answers)],
+        [("a", TOPIC_ID, answers), ("b", TopicId(UUID(int=1)), answers)],
+        [],
+    ):
         for node_endpoints in ((), endpoints):
             frame = encode_produce_response(version, 7, topics, 250, node_endpoints)
             read = answer_as_read_by_kio(version, frame)

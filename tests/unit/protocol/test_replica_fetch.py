@@ -20,6 +20,7 @@ from kio.static.primitive import Records, i32, i32Timedelta, i64
 from penstock.protocol.apis import ApiKey
 from penstock.protocol.errors import CorruptData, ErrorCode
 from penstock.protocol.fetch import decode_fetch
+from penstock.protocol.ids import BrokerEpoch, LeaderEpoch
 from penstock.protocol.messages import decode_header, encode_response, kio_error
 from penstock.protocol.replica_fetch import (
     FETCH_VERSION,
@@ -39,13 +40,13 @@ def test_request_is_what_the_leader_reads() -> None:
         b"replica-2",
         LIMITS,
         replica_id=2,
-        broker_epoch=77,
+        broker_epoch=BrokerEpoch(77),
         session_id=8,
         session_epoch=3,
         partitions=[
-            (TOPICS[0].bytes, 0, FollowedPartition(4, 100, 3, 10)),
-            (TOPICS[1].bytes, 1, FollowedPartition(4, 0, -1, 0)),
-            (TOPICS[0].bytes, 300, FollowedPartition(5, 7, 5, 0)),
+            (TOPICS[0].bytes, 0, FollowedPartition(LeaderEpoch(4), 100, LeaderEpoch(3), 10)),
+            (TOPICS[1].bytes, 1, FollowedPartition(LeaderEpoch(4), 0, LeaderEpoch(-1), 0)),
+            (TOPICS[0].bytes, 300, FollowedPartition(LeaderEpoch(5), 7, LeaderEpoch(5), 0)),
         ],
         forgotten=[(TOPICS[1].bytes, 6)],
     )

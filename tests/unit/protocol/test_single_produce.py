@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 
 from penstock.protocol.apis import APIS, ApiKey
 from penstock.protocol.errors import CorruptData
+from penstock.protocol.ids import TopicId
 from penstock.protocol.produce import PartitionProduceResponse, decode_produce, encode_produce_response
 from penstock.protocol.single_produce import FIRST_PLAIN, encode_single_produce, read_single_produce
 
 VERSIONS = range(APIS[ApiKey.PRODUCE].min_version, APIS[ApiKey.PRODUCE].max_version + 1)
 PLAIN_VERSIONS = range(FIRST_PLAIN, VERSIONS.stop)
-TOPIC_ID = UUID(int=77)
+TOPIC_ID = TopicId(UUID(int=77))
 HEAD = b"header"
 
 

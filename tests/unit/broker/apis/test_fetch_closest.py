@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from penstock.protocol.errors import ErrorCode
+from penstock.protocol.ids import NodeId
 
 if TYPE_CHECKING:
     from unit.broker.conftest import DataNode
 
-FOLLOWER = 2
+FOLLOWER = NodeId(2)
 LEADERS_RACK, FOLLOWERS_RACK = "rack-1", "rack-2"
 
 

@@ -11,17 +11,19 @@ from kio.schema.delete_records.v2.request import DeleteRecordsPartition, DeleteR
 from kio.schema.delete_records.v2.response import DeleteRecordsResponse
 from kio.schema.types import TopicName
 from kio.static.primitive import i32, i32Timedelta, i64
+from typed_ids import node_ids
 
 from penstock.broker.apis.delete_records import delete_records
 from penstock.broker.replicas.rules.in_sync_replicas import IsrProposal
 from penstock.protocol.errors import ErrorCode
+from penstock.protocol.ids import BrokerEpoch, NodeId
 from penstock.protocol.records import Record, write_batch
 from penstock.quorum.metadata.records import BrokerRegistrationChangeRecord, PartitionChangeRecord
 
 if TYPE_CHECKING:
     from unit.broker.conftest import DataNode, Exchange
 
-FOLLOWER = 2
+FOLLOWER = NodeId(2)
 
 
 @pytest.fixture
@@ -103,7 +105,7 @@ def test_fetch_beyond_the_log_does_not_count(led: DataNode) -> None:
 
 
 def test_fetch_in_another_nodes_name_is_refused(led: DataNode) -> None:
-    led.peer_node_id = 3
+    led.peer_node_id = NodeId(3)
     exchange = ask(led, 3)
     assert exchange.answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     assert led.hosted().state.high_watermark == 0
@@ -257,8 +259,8 @@ def test_rule_7_deletion_waits_no_more_for_a_replica_that_is_fenced(led: DataNod
     assert not deletion.done()
     topic_id = led.hosted().topic_id
     led.publish(
-        PartitionChangeRecord(topic_id=topic_id, partition_id=0, isr=(1,)),
-        BrokerRegistrationChangeRecord(broker_id=FOLLOWER, broker_epoch=2, is_fenced=True),
+        PartitionChangeRecord(topic_id=topic_id, partition_id=0, isr=node_ids(1)),
+        BrokerRegistrationChangeRecord(broker_id=FOLLOWER, broker_epoch=BrokerEpoch(2), is_fenced=True),
     )
     led.loop.run_until_complete(deletion)
     assert outcome(deletion) == (ErrorCode.NONE, 2)
@@ -277,7 +279,7 @@ def deletion_of(offset: int) -> DeleteRecordsRequest:
 
 def throttle(node: DataNode) -> None:
     node.leader_quota.limit(10)
-    node.leader_quota.throttle("a", "*", 1)
+    node.leader_quota.throttle("a", "*", NodeId(1))
 
 
 def test_throttled_follower_that_is_not_in_sync_gets_nothing_above_the_rate_kip_73(led: DataNode) -> None:

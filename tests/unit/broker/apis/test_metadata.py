@@ -12,12 +12,14 @@ from kio.schema.metadata.v13.request import MetadataRequestTopic
 from kio.schema.metadata.v13.response import MetadataResponse, MetadataResponseTopic
 from kio.schema.types import TopicName
 from kio.static.primitive import i32
+from typed_ids import node_ids
 
 from penstock.broker.apis.describe_topic_partitions import describe_topic_partitions
 from penstock.broker.apis.metadata import MetadataHandler, metadata_response
 from penstock.broker.cluster.metadata_cache import MetadataCache
 from penstock.broker.network.request import Answer, Request, RequestContext
 from penstock.protocol.errors import ErrorCode, KafkaError
+from penstock.protocol.ids import BrokerEpoch, ControllerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
 from penstock.protocol.messages import decode_response, encode_request
 from penstock.protocol.metadata import MetadataRequest
 from penstock.quorum.metadata.delta import MetadataDelta
@@ -40,22 +42,22 @@ def grown(image: MetadataImage, *records: MetadataRecord) -> MetadataImage:
     delta = MetadataDelta(image)
     for record in records:
         delta.replay(record)
-    return delta.apply(offset=image.offset + 1, epoch=1, timestamp_ms=0)
+    return delta.apply(offset=image.offset + 1, epoch=ControllerEpoch(1), timestamp_ms=0)
 
 
 def topic_records(name: str, topic_id: UUID, partition_count: int) -> list[MetadataRecord]:
     return [
-        TopicRecord(name=name, topic_id=topic_id),
+        TopicRecord(name=name, topic_id=TopicId(topic_id)),
         *(
             PartitionRecord(
-                topic_id=topic_id,
+                topic_id=TopicId(topic_id),
                 partition_id=index,
-                replicas=(1,),
-                isr=(1,),
+                replicas=node_ids(1),
+                isr=node_ids(1),
                 directories=(UUID(int=100),),
-                leader=1,
-                leader_epoch=4,
-                partition_epoch=9,
+                leader=NodeId(1),
+                leader_epoch=LeaderEpoch(4),
+                partition_epoch=PartitionEpoch(9),
             )
             for index in range(partition_count)
         ),
@@ -66,9 +68,9 @@ IMAGE = grown(
     EMPTY_IMAGE,
     ClusterRecord(cluster_id="the-cluster"),
     RegisterBrokerRecord(
-        broker_id=1,
+        broker_id=NodeId(1),
         incarnation_id=UUID(int=1),
-        broker_epoch=1,
+        broker_epoch=BrokerEpoch(1),
         endpoints=(Endpoint(name="PLAINTEXT", host="here", port=9092),),
         is_fenced=False,
         log_dirs=(UUID(int=100),),
@@ -279,8 +281,17 @@ def test_pages_follow_each_other_without_gap() -> None:
 
 def test_who_may_lead_though_not_in_sync_is_told_kip_966() -> None:
     changes = (
-        PartitionChangeRecord(topic_id=A_ID, partition_id=0, leader=-1, isr=(), elr=(1,), last_known_elr=(1,)),
-        PartitionChangeRecord(topic_id=A_ID, partition_id=1, leader=-1, isr=(), last_known_elr=(1,)),
+        PartitionChangeRecord(
+            topic_id=TopicId(A_ID),
+            partition_id=0,
+            leader=NodeId(-1),
+            isr=(),
+            elr=node_ids(1),
+            last_known_elr=node_ids(1),
+        ),
+        PartitionChangeRecord(
+            topic_id=TopicId(A_ID), partition_id=1, leader=NodeId(-1), isr=(), last_known_elr=node_ids(1)
+        ),
     )
     request = DescribeTopicPartitionsRequest(topics=(TopicRequest(name=TopicName("a")),))
     (topic,) = describe_topic_partitions(grown(IMAGE, *changes), request, "PLAINTEXT", 2000).topics

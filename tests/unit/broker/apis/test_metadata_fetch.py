@@ -17,6 +17,7 @@ from kio.static.primitive import i32, i32Timedelta, i64
 from penstock.broker.apis.metadata_fetch import MetadataFetchHandler
 from penstock.broker.network.request import RequestContext
 from penstock.protocol.errors import ErrorCode, KafkaError
+from penstock.protocol.ids import NodeId
 from penstock.quorum.controller.controller import Controller
 from penstock.quorum.decisions.context import ControllerConfig
 from penstock.quorum.metadata.metadata_log import METADATA_TOPIC_ID, decode_batches
@@ -25,7 +26,7 @@ from penstock.quorum.voter.snapshots import Snapshots
 from penstock.quorum.voter.voter import RaftVoter
 from penstock.storage.disk.memory_files import MemoryFiles
 
-A_NODE = RequestContext(listener_name="CONTROLLER", peer_host="127.0.0.1", client_id=None, node_id=4)
+A_NODE = RequestContext(listener_name="CONTROLLER", peer_host="127.0.0.1", client_id=None, node_id=NodeId(4))
 
 
 async def asked(handler: MetadataFetchHandler, offset: int, epoch: int, context: RequestContext) -> PartitionData:
@@ -49,11 +50,11 @@ def run(scenario: Callable[[MetadataFetchHandler, RaftVoter], object]) -> None:
         loop = asyncio.get_running_loop()
         files = MemoryFiles()
         voter = RaftVoter(
-            files, "/metadata", node_id=1, directory_id=UUID(int=1), random=Random(1), loop=loop,
+            files, "/metadata", node_id=NodeId(1), directory_id=UUID(int=1), random=Random(1), loop=loop,
             wall_clock_ms=lambda: 0, reserve_bytes=4096,
         )  # fmt: skip
         controller = Controller(
-            voter, Publishers(), config=ControllerConfig(node_id=1), bootstrap=(), random=Random(1), loop=loop,
+            voter, Publishers(), config=ControllerConfig(node_id=NodeId(1)), bootstrap=(), random=Random(1), loop=loop,
             wall_clock_ms=lambda: 0, on_failure=pytest.fail,
         )  # fmt: skip
         await controller.start()

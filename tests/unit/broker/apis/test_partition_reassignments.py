@@ -8,8 +8,10 @@ from kio.schema.list_partition_reassignments.v0.request import (
 )
 from kio.schema.types import TopicName
 from kio.static.primitive import i32
+from typed_ids import node_ids
 
 from penstock.broker.apis.partition_reassignments import list_reassignments
+from penstock.protocol.ids import ControllerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
 from penstock.quorum.metadata.delta import MetadataDelta
 from penstock.quorum.metadata.image import EMPTY_IMAGE, MetadataImage
 from penstock.quorum.metadata.records import PartitionRecord, TopicRecord
@@ -19,24 +21,24 @@ def an_image() -> MetadataImage:
     """Of a topic 't' whose partition 1 moves from broker 1 to broker 2."""
     delta = MetadataDelta(EMPTY_IMAGE)
     topic_id = UUID(int=7)
-    delta.replay(TopicRecord(name="t", topic_id=topic_id))
+    delta.replay(TopicRecord(name="t", topic_id=TopicId(topic_id)))
     for index, moves in enumerate((False, True)):
         replicas = (1, 2) if moves else (1,)
         delta.replay(
             PartitionRecord(
-                topic_id=topic_id,
+                topic_id=TopicId(topic_id),
                 partition_id=index,
-                replicas=replicas,
-                isr=(1,),
+                replicas=node_ids(*replicas),
+                isr=node_ids(1),
                 directories=tuple(UUID(int=100 + replica) for replica in replicas),
-                leader=1,
-                leader_epoch=0,
-                partition_epoch=0,
-                adding_replicas=(2,) if moves else (),
-                removing_replicas=(1,) if moves else (),
+                leader=NodeId(1),
+                leader_epoch=LeaderEpoch(0),
+                partition_epoch=PartitionEpoch(0),
+                adding_replicas=node_ids(2) if moves else (),
+                removing_replicas=node_ids(1) if moves else (),
             )
         )
-    return delta.apply(offset=0, epoch=1, timestamp_ms=0)
+    return delta.apply(offset=0, epoch=ControllerEpoch(1), timestamp_ms=0)
 
 
 def moving(*asked: tuple[str, tuple[int, ...]]) -> list[tuple[str, int, tuple[int, ...], tuple[int, ...]]]:

@@ -2,8 +2,11 @@
 
 from uuid import UUID
 
+from typed_ids import node_ids
+
 from penstock.broker.cluster.rules.cluster_view import BrokerAddress, ClusterView
 from penstock.protocol.errors import ErrorCode
+from penstock.protocol.ids import BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch
 from penstock.quorum.metadata.image import BrokerRegistration, MetadataImage, PartitionRegistration
 from penstock.quorum.metadata.records import DIRECTORY_LOST, DIRECTORY_UNASSIGNED, Endpoint
 
@@ -13,14 +16,24 @@ INCARNATION = UUID(int=7)
 def broker(broker_id: int, *listeners: str, is_fenced: bool = False) -> BrokerRegistration:
     endpoints = tuple(Endpoint(name=name, host=f"host{broker_id}", port=9092) for name in listeners)
     return BrokerRegistration(
-        id=broker_id, epoch=1, incarnation_id=INCARNATION, endpoints=endpoints, rack="r", is_fenced=is_fenced
+        id=NodeId(broker_id),
+        epoch=BrokerEpoch(1),
+        incarnation_id=INCARNATION,
+        endpoints=endpoints,
+        rack="r",
+        is_fenced=is_fenced,
     )
 
 
 def partition(*replicas: int, leader: int, lost: int | None = None) -> PartitionRegistration:
     directories = tuple(DIRECTORY_LOST if replica == lost else DIRECTORY_UNASSIGNED for replica in replicas)
     return PartitionRegistration(
-        replicas=replicas, directories=directories, isr=replicas, leader=leader, leader_epoch=3, partition_epoch=5
+        replicas=node_ids(*replicas),
+        directories=directories,
+        isr=node_ids(*replicas),
+        leader=NodeId(leader),
+        leader_epoch=LeaderEpoch(3),
+        partition_epoch=PartitionEpoch(5),
     )
 
 

@@ -26,6 +26,7 @@ from penstock.broker.configuration.node_config import load
 from penstock.broker.node.server import Node
 from penstock.chaos.simulation.virtual_loop import VirtualLoop
 from penstock.protocol.errors import ErrorCode, KafkaError
+from penstock.protocol.ids import NodeId
 from penstock.quorum.links.rules.peer_proof import NONCE_BYTES, PeerHello
 from penstock.storage.disk.memory_files import MemoryFiles
 
@@ -136,7 +137,7 @@ class SilentPeer:
     async def connect(self, *_address: object, timeout_ms: int, node_id: int) -> tuple[SilentPeer, PeerHello]:
         assert timeout_ms
         assert node_id == 2
-        hello = PeerHello(node_id=2, directory_id=UUID(int=2), cluster_id=None, nonce=bytes(NONCE_BYTES))
+        hello = PeerHello(node_id=NodeId(2), directory_id=UUID(int=2), cluster_id=None, nonce=bytes(NONCE_BYTES))
         return self, hello
 
     async def call(self, _message: object, *, timeout_ms: int) -> object:
@@ -149,13 +150,13 @@ class SilentPeer:
 
 def test_the_answer_of_a_broker_that_is_fenced_meanwhile_is_not_waited_for() -> None:
     async def main() -> None:
-        cluster, view, peer = Cluster(), MetadataCache(1), SilentPeer()
+        cluster, view, peer = Cluster(), MetadataCache(NodeId(1)), SilentPeer()
         cluster.add_brokers(2)
         view.image = cluster.image
         channel = PeerChannel(
             view,
             lambda: cast(PeerConnector, peer),
-            node_id=1,
+            node_id=NodeId(1),
             listener_name="PLAINTEXT",
             loop=asyncio.get_running_loop(),
         )

@@ -10,6 +10,7 @@ from scripted_broker import Answer, behaved, run
 from penstock.broker.cluster.peers import PeerConnector
 from penstock.protocol.apis import ApiKey
 from penstock.protocol.errors import CorruptData
+from penstock.protocol.ids import NodeId
 from penstock.protocol.messages import RequestHeader, encode_response
 from penstock.quorum.links.rules.peer_proof import NONCE_BYTES, PeerHello
 
@@ -30,7 +31,7 @@ def silent_about_versions(header: RequestHeader) -> bytes:
 )
 def test_another_broker_at_the_address_of_a_node_is_nobody_of_use(answer: Answer, said: str) -> None:
     """Those who dial try again later, or elsewhere; no other error is expected of a connection."""
-    hello = PeerHello(node_id=1, directory_id=UUID(int=9), cluster_id=None, nonce=bytes(NONCE_BYTES))
+    hello = PeerHello(node_id=NodeId(1), directory_id=UUID(int=9), cluster_id=None, nonce=bytes(NONCE_BYTES))
     peers = PeerConnector(secret=b"hush", hello=lambda: hello)
 
     async def scenario(host: str, port: int) -> None:

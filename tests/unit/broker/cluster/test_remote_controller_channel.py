@@ -15,6 +15,7 @@ from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest
 from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
 from kio.schema.types import BrokerId
 from kio.static.primitive import i64
+from typed_ids import node_ids
 
 from penstock.broker.apis.describe_quorum import QuorumDescriber
 from penstock.broker.cluster.metadata_cache import MetadataCache
@@ -24,6 +25,7 @@ from penstock.broker.cluster.rules.voter_choice import SilentVoters
 from penstock.broker.configuration.quorum_times import QuorumTimes
 from penstock.chaos.simulation.virtual_loop import VirtualLoop
 from penstock.protocol.errors import ErrorCode, KafkaError
+from penstock.protocol.ids import ControllerEpoch, NodeId
 from penstock.protocol.messages import NO_THROTTLE, Request, Response, kio_error
 from penstock.protocol.own_apis import ControllerOutcome, encode_outcome_tags
 from penstock.protocol.primitives import Buffer, read_tags
@@ -46,18 +48,18 @@ class World:
 
     def __init__(self) -> None:
         self.leader_id: int = 1
-        self.named_leader_id: int | None = 1
+        self.named_leader_id: NodeId | None = NodeId(1)
         self.silent: set[int] = set()
         self.refusing: set[int] = set()
         self.asked: list[tuple[int, str]] = []
         self.on_asked: Callable[[int, Request], Awaitable[None]] | None = None
         self.image_offset = -1
         self.has_outcome = True
-        self.metadata = MetadataCache(4)
+        self.metadata = MetadataCache(NodeId(4))
         self.channel = RemoteControllerChannel(
             cast(PeerConnector, self),
             self.metadata,
-            voters={voter_id: Voter(voter_id, f"voter-{voter_id}", 9093) for voter_id in (1, 2, 3)},
+            voters={voter_id: Voter(voter_id, f"voter-{voter_id}", 9093) for voter_id in node_ids(1, 2, 3)},
             leader_id=lambda: self.named_leader_id,
             silent=SilentVoters(TIMES.request_timeout_ms),
             times=TIMES,
@@ -121,8 +123,10 @@ class Connection:
     def _describe(self, message: DescribeQuorumRequest) -> DescribeQuorumResponse:
         world = self._world
         return QuorumDescriber(
-            node_id=self._voter_id,
-            status=lambda: QuorumStatus(leader_id=world.leader_id, epoch=1, high_watermark=0, voters=()),
+            node_id=NodeId(self._voter_id),
+            status=lambda: QuorumStatus(
+                leader_id=NodeId(world.leader_id), epoch=ControllerEpoch(1), high_watermark=0, voters=()
+            ),
             observers=lambda: (),
             voters={},
             listener_name="CONTROLLER",
@@ -207,7 +211,7 @@ def test_a_new_word_on_the_leader_ends_the_wait_for_a_silent_one() -> None:
     async def scenario(world: World) -> None:
         async def move(voter_id: int, _message: Request) -> None:
             if voter_id == 1:
-                world.silent, world.leader_id, world.named_leader_id = {1}, 2, 2
+                world.silent, world.leader_id, world.named_leader_id = {1}, 2, NodeId(2)
 
         world.on_asked = move
         began_s = asyncio.get_running_loop().time()

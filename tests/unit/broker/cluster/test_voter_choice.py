@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
+from typed_ids import node_ids
 
 from penstock.broker.cluster.rules.voter_choice import SilentVoters, VoterChoice
+from penstock.protocol.ids import NodeId
 
-VOTERS = (1, 2, 3)
+VOTERS = node_ids(1, 2, 3)
 PAUSE_MS = 2_000
 
 
@@ -16,12 +18,12 @@ def new_choice(silent: SilentVoters | None = None) -> VoterChoice:
 
 
 def test_the_leader_is_asked_first() -> None:
-    assert new_choice().choose(2, 0) == 2
+    assert new_choice().choose(NodeId(2), 0) == 2
 
 
 def test_without_a_leader_the_voter_that_was_of_use_is_asked_again() -> None:
     choice = new_choice()
-    choice.on_useful(choice.choose(2, 0))
+    choice.on_useful(choice.choose(NodeId(2), 0))
     assert choice.choose(None, 0) == 2
 
 
@@ -29,37 +31,37 @@ def test_a_voter_that_failed_is_not_asked_again_before_the_others_whatever_the_l
     choice = new_choice()
     asked = []
     for _ in VOTERS:
-        asked.append(choice.choose(3, 0))
+        asked.append(choice.choose(NodeId(3), 0))
         choice.on_refused(asked[-1])
     assert asked == [3, 1, 2]
     assert choice.is_round_over(0)
-    assert choice.choose(3, 0) == 3
+    assert choice.choose(NodeId(3), 0) == 3
 
 
 def test_a_silent_voter_is_left_out_of_the_rounds_for_a_while() -> None:
     choice = new_choice()
-    choice.on_silent(choice.choose(3, 0), 0)
+    choice.on_silent(choice.choose(NodeId(3), 0), 0)
     for now_ms in range(0, PAUSE_MS, 100):
-        voter_id = choice.choose(3, now_ms)
+        voter_id = choice.choose(NodeId(3), now_ms)
         assert voter_id != 3
         choice.on_refused(voter_id)
-    assert choice.choose(3, PAUSE_MS) == 3
+    assert choice.choose(NodeId(3), PAUSE_MS) == 3
 
 
 def test_what_one_request_found_silent_others_do_not_ask_first() -> None:
     silent = SilentVoters(PAUSE_MS)
     first, second = new_choice(silent), new_choice(silent)
-    second.on_useful(second.choose(3, 0))
-    first.on_silent(first.choose(3, 0), 0)
-    assert second.choose(3, 0) != 3
+    second.on_useful(second.choose(NodeId(3), 0))
+    first.on_silent(first.choose(NodeId(3), 0), 0)
+    assert second.choose(NodeId(3), 0) != 3
 
 
 def test_an_answer_ends_the_silence() -> None:
     silent = SilentVoters(PAUSE_MS)
     choice = new_choice(silent)
-    choice.on_silent(choice.choose(3, 0), 0)
-    choice.on_refused(3)
-    assert not silent.is_silent(3, 0)
+    choice.on_silent(choice.choose(NodeId(3), 0), 0)
+    choice.on_refused(NodeId(3))
+    assert not silent.is_silent(NodeId(3), 0)
 
 
 def test_when_all_are_silent_each_is_asked_in_turn() -> None:
@@ -72,16 +74,16 @@ def test_when_all_are_silent_each_is_asked_in_turn() -> None:
 
 
 def test_the_only_voter_is_asked_always() -> None:
-    choice = VoterChoice((7,), SilentVoters(PAUSE_MS))
+    choice = VoterChoice(node_ids(7), SilentVoters(PAUSE_MS))
     for _ in range(3):
-        assert choice.choose(7, 0) == 7
-        choice.on_silent(7, 0)
+        assert choice.choose(NodeId(7), 0) == 7
+        choice.on_silent(NodeId(7), 0)
         assert choice.is_round_over(0)
 
 
 @given(st.lists(st.tuples(st.sampled_from((None, *VOTERS)), st.booleans(), st.integers(0, 700)), max_size=60))
 def test_a_voter_that_answers_is_asked_once_in_each_round(
-    steps: list[tuple[int | None, bool, int]],
+    steps: list[tuple[NodeId | None, bool, int]],
 ) -> None:
     """Voter 3 is dead or silent at random; 1 and 2 answer that they do not lead."""
     choice, now_ms, asked = new_choice(), 0, []
@@ -90,7 +92,7 @@ def test_a_voter_that_answers_is_asked_once_in_each_round(
         voter_id = choice.choose(leader_id, now_ms)
         asked.append(voter_id)
         if voter_id == 3 and is_silent:
-            choice.on_silent(3, now_ms)
+            choice.on_silent(NodeId(3), now_ms)
         else:
             choice.on_refused(voter_id)
     # First in one round and last in the next is the furthest apart.

@@ -31,6 +31,7 @@ from penstock.broker.network.handlers import Handlers
 from penstock.broker.network.request import RequestContext
 from penstock.protocol.apis import ApiKey
 from penstock.protocol.errors import KafkaError
+from penstock.protocol.ids import BrokerEpoch, ControllerEpoch, NodeId, TopicId
 from penstock.quorum.decisions.bootstrap import bootstrap_records
 from penstock.quorum.decisions.context import ControllerConfig, DecisionContext
 from penstock.quorum.decisions.controller_requests import ALTER_CONFIGS, ControllerRequest
@@ -84,8 +85,10 @@ class OneNode:
         self.register(Loggers(kafka_loggers(self.root_level)))
         self.commit(
             *bootstrap_records("AAAAAAAAAAAAAAAAAAAAAQ", min_insync_replicas=1),
-            RegisterBrokerRecord(broker_id=1, incarnation_id=UUID(int=1), broker_epoch=1, is_fenced=False),
-            TopicRecord(name="t1", topic_id=UUID(int=2)),
+            RegisterBrokerRecord(
+                broker_id=NodeId(1), incarnation_id=UUID(int=1), broker_epoch=BrokerEpoch(1), is_fenced=False
+            ),
+            TopicRecord(name="t1", topic_id=TopicId(UUID(int=2))),
         )
 
     def register(self, loggers: Loggers) -> None:
@@ -97,7 +100,7 @@ class OneNode:
         delta = MetadataDelta(base)
         for record in records:
             delta.replay(record)
-        image: MetadataImage = delta.apply(offset=base.offset + 1, epoch=1, timestamp_ms=0)
+        image: MetadataImage = delta.apply(offset=base.offset + 1, epoch=ControllerEpoch(1), timestamp_ms=0)
         self.resolver.publish(delta, image)
         self.metadata.publish(delta, image)
 

@@ -10,6 +10,7 @@ from penstock.broker.configuration.consumer_config import GroupSettings, Migrati
 from penstock.broker.configuration.node_config import load
 from penstock.broker.configuration.topic_configs import ConfigResolver
 from penstock.protocol.errors import ConfigError
+from penstock.protocol.ids import ControllerEpoch
 from penstock.quorum.metadata.delta import MetadataDelta
 from penstock.quorum.metadata.image import EMPTY_IMAGE, ConfigResourceType, MetadataImage
 from penstock.quorum.metadata.records import ConfigRecord
@@ -21,7 +22,7 @@ def commit(resolver: ConfigResolver, base: MetadataImage, *records: ConfigRecord
     delta = MetadataDelta(base)
     for record in records:
         delta.replay(record)
-    image = delta.apply(offset=base.offset + 1, epoch=1, timestamp_ms=0)
+    image = delta.apply(offset=base.offset + 1, epoch=ControllerEpoch(1), timestamp_ms=0)
     resolver.publish(delta, image)
     return image
 

@@ -8,6 +8,7 @@ import pytest
 
 from penstock.broker.configuration.node_config import NodeConfig, load
 from penstock.broker.configuration.topic_configs import ConfigResolver
+from penstock.protocol.ids import ControllerEpoch, TopicId
 from penstock.quorum.metadata.delta import MetadataDelta
 from penstock.quorum.metadata.image import EMPTY_IMAGE, ConfigResourceType, MetadataImage
 from penstock.quorum.metadata.records import ConfigRecord, MetadataRecord, TopicRecord
@@ -26,7 +27,7 @@ def commit(resolver: ConfigResolver, base: MetadataImage, *records: MetadataReco
     delta = MetadataDelta(base)
     for record in records:
         delta.replay(record)
-    image = delta.apply(offset=base.offset + 1, epoch=1, timestamp_ms=0)
+    image = delta.apply(offset=base.offset + 1, epoch=ControllerEpoch(1), timestamp_ms=0)
     resolver.publish(delta, image)
     return image
 
@@ -40,7 +41,7 @@ def test_a_topic_obeys_its_own_configs_then_the_brokers() -> None:
     image = commit(
         resolver,
         EMPTY_IMAGE,
-        TopicRecord(name="a", topic_id=UUID(int=1)),
+        TopicRecord(name="a", topic_id=TopicId(UUID(int=1))),
         config(ConfigResourceType.TOPIC, "a", "segment.bytes", "3000000"),
         config(ConfigResourceType.TOPIC, "a", "cleanup.policy", "compact, delete"),
     )

@@ -17,6 +17,7 @@ from kio.schema.write_txn_markers.v2.response import (
     WriteTxnMarkersResponse,
 )
 from kio.static.primitive import i32
+from typed_ids import node_ids
 from waiting import loop_until
 
 from penstock.broker.coordinators.marker_sender import MarkerSender
@@ -24,12 +25,13 @@ from penstock.broker.transactions.markers import MarkerOrder
 from penstock.broker.transactions.transaction import Transaction, TransactionPartition
 from penstock.broker.transactions.transaction_state import TransactionState
 from penstock.protocol.errors import ErrorCode, KafkaError
+from penstock.protocol.ids import BrokerEpoch, ControllerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
 from penstock.protocol.messages import Request, Response
 from penstock.quorum.metadata.delta import MetadataDelta
 from penstock.quorum.metadata.image import EMPTY_IMAGE, MetadataImage
 from penstock.quorum.metadata.records import PartitionRecord, RegisterBrokerRecord, TopicRecord
 
-TOPIC_ID = UUID(int=1)
+TOPIC_ID = TopicId(UUID(int=1))
 P0, P1, P2 = (TransactionPartition("flights", index) for index in range(3))
 
 
@@ -39,9 +41,9 @@ def image_of(leaders: Iterable[int], gone: Iterable[int] = ()) -> MetadataImage:
     for broker_id in {1, 2, 3} - set(gone):
         delta.replay(
             RegisterBrokerRecord(
-                broker_id=broker_id,
+                broker_id=NodeId(broker_id),
                 incarnation_id=UUID(int=broker_id),
-                broker_epoch=1,
+                broker_epoch=BrokerEpoch(1),
                 is_fenced=False,
             )
         )
@@ -51,15 +53,15 @@ def image_of(leaders: Iterable[int], gone: Iterable[int] = ()) -> MetadataImage:
             PartitionRecord(
                 partition_id=index,
                 topic_id=TOPIC_ID,
-                replicas=(1, 2, 3),
-                isr=(1, 2, 3),
-                leader=leader,
-                leader_epoch=1,
-                partition_epoch=1,
+                replicas=node_ids(1, 2, 3),
+                isr=node_ids(1, 2, 3),
+                leader=NodeId(leader),
+                leader_epoch=LeaderEpoch(1),
+                partition_epoch=PartitionEpoch(1),
                 directories=(UUID(int=7),) * 3,
             )
         )
-    return delta.apply(offset=1, epoch=1, timestamp_ms=0)
+    return delta.apply(offset=1, epoch=ControllerEpoch(1), timestamp_ms=0)
 
 
 class Peers:

@@ -17,6 +17,7 @@ from penstock.broker.fetching.rules.fetch_sessions import (
     FetchSessions,
 )
 from penstock.protocol.errors import ErrorCode
+from penstock.protocol.ids import BrokerEpoch, LeaderEpoch, NodeId, TopicId
 
 
 @dataclass
@@ -38,7 +39,7 @@ def sessions(max_slots: int = 2) -> FetchSessions:
 
 
 def partition(topic: str = "a", index: int = 0, offset: int = 0) -> FetchablePartition:
-    return FetchablePartition(topic, None, index, offset, 1024, -1, -1)
+    return FetchablePartition(topic, None, index, offset, 1024, LeaderEpoch(-1), LeaderEpoch(-1))
 
 
 def begin(
@@ -167,7 +168,7 @@ def test_partition_is_answered_again_after_its_error_is_gone() -> None:
     assert finish(cache, context, Answer())[1] == [Answer()]
 
 
-@pytest.mark.parametrize("follower", [None, FollowerId(2, 7)])
+@pytest.mark.parametrize("follower", [None, FollowerId(NodeId(2), BrokerEpoch(7))])
 def test_partition_that_gave_records_is_read_last_next_time(follower: FollowerId | None) -> None:
     cache = sessions()
     session_id = open_session(cache, partition(index=0), partition(index=1), follower=follower)
@@ -221,9 +222,11 @@ def test_names_and_ids_do_not_mix_in_a_session_kip_516() -> None:
 def test_partitions_are_known_by_topic_id_from_version_13_on() -> None:
     cache = sessions()
     topic_id = UUID(int=77)
-    context = begin(cache, FetchablePartition(None, topic_id, 0, 0, 1, -1, -1), version=13)
+    context = begin(
+        cache, FetchablePartition(None, TopicId(topic_id), 0, 0, 1, LeaderEpoch(-1), LeaderEpoch(-1)), version=13
+    )
     session_id, _ = finish(cache, context, Answer())
-    forgotten = (partition_key(None, UUID(int=77), 0),)
+    forgotten = (partition_key(None, TopicId(UUID(int=77)), 0),)
     context = begin(cache, session_id=session_id, epoch=1, version=13, forgotten=forgotten)
     assert context.partitions == ()
 
@@ -273,21 +276,24 @@ def test_larger_session_evicts_a_smaller_one_that_is_old_enough() -> None:
 def test_followers_session_evicts_a_young_consumers_and_never_the_other_way() -> None:
     cache = sessions(max_slots=1)
     open_session(cache, partition("a", 0), partition("a", 1))
-    follower = open_session(cache, partition("b"), follower=FollowerId(2, 7))
+    follower = open_session(cache, partition("b"), follower=FollowerId(NodeId(2), BrokerEpoch(7)))
     assert follower != 0
-    begin(cache, session_id=follower, epoch=1, now_ms=MIN_EVICTION_MS, follower=FollowerId(2, 7))
+    begin(cache, session_id=follower, epoch=1, now_ms=MIN_EVICTION_MS, follower=FollowerId(NodeId(2), BrokerEpoch(7)))
     assert open_session(cache, partition("c", 0), partition("c", 1), now_ms=MIN_EVICTION_MS + 1) == 0
 
 
 def test_a_session_whose_answer_was_lost_ends_with_the_next_one_of_the_follower() -> None:
     """Else each lost connection would leave one behind that no consumer's may evict."""
     cache = sessions(max_slots=3)
-    open_session(cache, partition(), follower=FollowerId(2, 7))
-    other = open_session(cache, partition(), follower=FollowerId(3, 7))
-    open_session(cache, partition(), follower=FollowerId(2, 6))
-    current = open_session(cache, partition(), follower=FollowerId(2, 7))
+    open_session(cache, partition(), follower=FollowerId(NodeId(2), BrokerEpoch(7)))
+    other = open_session(cache, partition(), follower=FollowerId(NodeId(3), BrokerEpoch(7)))
+    open_session(cache, partition(), follower=FollowerId(NodeId(2), BrokerEpoch(6)))
+    current = open_session(cache, partition(), follower=FollowerId(NodeId(2), BrokerEpoch(7)))
     assert cache.statistics().session_count == 2
-    for session_id, follower in ((other, FollowerId(3, 7)), (current, FollowerId(2, 7))):
+    for session_id, follower in (
+        (other, FollowerId(NodeId(3), BrokerEpoch(7))),
+        (current, FollowerId(NodeId(2), BrokerEpoch(7))),
+    ):
         assert begin(cache, session_id=session_id, epoch=1, follower=follower).error_code is ErrorCode.NONE
 
 

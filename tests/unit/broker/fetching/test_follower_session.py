@@ -8,11 +8,12 @@ import pytest
 
 from penstock.broker.fetching.rules.fetch_session import FetchSession
 from penstock.broker.fetching.rules.follower_session import FollowerSession
+from penstock.protocol.ids import NodeId
 
 if TYPE_CHECKING:
     from unit.broker.conftest import DataNode, Exchange
 
-FOLLOWER = 2
+FOLLOWER = NodeId(2)
 LAG_MS_MAX = 10_000
 
 

@@ -9,9 +9,10 @@ from group_puppet import EXPIRATION_CHECK_MS, GROUP, RETENTION_MS, SESSION_MS, G
 from penstock.broker.coordination.ports import StateRecord, TransactionProducer
 from penstock.broker.groups.offset_protocol import Committer, OffsetToCommit
 from penstock.protocol.errors import ErrorCode, KafkaError
+from penstock.protocol.ids import TopicId
 from penstock.quorum.metadata.image import TopicImage
 
-TOPIC_ID = UUID(int=7)
+TOPIC_ID = TopicId(UUID(int=7))
 MAX_MESSAGE_BYTES = 1_048_588
 SUBSCRIBED_TO_T = b"\0\0\0\0\0\1\0\1t\xff\xff\xff\xff"
 
@@ -109,7 +110,7 @@ def test_metadata_of_a_commit_have_a_limit(puppet: GroupPuppet) -> None:
 def test_an_offset_of_a_deleted_topic_is_not_one_of_its_successor(puppet: GroupPuppet) -> None:
     commit(puppet, 5)
     assert puppet.shard.offsets.fetch(GROUP, "t", UUID(int=8), 0, require_stable=False).offset == -1
-    successor = TopicImage(name="t", topic_id=UUID(int=8), partitions=())
+    successor = TopicImage(name="t", topic_id=TopicId(UUID(int=8)), partitions=())
     topic = TopicImage(name="t", topic_id=TOPIC_ID, partitions=())
     assert not puppet.shard.offsets.fetch_all(GROUP, {"t": successor}, require_stable=False)
     for topics in ({"t": topic}, {}):

@@ -12,6 +12,7 @@ from penstock.broker.node import assignments_manager as directory_reporter
 from penstock.broker.node.server import Node
 from penstock.client.connection import Connection
 from penstock.protocol.errors import ErrorCode, KafkaError
+from penstock.protocol.ids import NodeId
 from penstock.quorum.decisions.controller_requests import ASSIGN_REPLICAS_TO_DIRS
 from penstock.quorum.metadata.image import PartitionRegistration
 from penstock.quorum.metadata.records import DIRECTORY_LOST, DIRECTORY_UNASSIGNED
@@ -42,7 +43,7 @@ async def told(node: Node, index: int, topic: str = "t") -> UUID:
     """Where the controller has the replica, once it has been told."""
     while registered(node, index, topic).directories == (DIRECTORY_UNASSIGNED,):
         await node.metadata.wait_for(node.metadata.image.offset + 1)
-    return registered(node, index, topic).directory_of(1)
+    return registered(node, index, topic).directory_of(NodeId(1))
 
 
 async def leaders(connection: Connection, topic: str = "t") -> dict[int, tuple[ErrorCode, int]]:

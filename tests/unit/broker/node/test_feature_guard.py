@@ -3,6 +3,7 @@
 import pytest
 
 from penstock.broker.node.feature_guard import FeatureGuard
+from penstock.protocol.ids import ControllerEpoch
 from penstock.quorum.metadata.delta import MetadataDelta
 from penstock.quorum.metadata.image import EMPTY_IMAGE
 from penstock.quorum.metadata.records import FeatureLevelRecord
@@ -22,6 +23,6 @@ def test_a_level_that_this_software_does_not_have_stops_the_node(name: str, leve
     delta = MetadataDelta(EMPTY_IMAGE)
     delta.replay(FeatureLevelRecord(name=name, feature_level=level))
     sentences: list[str] = []
-    FeatureGuard(sentences.append).publish(delta, delta.apply(offset=0, epoch=1, timestamp_ms=0))
+    FeatureGuard(sentences.append).publish(delta, delta.apply(offset=0, epoch=ControllerEpoch(1), timestamp_ms=0))
     assert "".join(sentences).endswith(said)
     assert bool(sentences) == bool(said)

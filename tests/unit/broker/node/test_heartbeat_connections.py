@@ -1,5 +1,6 @@
 from penstock.broker.network.request import RequestContext
 from penstock.broker.node.heartbeat_connections import HeartbeatConnections
+from penstock.protocol.ids import NodeId
 
 
 def connection(number: int) -> RequestContext:
@@ -9,9 +10,9 @@ def connection(number: int) -> RequestContext:
 def test_only_the_connection_of_the_last_heartbeat_counts() -> None:
     closed: list[int] = []
     heartbeats = HeartbeatConnections(closed.append)
-    heartbeats.note(2, connection(10))
-    heartbeats.note(3, connection(11))
-    heartbeats.note(2, connection(12))
+    heartbeats.note(NodeId(2), connection(10))
+    heartbeats.note(NodeId(3), connection(11))
+    heartbeats.note(NodeId(2), connection(12))
     for number in (10, 99):
         heartbeats.on_connection_lost(connection(number), True)
     assert closed == []
@@ -23,8 +24,8 @@ def test_only_the_connection_of_the_last_heartbeat_counts() -> None:
 def test_what_this_side_closed_tells_nothing_of_the_broker() -> None:
     closed: list[int] = []
     heartbeats = HeartbeatConnections(closed.append)
-    heartbeats.note(2, connection(10))
+    heartbeats.note(NodeId(2), connection(10))
     heartbeats.on_connection_lost(connection(10), False)
-    heartbeats.note(2, connection(11))
+    heartbeats.note(NodeId(2), connection(11))
     heartbeats.on_connection_lost(connection(11), True)
     assert closed == [2]

@@ -14,6 +14,7 @@ from kio.static.primitive import i64
 from penstock.broker.cluster.metadata_cache import MetadataCache
 from penstock.broker.node.lifecycle import BrokerLifecycle
 from penstock.protocol.errors import ErrorCode, KafkaError
+from penstock.protocol.ids import BrokerEpoch, ControllerEpoch, NodeId
 from penstock.protocol.messages import NO_THROTTLE, kio_error
 from penstock.quorum.decisions.controller_requests import BROKER_REGISTRATION
 from penstock.quorum.metadata.delta import MetadataDelta
@@ -65,11 +66,11 @@ class World:
         self.replaced: list[str] = []
         self.publishers = Publishers()
         self.follower = Follower()
-        view = MetadataCache(4)
+        view = MetadataCache(NodeId(4))
         self.lifecycle = BrokerLifecycle(
             self.controller,
             view,
-            node_id=4,
+            node_id=NodeId(4),
             rack=None,
             incarnation_id=UUID(int=1),
             directories=(UUID(int=1000),),
@@ -86,12 +87,14 @@ class World:
 
     def show(self, *, offset: int, broker_epoch: int, epoch: int = 1) -> None:
         """Let the metadata say that broker 4 is registered under an epoch."""
-        broker = BrokerRegistration(id=4, epoch=broker_epoch, incarnation_id=UUID(int=broker_epoch))
-        image = replace(self.publishers.image, offset=offset, epoch=epoch, brokers={4: broker})
+        broker = BrokerRegistration(
+            id=NodeId(4), epoch=BrokerEpoch(broker_epoch), incarnation_id=UUID(int=broker_epoch)
+        )
+        image = replace(self.publishers.image, offset=offset, epoch=ControllerEpoch(epoch), brokers={4: broker})
         self.publishers.publish(MetadataDelta(self.publishers.image), image)
 
     async def register(self, timeout_ms: int = 20_000) -> None:
-        await self.lifecycle.register([], cluster_id="c", previous_broker_epoch=-1, timeout_ms=timeout_ms)
+        await self.lifecycle.register([], cluster_id="c", previous_broker_epoch=BrokerEpoch(-1), timeout_ms=timeout_ms)
 
 
 def on_a_loop(test: Callable[[World], Coroutine[None, None, None]]) -> Callable[[], None]:

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from uuid import UUID
 
 import pytest
+from typed_ids import node_ids
 
 from penstock.broker.replicas.rules import change_lines
 from penstock.broker.replicas.rules.change_lines import log_changes
+from penstock.protocol.ids import ControllerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
 from penstock.quorum.metadata.delta import MetadataDelta
 from penstock.quorum.metadata.image import EMPTY_IMAGE, MetadataImage
 from penstock.quorum.metadata.records import (
@@ -21,7 +23,7 @@ from penstock.quorum.metadata.records import (
     TopicRecord,
 )
 
-ALL = (1, 2, 3)
+ALL = node_ids(1, 2, 3)
 
 
 class Topics:
@@ -38,7 +40,7 @@ class Topics:
             delta.replay(record)
         self._caplog.clear()
         log_changes(delta)
-        self._image = delta.apply(offset=self._image.offset + 1, epoch=1, timestamp_ms=0)
+        self._image = delta.apply(offset=self._image.offset + 1, epoch=ControllerEpoch(1), timestamp_ms=0)
         return list(self._caplog.messages)
 
 
@@ -52,16 +54,16 @@ def topics(caplog: pytest.LogCaptureFixture) -> Iterator[Topics]:
 
 def created(number: int, partition_count: int) -> list[MetadataRecord]:
     return [
-        TopicRecord(name=f"t{number}", topic_id=UUID(int=number)),
+        TopicRecord(name=f"t{number}", topic_id=TopicId(UUID(int=number))),
         *(
             PartitionRecord(
-                topic_id=UUID(int=number),
+                topic_id=TopicId(UUID(int=number)),
                 partition_id=index,
                 replicas=ALL,
                 isr=ALL,
-                leader=1,
-                leader_epoch=0,
-                partition_epoch=0,
+                leader=NodeId(1),
+                leader_epoch=LeaderEpoch(0),
+                partition_epoch=PartitionEpoch(0),
                 directories=(DIRECTORY_UNASSIGNED,) * 3,
             )
             for index in range(partition_count)
@@ -72,7 +74,9 @@ def created(number: int, partition_count: int) -> list[MetadataRecord]:
 def left(number: int, partition_count: int) -> list[MetadataRecord]:
     """Broker 1 is gone."""
     return [
-        PartitionChangeRecord(topic_id=UUID(int=number), partition_id=index, isr=(2, 3), leader=2)
+        PartitionChangeRecord(
+            topic_id=TopicId(UUID(int=number)), partition_id=index, isr=node_ids(2, 3), leader=NodeId(2)
+        )
         for index in range(partition_count)
     ]
 
@@ -82,7 +86,7 @@ def test_each_topic_that_comes_or_goes_is_named(topics: Topics) -> None:
         "Created topic: topic=t1 partitions=2",
         "Created topic: topic=t2 partitions=3",
     ]
-    assert topics.change(RemoveTopicRecord(topic_id=UUID(int=2))) == ["Deleted topic: topic=t2 partitions=3"]
+    assert topics.change(RemoveTopicRecord(topic_id=TopicId(UUID(int=2)))) == ["Deleted topic: topic=t2 partitions=3"]
 
 
 def test_a_broker_that_leaves_is_one_line_however_many_topics_it_has_replicas_of(topics: Topics) -> None:

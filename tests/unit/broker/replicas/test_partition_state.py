@@ -12,6 +12,7 @@ from penstock.broker.replicas.rules.effects import (
 )
 from penstock.broker.replicas.rules.partition_state import NO_EPOCH, NO_LEADER
 from penstock.protocol.errors import ErrorCode
+from penstock.protocol.ids import BrokerEpoch, LeaderEpoch, NodeId
 
 
 def alone(*, high_watermark: int = 0, end: int = 0) -> Replica:
@@ -20,7 +21,7 @@ def alone(*, high_watermark: int = 0, end: int = 0) -> Replica:
 
 def test_new_leader_notes_its_epoch_before_anything_else() -> None:
     replica = alone(high_watermark=7, end=10)
-    assert replica.register() == (StartEpoch(leader_epoch=0, start_offset=10), AdvanceHighWatermark(to=10))
+    assert replica.register() == (StartEpoch(leader_epoch=LeaderEpoch(0), start_offset=10), AdvanceHighWatermark(to=10))
     partition = replica.partition
     assert (partition.is_leader, partition.leader_epoch, partition.partition_epoch) == (True, 0, 0)
 
@@ -50,7 +51,7 @@ def test_new_epoch_of_the_same_leader_releases_what_waits() -> None:
     replica = alone()
     replica.register()
     replica.append(2)
-    assert replica.register(leader=1) == (ReleaseWaiting(), StartEpoch(leader_epoch=1, start_offset=2))
+    assert replica.register(leader=1) == (ReleaseWaiting(), StartEpoch(leader_epoch=LeaderEpoch(1), start_offset=2))
 
 
 def test_new_epoch_of_the_same_leader_does_not_count_what_is_not_synced_yet() -> None:
@@ -65,12 +66,12 @@ def test_new_epoch_of_the_same_leader_does_not_count_what_is_not_synced_yet() ->
 
 def test_replica_follows_the_leader_of_each_epoch() -> None:
     replica = Replica()
-    assert replica.register(leader=2) == (Follow(leader_id=2, leader_epoch=0),)
+    assert replica.register(leader=2) == (Follow(leader_id=NodeId(2), leader_epoch=LeaderEpoch(0)),)
     assert replica.register(isr=(2, 3)) == ()
-    assert replica.register(leader=2) == (ReleaseWaiting(), Follow(leader_id=2, leader_epoch=1))
-    assert replica.register(leader=3) == (ReleaseWaiting(), Follow(leader_id=3, leader_epoch=2))
+    assert replica.register(leader=2) == (ReleaseWaiting(), Follow(leader_id=NodeId(2), leader_epoch=LeaderEpoch(1)))
+    assert replica.register(leader=3) == (ReleaseWaiting(), Follow(leader_id=NodeId(3), leader_epoch=LeaderEpoch(2)))
     assert replica.register(leader=NO_LEADER) == (ReleaseWaiting(), StopFollowing())
-    assert replica.register(leader=1) == (ReleaseWaiting(), StartEpoch(leader_epoch=4, start_offset=0))
+    assert replica.register(leader=1) == (ReleaseWaiting(), StartEpoch(leader_epoch=LeaderEpoch(4), start_offset=0))
 
 
 def test_follower_stops_to_fetch_before_it_leads() -> None:
@@ -80,7 +81,7 @@ def test_follower_stops_to_fetch_before_it_leads() -> None:
     assert effects == (
         ReleaseWaiting(),
         StopFollowing(),
-        StartEpoch(leader_epoch=1, start_offset=4),
+        StartEpoch(leader_epoch=LeaderEpoch(1), start_offset=4),
         AdvanceHighWatermark(to=4),
     )
 
@@ -126,15 +127,15 @@ def test_a_replica_that_does_not_lead_keeps_its_high_watermark() -> None:
 def test_epoch_of_the_client_is_compared_kip_320(believed: int, expected: ErrorCode) -> None:
     replica = alone()
     replica.register(leader_epoch=3)
-    assert replica.partition.compare_epoch(believed) is expected
-    assert replica.partition.check_leader(believed) is expected
+    assert replica.partition.compare_epoch(LeaderEpoch(believed)) is expected
+    assert replica.partition.check_leader(LeaderEpoch(believed)) is expected
 
 
 def test_epoch_is_compared_before_leadership() -> None:
     replica = Replica()
     replica.register(leader=2, leader_epoch=3)
-    assert replica.partition.check_leader(2) is ErrorCode.FENCED_LEADER_EPOCH
-    assert replica.partition.check_leader(3) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert replica.partition.check_leader(LeaderEpoch(2)) is ErrorCode.FENCED_LEADER_EPOCH
+    assert replica.partition.check_leader(LeaderEpoch(3)) is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert replica.partition.check_leader(NO_EPOCH) is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
@@ -154,4 +155,7 @@ def test_follower_is_known_by_its_epochs(
 ) -> None:
     replica = Replica()
     replica.register(leader_epoch=3)
-    assert replica.partition.check_follower(replica_id, leader_epoch, broker_epoch) is expected
+    assert (
+        replica.partition.check_follower(NodeId(replica_id), LeaderEpoch(leader_epoch), BrokerEpoch(broker_epoch))
+        is expected
+    )

@@ -7,10 +7,11 @@ import pytest
 from penstock.broker.replicas.rules.refused_batches import AbsentPartition, RefusedBatches, RefusedByAbsence
 from penstock.protocol.batches import BatchHeader, read_header
 from penstock.protocol.errors import ErrorCode, KafkaError
+from penstock.protocol.ids import TopicId
 from penstock.protocol.records import Record, write_batch
 
 UNKNOWN = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-TOPIC_ID = UUID(int=1)
+TOPIC_ID = TopicId(UUID(int=1))
 
 
 def batch(producer_id: int, sequence: int) -> BatchHeader:

@@ -9,8 +9,10 @@ from uuid import UUID
 import memory_node
 import pytest
 from produced_batches import produced
+from typed_ids import node_ids
 
 from penstock.protocol.errors import ErrorCode, KafkaError
+from penstock.protocol.ids import LeaderEpoch, NodeId, TopicId
 from penstock.protocol.records import Record, write_batch
 from penstock.quorum.metadata.records import ConfigRecord, PartitionChangeRecord
 from penstock.storage.disk.memory_files import MemoryFiles
@@ -37,7 +39,7 @@ def open_log(files: MemoryFiles, *, is_clean: bool = True, recovery_point: int =
         FOLDER,
         topic="a",
         partition=0,
-        topic_id=UUID(int=7),
+        topic_id=TopicId(UUID(int=7)),
         config=LogConfig(),
         is_clean=is_clean,
         recovery_point=recovery_point,
@@ -94,7 +96,7 @@ def test_rule_8_the_epochs_are_cut_with_the_log(offset: int, entries: tuple[tupl
 def test_rule_8_the_epoch_of_a_leader_that_never_wrote_is_cut_when_it_follows() -> None:
     """Else the next leader, which knows nothing of that epoch, could not tell where the logs part."""
     log = followed(MemoryFiles())
-    log.assign_leader_epoch(6)
+    log.assign_leader_epoch(LeaderEpoch(6))
     latest = [log.leader_epochs.latest_epoch]
     log.truncate_to(log.log_end_offset)
     assert [*latest, log.leader_epochs.latest_epoch] == [6, 5]
@@ -152,7 +154,7 @@ def test_rule_10_a_follower_of_the_topic_that_was_counts_for_nothing(node: DataN
     node.delete_topic("a")
     node.create_topic(replicas=(1, 2))
     node.produce(acks=1)
-    node.peer_node_id = 2
+    node.peer_node_id = NodeId(2)
     follower: dict[str, Any] = {"replica_id": 2, "replica_epoch": 2, "log_start_offset": 0, "version": 17}
     assert node.fetch((0, 1), topic=old_id, **follower).error_code == ErrorCode.UNKNOWN_TOPIC_ID
     assert node.hosted().state.high_watermark == 0
@@ -167,7 +169,7 @@ def test_rule_10_a_log_of_another_topic_id_is_not_opened() -> None:
             FOLDER,
             topic="a",
             partition=0,
-            topic_id=UUID(int=8),
+            topic_id=TopicId(UUID(int=8)),
             config=LogConfig(),
             is_clean=True,
             now_ms=0,
@@ -183,8 +185,8 @@ def test_rule_10_folders_that_the_metadata_do_not_know_are_kept_as_stray() -> No
             await memory_node.produce(connection, "a", b"kept")
         # Another topic's, and one that nobody knows.
         log = Log.open(
-            world.files, "/data/b-0", topic="b", partition=0, topic_id=UUID(int=9), config=LogConfig(), is_clean=True,
-            now_ms=0,
+            world.files, "/data/b-0", topic="b", partition=0, topic_id=TopicId(UUID(int=9)), config=LogConfig(),
+            is_clean=True, now_ms=0,
         )  # fmt: skip
         log.append_as_leader(produced(batch(0, 0)), leader_epoch=0, now_ms=0)
         log.flush()
@@ -209,7 +211,7 @@ def test_rule_12_a_leader_begins_with_the_configs_of_the_same_change(node: DataN
     hosted.append_as_follower(batch(0, 0), 0)
     node.configs = replace(node.configs, min_insync_replicas=2)
     node.publish(
-        PartitionChangeRecord(topic_id=topic_id, partition_id=0, leader=1, isr=(1,)),
+        PartitionChangeRecord(topic_id=TopicId(topic_id), partition_id=0, leader=NodeId(1), isr=node_ids(1)),
         ConfigRecord(resource_type=2, resource_name="a", name="min.insync.replicas", value="2"),
     )
     assert (hosted.state.is_leader, hosted.state.is_under_min_isr) == (True, True)

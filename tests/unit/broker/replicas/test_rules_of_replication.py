@@ -8,10 +8,12 @@ A leader is replica 1 of brokers 1, 2 and 3 unless a test says otherwise.
 
 import pytest
 from replica import LAG_MS_MAX, Replica, proposal_in, proposed
+from typed_ids import node_ids
 
 from penstock.broker.replicas.rules.effects import AdvanceHighWatermark, ProposeIsr, StartEpoch
 from penstock.broker.replicas.rules.in_sync_replicas import UNKNOWN_BROKER_EPOCH
 from penstock.protocol.errors import ErrorCode
+from penstock.protocol.ids import BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch
 from penstock.quorum.metadata.image import PartitionRegistration
 from penstock.quorum.metadata.records import DIRECTORY_LOST
 
@@ -195,7 +197,7 @@ def test_rule_2_an_answer_that_leaves_the_outcome_open_keeps_it_pending(error: E
 
 def test_rule_2_success_waits_for_the_metadata() -> None:
     replica, effect = lagging()
-    replica.partition.on_isr_changed(effect.proposal, effect.proposal.partition_epoch + 1)
+    replica.partition.on_isr_changed(effect.proposal, PartitionEpoch(effect.proposal.partition_epoch + 1))
     assert replica.partition.maximal_isr == {1, 2, 3}
     assert replica.high_watermark == 0
     assert replica.register(isr=(1, 2)) == (AdvanceHighWatermark(to=5),)
@@ -299,7 +301,7 @@ def test_rule_3_a_refused_replica_counts_until_no_copy_of_its_proposal_can_be_ta
     assert replica.partition.maximal_isr == {1, 2, 3}
     # The same is asked until it is answered.
     assert proposal_in(replica.partition.on_isr_refused(instead, None)) is instead
-    replica.partition.on_isr_changed(instead, instead.partition_epoch + 1)
+    replica.partition.on_isr_changed(instead, PartitionEpoch(instead.partition_epoch + 1))
     assert replica.partition.maximal_isr == {1, 2, 3}
     replica.register(isr=(1, 2))
     assert replica.partition.maximal_isr == {1, 2}
@@ -323,7 +325,7 @@ def test_rule_4_the_same_leader_in_a_new_epoch_starts_anew() -> None:
     replica = leader()
     replica.append(5)
     replica.fetch(2, 5)
-    assert StartEpoch(leader_epoch=1, start_offset=5) in replica.register(leader=1)
+    assert StartEpoch(leader_epoch=LeaderEpoch(1), start_offset=5) in replica.register(leader=1)
     replica.fetch(3, 5)
     assert replica.high_watermark == 0
     replica.fetch(2, 5)
@@ -341,7 +343,7 @@ def test_rule_5_a_new_leader_forgets_what_it_knew_of_followers() -> None:
     replica.fetch(3, 5)
     replica.register(leader=2)
     effects = replica.register(leader=1)
-    assert StartEpoch(leader_epoch=2, start_offset=5) in effects
+    assert StartEpoch(leader_epoch=LeaderEpoch(2), start_offset=5) in effects
     replica.append(1)
     assert replica.high_watermark == 5
     replica.fetch(2, 6)
@@ -483,9 +485,16 @@ def test_removed_replica_does_not_count_any_more() -> None:
     replica.fetch(2, 5)
     directories = replica.registration.directories[:2]
     registration = PartitionRegistration(
-        replicas=(1, 2), directories=directories, isr=(1, 2), leader=1, leader_epoch=1, partition_epoch=3
+        replicas=node_ids(1, 2),
+        directories=directories,
+        isr=node_ids(1, 2),
+        leader=NodeId(1),
+        leader_epoch=LeaderEpoch(1),
+        partition_epoch=PartitionEpoch(3),
     )
     replica.partition.register(registration, log_end_offset=5, now_ms=replica.now_ms)
     replica.fetch(2, 5)
     assert replica.high_watermark == 5
-    assert replica.partition.check_follower(3, 1, 13) is ErrorCode.UNKNOWN_LEADER_EPOCH
+    assert (
+        replica.partition.check_follower(NodeId(3), LeaderEpoch(1), BrokerEpoch(13)) is ErrorCode.UNKNOWN_LEADER_EPOCH
+    )

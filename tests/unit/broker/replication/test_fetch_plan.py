@@ -2,6 +2,7 @@
 
 from penstock.broker.replication.rules.divergence import truncation_offset
 from penstock.broker.replication.rules.fetch_plan import DELAY_MS_MIN, FetchPlan, FollowedKey, PlannedFetch
+from penstock.protocol.ids import LeaderEpoch
 from penstock.protocol.replica_fetch import FollowedPartition
 
 A, B, C = ((bytes(16), index) for index in range(3))
@@ -21,7 +22,7 @@ class Followed:
             self.plan.add(key)
 
     def position_of(self, key: FollowedKey) -> FollowedPartition:
-        return FollowedPartition(1, self.ends[key], 1, self.log_start_offset)
+        return FollowedPartition(LeaderEpoch(1), self.ends[key], LeaderEpoch(1), self.log_start_offset)
 
     def ask(self) -> PlannedFetch:
         planned = self.plan.next_fetch(self.now_ms)
@@ -188,17 +189,17 @@ def test_answer_to_the_poll_does_not_count_for_what_was_told_behind_it() -> None
 
 
 def test_logs_part_at_the_end_of_the_last_epoch_that_both_have() -> None:
-    assert truncation_offset((3, 12), (3, 15), 20) == 12
-    assert truncation_offset((3, 12), (3, 10), 20) == 10
-    assert truncation_offset((3, 25), (3, 30), 20) == 20
+    assert truncation_offset((LeaderEpoch(3), 12), (LeaderEpoch(3), 15), 20) == 12
+    assert truncation_offset((LeaderEpoch(3), 12), (LeaderEpoch(3), 10), 20) == 10
+    assert truncation_offset((LeaderEpoch(3), 25), (LeaderEpoch(3), 30), 20) == 20
 
 
 def test_epoch_that_the_follower_has_not_takes_another_round_kip_279() -> None:
-    assert truncation_offset((3, 12), (2, 9), 20) == 9
+    assert truncation_offset((LeaderEpoch(3), 12), (LeaderEpoch(2), 9), 20) == 9
 
 
 def test_leader_alone_says_where_when_the_follower_knows_no_such_epoch() -> None:
-    assert truncation_offset((1, 4), None, 20) == 4
+    assert truncation_offset((LeaderEpoch(1), 4), None, 20) == 4
 
 
 def test_what_is_paused_is_left_out_until_its_time_has_come_and_loses_nothing_by_it() -> None:

@@ -17,6 +17,7 @@ from penstock.broker.replication.leader_producers import (
     encode_refusal,
 )
 from penstock.protocol.errors import CorruptData, ErrorCode, KafkaError
+from penstock.protocol.ids import LeaderEpoch
 from penstock.protocol.own_apis import OwnApiKey
 from penstock.storage.log.rules.producer_entry import BatchMetadata, ProducerEntry
 from penstock.storage.log.rules.producer_state import ProducerState
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from penstock.client.connection import Connection
 
-QUESTION = ProducersQuestion("t", 0, 3, 1_000)
+QUESTION = ProducersQuestion("t", 0, LeaderEpoch(3), 1_000)
 
 
 class Leader:

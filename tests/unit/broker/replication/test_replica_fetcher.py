@@ -21,6 +21,7 @@ from penstock.broker.replication.rules.fetcher_config import FetcherConfig
 from penstock.broker.replication.rules.replication_quota import ReplicationQuota
 from penstock.broker.timing.runtime import Runtime
 from penstock.protocol.errors import ErrorCode
+from penstock.protocol.ids import BrokerEpoch, LeaderEpoch, NodeId
 from penstock.protocol.replica_fetch import FetchedPartition, FollowedPartition, ReplicaFetchResponse
 from penstock.storage.log.rules.producer_entry import ProducerEntry
 
@@ -142,7 +143,7 @@ def refused(index: int, error: ErrorCode) -> FetchedPartition:
 
 def diverging(index: int, end_offset: int) -> FetchedPartition:
     """The leader's epoch 2 ends there."""
-    return FetchedPartition(index, 0, -1, -1, memoryview(b""), (2, end_offset))
+    return FetchedPartition(index, 0, -1, -1, memoryview(b""), (LeaderEpoch(2), end_offset))
 
 
 @asynccontextmanager
@@ -161,12 +162,12 @@ async def fetching(link: Link, followed: Followed, *partitions: Any) -> AsyncIte
         fail=pytest.fail,
     )
     fetcher = ReplicaFetcher(
-        LEADER,
-        node_id=FOLLOWER,
+        NodeId(LEADER),
+        node_id=NodeId(FOLLOWER),
         partitions=followed,
         peers=peers,
         address=lambda: ("leader", 9092),
-        broker_epoch=lambda: 1,
+        broker_epoch=lambda: BrokerEpoch(1),
         config=FetcherConfig(
             wait_ms_max=500,
             bytes_min=1,

@@ -3,6 +3,7 @@
 import pytest
 
 from penstock.broker.replication.rules.replication_quota import UNLIMITED, ReplicationQuota
+from penstock.protocol.ids import NodeId
 
 WINDOWS, WINDOW_MS = 11, 1_000
 
@@ -73,8 +74,8 @@ def test_a_changed_rate_holds_at_once_for_what_was_moved_before() -> None:
 )
 def test_throttled_are_the_replicas_of_this_broker_that_the_topic_names(replicas: str, throttled: set[int]) -> None:
     used = quota()
-    used.throttle("t", "*", 1)
-    used.throttle("t", replicas, 1)
+    used.throttle("t", "*", NodeId(1))
+    used.throttle("t", replicas, NodeId(1))
     assert {partition for partition in range(3) if used.is_throttled("t", partition)} == throttled
     assert not used.is_throttled("other", 0)
     assert used.is_set is bool(throttled)
@@ -82,5 +83,5 @@ def test_throttled_are_the_replicas_of_this_broker_that_the_topic_names(replicas
 
 def test_without_a_rate_nobody_has_to_wait() -> None:
     used = quota(byte_rate_max=UNLIMITED)
-    used.throttle("t", "*", 1)
+    used.throttle("t", "*", NodeId(1))
     assert not used.is_set

@@ -6,11 +6,12 @@ from penstock.broker.configuration.node_config import load
 from penstock.broker.configuration.topic_configs import ConfigResolver
 from penstock.broker.replication.rules.replication_quota import ReplicationQuota
 from penstock.broker.replication.rules.replication_throttles import ReplicationThrottles
+from penstock.protocol.ids import ControllerEpoch, NodeId, TopicId
 from penstock.quorum.metadata.delta import MetadataDelta
 from penstock.quorum.metadata.image import EMPTY_IMAGE, ConfigResourceType, MetadataImage
 from penstock.quorum.metadata.records import ConfigRecord, MetadataRecord, RemoveTopicRecord, TopicRecord
 
-TOPIC_ID = UUID(int=1)
+TOPIC_ID = TopicId(UUID(int=1))
 
 
 class World:
@@ -20,7 +21,7 @@ class World:
         self.image: MetadataImage = EMPTY_IMAGE
         self.configs = ConfigResolver(load({}))
         self.throttles = ReplicationThrottles(
-            node_id=1, in_effect=lambda: self.configs.in_effect, window_count=11, window_ms=1_000
+            node_id=NodeId(1), in_effect=lambda: self.configs.in_effect, window_count=11, window_ms=1_000
         )
         self.publish(TopicRecord(name="t", topic_id=TOPIC_ID))
 
@@ -28,7 +29,7 @@ class World:
         delta = MetadataDelta(self.image)
         for record in records:
             delta.replay(record)
-        self.image = delta.apply(offset=self.image.offset + 1, epoch=1, timestamp_ms=0)
+        self.image = delta.apply(offset=self.image.offset + 1, epoch=ControllerEpoch(1), timestamp_ms=0)
         self.configs.publish(delta, self.image)
         self.throttles.publish(delta, self.image)
 

@@ -9,6 +9,7 @@ from uuid import UUID
 
 import pytest
 
+from penstock.protocol.ids import BrokerEpoch, NodeId
 from penstock.quorum.controller.broker_probes import BrokerProbes
 from penstock.quorum.controller.controller import Controller
 from penstock.quorum.decisions.context import ControllerConfig, Decision, DecisionContext
@@ -30,8 +31,8 @@ class FencingController:
         self.image = MetadataImage(
             brokers={
                 broker_id: BrokerRegistration(
-                    id=broker_id,
-                    epoch=broker_id,
+                    id=NodeId(broker_id),
+                    epoch=BrokerEpoch(broker_id),
                     incarnation_id=UUID(int=broker_id),
                     is_fenced=False,
                     endpoints=(Endpoint(name="PLAINTEXT", host=HOST, port=port),),
@@ -46,7 +47,7 @@ class FencingController:
     async def submit(self, decision: Decision[GoneBroker, bool], gone: GoneBroker) -> bool:
         self.before_decision()
         context = DecisionContext(
-            next_offset=1, random=Random(1), config=ControllerConfig(node_id=1), has_live_session=lambda _: True
+            next_offset=1, random=Random(1), config=ControllerConfig(node_id=NodeId(1)), has_live_session=lambda _: True
         )
         is_fenced = decision(self.image, gone, context).response
         if is_fenced:
@@ -63,7 +64,7 @@ def on_a_loop(test: Callable[[], Coroutine[None, None, None]]) -> Callable[[], N
 
 
 def probes_of(controller: FencingController) -> BrokerProbes:
-    rules = FastFencing(node_id=1, listener_name="PLAINTEXT", session_timeout_ms=9_000)
+    rules = FastFencing(node_id=NodeId(1), listener_name="PLAINTEXT", session_timeout_ms=9_000)
     return BrokerProbes(cast(Controller, controller), rules, loop=asyncio.get_running_loop())
 
 
@@ -79,8 +80,8 @@ async def test_a_broker_whose_port_refuses_is_fenced() -> None:
     with bound() as taken:
         controller = FencingController(taken.getsockname()[1])
         probes = probes_of(controller)
-        probes.on_connection_closed(2)
-        assert await controller.fenced == GoneBroker(2, 2)
+        probes.on_connection_closed(NodeId(2))
+        assert await controller.fenced == GoneBroker(NodeId(2), BrokerEpoch(2))
         await probes.stop()
 
 
@@ -89,8 +90,8 @@ async def test_a_broker_whose_heartbeat_is_decided_before_is_not_fenced() -> Non
     with bound() as taken:
         controller = FencingController(taken.getsockname()[1])
         probes = probes_of(controller)
-        controller.before_decision = lambda: probes.on_heard(2, 2)
-        probes.on_connection_closed(2)
+        controller.before_decision = lambda: probes.on_heard(NodeId(2), BrokerEpoch(2))
+        probes.on_connection_closed(NodeId(2))
         await controller.answered.wait()
         assert not controller.fenced.done()
         await probes.stop()
@@ -101,8 +102,8 @@ async def test_a_new_controller_fences_the_former_leader_s_broker() -> None:
     with bound() as taken:
         controller = FencingController(taken.getsockname()[1])
         probes = probes_of(controller)
-        probes.on_active(3)
-        assert await controller.fenced == GoneBroker(3, 3)
+        probes.on_active(NodeId(3))
+        assert await controller.fenced == GoneBroker(NodeId(3), BrokerEpoch(3))
         await probes.stop()
 
 
@@ -114,12 +115,12 @@ async def test_a_broker_that_closes_what_it_accepted_and_then_refuses_is_fenced(
         ending.setblocking(False)
         controller = FencingController(ending.getsockname()[1])
         probes = probes_of(controller)
-        probes.on_connection_closed(2)
+        probes.on_connection_closed(NodeId(2))
         accepted, _ = await asyncio.get_running_loop().sock_accept(ending)
         assert not controller.fenced.done()
         ending.close()
         accepted.close()
-        assert await controller.fenced == GoneBroker(2, 2)
+        assert await controller.fenced == GoneBroker(NodeId(2), BrokerEpoch(2))
         await probes.stop()
 
 
@@ -130,7 +131,7 @@ async def test_a_broker_that_accepts_stays() -> None:
         living.setblocking(False)
         controller = FencingController(living.getsockname()[1])
         probes = probes_of(controller)
-        probes.on_connection_closed(2)
+        probes.on_connection_closed(NodeId(2))
         accepted, _ = await asyncio.get_running_loop().sock_accept(living)
         with accepted:
             # The probe holds its connection for a while, asks nothing, and lets go.

@@ -16,6 +16,7 @@ from waiting import loop_until
 
 from penstock.chaos.simulation.virtual_loop import VirtualLoop
 from penstock.protocol.errors import ErrorCode, KafkaError
+from penstock.protocol.ids import BrokerEpoch, ControllerEpoch, NodeId, TopicId
 from penstock.quorum.controller.controller import Controller
 from penstock.quorum.decisions.bootstrap import bootstrap_records
 from penstock.quorum.decisions.change import split_commands
@@ -40,7 +41,11 @@ from penstock.storage.disk.memory_files import MemoryFiles
 
 FOLDER = "/data/quorum"
 BROKER = RegisterBrokerRecord(
-    broker_id=1, incarnation_id=UUID(int=1), broker_epoch=5, is_fenced=False, log_dirs=(UUID(int=500),)
+    broker_id=NodeId(1),
+    incarnation_id=UUID(int=1),
+    broker_epoch=BrokerEpoch(5),
+    is_fenced=False,
+    log_dirs=(UUID(int=500),),
 )
 
 
@@ -58,7 +63,7 @@ class Node:
         self.voter = RaftVoter(
             files,
             FOLDER,
-            node_id=1,
+            node_id=NodeId(1),
             directory_id=UUID(int=500),
             random=Random(5),
             loop=loop,
@@ -69,7 +74,7 @@ class Node:
             self.voter,
             publishers,
             config=ControllerConfig(
-                node_id=1, snapshot_bytes=snapshot_bytes, snapshot_interval_ms=snapshot_interval_ms
+                node_id=NodeId(1), snapshot_bytes=snapshot_bytes, snapshot_interval_ms=snapshot_interval_ms
             ),
             bootstrap=bootstrap_records(CLUSTER_ID, min_insync_replicas=1),
             random=Random(1),
@@ -230,7 +235,9 @@ async def test_a_large_change_is_split_and_seen_in_one_step() -> None:
 async def test_an_unfinished_transaction_of_an_earlier_term_never_happened() -> None:
     files = MemoryFiles()
     async with running(files) as node:
-        commands = split_commands(0, [TopicRecord(name="t", topic_id=UUID(int=2**127)), *map(large_config, range(100))])
+        commands = split_commands(
+            0, [TopicRecord(name="t", topic_id=TopicId(UUID(int=2**127))), *map(large_config, range(100))]
+        )
         assert len(commands) > 1
         await node.voter.propose(commands[0], epoch=node.voter.epoch)
         assert "t" not in node.controller.image.topics.by_name
@@ -289,7 +296,7 @@ async def test_a_snapshot_is_made_when_asked_for() -> None:
         end_offset = node.controller.image.offset + 1
         # Whoever asks while one is being made gets the same.
         first, second = await asyncio.gather(node.controller.snapshots.save_now(), node.controller.snapshots.save_now())
-        assert first == second == SnapshotId(end_offset, 1)
+        assert first == second == SnapshotId(end_offset, ControllerEpoch(1))
         assert snapshots(files) == [f"{end_offset:020}-{1:010}.checkpoint"]
         assert (node.controller.log.start_offset, node.controller.log.end_offset) == (end_offset, end_offset)
     async with running(files) as node:
@@ -307,7 +314,7 @@ async def test_without_room_for_a_snapshot_the_log_stays() -> None:
         assert await node.controller.snapshots.save_now() is None
         assert (node.controller.log.start_offset, node.controller.log.end_offset) == (0, end_offset)
         files.capacity_bytes = None
-        assert await node.controller.snapshots.save_now() == SnapshotId(end_offset, 1)
+        assert await node.controller.snapshots.save_now() == SnapshotId(end_offset, ControllerEpoch(1))
 
 
 def large_config(number: int) -> ConfigRecord:
@@ -328,7 +335,7 @@ def test_the_broker_that_a_node_was_before_is_fenced_when_it_is_only_a_controlle
 
     async def is_controller() -> None:
         def has_session(_image: MetadataImage, _request: None, context: DecisionContext) -> ControllerResult[bool]:
-            return ControllerResult(records=(), response=context.has_live_session(1))
+            return ControllerResult(records=(), response=context.has_live_session(NodeId(1)))
 
         async with running(files) as node:
             assert not node.controller.image.brokers[1].is_fenced

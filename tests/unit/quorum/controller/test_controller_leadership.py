@@ -9,6 +9,7 @@ from metadata_cluster import CLUSTER_ID
 from puppet_engine import Puppet, activate, on_a_loop, read
 
 from penstock.protocol.errors import ErrorCode, KafkaError
+from penstock.protocol.ids import BrokerEpoch, ControllerEpoch, NodeId
 from penstock.quorum.controller.controller import Controller
 from penstock.quorum.decisions.context import ControllerResult, DecisionContext
 from penstock.quorum.metadata.image import MetadataImage
@@ -31,7 +32,7 @@ def contact(
     broker_id: int, offset: int | None = None
 ) -> Callable[[MetadataImage, None, DecisionContext], ControllerResult[None]]:
     """Return a decision that says that a broker was heard, and where it has got."""
-    result = ControllerResult(records=(), response=None, heard_broker=broker_id, heard_offset=offset)
+    result = ControllerResult(records=(), response=None, heard_broker=NodeId(broker_id), heard_offset=offset)
     return lambda _image, _request, _context: result
 
 
@@ -47,7 +48,7 @@ async def begun(
 
 @on_a_loop
 async def test_a_leader_answers_nothing_before_an_entry_of_its_epoch(puppet: Puppet, controller: Controller) -> None:
-    puppet.elect(1)
+    puppet.elect(NodeId(1))
     with pytest.raises(KafkaError, match="No controller appears to be active") as caught:
         await controller.submit(read, None)
     assert caught.value.code == ErrorCode.NOT_CONTROLLER
@@ -70,7 +71,7 @@ async def test_a_leader_that_has_been_replaced_refuses_nothing(puppet: Puppet, c
     def refuse(_image: MetadataImage, _request: None, _context: DecisionContext) -> ControllerResult[None]:
         raise KafkaError(ErrorCode.STALE_BROKER_EPOCH)
 
-    puppet.elect(1)
+    puppet.elect(NodeId(1))
     activate(puppet)
     codes = []
     for puppet.is_replaced in (False, True):
@@ -82,11 +83,11 @@ async def test_a_leader_that_has_been_replaced_refuses_nothing(puppet: Puppet, c
 
 @on_a_loop
 async def test_entries_of_an_earlier_epoch_do_not_activate(puppet: Puppet, controller: Controller) -> None:
-    puppet.elect(2)
-    puppet.elect(1)
-    puppet.epoch -= 1
+    puppet.elect(NodeId(2))
+    puppet.elect(NodeId(1))
+    puppet.epoch = ControllerEpoch(puppet.epoch - 1)
     puppet.hear(FeatureLevelRecord(name="f", feature_level=1))
-    puppet.epoch += 1
+    puppet.epoch = ControllerEpoch(puppet.epoch + 1)
     states = [controller.is_active]
     puppet.hear()
     states.append(controller.is_active)
@@ -95,7 +96,7 @@ async def test_entries_of_an_earlier_epoch_do_not_activate(puppet: Puppet, contr
 
 @on_a_loop
 async def test_a_follower_says_who_leads(puppet: Puppet, controller: Controller) -> None:
-    puppet.elect(2)
+    puppet.elect(NodeId(2))
     with pytest.raises(KafkaError, match="The active controller appears to be node 2"):
         await controller.submit(read, None)
 
@@ -108,7 +109,7 @@ async def test_loss_of_leadership_fails_what_waits_and_forgets_it(puppet: Puppet
     looking = await begun(controller, read)
     puppet.commit(1)
     assert "f" not in await first
-    puppet.elect(2)
+    puppet.elect(NodeId(2))
     for task in (second, looking):
         with pytest.raises(KafkaError) as caught:
             await task
@@ -151,14 +152,17 @@ async def test_a_new_controller_gives_sessions_to_those_who_are_in_but_not_to_it
 ) -> None:
     def sessions(_image: MetadataImage, _request: None, context: DecisionContext) -> ControllerResult[list[int]]:
         return ControllerResult(
-            records=(), response=[broker for broker in (1, 2, 3) if context.has_live_session(broker)]
+            records=(), response=[broker for broker in (1, 2, 3) if context.has_live_session(NodeId(broker))]
         )
 
-    puppet.elect(2)
+    puppet.elect(NodeId(2))
     for broker in (1, 2, 3):
         puppet.hear(
             RegisterBrokerRecord(
-                broker_id=broker, incarnation_id=UUID(int=broker), broker_epoch=broker, is_fenced=broker == 3
+                broker_id=NodeId(broker),
+                incarnation_id=UUID(int=broker),
+                broker_epoch=BrokerEpoch(broker),
+                is_fenced=broker == 3,
             )
         )
     activate(puppet)
@@ -169,32 +173,36 @@ async def test_a_new_controller_gives_sessions_to_those_who_are_in_but_not_to_it
 
 @on_a_loop
 async def test_an_observer_whose_disks_have_all_failed_is_still_told_of(puppet: Puppet, controller: Controller) -> None:
-    puppet.elect(2)
-    puppet.hear(RegisterBrokerRecord(broker_id=2, incarnation_id=UUID(int=2), broker_epoch=2, log_dirs=()))
+    puppet.elect(NodeId(2))
+    puppet.hear(
+        RegisterBrokerRecord(broker_id=NodeId(2), incarnation_id=UUID(int=2), broker_epoch=BrokerEpoch(2), log_dirs=())
+    )
     activate(puppet)
     await controller.submit(contact(2, 3), None)
-    assert [observer.replica_id for observer in controller.observers({1})] == [2]
+    assert [observer.replica_id for observer in controller.observers({NodeId(1)})] == [2]
 
 
 @on_a_loop
 async def test_an_observer_that_has_long_been_silent_is_told_of_no_more(puppet: Puppet, controller: Controller) -> None:
-    puppet.elect(2)
-    puppet.hear(RegisterBrokerRecord(broker_id=2, incarnation_id=UUID(int=2), broker_epoch=2, log_dirs=()))
+    puppet.elect(NodeId(2))
+    puppet.hear(
+        RegisterBrokerRecord(broker_id=NodeId(2), incarnation_id=UUID(int=2), broker_epoch=BrokerEpoch(2), log_dirs=())
+    )
     activate(puppet)
     await controller.submit(contact(2, 3), None)
     puppet.wall_ms += 299_999
-    assert [observer.replica_id for observer in controller.observers({1})] == [2]
+    assert [observer.replica_id for observer in controller.observers({NodeId(1)})] == [2]
     puppet.wall_ms += 1
-    assert controller.observers({1}) == ()
+    assert controller.observers({NodeId(1)}) == ()
 
 
 @on_a_loop
 async def test_a_snapshot_that_arrives_replaces_everything(puppet: Puppet, controller: Controller) -> None:
-    puppet.elect(2)
+    puppet.elect(NodeId(2))
     puppet.hear(FeatureLevelRecord(name="f", feature_level=1))
-    image = MetadataImage(offset=9, epoch=3, features={"g": 2}, cluster_id=CLUSTER_ID)
+    image = MetadataImage(offset=9, epoch=ControllerEpoch(3), features={"g": 2}, cluster_id=CLUSTER_ID)
     assert puppet.listener is not None
-    puppet.listener.on_snapshot(Snapshot(end_offset=10, epoch=3, chunks=list(image_chunks(image))))
+    puppet.listener.on_snapshot(Snapshot(end_offset=10, epoch=ControllerEpoch(3), chunks=list(image_chunks(image))))
     assert controller.image.features == {"g": 2}
     assert (controller.image.offset, controller.image.epoch) == (9, 3)
 
@@ -223,17 +231,17 @@ async def test_whoever_watches_the_brokers_hears_of_them_while_this_node_is_acti
     puppet: Puppet, controller: Controller
 ) -> None:
     def leave(_image: MetadataImage, _request: None, _context: DecisionContext) -> ControllerResult[None]:
-        return ControllerResult(records=(), response=None, heard_broker=2, left_broker=2)
+        return ControllerResult(records=(), response=None, heard_broker=NodeId(2), left_broker=NodeId(2))
 
     def is_live(_image: MetadataImage, _request: None, context: DecisionContext) -> ControllerResult[bool]:
-        return ControllerResult(records=(), response=context.has_live_session(2))
+        return ControllerResult(records=(), response=context.has_live_session(NodeId(2)))
 
     watcher = Watcher(controller)
     controller.watch(watcher)
-    puppet.elect(3)
-    puppet.hear(RegisterBrokerRecord(broker_id=2, incarnation_id=UUID(int=2), broker_epoch=7))
+    puppet.elect(NodeId(3))
+    puppet.hear(RegisterBrokerRecord(broker_id=NodeId(2), incarnation_id=UUID(int=2), broker_epoch=BrokerEpoch(7)))
     puppet.elect(None)
-    puppet.elect(1)
+    puppet.elect(NodeId(1))
     assert watcher.heard == ["inactive"] * 3
     puppet.hear()
     puppet.commit()
@@ -243,5 +251,5 @@ async def test_whoever_watches_the_brokers_hears_of_them_while_this_node_is_acti
     assert await controller.submit(is_live, None)
     await controller.submit(leave, None)
     assert not await controller.submit(is_live, None)
-    puppet.elect(2)
+    puppet.elect(NodeId(2))
     assert watcher.heard[5:] == ["inactive"]

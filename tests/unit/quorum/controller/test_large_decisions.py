@@ -31,6 +31,7 @@ from puppet_engine import Puppet, activate, on_a_loop, read
 from replicated_topics import make_topic
 
 from penstock.protocol.errors import ErrorCode, KafkaError
+from penstock.protocol.ids import NodeId
 from penstock.quorum.controller.controller import Controller
 from penstock.quorum.decisions.context import ControllerResult, DecisionContext
 from penstock.quorum.decisions.decision_cost import INLINE_MAX, weight
@@ -151,7 +152,7 @@ async def test_a_large_decision_of_a_lost_leadership_is_not_proposed(puppet: Pup
     activate(puppet)
     held = HeldDecision()
     large = await held.begun(controller)
-    puppet.elect(2)
+    puppet.elect(NodeId(2))
     held.may_end.set()
     with pytest.raises(KafkaError) as caught:
         await large

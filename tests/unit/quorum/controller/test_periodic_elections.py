@@ -4,20 +4,22 @@ import asyncio
 from uuid import UUID
 
 from puppet_engine import Puppet, activate, on_a_loop
+from typed_ids import node_ids
 
+from penstock.protocol.ids import BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
 from penstock.quorum.controller.controller import Controller
 from penstock.quorum.controller.periodic_elections import LeaderUpkeep
 from penstock.quorum.metadata.records import MetadataRecord, PartitionRecord, RegisterBrokerRecord, TopicRecord
 
-TOPIC_ID = UUID(int=900)
+TOPIC_ID = TopicId(UUID(int=900))
 DIRECTORIES = (UUID(int=501), UUID(int=502))
 # Broker 2 leads a partition that 1 would lead by preference.
 IMBALANCED: tuple[MetadataRecord, ...] = (
     *(
         RegisterBrokerRecord(
-            broker_id=index + 1,
+            broker_id=NodeId(index + 1),
             incarnation_id=UUID(int=index),
-            broker_epoch=5,
+            broker_epoch=BrokerEpoch(5),
             is_fenced=False,
             log_dirs=(directory,),
         )
@@ -27,11 +29,11 @@ IMBALANCED: tuple[MetadataRecord, ...] = (
     PartitionRecord(
         topic_id=TOPIC_ID,
         partition_id=0,
-        replicas=(1, 2),
-        isr=(1, 2),
-        leader=2,
-        leader_epoch=0,
-        partition_epoch=0,
+        replicas=node_ids(1, 2),
+        isr=node_ids(1, 2),
+        leader=NodeId(2),
+        leader_epoch=LeaderEpoch(0),
+        partition_epoch=PartitionEpoch(0),
         directories=DIRECTORIES,
     ),
 )
@@ -41,7 +43,7 @@ IMBALANCED: tuple[MetadataRecord, ...] = (
 async def test_preferred_replicas_get_their_leaderships_back_without_being_asked(
     puppet: Puppet, controller: Controller
 ) -> None:
-    puppet.elect(2)
+    puppet.elect(NodeId(2))
     puppet.hear(*IMBALANCED)
     activate(puppet)
     upkeep = LeaderUpkeep(controller, balance_interval_ms=5, unclean_interval_ms=5)

@@ -8,6 +8,7 @@ from metadata_cluster import CLUSTER_ID
 from puppet_engine import Puppet, on_a_loop, read
 
 from penstock.protocol.errors import ErrorCode, KafkaError
+from penstock.protocol.ids import ControllerEpoch, NodeId, TopicId
 from penstock.quorum.controller.controller import Controller
 from penstock.quorum.metadata.delta import MetadataDelta
 from penstock.quorum.metadata.image import MetadataImage
@@ -21,10 +22,10 @@ LARGE_TOPIC_COUNT = 1_000
 def large_snapshot(end_offset: int, level: int) -> Snapshot:
     delta = MetadataDelta(MetadataImage(cluster_id=CLUSTER_ID))
     for number in range(LARGE_TOPIC_COUNT):
-        delta.replay(TopicRecord(name=f"topic{number}", topic_id=UUID(int=number + 1)))
+        delta.replay(TopicRecord(name=f"topic{number}", topic_id=TopicId(UUID(int=number + 1))))
     delta.replay(FeatureLevelRecord(name="f", feature_level=level))
-    image = delta.apply(offset=end_offset - 1, epoch=3, timestamp_ms=0)
-    return Snapshot(end_offset=end_offset, epoch=3, chunks=list(image_chunks(image)))
+    image = delta.apply(offset=end_offset - 1, epoch=ControllerEpoch(3), timestamp_ms=0)
+    return Snapshot(end_offset=end_offset, epoch=ControllerEpoch(3), chunks=list(image_chunks(image)))
 
 
 def tell(puppet: Puppet, snapshot: Snapshot) -> None:
@@ -43,7 +44,7 @@ async def wait_offset(controller: Controller, offset: int) -> None:
 
 @on_a_loop
 async def test_entries_behind_a_large_snapshot_are_replayed_after_it(puppet: Puppet, controller: Controller) -> None:
-    puppet.elect(2)
+    puppet.elect(NodeId(2))
     tell(puppet, large_snapshot(10, 1))
     for level in range(2, 40):
         puppet.hear(FeatureLevelRecord(name="f", feature_level=level))
@@ -58,7 +59,7 @@ async def test_entries_behind_a_large_snapshot_are_replayed_after_it(puppet: Pup
 
 @on_a_loop
 async def test_a_later_snapshot_replaces_one_that_is_being_taken_in(puppet: Puppet, controller: Controller) -> None:
-    puppet.elect(2)
+    puppet.elect(NodeId(2))
     tell(puppet, large_snapshot(10, 1))
     puppet.hear(FeatureLevelRecord(name="f", feature_level=2))
     await asyncio.sleep(0)
@@ -71,9 +72,9 @@ async def test_a_later_snapshot_replaces_one_that_is_being_taken_in(puppet: Pupp
 async def test_a_leader_decides_nothing_before_it_took_in_a_large_snapshot(
     puppet: Puppet, controller: Controller
 ) -> None:
-    puppet.elect(2)
+    puppet.elect(NodeId(2))
     tell(puppet, large_snapshot(10, 1))
-    puppet.elect(1)
+    puppet.elect(NodeId(1))
     puppet.hear()
     with pytest.raises(KafkaError) as caught:
         await controller.submit(read, None)

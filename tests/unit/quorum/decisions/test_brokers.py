@@ -12,6 +12,7 @@ from kio.static.primitive import i16, u16
 from metadata_cluster import CLUSTER_ID, Cluster, directory_id
 
 from penstock.protocol.errors import ErrorCode, KafkaError
+from penstock.protocol.ids import NodeId
 from penstock.quorum.decisions.brokers import unregister_broker
 from penstock.quorum.metadata.records import (
     DIRECTORY_LOST,
@@ -261,7 +262,7 @@ def test_the_last_member_in_sync_is_remembered_where_the_leader_was_gone_before(
     add_topic(cluster, 1, 2)
     # A member that may not lead now, as one whose log directory is offline.
     epoch = cluster.image.brokers[2].epoch
-    cluster.replay([BrokerRegistrationChangeRecord(broker_id=2, broker_epoch=epoch, is_fenced=True)])
+    cluster.replay([BrokerRegistrationChangeRecord(broker_id=NodeId(2), broker_epoch=epoch, is_fenced=True)])
     register(cluster, registration(1, incarnation=2))
     assert summary(cluster.partition("t")) == (-1, (2,), (), ())
     register(cluster, registration(2, incarnation=2))

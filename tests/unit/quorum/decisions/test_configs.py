@@ -13,8 +13,10 @@ from kio.schema.incremental_alter_configs.v1.request import (
 )
 from kio.static.primitive import i8
 from metadata_cluster import Cluster
+from typed_ids import node_ids
 
 from penstock.protocol.errors import ErrorCode
+from penstock.protocol.ids import LeaderEpoch, NodeId, PartitionEpoch, TopicId
 from penstock.quorum.decisions.configs import Operation, alter_configs, incremental_alter_configs
 from penstock.quorum.metadata.image import ConfigResource
 from penstock.quorum.metadata.records import ConfigRecord, PartitionRecord, TopicRecord
@@ -22,7 +24,7 @@ from penstock.quorum.metadata.records import ConfigRecord, PartitionRecord, Topi
 TOPIC, BROKER, CLIENT_METRICS, GROUP = 2, 4, 16, 32
 SET, DELETE, APPEND, SUBTRACT = Operation
 OK = (ErrorCode.NONE, None)
-TOPIC_ID = UUID(int=2**127)
+TOPIC_ID = TopicId(UUID(int=2**127))
 
 
 @pytest.fixture
@@ -38,12 +40,12 @@ def partition(isr: tuple[int, ...], elr: tuple[int, ...] = ()) -> PartitionRecor
     return PartitionRecord(
         topic_id=TOPIC_ID,
         partition_id=0,
-        replicas=(1, 2, 3),
-        isr=isr,
-        elr=elr,
-        leader=isr[0] if isr else -1,
-        leader_epoch=0,
-        partition_epoch=0,
+        replicas=node_ids(1, 2, 3),
+        isr=node_ids(*isr),
+        elr=node_ids(*elr),
+        leader=NodeId(isr[0] if isr else -1),
+        leader_epoch=LeaderEpoch(0),
+        partition_epoch=PartitionEpoch(0),
         directories=(UUID(int=2**100),) * 3,
     )
 

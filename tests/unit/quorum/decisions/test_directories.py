@@ -15,8 +15,10 @@ from kio.schema.types import BrokerId
 from kio.static.primitive import i32, i64
 from metadata_cluster import Cluster
 from replicated_topics import fence
+from typed_ids import node_ids
 
 from penstock.protocol.errors import ErrorCode, KafkaError
+from penstock.protocol.ids import BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
 from penstock.quorum.decisions.directories import assign_replicas_to_dirs
 from penstock.quorum.metadata.features import ELIGIBLE_LEADER_REPLICAS_VERSION
 from penstock.quorum.metadata.image import BrokerRegistration, ConfigResourceType
@@ -32,7 +34,7 @@ from penstock.quorum.metadata.records import (
 )
 
 FIRST, SECOND, GONE = UUID(int=501), UUID(int=502), UUID(int=503)
-TOPIC_ID = UUID(int=77)
+TOPIC_ID = TopicId(UUID(int=77))
 
 
 @pytest.fixture
@@ -41,9 +43,9 @@ def cluster() -> Cluster:
     cluster = Cluster()
     for broker_id, directories in ((1, (FIRST, SECOND)), (2, (UUID(int=600),))):
         record = RegisterBrokerRecord(
-            broker_id=broker_id,
+            broker_id=NodeId(broker_id),
             incarnation_id=UUID(int=broker_id),
-            broker_epoch=broker_id * 10,
+            broker_epoch=BrokerEpoch(broker_id * 10),
             is_fenced=False,
             log_dirs=directories,
         )
@@ -58,11 +60,11 @@ def partition(
     return PartitionRecord(
         topic_id=TOPIC_ID,
         partition_id=index,
-        replicas=replicas,
-        isr=replicas,
-        leader=1,
-        leader_epoch=0,
-        partition_epoch=0,
+        replicas=node_ids(*replicas),
+        isr=node_ids(*replicas),
+        leader=NodeId(1),
+        leader_epoch=LeaderEpoch(0),
+        partition_epoch=PartitionEpoch(0),
         directories=tuple(directory if replica == 1 else UUID(int=600) for replica in replicas),
     )
 
@@ -89,7 +91,7 @@ def test_a_replica_is_where_its_broker_says(cluster: Cluster) -> None:
     assert assign(cluster, request(0, 1, directory=SECOND)) == [WireErrorCode.none] * 2
     for index in (0, 1):
         found = cluster.partition("t", index)
-        assert (found.directory_of(1), found.directory_of(2)) == (SECOND, UUID(int=600))
+        assert (found.directory_of(NodeId(1)), found.directory_of(NodeId(2))) == (SECOND, UUID(int=600))
         assert (found.leader, found.isr, found.leader_epoch) == (1, (1, 2), 0)
 
 
@@ -116,10 +118,12 @@ def test_only_the_registered_process_may_say_it(cluster: Cluster) -> None:
 
 
 def test_a_replica_in_a_directory_that_is_offline_hands_its_leadership_over(cluster: Cluster) -> None:
-    cluster.replay([BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=10, log_dirs=(FIRST,))])
+    cluster.replay(
+        [BrokerRegistrationChangeRecord(broker_id=NodeId(1), broker_epoch=BrokerEpoch(10), log_dirs=(FIRST,))]
+    )
     assign(cluster, request(0, directory=SECOND))
     found = cluster.partition("t", 0)
-    assert (found.directory_of(1), found.leader, found.isr) == (SECOND, 2, (2,))
+    assert (found.directory_of(NodeId(1)), found.leader, found.isr) == (SECOND, 2, (2,))
     assert cluster.partition("t", 1).leader == 1
 
 
@@ -127,41 +131,41 @@ def test_a_replica_whose_log_is_lost_hands_its_leadership_over(cluster: Cluster)
     cluster.replay([partition(2, FIRST)])
     assign(cluster, request(2, directory=DIRECTORY_LOST))
     found = cluster.partition("t", 2)
-    assert (found.directory_of(1), found.leader, found.isr) == (DIRECTORY_LOST, 2, (2,))
+    assert (found.directory_of(NodeId(1)), found.leader, found.isr) == (DIRECTORY_LOST, 2, (2,))
 
 
 def test_a_leader_whose_log_is_lost_stays_until_another_can_stand_in_for_it(cluster: Cluster) -> None:
     cluster.replay([FeatureLevelRecord(name=ELIGIBLE_LEADER_REPLICAS_VERSION, feature_level=1)])
-    cluster.replay([replace(partition(2, FIRST), isr=(1,), elr=(2,))])
+    cluster.replay([replace(partition(2, FIRST), isr=node_ids(1), elr=node_ids(2))])
     fence(cluster, 2)
     assert assign(cluster, request(2, directory=DIRECTORY_LOST)) == [WireErrorCode.none]
     found = cluster.partition("t", 2)
-    assert (found.directory_of(1), found.leader, found.isr, found.elr) == (FIRST, 1, (1,), (2,))
+    assert (found.directory_of(NodeId(1)), found.leader, found.isr, found.elr) == (FIRST, 1, (1,), (2,))
     fence(cluster, 2, is_fenced=False)
     assign(cluster, request(2, directory=DIRECTORY_LOST))
     found = cluster.partition("t", 2)
-    assert (found.directory_of(1), found.leader, found.isr) == (DIRECTORY_LOST, 2, (2,))
+    assert (found.directory_of(NodeId(1)), found.leader, found.isr) == (DIRECTORY_LOST, 2, (2,))
 
 
 def test_a_replica_whose_log_is_lost_is_not_eligible(cluster: Cluster) -> None:
     """Its broker may throw away what is left of it."""
     cluster.replay([FeatureLevelRecord(name=ELIGIBLE_LEADER_REPLICAS_VERSION, feature_level=1)])
-    cluster.replay([replace(partition(2, FIRST), leader=2, isr=(2,), elr=(1,))])
+    cluster.replay([replace(partition(2, FIRST), leader=NodeId(2), isr=node_ids(2), elr=node_ids(1))])
     assign(cluster, request(2, directory=DIRECTORY_LOST))
     found = cluster.partition("t", 2)
-    assert (found.directory_of(1), found.leader, found.isr, found.elr) == (DIRECTORY_LOST, 2, (2,), ())
+    assert (found.directory_of(NodeId(1)), found.leader, found.isr, found.elr) == (DIRECTORY_LOST, 2, (2,), ())
 
 
 def test_a_follower_whose_log_is_lost_leaves_the_isr(cluster: Cluster) -> None:
-    cluster.replay([replace(partition(2, FIRST), leader=2)])
+    cluster.replay([replace(partition(2, FIRST), leader=NodeId(2))])
     assign(cluster, request(2, directory=DIRECTORY_LOST))
     found = cluster.partition("t", 2)
-    assert (found.directory_of(1), found.leader, found.isr) == (DIRECTORY_LOST, 2, (2,))
+    assert (found.directory_of(NodeId(1)), found.leader, found.isr) == (DIRECTORY_LOST, 2, (2,))
 
 
 def test_a_follower_whose_log_is_lost_cannot_fetch_as_if_it_had_it(cluster: Cluster) -> None:
     """What it sent before may be long on its way, and come when it is known again where the replica is."""
-    cluster.replay([replace(partition(2, FIRST), leader=2, isr=(2,))])
+    cluster.replay([replace(partition(2, FIRST), leader=NodeId(2), isr=node_ids(2))])
     before = cluster.partition("t", 2).leader_epoch
     assign(cluster, request(2, directory=DIRECTORY_LOST))
     assign(cluster, request(2, directory=DIRECTORY_LOST))
@@ -174,7 +178,7 @@ def test_a_leader_whose_log_is_lost_makes_way_for_any_replica_where_elections_ma
     unclean = ConfigRecord(
         resource_type=ConfigResourceType.TOPIC, resource_name="t", name="unclean.leader.election.enable", value="true"
     )
-    cluster.replay([replace(partition(2, FIRST), isr=(1,)), unclean])
+    cluster.replay([replace(partition(2, FIRST), isr=node_ids(1)), unclean])
     assign(cluster, request(2, directory=DIRECTORY_LOST))
     assert cluster.partition("t", 2).leader == 2
 
@@ -183,12 +187,18 @@ def test_a_replica_that_begins_anew_elsewhere_is_in_no_isr_and_not_eligible(clus
     cluster.replay([partition(2, GONE)])
     assign(cluster, request(2, directory=FIRST))
     found = cluster.partition("t", 2)
-    assert (found.directory_of(1), found.leader, found.isr, found.elr) == (FIRST, 2, (2,), ())
+    assert (found.directory_of(NodeId(1)), found.leader, found.isr, found.elr) == (FIRST, 2, (2,), ())
 
 
 def test_an_only_replica_that_begins_anew_is_not_led_as_if_it_had_its_records(cluster: Cluster) -> None:
     cluster.replay([partition(2, GONE, replicas=(1,))])
     assign(cluster, request(2, directory=FIRST))
     found = cluster.partition("t", 2)
-    assert (found.directory_of(1), found.leader, found.isr, found.elr, found.last_known_elr) == (FIRST, -1, (), (), ())
+    assert (found.directory_of(NodeId(1)), found.leader, found.isr, found.elr, found.last_known_elr) == (
+        FIRST,
+        -1,
+        (),
+        (),
+        (),
+    )
     assert broker(cluster).is_active

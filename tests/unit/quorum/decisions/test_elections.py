@@ -6,8 +6,10 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i8, i32
 from metadata_cluster import Cluster
 from replicated_topics import fence, make_topic
+from typed_ids import node_ids
 
 from penstock.protocol.errors import ErrorCode, KafkaError
+from penstock.protocol.ids import NodeId
 from penstock.quorum.decisions.elections import ElectionType, elect_leaders
 from penstock.quorum.metadata.records import PartitionChangeRecord
 
@@ -37,7 +39,9 @@ def elect(cluster: Cluster, kind: int, *asked: tuple[str, int]) -> list[tuple[st
 
 def change(cluster: Cluster, index: int, *, leader: int, isr: tuple[int, ...]) -> None:
     topic_id = cluster.image.topics.by_name["t"].topic_id
-    cluster.replay([PartitionChangeRecord(topic_id=topic_id, partition_id=index, leader=leader, isr=isr)])
+    cluster.replay(
+        [PartitionChangeRecord(topic_id=topic_id, partition_id=index, leader=NodeId(leader), isr=node_ids(*isr))]
+    )
 
 
 def test_the_preferred_replica_leads_again_once_it_is_asked_for(cluster: Cluster) -> None:

@@ -13,8 +13,10 @@ from kio.schema.update_features.v1.response import UpdateFeaturesResponse as Res
 from kio.schema.update_features.v2.request import FeatureUpdateKey, UpdateFeaturesRequest
 from kio.static.primitive import i8, i16, i32
 from metadata_cluster import Cluster
+from typed_ids import node_ids
 
 from penstock.protocol.errors import ErrorCode, KafkaError
+from penstock.protocol.ids import BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
 from penstock.quorum.decisions.controllers import register_controller
 from penstock.quorum.decisions.features import UpgradeType, update_features
 from penstock.quorum.metadata.features import ELIGIBLE_LEADER_REPLICAS_VERSION, FEATURES, SupportedRange
@@ -31,7 +33,7 @@ from penstock.quorum.metadata.records import (
 ELR, MIN_ISR = ELIGIBLE_LEADER_REPLICAS_VERSION, "min.insync.replicas"
 UP, SAFE, UNSAFE = UpgradeType.UPGRADE, UpgradeType.SAFE_DOWNGRADE, UpgradeType.UNSAFE_DOWNGRADE
 ALL_FAIL = "The update failed for all features since the following feature had an error: "
-TOPIC_ID = UUID(int=77)
+TOPIC_ID = TopicId(UUID(int=77))
 
 
 @pytest.fixture
@@ -60,9 +62,9 @@ def refused(cluster: Cluster, *updates: tuple[str, int, int]) -> str:
 
 def registered(broker_id: int, levels: dict[str, tuple[int, int]]) -> RegisterBrokerRecord:
     return RegisterBrokerRecord(
-        broker_id=broker_id,
+        broker_id=NodeId(broker_id),
         incarnation_id=UUID(int=broker_id),
-        broker_epoch=1,
+        broker_epoch=BrokerEpoch(1),
         features=tuple(
             SupportedFeature(name=name, min_supported_version=low, max_supported_version=high)
             for name, (low, high) in levels.items()
@@ -195,7 +197,7 @@ def register(cluster: Cluster, controller_id: int, group_levels: tuple[int, int]
 
 
 def test_every_voter_must_have_registered_and_support_a_level(cluster: Cluster) -> None:
-    cluster.config = replace(cluster.config, voter_ids=(1, 2, 3))
+    cluster.config = replace(cluster.config, voter_ids=node_ids(1, 2, 3))
     register(cluster, 2)
     assert refused(cluster, ("group.version", 0, SAFE)).endswith(
         "controller 3 has not registered, and may not support this feature"
@@ -207,7 +209,7 @@ def test_every_voter_must_have_registered_and_support_a_level(cluster: Cluster) 
 
 
 def test_only_voters_that_support_what_is_finalized_can_register(cluster: Cluster) -> None:
-    cluster.config = replace(cluster.config, voter_ids=(1, 2))
+    cluster.config = replace(cluster.config, voter_ids=node_ids(1, 2))
     with pytest.raises(KafkaError, match="Node 3 is no voter"):
         register(cluster, 3)
     with pytest.raises(KafkaError, match=r"Controller 2 does not support finalized version 1 of group\.version"):
@@ -246,14 +248,14 @@ def test_without_eligible_leaders_a_partition_keeps_a_way_back(
     partition = PartitionRecord(
         topic_id=TOPIC_ID,
         partition_id=0,
-        replicas=(1, 2, 3),
-        isr=isr,
-        leader=isr[0] if isr else -1,
-        leader_epoch=4,
-        partition_epoch=7,
+        replicas=node_ids(1, 2, 3),
+        isr=node_ids(*isr),
+        leader=NodeId(isr[0] if isr else -1),
+        leader_epoch=LeaderEpoch(4),
+        partition_epoch=PartitionEpoch(7),
         directories=(UUID(int=500),) * 3,
-        elr=elr,
-        last_known_elr=last_known,
+        elr=node_ids(*elr),
+        last_known_elr=node_ids(*last_known),
     )
     cluster.replay([TopicRecord(name="t", topic_id=TOPIC_ID), partition])
     cluster.submit(update_features, request((ELR, 0, SAFE)))

@@ -8,8 +8,10 @@ from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
 from kio.schema.types import BrokerId
 from kio.static.primitive import i64
 from metadata_cluster import Cluster, directory_id
+from typed_ids import node_ids
 
 from penstock.protocol.errors import ErrorCode, KafkaError
+from penstock.protocol.ids import BrokerEpoch, NodeId
 from penstock.quorum.decisions.heartbeats import GoneBroker, fence_expired, fence_gone, heartbeat
 from penstock.quorum.metadata.records import ConfigRecord, FeatureLevelRecord, PartitionChangeRecord
 
@@ -102,7 +104,7 @@ def test_unclean_election_only_where_it_is_allowed(cluster: Cluster) -> None:
     start(cluster, 2)
     add_topic(cluster, 1, 2)
     topic_id = cluster.image.topics.by_name["t"].topic_id
-    cluster.replay([PartitionChangeRecord(topic_id=topic_id, partition_id=0, isr=(1,))])
+    cluster.replay([PartitionChangeRecord(topic_id=topic_id, partition_id=0, isr=node_ids(1))])
     beat(cluster, 1, wants_fence=True)
     assert cluster.partition("t").leader == -1
     beat(cluster, 2, wants_fence=True)
@@ -152,17 +154,17 @@ def test_a_broker_whose_session_is_over_is_fenced_once_and_leads_nothing(cluster
     start(cluster, 2)
     add_topic(cluster, 1, 2)
     cluster.live_brokers = {1, 2}
-    assert cluster.submit(fence_expired, 1) is False
+    assert cluster.submit(fence_expired, NodeId(1)) is False
     assert cluster.records == ()
     cluster.live_brokers = {2}
-    assert cluster.submit(fence_expired, 1) is True
+    assert cluster.submit(fence_expired, NodeId(1)) is True
     assert cluster.image.brokers[1].is_fenced
     assert cluster.partition("t").leader == 2
-    assert cluster.submit(fence_expired, 1) is False
-    assert cluster.submit(fence_expired, 9) is False
+    assert cluster.submit(fence_expired, NodeId(1)) is False
+    assert cluster.submit(fence_expired, NodeId(9)) is False
     assert cluster.records == ()
     # Else the same sessions would end again and again.
-    assert [cluster.decide(fence_expired, one).left_broker for one in (1, 2, 9)] == [1, None, 9]
+    assert [cluster.decide(fence_expired, one).left_broker for one in node_ids(1, 2, 9)] == [1, None, 9]
     assert not beat(cluster, 1).is_fenced
 
 
@@ -170,15 +172,15 @@ def test_a_process_that_is_gone_is_fenced_and_no_other(cluster: Cluster) -> None
     broker = start(cluster)
     start(cluster, 2)
     add_topic(cluster, 1, 2)
-    assert cluster.submit(fence_gone, GoneBroker(1, broker.epoch - 1)) is False
-    assert cluster.submit(fence_gone, GoneBroker(9, broker.epoch)) is False
+    assert cluster.submit(fence_gone, GoneBroker(NodeId(1), BrokerEpoch(broker.epoch - 1))) is False
+    assert cluster.submit(fence_gone, GoneBroker(NodeId(9), broker.epoch)) is False
     assert cluster.records == ()
-    result = cluster.decide(fence_gone, GoneBroker(1, broker.epoch))
+    result = cluster.decide(fence_gone, GoneBroker(NodeId(1), broker.epoch))
     assert (result.response, result.left_broker) == (True, 1)
     cluster.replay(result.records)
     assert cluster.image.brokers[1].is_fenced
     assert cluster.partition("t").leader == 2
-    assert cluster.submit(fence_gone, GoneBroker(1, broker.epoch)) is False
+    assert cluster.submit(fence_gone, GoneBroker(NodeId(1), broker.epoch)) is False
 
 
 def test_a_broker_on_its_way_out_is_not_fenced_as_gone(cluster: Cluster) -> None:
@@ -186,7 +188,7 @@ def test_a_broker_on_its_way_out_is_not_fenced_as_gone(cluster: Cluster) -> None
     add_topic(cluster, 1)
     beat(cluster, wants_shutdown=True)
     assert cluster.image.brokers[1].in_controlled_shutdown
-    assert cluster.submit(fence_gone, GoneBroker(1, broker.epoch)) is False
+    assert cluster.submit(fence_gone, GoneBroker(NodeId(1), broker.epoch)) is False
 
 
 def test_a_broker_that_may_go_ends_its_session(cluster: Cluster) -> None:

@@ -9,8 +9,10 @@ from kio.schema.types import BrokerId
 from kio.static.primitive import i8, i32, i64
 from metadata_cluster import Cluster
 from replicated_topics import fence, make_topic
+from typed_ids import node_ids
 
 from penstock.protocol.errors import ErrorCode, KafkaError
+from penstock.protocol.ids import LeaderEpoch, NodeId, PartitionEpoch
 from penstock.quorum.decisions.isr_changes import alter_partition
 from penstock.quorum.metadata.image import ConfigResourceType
 from penstock.quorum.metadata.records import DIRECTORY_LOST, ConfigRecord, FeatureLevelRecord, PartitionChangeRecord
@@ -66,7 +68,10 @@ def test_the_isr_follows_its_leader_and_only_the_partition_epoch_rises(cluster: 
     assert code(result) is ErrorCode.NONE
     assert after.isr == (1, 2) == result.isr
     assert (after.leader_epoch, after.partition_epoch) == (before.leader_epoch, before.partition_epoch + 1)
-    assert (result.leader_epoch, result.partition_epoch) == (after.leader_epoch, after.partition_epoch)
+    assert (LeaderEpoch(result.leader_epoch), PartitionEpoch(result.partition_epoch)) == (
+        after.leader_epoch,
+        after.partition_epoch,
+    )
     [result] = alter(cluster, asked(cluster, (1, 2, 3)))
     assert cluster.partition("t").isr == (1, 2, 3)
 
@@ -139,10 +144,12 @@ def test_who_is_fenced_or_another_process_is_not_let_in(cluster: Cluster) -> Non
 def test_a_lost_replica_is_not_let_in_until_its_broker_tells_where_it_is(cluster: Cluster) -> None:
     """It counts as one that has nothing when that is told: as the last of an ISR, nobody could be elected any more."""
     topic_id = cluster.image.topics.by_name["t"].topic_id
-    here = cluster.partition("t").directory_of(3)
+    here = cluster.partition("t").directory_of(NodeId(3))
     for directory, error in ((DIRECTORY_LOST, ErrorCode.INELIGIBLE_REPLICA), (here, ErrorCode.NONE)):
         directories = (*cluster.partition("t").directories[:2], directory)
-        cluster.replay([PartitionChangeRecord(topic_id=topic_id, partition_id=0, isr=(1, 2), directories=directories)])
+        cluster.replay(
+            [PartitionChangeRecord(topic_id=topic_id, partition_id=0, isr=node_ids(1, 2), directories=directories)]
+        )
         [result] = alter(cluster, asked(cluster, (1, 2, 3)))
         assert code(result) is error
     assert cluster.partition("t").isr == (1, 2, 3)
@@ -150,7 +157,7 @@ def test_a_lost_replica_is_not_let_in_until_its_broker_tells_where_it_is(cluster
 
 def test_a_leader_that_recovers_stays_alone_until_it_says_that_it_is_done(cluster: Cluster) -> None:
     topic_id = cluster.image.topics.by_name["t"].topic_id
-    cluster.replay([PartitionChangeRecord(topic_id=topic_id, partition_id=0, isr=(1,), leader_recovery_state=1)])
+    cluster.replay([PartitionChangeRecord(topic_id=topic_id, partition_id=0, isr=node_ids(1), leader_recovery_state=1)])
     [result] = alter(cluster, asked(cluster, (1, 2), leader_recovery_state=1))
     assert code(result) is ErrorCode.INVALID_REQUEST
     [result] = alter(cluster, asked(cluster, (1, 2)))

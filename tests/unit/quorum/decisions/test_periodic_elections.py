@@ -2,7 +2,9 @@
 
 from metadata_cluster import Cluster
 from replicated_topics import fence, make_topic
+from typed_ids import node_ids
 
+from penstock.protocol.ids import NodeId
 from penstock.quorum.decisions import periodic_elections as leader_upkeep
 from penstock.quorum.decisions.periodic_elections import balance_leaders, elect_where_unclean
 from penstock.quorum.metadata.image import ConfigResourceType
@@ -11,7 +13,9 @@ from penstock.quorum.metadata.records import ConfigRecord, PartitionChangeRecord
 
 def change(cluster: Cluster, topic: str, index: int, *, leader: int, isr: tuple[int, ...]) -> None:
     topic_id = cluster.image.topics.by_name[topic].topic_id
-    cluster.replay([PartitionChangeRecord(topic_id=topic_id, partition_id=index, leader=leader, isr=isr)])
+    cluster.replay(
+        [PartitionChangeRecord(topic_id=topic_id, partition_id=index, leader=NodeId(leader), isr=node_ids(*isr))]
+    )
 
 
 def leaders(cluster: Cluster, topic: str) -> list[int]:

@@ -7,6 +7,7 @@ from kio.static.primitive import i64
 from metadata_cluster import Cluster
 
 from penstock.protocol.errors import ErrorCode, KafkaError
+from penstock.protocol.ids import BrokerEpoch, NodeId
 from penstock.quorum.decisions.producer_ids import allocate_producer_ids
 from penstock.quorum.metadata.records import ProducerIdsRecord
 
@@ -36,6 +37,8 @@ def test_an_old_process_gets_none(cluster: Cluster) -> None:
 
 def test_the_last_ids(cluster: Cluster) -> None:
     cluster.add_brokers(1)
-    cluster.replay([ProducerIdsRecord(broker_id=1, broker_epoch=1, next_producer_id=2**63 - 1_000)])
+    cluster.replay(
+        [ProducerIdsRecord(broker_id=NodeId(1), broker_epoch=BrokerEpoch(1), next_producer_id=2**63 - 1_000)]
+    )
     with pytest.raises(KafkaError, match="Exhausted all producerIds"):
         cluster.decide(allocate_producer_ids, request(cluster))

@@ -10,8 +10,10 @@ from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i32
 from metadata_cluster import Cluster, directory_id
 from replicated_topics import fence, make_topic
+from typed_ids import node_ids
 
 from penstock.protocol.errors import ErrorCode
+from penstock.protocol.ids import NodeId
 from penstock.quorum.decisions.reassignments import alter_reassignments
 from penstock.quorum.metadata.image import ConfigResourceType
 from penstock.quorum.metadata.records import ConfigRecord, PartitionChangeRecord
@@ -50,7 +52,7 @@ def move(
 def catch_up(cluster: Cluster, *isr: int) -> None:
     """Let the leader's ISR be this, without the controller's doing."""
     topic_id = cluster.image.topics.by_name["t"].topic_id
-    cluster.replay([PartitionChangeRecord(topic_id=topic_id, partition_id=0, isr=isr)])
+    cluster.replay([PartitionChangeRecord(topic_id=topic_id, partition_id=0, isr=node_ids(*isr))])
 
 
 def test_new_replicas_come_before_the_old_ones_go(cluster: Cluster) -> None:
@@ -137,7 +139,12 @@ def test_a_revert_that_would_take_the_last_eligible_leader_away_is_refused(
     move(cluster, (4, 1, 2))
     topic_id = cluster.image.topics.by_name["t"].topic_id
     is_without_leader = PartitionChangeRecord(
-        topic_id=topic_id, partition_id=0, isr=(), leader=-1, elr=elr, last_known_elr=last_known
+        topic_id=topic_id,
+        partition_id=0,
+        isr=(),
+        leader=NodeId(-1),
+        elr=node_ids(*elr),
+        last_known_elr=node_ids(*last_known),
     )
     cluster.replay([is_without_leader])
     fence(cluster, 4, is_fenced=not is_alive)
@@ -149,7 +156,9 @@ def test_a_revert_that_would_take_the_last_eligible_leader_away_is_refused(
 def test_a_revert_leaves_those_that_are_eligible_and_were_there_before(cluster: Cluster) -> None:
     move(cluster, (4, 1, 2))
     topic_id = cluster.image.topics.by_name["t"].topic_id
-    cluster.replay([PartitionChangeRecord(topic_id=topic_id, partition_id=0, isr=(), leader=-1, elr=(4, 1))])
+    cluster.replay(
+        [PartitionChangeRecord(topic_id=topic_id, partition_id=0, isr=(), leader=NodeId(-1), elr=node_ids(4, 1))]
+    )
     fence(cluster, 1)
     assert move(cluster, None) == [DONE]
     partition = cluster.partition("t")
@@ -159,7 +168,13 @@ def test_a_revert_leaves_those_that_are_eligible_and_were_there_before(cluster: 
 def test_an_unclean_revert_does_not_elect_the_last_leader_that_it_takes_away(cluster: Cluster) -> None:
     move(cluster, (4, 1, 2))
     topic_id = cluster.image.topics.by_name["t"].topic_id
-    cluster.replay([PartitionChangeRecord(topic_id=topic_id, partition_id=0, isr=(), leader=-1, last_known_elr=(4,))])
+    cluster.replay(
+        [
+            PartitionChangeRecord(
+                topic_id=topic_id, partition_id=0, isr=(), leader=NodeId(-1), last_known_elr=node_ids(4)
+            )
+        ]
+    )
     allow_unclean_elections(cluster)
     assert move(cluster, None) == [DONE]
     partition = cluster.partition("t")

@@ -19,6 +19,7 @@ from metadata_cluster import Cluster
 from replicated_topics import fence, make_topic
 
 from penstock.protocol.errors import ErrorCode
+from penstock.protocol.ids import NodeId
 from penstock.quorum.decisions.configs import Operation, incremental_alter_configs
 from penstock.quorum.decisions.heartbeats import fence_expired
 from penstock.quorum.decisions.isr_changes import alter_partition
@@ -122,7 +123,7 @@ def test_rule_4_a_change_of_the_isr_raises_the_partition_epoch_only(cluster: Clu
 def test_rule_4_another_leader_and_none_each_raise_the_leader_epoch(cluster: Cluster) -> None:
     leader_epoch, partition_epoch = epochs(cluster)
     for count, (broker_id, leader) in enumerate([(1, 2), (2, 3), (3, -1)], start=1):
-        cluster.submit(fence_expired, broker_id)
+        cluster.submit(fence_expired, NodeId(broker_id))
         assert cluster.partition(TOPIC).leader == leader
         assert epochs(cluster) == (leader_epoch + count, partition_epoch + count)
 

@@ -7,7 +7,9 @@ from dataclasses import replace
 from uuid import UUID
 
 import pytest
+from typed_ids import node_ids
 
+from penstock.protocol.ids import BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
 from penstock.quorum.fencing.broker_outages import BrokerOutages
 from penstock.quorum.metadata.delta import MetadataDelta
 from penstock.quorum.metadata.image import (
@@ -19,7 +21,7 @@ from penstock.quorum.metadata.image import (
 )
 from penstock.quorum.metadata.persistent_map import PersistentMap
 
-TOPIC_ID = UUID(int=7)
+TOPIC_ID = TopicId(UUID(int=7))
 ALL = (1, 2, 3)
 
 
@@ -31,7 +33,9 @@ class Watched:
         self.now_ms = 0
         self.outages = BrokerOutages(is_active=lambda: is_active, now_ms=lambda: self.now_ms)
         self.brokers = {
-            id_: BrokerRegistration(id=id_, epoch=id_, incarnation_id=UUID(int=id_), is_fenced=False)
+            id_: BrokerRegistration(
+                id=NodeId(id_), epoch=BrokerEpoch(id_), incarnation_id=UUID(int=id_), is_fenced=False
+            )
             for id_ in (1, 2, 3)
         }
         self.image = EMPTY_IMAGE
@@ -47,12 +51,12 @@ class Watched:
             topic_id=TOPIC_ID,
             partitions=tuple(
                 PartitionRegistration(
-                    replicas=(1, 2, 3),
+                    replicas=node_ids(1, 2, 3),
                     directories=(TOPIC_ID,) * 3,
-                    isr=isr,
-                    leader=leader,
-                    leader_epoch=0,
-                    partition_epoch=0,
+                    isr=node_ids(*isr),
+                    leader=NodeId(leader),
+                    leader_epoch=LeaderEpoch(0),
+                    partition_epoch=PartitionEpoch(0),
                 )
                 for leader, isr in partitions
             ),

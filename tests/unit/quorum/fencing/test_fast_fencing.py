@@ -5,6 +5,7 @@ from uuid import UUID
 
 import pytest
 
+from penstock.protocol.ids import BrokerEpoch, NodeId
 from penstock.quorum.fencing.fast_fencing import DIAL_TIMES_MS, Attempt, Bar, Dial, Effect, FastFencing, Fence
 from penstock.quorum.metadata.image import BrokerRegistration, MetadataImage
 from penstock.quorum.metadata.records import Endpoint
@@ -16,14 +17,14 @@ class Brokers:
     """Brokers 1 to N; this controller's node is 1."""
 
     def __init__(self, count: int = 5) -> None:
-        self.rules = FastFencing(node_id=1, listener_name="INTERNAL", session_timeout_ms=SESSION_MS)
+        self.rules = FastFencing(node_id=NodeId(1), listener_name="INTERNAL", session_timeout_ms=SESSION_MS)
         self.now_ms = 1_000_000
         self.has_quorum = True
         self.image = MetadataImage(
             brokers={
                 broker_id: BrokerRegistration(
-                    id=broker_id,
-                    epoch=100 + broker_id,
+                    id=NodeId(broker_id),
+                    epoch=BrokerEpoch(100 + broker_id),
                     incarnation_id=UUID(int=broker_id),
                     is_fenced=False,
                     endpoints=(
@@ -39,17 +40,19 @@ class Brokers:
         broker = replace(self.image.brokers[broker_id], **changed)  # type: ignore[arg-type]
         self.image = replace(self.image, brokers={**self.image.brokers, broker_id: broker})
 
-    def active(self, former_leader_id: int | None = None) -> tuple[Effect, ...]:
+    def active(self, former_leader_id: NodeId | None = None) -> tuple[Effect, ...]:
         return self.rules.on_active(
             self.image, self.now_ms, former_leader_id=former_leader_id, has_quorum=self.has_quorum
         )
 
     def closed(self, broker_id: int) -> tuple[Effect, ...]:
-        return self.rules.on_closed(broker_id, self.image, self.now_ms, has_quorum=self.has_quorum)
+        return self.rules.on_closed(NodeId(broker_id), self.image, self.now_ms, has_quorum=self.has_quorum)
 
     def heard(self, broker_id: int, broker_epoch: int | None = None) -> tuple[Effect, ...]:
         epoch = self.image.brokers[broker_id].epoch if broker_epoch is None else broker_epoch
-        return self.rules.on_heard(broker_id, epoch, self.image, self.now_ms, has_quorum=self.has_quorum)
+        return self.rules.on_heard(
+            NodeId(broker_id), BrokerEpoch(epoch), self.image, self.now_ms, has_quorum=self.has_quorum
+        )
 
     def dialed(self, attempt: Attempt, *, is_refused: bool = True) -> tuple[Effect, ...]:
         return self.rules.on_dialed(attempt, self.image, self.now_ms, is_refused=is_refused, has_quorum=self.has_quorum)
@@ -75,7 +78,7 @@ class Brokers:
         """Fence by the shortcut, which must be possible."""
         epoch = self.image.brokers[broker_id].epoch
         fence = self.ask_to_fence(broker_id)
-        assert fence == Fence(broker_id=broker_id, broker_epoch=epoch)
+        assert fence == Fence(broker_id=NodeId(broker_id), broker_epoch=epoch)
         self.rules.on_fenced(fence, self.now_ms)
         self.change(broker_id, is_fenced=True)
 
@@ -103,7 +106,7 @@ def test_three_refusals_of_the_inter_broker_endpoint_fence(brokers: Brokers) -> 
     assert (attempt.broker_id, attempt.host, attempt.port, first.at_ms) == (2, "host-2", 9_002, start_ms)
     assert brokers.dialed(attempt) == (Dial(attempt=attempt, at_ms=start_ms + 20),)
     assert brokers.dialed(attempt) == (Dial(attempt=attempt, at_ms=start_ms + 60),)
-    assert brokers.dialed(attempt) == (Fence(broker_id=2, broker_epoch=102),)
+    assert brokers.dialed(attempt) == (Fence(broker_id=NodeId(2), broker_epoch=BrokerEpoch(102)),)
     assert brokers.dialed(attempt) == ()
 
 
@@ -138,7 +141,7 @@ def test_a_process_that_accepts_while_it_ends_is_looked_for_anew_three_times(bro
     brokers.dialed(attempt, is_refused=False)
     (dial,) = brokers.accepted_and_closed(attempt)
     assert isinstance(dial, Dial)
-    assert brokers.refuse_all(dial.attempt) == (Fence(broker_id=2, broker_epoch=102),)
+    assert brokers.refuse_all(dial.attempt) == (Fence(broker_id=NodeId(2), broker_epoch=BrokerEpoch(102)),)
 
 
 @pytest.mark.parametrize("epoch", [102, 777], ids=["heartbeat", "registration"])
@@ -199,7 +202,7 @@ def test_attempts_that_run_side_by_side_share_the_limit() -> None:
     attempts = [brokers.attempt(2), brokers.attempt(3)]
     for attempt in attempts * 2:
         brokers.dialed(attempt)
-    assert brokers.dialed(attempts[0]) == (Fence(broker_id=2, broker_epoch=102),)
+    assert brokers.dialed(attempts[0]) == (Fence(broker_id=NodeId(2), broker_epoch=BrokerEpoch(102)),)
     assert brokers.dialed(attempts[1]) == ()
 
 
@@ -215,7 +218,7 @@ def test_one_broker_that_dies_again_is_still_one() -> None:
 def test_a_broker_that_was_alive_is_left_to_its_sessions_for_ten_of_them(brokers: Brokers) -> None:
     brokers.fence(2)
     until_ms = brokers.now_ms + 10 * SESSION_MS
-    assert brokers.heard(2) == (Bar(broker_id=2, until_ms=until_ms, wrong_count=1),)
+    assert brokers.heard(2) == (Bar(broker_id=NodeId(2), until_ms=until_ms, wrong_count=1),)
     brokers.change(2, is_fenced=False)
     assert brokers.heard(2) == ()
     brokers.now_ms = until_ms - 1
@@ -278,25 +281,25 @@ def test_a_broker_that_registers_anew_was_gone(brokers: Brokers) -> None:
 
 
 def test_a_new_controller_looks_for_the_former_leader_first(brokers: Brokers) -> None:
-    (first,) = brokers.active(former_leader_id=3)
+    (first,) = brokers.active(former_leader_id=NodeId(3))
     assert isinstance(first, Dial)
     assert first.attempt.broker_id == 3
     fence, *others = brokers.refuse_all(first.attempt)
-    assert fence == Fence(broker_id=3, broker_epoch=103)
+    assert fence == Fence(broker_id=NodeId(3), broker_epoch=BrokerEpoch(103))
     assert dialed_ids(tuple(others)) == [2, 4, 5]
 
 
 def test_a_new_controller_looks_for_the_others_when_the_former_leader_is_alive(brokers: Brokers) -> None:
-    (first,) = brokers.active(former_leader_id=3)
+    (first,) = brokers.active(former_leader_id=NodeId(3))
     assert isinstance(first, Dial)
     assert dialed_ids(brokers.heard(3)) == [2, 4, 5]
-    (first,) = brokers.active(former_leader_id=3)
+    (first,) = brokers.active(former_leader_id=NodeId(3))
     assert isinstance(first, Dial)
     assert dialed_ids(brokers.dialed(first.attempt, is_refused=False)) == [2, 4, 5]
 
 
 @pytest.mark.parametrize("former_leader_id", [None, 9], ids=["unknown", "no broker"])
-def test_a_new_controller_looks_for_everyone(brokers: Brokers, former_leader_id: int | None) -> None:
+def test_a_new_controller_looks_for_everyone(brokers: Brokers, former_leader_id: NodeId | None) -> None:
     brokers.change(4, is_fenced=True)
     assert dialed_ids(brokers.active(former_leader_id)) == [2, 3, 5]
     brokers.has_quorum = False

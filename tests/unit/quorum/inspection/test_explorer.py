@@ -3,7 +3,9 @@
 import pytest
 from click.testing import CliRunner
 from metadata_cluster import CLUSTER_ID, Cluster, directory_id
+from typed_ids import node_ids
 
+from penstock.protocol.ids import LeaderEpoch, NodeId, PartitionEpoch, TopicId
 from penstock.quorum.decisions.answers import base64_id
 from penstock.quorum.inspection.commands import metadata
 from penstock.quorum.inspection.rules.explorer import COMMANDS, Explorer, ExplorerError
@@ -16,7 +18,7 @@ PARTITION = (
     f"PartitionRegistration(replicas=[1], directories=[{DIRECTORY}], isr=[1], removingReplicas=[], addingReplicas=[], "
     "elr=[], lastKnownElr=[], leader=1, leaderRecoveryState=RECOVERED, leaderEpoch=0, partitionEpoch=0)"
 )
-TOPIC_ID = directory_id(77)
+TOPIC_ID = TopicId(directory_id(77))
 
 
 @pytest.fixture
@@ -27,8 +29,8 @@ def explorer() -> Explorer:
     cluster.replay(
         [
             PartitionRecord(
-                topic_id=TOPIC_ID, partition_id=index, replicas=(1,), isr=(1,), leader=1, leader_epoch=0,
-                partition_epoch=0, directories=(directory_id(1),),
+                topic_id=TOPIC_ID, partition_id=index, replicas=node_ids(1), isr=node_ids(1), leader=NodeId(1),
+                leader_epoch=LeaderEpoch(0), partition_epoch=PartitionEpoch(0), directories=(directory_id(1),),
             )
             for index in range(2)
         ]

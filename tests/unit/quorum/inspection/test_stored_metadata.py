@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from penstock.protocol.ids import ControllerEpoch
 from penstock.quorum.inspection.stored_metadata import MetadataUnreadable, open_folder, open_snapshot
 from penstock.quorum.metadata.image import MetadataImage
 from penstock.quorum.metadata.metadata_log import CommittedEntry, encode_batch
@@ -49,8 +50,8 @@ def journal_of(files: MemoryFiles, commands: Sequence[bytes], *, committed_end: 
 
 
 def save_snapshot(files: MemoryFiles, end_offset: int, level: int) -> None:
-    image = MetadataImage(offset=end_offset - 1, epoch=1, timestamp_ms=5, features={"f": level})
-    writer = SnapshotWriter(files, FOLDER, end_offset=end_offset, epoch=1)
+    image = MetadataImage(offset=end_offset - 1, epoch=ControllerEpoch(1), timestamp_ms=5, features={"f": level})
+    writer = SnapshotWriter(files, FOLDER, end_offset=end_offset, epoch=ControllerEpoch(1))
     writer.append(list(image_chunks(image)))
     writer.finish()
 
@@ -132,8 +133,8 @@ def test_an_observer_s_log_is_read_up_to_what_is_torn() -> None:
     log.latest_snapshot()
     list(log.recover(0))
     for offset, entry in enumerate((b"", level(1), level(2))):
-        log.append(encode_batch(CommittedEntry(offset, 1, entry)), now_ms=0)
-    torn = encode_batch(CommittedEntry(3, 1, level(3)))[:-1]
+        log.append(encode_batch(CommittedEntry(offset, ControllerEpoch(1), entry)), now_ms=0)
+    torn = encode_batch(CommittedEntry(3, ControllerEpoch(1), level(3)))[:-1]
     files.open(f"{FOLDER}/{0:020}.log").append([torn])
     stored = open_folder(files, "/data/")
     assert (stored.last_offset, stored.committed_end) == (2, 3)

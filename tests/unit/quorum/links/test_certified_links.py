@@ -17,6 +17,7 @@ from quorum_node import ProtocolSniffer
 
 from penstock.client.clock import monotonic_s
 from penstock.local.ports import find_free
+from penstock.protocol.ids import NodeId
 from penstock.quorum.links.rules import refusals
 from penstock.quorum.links.rules.node_certificates import NodeCertificates
 from penstock.quorum.links.rules.peer_proof import NONCE_BYTES, PeerHello
@@ -37,7 +38,7 @@ class Voter:
         self.server: asyncio.Server | None = None
         self.contexts = None if shown is None else _contexts(folder / f"{node_id}.pem", shown)
         self.links = StreamLinks(
-            {peer_id: (HOST, port) for peer_id, port in ports.items() if peer_id != node_id},
+            {NodeId(peer_id): (HOST, port) for peer_id, port in ports.items() if peer_id != node_id},
             hello=self._hello,
             secret=secret,
             loop=self.loop,
@@ -47,7 +48,7 @@ class Voter:
 
     def _hello(self) -> PeerHello:
         return PeerHello(
-            node_id=self.node_id,
+            node_id=NodeId(self.node_id),
             directory_id=UUID(int=self.node_id),
             cluster_id="cluster",
             nonce=Random().randbytes(NONCE_BYTES),

@@ -3,6 +3,7 @@
 import pytest
 
 from penstock.protocol.errors import ConfigError
+from penstock.protocol.ids import NodeId
 from penstock.quorum.links.rules.node_certificates import NodeCertificates
 from penstock.quorum.links.rules.peer_proof import PeerRefused
 
@@ -35,12 +36,12 @@ def test_a_whole_name_says_which_node_it_is(name: str, shown: dict[str, object],
 def test_a_peer_is_refused_as_any_node_but_those_that_its_certificate_names() -> None:
     certificates = NodeCertificates("cluster.certificate.name", "node-{id}")
     shown = certificate(("DNS", "node-1"), ("DNS", "node-2"))
-    certificates.check(1, shown)
-    certificates.check(2, shown)
+    certificates.check(NodeId(1), shown)
+    certificates.check(NodeId(2), shown)
     with pytest.raises(PeerRefused, match=r"says that it is node 3, but its certificate does not have the name node-3"):
-        certificates.check(3, shown)
+        certificates.check(NodeId(3), shown)
     with pytest.raises(PeerRefused, match=r"it is node 1, but shows no certificate with the name node-1"):
-        certificates.check(1, None)
+        certificates.check(NodeId(1), None)
 
 
 @pytest.mark.parametrize("name", ["node", "{id}-{id}"])

@@ -15,6 +15,7 @@ from quorum_node import ProtocolSniffer
 
 from penstock.local.ports import find_free
 from penstock.protocol.errors import CorruptData
+from penstock.protocol.ids import NodeId
 from penstock.quorum.links import stream_links
 from penstock.quorum.links.rules import refusals
 from penstock.quorum.links.rules.link_frames import FrameReader, encode_frame
@@ -72,7 +73,7 @@ class Identity(NamedTuple):
     def hello(self) -> PeerHello:
         nonce = Random().randbytes(NONCE_BYTES)
         return PeerHello(
-            node_id=self.node_id, directory_id=UUID(int=self.node_id), cluster_id=self.cluster_id, nonce=nonce
+            node_id=NodeId(self.node_id), directory_id=UUID(int=self.node_id), cluster_id=self.cluster_id, nonce=nonce
         )
 
 
@@ -83,7 +84,7 @@ class Side:
         self.loop = asyncio.get_running_loop()
         self.port = port
         self.heard = Heard()
-        addresses = {peer_id: (HOST, peer_port) for peer_id, peer_port in peers.items()}
+        addresses = {NodeId(peer_id): (HOST, peer_port) for peer_id, peer_port in peers.items()}
         self.links = StreamLinks(addresses, hello=own.hello, secret=own.secret, loop=self.loop)
         self.server: asyncio.Server | None = None
 
@@ -126,8 +127,8 @@ def test_messages_arrive_in_order_in_both_directions() -> None:
         await one.heard.until(lambda: one.heard.up == [2])
         await two.heard.until(lambda: two.heard.up == [1])
         for number in range(100):
-            one.links.send(2, b"%d" % number)
-            two.links.send(1, bytes(100_000))
+            one.links.send(NodeId(2), b"%d" % number)
+            two.links.send(NodeId(1), bytes(100_000))
         await two.heard.until(lambda: len(two.heard.messages) == 100)
         await one.heard.until(lambda: len(one.heard.messages) == 100)
         assert two.heard.messages == [(1, b"%d" % number) for number in range(100)]
@@ -146,7 +147,7 @@ def test_a_dial_that_fails_unexpectedly_is_tried_again(monkeypatch: pytest.Monke
         if len(failed) < 2:
             failed.append(peer_id)
             raise MemoryError
-        return await dial(links, peer_id)
+        return await dial(links, NodeId(peer_id))
 
     async def test() -> None:
         monkeypatch.setattr(StreamLinks, "_dial", fail_once)
@@ -176,7 +177,7 @@ def test_a_stranger_is_turned_away_and_logged_once(
         one = Side(Identity(1), port, {2: find_free(random.Random())})
         await one.start()
         for _ in range(3):
-            hello = DialerHello(other.hello(), other.secret, 1)
+            hello = DialerHello(other.hello(), other.secret, NodeId(1))
             reader, writer = await asyncio.open_connection(HOST, port)
             writer.write(PREFACE + encode_frame(hello.first))
             with contextlib.suppress(ConnectionError):
@@ -247,11 +248,11 @@ def test_a_second_process_under_one_id_is_turned_away() -> None:
         await one.heard.until(lambda: one.heard.up == [2])
         await two.heard.until(lambda: two.heard.up == [1])
         other = PeerHello(
-            node_id=2, directory_id=UUID(int=22), cluster_id="cluster", nonce=Random().randbytes(NONCE_BYTES)
+            node_id=NodeId(2), directory_id=UUID(int=22), cluster_id="cluster", nonce=Random().randbytes(NONCE_BYTES)
         )
-        answer = await exchanged(one.port, PREFACE + encode_frame(DialerHello(other, SECRET, 1).first))
+        answer = await exchanged(one.port, PREFACE + encode_frame(DialerHello(other, SECRET, NodeId(1)).first))
         assert b"at the address of node 2 is the one with directory" in answer
-        two.links.send(1, b"still here")
+        two.links.send(NodeId(1), b"still here")
         await one.heard.until(lambda: one.heard.messages == [(2, b"still here")])
         assert one.heard.down == []
         await one.stop()
@@ -333,10 +334,10 @@ def test_a_malformed_message_closes_the_link_with_one_line(caplog: pytest.LogCap
     async def test() -> None:
         one, two = await pair(Identity(1), Identity(2))
         await one.heard.until(lambda: one.heard.up == [2])
-        one.links.send(2, b"malformed")
+        one.links.send(NodeId(2), b"malformed")
         await one.heard.until(lambda: one.heard.up == [2, 2])
         assert one.heard.gone == []
-        one.links.send(2, b"good")
+        one.links.send(NodeId(2), b"good")
         await two.heard.until(lambda: two.heard.messages == [(1, b"good")])
         await one.stop()
         await two.stop()
@@ -354,7 +355,7 @@ def test_what_a_slow_peer_is_owed_is_bounded(monkeypatch: pytest.MonkeyPatch) ->
         await one.heard.until(lambda: one.heard.up == [2])
         for _ in range(1_000):
             # Nobody reads meanwhile: this loop is busy here.
-            one.links.send(2, bytes(100_000))
+            one.links.send(NodeId(2), bytes(100_000))
         await one.heard.until(lambda: one.heard.down == [2])
         await one.heard.until(lambda: one.heard.up == [2, 2])
         await one.stop()

@@ -7,7 +7,9 @@ from uuid import UUID
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typed_ids import node_ids
 
+from penstock.protocol.ids import BrokerEpoch, ControllerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
 from penstock.quorum.metadata.delta import MetadataDelta
 from penstock.quorum.metadata.image import EMPTY_IMAGE, ConfigResource, MetadataImage
 from penstock.quorum.metadata.loader import MetadataLoader
@@ -51,11 +53,13 @@ class History:
         delta = MetadataDelta(self.image)
         records: list[MetadataRecord] = []
         for _ in range(self.random.randrange(1, 5)):
-            record = self._record(self.image if not records else delta.apply(offset=0, epoch=0, timestamp_ms=0))
+            record = self._record(
+                self.image if not records else delta.apply(offset=0, epoch=ControllerEpoch(0), timestamp_ms=0)
+            )
             if record is not None:
                 delta.replay(record)
                 records.append(record)
-        self.image = delta.apply(offset=self.image.offset + 1, epoch=1, timestamp_ms=5)
+        self.image = delta.apply(offset=self.image.offset + 1, epoch=ControllerEpoch(1), timestamp_ms=5)
         return records
 
     def _record(self, image: MetadataImage) -> MetadataRecord | None:
@@ -66,7 +70,7 @@ class History:
         if kind == 0:
             free = [name for name in NAMES if name not in image.topics.by_name]
             self.next_topic += 1
-            return TopicRecord(name=random.choice(free), topic_id=UUID(int=self.next_topic)) if free else None
+            return TopicRecord(name=random.choice(free), topic_id=TopicId(UUID(int=self.next_topic))) if free else None
         if kind in (1, 2, 3) and topics:
             topic = random.choice(topics)
             if random.random() < 0.5 or not topic.partitions:
@@ -74,10 +78,10 @@ class History:
             return PartitionChangeRecord(
                 topic_id=topic.topic_id,
                 partition_id=random.randrange(len(topic.partitions)),
-                isr=random.choice([None, (), (1,), (1, 2)]),
-                leader=random.choice([-2, -1, 1, 2]),
-                elr=random.choice([None, (), (2,)]),
-                last_known_elr=random.choice([None, (), (1,)]),
+                isr=random.choice([None, (), node_ids(1), node_ids(1, 2)]),
+                leader=NodeId(random.choice([-2, -1, 1, 2])),
+                elr=random.choice([None, (), node_ids(2)]),
+                last_known_elr=random.choice([None, (), node_ids(1)]),
                 leader_recovery_state=random.choice([-1, 0, 1]),
                 directories=random.choice([None, (UUID(int=200), UUID(int=201))]),
             )
@@ -107,29 +111,31 @@ class History:
         if kind == 9:
             if random.random() < 0.5:
                 return ClusterRecord(cluster_id="c")
-            return ProducerIdsRecord(broker_id=1, broker_epoch=1, next_producer_id=image.next_producer_id + 1_000)
+            return ProducerIdsRecord(
+                broker_id=NodeId(1), broker_epoch=BrokerEpoch(1), next_producer_id=image.next_producer_id + 1_000
+            )
         return None
 
     def _partition(self, topic_id: UUID, index: int) -> PartitionRecord:
         return PartitionRecord(
-            topic_id=topic_id,
+            topic_id=TopicId(topic_id),
             partition_id=index,
-            replicas=(1, 2),
-            isr=self.random.choice([(1, 2), (2,)]),
-            leader=2,
-            leader_epoch=self.random.randrange(3),
-            partition_epoch=self.random.randrange(3),
+            replicas=node_ids(1, 2),
+            isr=self.random.choice([node_ids(1, 2), node_ids(2)]),
+            leader=NodeId(2),
+            leader_epoch=LeaderEpoch(self.random.randrange(3)),
+            partition_epoch=PartitionEpoch(self.random.randrange(3)),
             directories=(UUID(int=200), UUID(int=201)),
-            removing_replicas=self.random.choice([(), (1,)]),
-            elr=self.random.choice([(), (1,)]),
+            removing_replicas=self.random.choice([(), node_ids(1)]),
+            elr=self.random.choice([(), node_ids(1)]),
         )
 
     def _registration(self, epoch: int) -> RegisterBrokerRecord:
         broker_id = self.random.randrange(1, 4)
         return RegisterBrokerRecord(
-            broker_id=broker_id,
+            broker_id=NodeId(broker_id),
             incarnation_id=UUID(int=self.random.getrandbits(64)),
-            broker_epoch=epoch,
+            broker_epoch=BrokerEpoch(epoch),
             endpoints=(Endpoint(name="PLAINTEXT", host="h", port=9_000 + broker_id, security_protocol=0),),
             features=(SupportedFeature(name="f", min_supported_version=0, max_supported_version=2),),
             rack=self.random.choice([None, "r"]),
@@ -167,16 +173,16 @@ def test_replay_equals_snapshot_and_replay(seed: int, count: int, cut: int) -> N
     for offset, entry in enumerate(entries):
         if offset == cut:
             snapshot = list(image_chunks(whole.image))
-        whole.load_entry(offset, 1, entry)
+        whole.load_entry(offset, ControllerEpoch(1), entry)
     assert recorder.image == whole.image == history.image
 
     resumed = MetadataLoader(Publishers())
     if cut < count:
-        resumed.load_snapshot(snapshot, end_offset=cut, epoch=min(cut, 1))
+        resumed.load_snapshot(snapshot, end_offset=cut, epoch=ControllerEpoch(min(cut, 1)))
     else:
-        resumed.load_snapshot(image_chunks(whole.image), end_offset=count, epoch=1)
+        resumed.load_snapshot(image_chunks(whole.image), end_offset=count, epoch=ControllerEpoch(1))
     for offset in range(cut, count):
-        resumed.load_entry(offset, 1, entries[offset])
+        resumed.load_entry(offset, ControllerEpoch(1), entries[offset])
     resumed.catch_up()
     assert resumed.image == whole.image
 
@@ -216,29 +222,29 @@ def test_an_image_comes_back_from_its_records(seed: int) -> None:
 def test_one_change_shares_all_other_topics() -> None:
     delta = MetadataDelta(EMPTY_IMAGE)
     for number in range(1, 1_001):
-        delta.replay(TopicRecord(name=f"t{number}", topic_id=UUID(int=number)))
-    image = delta.apply(offset=0, epoch=1, timestamp_ms=0)
+        delta.replay(TopicRecord(name=f"t{number}", topic_id=TopicId(UUID(int=number))))
+    image = delta.apply(offset=0, epoch=ControllerEpoch(1), timestamp_ms=0)
     change = MetadataDelta(image)
     change.replay(History(1)._partition(UUID(int=5), 0))
-    changed = change.apply(offset=1, epoch=1, timestamp_ms=0)
+    changed = change.apply(offset=1, epoch=ControllerEpoch(1), timestamp_ms=0)
     different = [name for name, topic in changed.topics.by_name.items() if image.topics.by_name[name] is not topic]
     assert different == ["t5"]
     assert changed.configs is image.configs
 
 
-TOPIC = TopicRecord(name="t", topic_id=UUID(int=1))
+TOPIC = TopicRecord(name="t", topic_id=TopicId(UUID(int=1)))
 
 
 @pytest.mark.parametrize(
     "records",
     [
         [TOPIC, TOPIC],
-        [TOPIC, TopicRecord(name="t", topic_id=UUID(int=2))],
-        [RemoveTopicRecord(topic_id=UUID(int=1))],
-        [TOPIC, RemoveTopicRecord(topic_id=UUID(int=1)), RemoveTopicRecord(topic_id=UUID(int=1))],
-        [TOPIC, PartitionChangeRecord(topic_id=UUID(int=1), partition_id=0)],
+        [TOPIC, TopicRecord(name="t", topic_id=TopicId(UUID(int=2)))],
+        [RemoveTopicRecord(topic_id=TopicId(UUID(int=1)))],
+        [TOPIC, RemoveTopicRecord(topic_id=TopicId(UUID(int=1))), RemoveTopicRecord(topic_id=TopicId(UUID(int=1)))],
+        [TOPIC, PartitionChangeRecord(topic_id=TopicId(UUID(int=1)), partition_id=0)],
         [TOPIC, History(1)._partition(UUID(int=1), 1)],
-        [BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=1)],
+        [BrokerRegistrationChangeRecord(broker_id=NodeId(1), broker_epoch=BrokerEpoch(1))],
         [ClusterRecord(cluster_id="a"), ClusterRecord(cluster_id="b")],
         [EndTransactionRecord()],
         [AbortTransactionRecord()],
@@ -249,7 +255,7 @@ def test_records_that_do_not_fit_are_refused(records: list[MetadataRecord]) -> N
     loader = MetadataLoader(Publishers())
     loader.catch_up()
     with pytest.raises(ReplayError):
-        loader.load_entry(0, 1, encode(records))
+        loader.load_entry(0, ControllerEpoch(1), encode(records))
 
 
 def test_a_transaction_is_seen_at_its_end_or_never() -> None:
@@ -258,17 +264,19 @@ def test_a_transaction_is_seen_at_its_end_or_never() -> None:
     publishers.add(recorder)
     loader = MetadataLoader(publishers)
     loader.catch_up()
-    loader.load_entry(0, 1, encode([BeginTransactionRecord(), TOPIC]))
-    loader.load_entry(1, 1, encode([History(1)._partition(UUID(int=1), 0)]))
+    loader.load_entry(0, ControllerEpoch(1), encode([BeginTransactionRecord(), TOPIC]))
+    loader.load_entry(1, ControllerEpoch(1), encode([History(1)._partition(UUID(int=1), 0)]))
     assert (loader.image.offset, recorder.image.topics.by_name.get("t")) == (-1, None)
     assert loader.is_in_transaction
-    loader.load_entry(2, 1, encode([EndTransactionRecord()]))
+    loader.load_entry(2, ControllerEpoch(1), encode([EndTransactionRecord()]))
     assert recorder.image.offset == 2
     assert len(recorder.image.topics.by_name["t"].partitions) == 1
-    loader.load_entry(3, 1, encode([BeginTransactionRecord(), RemoveTopicRecord(topic_id=UUID(int=1))]))
-    loader.load_entry(4, 2, b"")
+    loader.load_entry(
+        3, ControllerEpoch(1), encode([BeginTransactionRecord(), RemoveTopicRecord(topic_id=TopicId(UUID(int=1)))])
+    )
+    loader.load_entry(4, ControllerEpoch(2), b"")
     assert recorder.image.offset == 2
-    loader.load_entry(5, 2, encode([AbortTransactionRecord(reason="test")]))
+    loader.load_entry(5, ControllerEpoch(2), encode([AbortTransactionRecord(reason="test")]))
     assert "t" in recorder.image.topics.by_name
     assert (loader.image.offset, loader.image.epoch) == (5, 2)
 
@@ -277,7 +285,9 @@ def test_a_late_publisher_hears_everything_there_is() -> None:
     publishers = Publishers()
     loader = MetadataLoader(publishers)
     loader.catch_up()
-    loader.load_entry(0, 1, encode([TOPIC, ConfigRecord(resource_type=2, resource_name="t", name="k", value="v")]))
+    loader.load_entry(
+        0, ControllerEpoch(1), encode([TOPIC, ConfigRecord(resource_type=2, resource_name="t", name="k", value="v")])
+    )
     recorder = Recorder()
     publishers.add(recorder)
     assert recorder.image == loader.image

@@ -2,17 +2,18 @@ import pytest
 
 from penstock.protocol.batches import read_header
 from penstock.protocol.errors import CorruptData
+from penstock.protocol.ids import ControllerEpoch
 from penstock.protocol.records import Record, write_batch
 from penstock.quorum.metadata.metadata_log import CommittedEntry, MetadataLog, SnapshotId, decode_batches, encode_batch
 from penstock.quorum.metadata.record_codec import encode_entry, encode_record, entry_timestamp_ms
 from penstock.quorum.metadata.records import FeatureLevelRecord
 
-NOTHING = SnapshotId(0, 0)
+NOTHING = SnapshotId(0, ControllerEpoch(0))
 
 
 def entry(offset: int, epoch: int = 1, *, timestamp_ms: int = 1_700_000_000_000) -> CommittedEntry:
     record = encode_record(FeatureLevelRecord(name="f", feature_level=offset + 1))
-    return CommittedEntry(offset, epoch, encode_entry(timestamp_ms, [record]))
+    return CommittedEntry(offset, ControllerEpoch(epoch), encode_entry(timestamp_ms, [record]))
 
 
 def log_of(*entries: CommittedEntry, snapshot: SnapshotId = NOTHING) -> MetadataLog:
@@ -24,7 +25,7 @@ def log_of(*entries: CommittedEntry, snapshot: SnapshotId = NOTHING) -> Metadata
 
 
 def test_an_entry_comes_back_from_its_batch() -> None:
-    for one in (entry(0), entry(7, 3), CommittedEntry(8, 4, b"")):
+    for one in (entry(0), entry(7, 3), CommittedEntry(8, ControllerEpoch(4), b"")):
         assert list(decode_batches(encode_batch(one))) == [one]
 
 
@@ -36,7 +37,7 @@ def test_a_batch_carries_offset_epoch_and_timestamp_of_its_entry() -> None:
 
 
 def test_a_no_op_is_a_control_batch() -> None:
-    assert read_header(encode_batch(CommittedEntry(0, 1, b"")), 0).is_control
+    assert read_header(encode_batch(CommittedEntry(0, ControllerEpoch(1), b"")), 0).is_control
 
 
 @pytest.mark.parametrize("timestamp_ms", [0, 23, 1_700_000_000_000, 2**62])
@@ -59,7 +60,7 @@ def test_batches_with_several_records_or_transaction_markers_are_not_of_a_metada
 
 
 def test_a_read_returns_whole_batches_and_at_least_one() -> None:
-    entries = [entry(0), CommittedEntry(1, 2, b""), entry(2, 2)]
+    entries = [entry(0), CommittedEntry(1, ControllerEpoch(2), b""), entry(2, 2)]
     log = log_of(*entries)
     assert list(decode_batches(log.read(0, 1_000_000))) == entries
     assert list(decode_batches(log.read(1, 1_000_000))) == entries[1:]
@@ -68,17 +69,17 @@ def test_a_read_returns_whole_batches_and_at_least_one() -> None:
 
 
 def test_epochs_are_known_from_the_start_of_the_log_to_its_end() -> None:
-    log = log_of(entry(5, 3), entry(6, 4), snapshot=SnapshotId(5, 2))
+    log = log_of(entry(5, 3), entry(6, 4), snapshot=SnapshotId(5, ControllerEpoch(2)))
     assert [log.epoch_before(offset) for offset in (5, 6, 7)] == [2, 3, 4]
     assert (log.start_offset, log.end_offset, log.last_epoch) == (5, 7, 4)
 
 
 def test_a_snapshot_takes_the_place_of_what_it_has() -> None:
     log = log_of(*(entry(offset, 1 + offset // 2) for offset in range(6)))
-    log.trim(SnapshotId(4, 2))
-    assert (log.start_offset, log.end_offset, log.snapshot) == (4, 6, SnapshotId(4, 2))
+    log.trim(SnapshotId(4, ControllerEpoch(2)))
+    assert (log.start_offset, log.end_offset, log.snapshot) == (4, 6, SnapshotId(4, ControllerEpoch(2)))
     assert [one.offset for one in decode_batches(log.read(4, 1_000_000))] == [4, 5]
-    log.reset(SnapshotId(90, 7))
+    log.reset(SnapshotId(90, ControllerEpoch(7)))
     # The node's own snapshot was being written when that one arrived.
-    log.trim(SnapshotId(6, 3))
+    log.trim(SnapshotId(6, ControllerEpoch(3)))
     assert (log.start_offset, log.end_offset, log.last_epoch) == (90, 90, 7)

@@ -7,8 +7,10 @@ import cbor2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typed_ids import node_ids
 
 from penstock.protocol.errors import CorruptData
+from penstock.protocol.ids import BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
 from penstock.quorum.metadata.record_codec import UnknownRecord, decode_entry, encode_entry, encode_record
 from penstock.quorum.metadata.records import (
     BrokerRegistrationChangeRecord,
@@ -21,7 +23,7 @@ from penstock.quorum.metadata.records import (
     TopicRecord,
 )
 
-TOPIC = TopicRecord(name="flights", topic_id=UUID(int=7))
+TOPIC = TopicRecord(name="flights", topic_id=TopicId(UUID(int=7)))
 # CBOR's own integers, texts and arrays; what a later version may write.
 unknown_fields = st.dictionaries(st.integers(50, 60), st.integers() | st.text() | st.lists(st.booleans()), max_size=2)
 any_record: st.SearchStrategy[MetadataRecord] = st.one_of(
@@ -57,8 +59,10 @@ def test_any_number_of_records_in_an_entry(count: int) -> None:
 
 
 def test_unchanged_is_told_from_empty() -> None:
-    change = PartitionChangeRecord(topic_id=UUID(int=1), partition_id=0, isr=(), elr=None)
-    registration = BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=1, is_fenced=False, log_dirs=())
+    change = PartitionChangeRecord(topic_id=TopicId(UUID(int=1)), partition_id=0, isr=(), elr=None)
+    registration = BrokerRegistrationChangeRecord(
+        broker_id=NodeId(1), broker_epoch=BrokerEpoch(1), is_fenced=False, log_dirs=()
+    )
     removed = ConfigRecord(resource_type=2, resource_name="t", name="retention.ms", value=None)
     decoded = decode_entry(encode_entry(0, [encode_record(record) for record in (change, registration, removed)]))
     assert decoded.records == (change, registration, removed)
@@ -66,13 +70,13 @@ def test_unchanged_is_told_from_empty() -> None:
 
 def test_a_partition_is_small() -> None:
     partition = PartitionRecord(
-        topic_id=UUID(int=2**127),
+        topic_id=TopicId(UUID(int=2**127)),
         partition_id=9_999,
-        replicas=(1, 2, 3),
-        isr=(1, 2, 3),
-        leader=1,
-        leader_epoch=0,
-        partition_epoch=0,
+        replicas=node_ids(1, 2, 3),
+        isr=node_ids(1, 2, 3),
+        leader=NodeId(1),
+        leader_epoch=LeaderEpoch(0),
+        partition_epoch=PartitionEpoch(0),
         directories=(UUID(int=2**127),) * 3,
     )
     assert len(encode_record(partition)) < 120
@@ -81,7 +85,7 @@ def test_a_partition_is_small() -> None:
 def test_unknown_fields_are_kept() -> None:
     written = cbor2.dumps([2, 0, {0: "t", 1: UUID(int=7).bytes, 99: {"later": [1]}}])
     (record,) = decode_entry(b"\x83\x01\x00\x81" + written).records
-    assert record == TopicRecord(name="t", topic_id=UUID(int=7), unknown_fields={99: {"later": [1]}})
+    assert record == TopicRecord(name="t", topic_id=TopicId(UUID(int=7)), unknown_fields={99: {"later": [1]}})
     assert encode_record(record) == written
 
 

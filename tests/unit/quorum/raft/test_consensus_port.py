@@ -8,6 +8,7 @@ from uuid import UUID
 
 import pytest
 
+from penstock.protocol.ids import NO_CONTROLLER_EPOCH, ControllerEpoch, NodeId
 from penstock.quorum.raft.consensus import (
     CommitPosition,
     Consensus,
@@ -25,10 +26,10 @@ from penstock.storage.disk.memory_files import MemoryFiles
 class ListOfEntries:
     """The least that is an engine: one node, no disk; entries are committed in the next turn of the loop."""
 
-    def __init__(self, kept: list[tuple[int, bytes]], base: Snapshot | None) -> None:
-        self.node_id = 4
-        self.leader_id: int | None = None
-        self.epoch = 0
+    def __init__(self, kept: list[tuple[ControllerEpoch, bytes]], base: Snapshot | None) -> None:
+        self.node_id = NodeId(4)
+        self.leader_id: NodeId | None = None
+        self.epoch = NO_CONTROLLER_EPOCH
         self.bytes_since_snapshot = 0
         self.kept = kept
         self.base = base
@@ -47,9 +48,9 @@ class ListOfEntries:
             self._start_offset = self._applied_end = self.base.end_offset
         before = self.epoch if not self.kept else self.kept[-1][0]
         self._tell()
-        self.epoch = max(before, 0 if self.base is None else self.base.epoch) + 1
-        self.leader_id = self.node_id
-        listener.on_leadership(self.node_id, self.epoch)
+        self.epoch = ControllerEpoch(max(before, 0 if self.base is None else self.base.epoch) + 1)
+        self.leader_id = NodeId(self.node_id)
+        listener.on_leadership(NodeId(self.node_id), self.epoch)
         self.kept.append((self.epoch, b""))
         self._tell()
 
@@ -57,7 +58,7 @@ class ListOfEntries:
         self._tell()
         self.leader_id = None
 
-    def propose(self, command: bytes, *, epoch: int) -> "asyncio.Future[CommitPosition]":
+    def propose(self, command: bytes, *, epoch: ControllerEpoch) -> "asyncio.Future[CommitPosition]":
         if self.leader_id is None or epoch != self.epoch:
             raise NotLeader(self.leader_id, self.epoch)
         done: asyncio.Future[CommitPosition] = asyncio.get_running_loop().create_future()
@@ -79,12 +80,12 @@ class ListOfEntries:
         self._tell()
         return CommitPosition(self.next_offset - 1, self.epoch)
 
-    async def transfer_leadership(self, node_id: int | None) -> int:
+    async def transfer_leadership(self, node_id: NodeId | None) -> NodeId:
         if node_id == self.node_id:
             return node_id
         raise TransferFailed("There is no other voter.")
 
-    async def save_snapshot(self, *, end_offset: int, epoch: int, chunks: Iterator[bytes]) -> bool:
+    async def save_snapshot(self, *, end_offset: int, epoch: ControllerEpoch, chunks: Iterator[bytes]) -> bool:
         self.base = Snapshot(end_offset=end_offset, epoch=epoch, chunks=list(chunks))
         del self.kept[: end_offset - self._start_offset]
         self._start_offset = end_offset
@@ -112,7 +113,7 @@ def voters() -> Engines:
 
     def make() -> Consensus:
         return RaftVoter(
-            files, "/metadata", node_id=4, directory_id=UUID(int=4), random=Random(4),
+            files, "/metadata", node_id=NodeId(4), directory_id=UUID(int=4), random=Random(4),
             loop=asyncio.get_running_loop(), wall_clock_ms=lambda: 0, reserve_bytes=1024,
         )  # fmt: skip
 
@@ -141,14 +142,14 @@ class Heard:
         self.commands = list(snapshot.chunks)
         self.end_offset = snapshot.end_offset
 
-    def on_commit(self, offset: int, epoch: int, command: bytes) -> None:
+    def on_commit(self, offset: int, epoch: ControllerEpoch, command: bytes) -> None:
         assert offset == self.end_offset
         self.end_offset += 1
         self.epochs.append(epoch)
         if command:
             self.commands.append(command)
 
-    def on_leadership(self, leader_id: int | None, epoch: int) -> None:
+    def on_leadership(self, leader_id: NodeId | None, epoch: ControllerEpoch) -> None:
         assert epoch not in self.epochs
         self.leaderships.append((leader_id, epoch))
 
@@ -190,7 +191,7 @@ async def test_a_future_is_done_after_its_entry_was_heard(engines: Engines) -> N
 async def test_only_the_leader_s_own_epoch_takes_proposals(engines: Engines) -> None:
     engine, _ = await started(engines)
     with pytest.raises(NotLeader):
-        engine.propose(b"x", epoch=engine.epoch + 1)
+        engine.propose(b"x", epoch=ControllerEpoch(engine.epoch + 1))
     epoch = engine.epoch
     await engine.stop()
     with pytest.raises(NotLeader):

@@ -3,6 +3,7 @@
 import pytest
 from quorum_table import TIMING, Table, elected
 
+from penstock.protocol.ids import NodeId
 from penstock.quorum.raft.consensus import ConsensusFailed
 from penstock.quorum.raft.inbox import PeerGone
 from penstock.quorum.raft.journal_items import Term
@@ -272,7 +273,7 @@ def test_an_old_leader_is_told_of_the_new_term() -> None:
     table = elected()
     leader, follower = table.leader_id, table.followers[0]
     term = table.cores[leader].term
-    table.cores[follower].step([(leader, TermNotice(term + 5))], [])
+    table.cores[follower].step([(NodeId(leader), TermNotice(term + 5))], [])
     step = table.step(follower, (leader, Append(term, 0, 1, 1, ())))
     assert (leader, TermNotice(term + 5)) in step.messages
     table.step(leader, (follower, TermNotice(term + 5)))

@@ -2,6 +2,7 @@
 
 from quorum_table import Table, elected
 
+from penstock.protocol.ids import NodeId
 from penstock.quorum.raft.messages import Admission, CensusReply, CensusRequest, PreVote, RaftMessage, Vote, VoteRequest
 
 
@@ -41,7 +42,9 @@ def test_an_empty_disk_that_hears_of_data_waits() -> None:
     table.step(1)
     request = next(message for _, _, message in table.sent if isinstance(message, CensusRequest))
     table.step(
-        1, (2, CensusReply(0, request.disk_incarnation, True)), (3, CensusReply(0, request.disk_incarnation, False))
+        1,
+        (2, CensusReply(0, request.disk_incarnation, True)),
+        (3, CensusReply(0, request.disk_incarnation, False)),
     )
     table.run(1)
     assert not table.cores[1].is_member
@@ -132,7 +135,7 @@ def test_the_vote_of_an_old_disk_elects_nobody_beside_a_leader_that_the_new_disk
         answers = table.step(voter, (candidate, request)).messages
         assert not any(isinstance(message, Vote | PreVote) for _, message in answers)
     core = table.cores[candidate]
-    core._decisions.on_higher_term(leader, term)
+    core._decisions.on_higher_term(NodeId(leader), term)
     core._campaign(table.now_ms)
     assert core.term == term + 1
     table.step(candidate, (swapped, old_vote))

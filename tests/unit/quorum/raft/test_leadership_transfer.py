@@ -3,12 +3,13 @@
 import pytest
 from quorum_table import Table, elected
 
+from penstock.protocol.ids import NodeId
 from penstock.quorum.raft.consensus import TransferFailed
 from penstock.quorum.raft.leadership_transfer import TIMEOUT_MS, LeadershipTransfer
 from penstock.quorum.raft.messages import Append, RaftMessage, TimeoutNow
 
 
-def hand_over(table: Table, target_id: int | None) -> tuple[LeadershipTransfer, int]:
+def hand_over(table: Table, target_id: NodeId | None) -> tuple[LeadershipTransfer, int]:
     """Run until it is done; return it and how long that took."""
     leader_id = table.leader_id
     begun_ms = table.now_ms
@@ -27,7 +28,7 @@ def keep_entries_from(table: Table, node_id: int) -> None:
 def test_leadership_goes_to_a_voter_that_has_everything() -> None:
     table = elected()
     term, target_id = table.cores[table.leader_id].term, table.followers[0]
-    handover, duration_ms = hand_over(table, target_id)
+    handover, duration_ms = hand_over(table, NodeId(target_id))
     assert (handover.leader_id, table.leader_id) == (target_id, target_id)
     assert table.cores[target_id].term == term + 1
     assert duration_ms < 100
@@ -40,7 +41,7 @@ def test_without_a_target_it_goes_to_the_voter_that_has_the_most() -> None:
     table.propose(leader_id, b"a")
     table.run(0.3)
     table.isolate(first)
-    table.cores[leader_id].set_link(first, is_up=False)
+    table.cores[leader_id].set_link(NodeId(first), is_up=False)
     assert hand_over(table, None)[0].leader_id == others[0]
 
 
@@ -53,12 +54,12 @@ def test_a_target_that_lags_gets_everything_first() -> None:
     table.propose(leader_id, b"a", b"b")
     table.run(0.2)
     assert table.logs[target_id].end_offset == 1
-    handover = table.cores[leader_id].begin_handover(target_id)
+    handover = table.cores[leader_id].begin_handover(NodeId(target_id))
     table.run(0.2)
     assert table.cores[leader_id].holds_proposals
     assert not any(isinstance(message, TimeoutNow) for _, _, message in table.sent)
     table.is_lost = lambda *_: False
-    table.cores[leader_id].set_link(target_id, is_up=True)
+    table.cores[leader_id].set_link(NodeId(target_id), is_up=True)
     table.run(0.3)
     assert handover.leader_id == target_id
     assert table.logs[target_id].entry(2).command == b"b"
@@ -72,7 +73,7 @@ def test_a_target_that_does_not_catch_up_leaves_the_leader_leading() -> None:
         to_id == target_id and isinstance(message, Append) and bool(message.entries)
     )
     table.propose(leader_id, b"a")
-    handover, duration_ms = hand_over(table, target_id)
+    handover, duration_ms = hand_over(table, NodeId(target_id))
     with pytest.raises(
         TransferFailed, match=f"Node {target_id} did not catch up within 1 s: it has the log to offset 1"
     ):
@@ -89,7 +90,7 @@ def test_a_target_that_does_not_take_over_leaves_the_leader_leading() -> None:
     table = elected()
     leader_id, target_id = table.leader_id, table.followers[0]
     table.is_lost = lambda *sent: isinstance(sent[2], TimeoutNow)
-    handover, _ = hand_over(table, target_id)
+    handover, _ = hand_over(table, NodeId(target_id))
     with pytest.raises(TransferFailed, match=f"Node {target_id} has everything and did not take over within 1 s"):
         _ = handover.leader_id
     assert table.leader_id == leader_id
@@ -109,7 +110,7 @@ def test_a_request_that_is_lost_is_made_again() -> None:
 
     table.is_lost = lose_first
     target_id = table.followers[1]
-    assert hand_over(table, target_id)[0].leader_id == target_id
+    assert hand_over(table, NodeId(target_id))[0].leader_id == target_id
     assert lost
 
 
@@ -117,10 +118,10 @@ def test_a_request_that_is_lost_is_made_again() -> None:
     ("target_id", "sentence"),
     [(9, "Node 9 is not one of the other voters."), (None, "No other voter can be reached.")],
 )
-def test_nobody_to_hand_over_to_is_known_at_once(target_id: int | None, sentence: str) -> None:
+def test_nobody_to_hand_over_to_is_known_at_once(target_id: NodeId | None, sentence: str) -> None:
     table = elected()
     for peer_id in table.followers:
-        table.cores[table.leader_id].set_link(peer_id, is_up=False)
+        table.cores[table.leader_id].set_link(NodeId(peer_id), is_up=False)
     handover, duration_ms = hand_over(table, target_id)
     with pytest.raises(TransferFailed) as caught:
         _ = handover.leader_id
@@ -131,9 +132,9 @@ def test_nobody_to_hand_over_to_is_known_at_once(target_id: int | None, sentence
 def test_an_unreachable_target_is_known_at_once() -> None:
     table = elected()
     target_id = table.followers[0]
-    table.cores[table.leader_id].set_link(target_id, is_up=False)
+    table.cores[table.leader_id].set_link(NodeId(target_id), is_up=False)
     with pytest.raises(TransferFailed, match=f"Node {target_id} cannot be reached"):
-        _ = hand_over(table, target_id)[0].leader_id
+        _ = hand_over(table, NodeId(target_id))[0].leader_id
 
 
 def test_only_one_is_under_way() -> None:
@@ -150,20 +151,20 @@ def test_it_waits_until_what_was_proposed_is_committed() -> None:
     leader_id, (target_id, *others) = table.leader_id, table.followers
     table.is_lost = lambda _, to_id, message: to_id in others and isinstance(message, Append)
     table.propose(leader_id, b"a")
-    handover = table.cores[leader_id].begin_handover(target_id)
+    handover = table.cores[leader_id].begin_handover(NodeId(target_id))
     table.run(0.2)
     assert (table.logs[target_id].end_offset, table.commit_end(leader_id)) == (2, 1)
     assert not any(isinstance(message, TimeoutNow) for _, _, message in table.sent)
     table.is_lost = lambda *_: False
     for peer_id in others:
-        table.cores[leader_id].set_link(peer_id, is_up=True)
+        table.cores[leader_id].set_link(NodeId(peer_id), is_up=True)
     table.run(0.3)
     assert handover.leader_id == target_id
     assert table.commit_end(leader_id) >= 2
 
 
 def test_a_leader_that_nobody_follows_after_all_says_so() -> None:
-    handover = LeadershipTransfer(2, now_ms=0, ask_again_ms=100)
+    handover = LeadershipTransfer(NodeId(2), now_ms=0, ask_again_ms=100)
     handover.note_leader(None, 500)
     assert not handover.is_done
     handover.note_leader(None, 500 + TIMEOUT_MS)
@@ -172,7 +173,7 @@ def test_a_leader_that_nobody_follows_after_all_says_so() -> None:
 
 
 def test_a_leader_that_is_elected_again_says_so() -> None:
-    handover = LeadershipTransfer(2, now_ms=0, ask_again_ms=100)
+    handover = LeadershipTransfer(NodeId(2), now_ms=0, ask_again_ms=100)
     handover.note_leader(None, 500)
     assert handover.proceed({}, (), log_end=1, commit_end=1, now_ms=600) is None
     with pytest.raises(TransferFailed, match="this node leads again"):

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.protocol.errors import CorruptData
+from penstock.protocol.ids import NodeId
 from penstock.quorum.raft.consensus import MAX_COMMAND_BYTES
 from penstock.quorum.raft.inbox import Inbox
 from penstock.quorum.raft.messages import (
@@ -110,9 +111,9 @@ def test_what_is_no_message_is_refused(fields: object) -> None:
 
 def test_a_leap_to_the_last_term_is_refused() -> None:
     inbox = Inbox()
-    inbox.add(2, encode_message(Vote(1_000)), term=3)
+    inbox.add(NodeId(2), encode_message(Vote(1_000)), term=3)
     with pytest.raises(CorruptData, match="a message of term 2147483647 while this node is in term 3"):
-        inbox.add(2, encode_message(Vote(2**31 - 1)), term=3)
+        inbox.add(NodeId(2), encode_message(Vote(2**31 - 1)), term=3)
     assert inbox.take() == [(2, Vote(1_000))]
     assert inbox.is_empty
 

@@ -4,6 +4,7 @@ from errno import EMFILE
 
 import pytest
 
+from penstock.protocol.ids import ControllerEpoch
 from penstock.quorum.metadata.metadata_log import CommittedEntry, encode_batch
 from penstock.quorum.voter.observer_log import ObserverLog
 from penstock.storage.disk.memory_files import MemoryFiles
@@ -19,7 +20,7 @@ def test_entries_of_an_append_that_is_refused_half_way_are_those_that_are_in_the
     log = ObserverLog(files, FOLDER, config=LogConfig(retention_ms=-1, segment_bytes=100))
     log.latest_snapshot()
     assert list(log.recover(0)) == []
-    entries = [CommittedEntry(offset, 1, b"") for offset in range(6)]
+    entries = [CommittedEntry(offset, ControllerEpoch(1), b"") for offset in range(6)]
     batches = [encode_batch(entry) for entry in entries]
     files.fail("create", error=EMFILE, skip=1, count=None)
     kept = list(log.append(b"".join(batches), now_ms=0))
@@ -39,7 +40,7 @@ def test_a_disk_that_fails_at_close_leaves_what_was_appended(operation: Operatio
     log = ObserverLog(files, FOLDER, config=LogConfig(retention_ms=-1))
     log.latest_snapshot()
     assert list(log.recover(0)) == []
-    entry = CommittedEntry(0, 1, b"")
+    entry = CommittedEntry(0, ControllerEpoch(1), b"")
     assert list(log.append(encode_batch(entry), now_ms=0)) == [entry]
     files.fail(operation, count=None)
     log.close()

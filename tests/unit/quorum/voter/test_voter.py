@@ -9,7 +9,9 @@ from threading import Event
 from uuid import UUID
 
 import pytest
+from typed_ids import node_ids
 
+from penstock.protocol.ids import ControllerEpoch, NodeId
 from penstock.quorum.links.rules.peer_links import LinkListener, PeerLinks
 from penstock.quorum.raft.consensus import CommitPosition, ConsensusFailed, NotLeader, OutcomeUnknown, Snapshot
 from penstock.quorum.raft.messages import TermNotice, encode_message
@@ -48,7 +50,7 @@ class Heard:
 
 
 async def started(
-    files: MemoryFiles, *, voter_ids: tuple[int, ...] | None = None, links: PeerLinks | None = None
+    files: MemoryFiles, *, voter_ids: tuple[NodeId, ...] | None = None, links: PeerLinks | None = None
 ) -> tuple[RaftVoter, Heard]:
     heard = Heard()
     voter = made(files, voter_ids=voter_ids, links=links)
@@ -56,11 +58,13 @@ async def started(
     return voter, heard
 
 
-def made(files: MemoryFiles, *, voter_ids: tuple[int, ...] | None = None, links: PeerLinks | None = None) -> RaftVoter:
+def made(
+    files: MemoryFiles, *, voter_ids: tuple[NodeId, ...] | None = None, links: PeerLinks | None = None
+) -> RaftVoter:
     return RaftVoter(
         files,
         FOLDER,
-        node_id=4,
+        node_id=NodeId(4),
         directory_id=UUID(int=500),
         random=Random(5),
         loop=asyncio.get_running_loop(),
@@ -96,13 +100,13 @@ async def test_each_start_leads_a_new_term_with_a_no_op_of_its_own() -> None:
 @on_a_loop
 async def test_positions_are_in_order_and_commits_are_heard_before_them() -> None:
     voter, heard = await started(MemoryFiles())
-    futures = [voter.propose(bytes([number]), epoch=1) for number in range(1, 20)]
+    futures = [voter.propose(bytes([number]), epoch=ControllerEpoch(1)) for number in range(1, 20)]
     assert voter.next_offset == 20
     first = await futures[0]
     assert ("commit", 1, 1) in heard.events
-    assert first == CommitPosition(1, 1)
+    assert first == CommitPosition(1, ControllerEpoch(1))
     assert [position.offset for position in await asyncio.gather(*futures)] == list(range(1, 20))
-    assert await voter.read_barrier() == CommitPosition(19, 1)
+    assert await voter.read_barrier() == CommitPosition(19, ControllerEpoch(1))
     status = voter.status()
     assert (status.leader_id, status.epoch, status.high_watermark, len(status.voters)) == (4, 1, 20, 1)
     await voter.stop()
@@ -112,10 +116,10 @@ async def test_positions_are_in_order_and_commits_are_heard_before_them() -> Non
 async def test_proposals_for_another_epoch_are_refused() -> None:
     voter, _ = await started(MemoryFiles())
     with pytest.raises(NotLeader):
-        voter.propose(b"x", epoch=2)
+        voter.propose(b"x", epoch=ControllerEpoch(2))
     await voter.stop()
     with pytest.raises(NotLeader):
-        voter.propose(b"x", epoch=1)
+        voter.propose(b"x", epoch=ControllerEpoch(1))
 
 
 @on_a_loop
@@ -135,12 +139,12 @@ async def test_a_barrier_that_comes_while_a_step_is_on_the_disk_is_answered_behi
     """The only voter has no other step for an hour."""
     voter, _ = await started(MemoryFiles())
     await voter.read_barrier()
-    first = voter.propose(b"x", epoch=1)
+    first = voter.propose(b"x", epoch=ControllerEpoch(1))
     while not voter._is_stepping:  # noqa: ASYNC110 - nobody tells of it
         await asyncio.sleep(0)
     waiting = asyncio.ensure_future(voter.read_barrier())
     await first
-    assert await asyncio.wait_for(waiting, 5) >= CommitPosition(1, 1)
+    assert await asyncio.wait_for(waiting, 5) >= CommitPosition(1, ControllerEpoch(1))
     await voter.stop()
 
 
@@ -149,7 +153,7 @@ async def test_a_failed_write_ends_a_barrier_that_its_step_had_in_hand() -> None
     files = MemoryFiles()
     voter, heard = await started(files)
     files.fail("sync", under=FOLDER, count=None)
-    proposed = voter.propose(b"x", epoch=1)
+    proposed = voter.propose(b"x", epoch=ControllerEpoch(1))
     with pytest.raises(OutcomeUnknown):
         await voter.read_barrier()
     with pytest.raises((OutcomeUnknown, ConsensusFailed)):
@@ -162,9 +166,9 @@ async def test_a_failed_write_ends_a_barrier_that_its_step_had_in_hand() -> None
 async def test_a_stop_finishes_what_was_proposed() -> None:
     files = MemoryFiles()
     voter, _ = await started(files)
-    future = voter.propose(b"last", epoch=1)
+    future = voter.propose(b"last", epoch=ControllerEpoch(1))
     await voter.stop()
-    assert await future == CommitPosition(1, 1)
+    assert await future == CommitPosition(1, ControllerEpoch(1))
     voter, heard = await started(files)
     assert heard.commands == [b"last"]
     await voter.stop()
@@ -207,8 +211,8 @@ class TalkingLinks:
         assert self._listener is not None
         for _ in range(20):
             self.term += 1
-            self._listener.on_message(5, encode_message(TermNotice(self.term)))
-            self._listener.on_peer_gone(6)
+            self._listener.on_message(NodeId(5), encode_message(TermNotice(self.term)))
+            self._listener.on_peer_gone(NodeId(6))
             await asyncio.sleep(0)
 
 
@@ -217,7 +221,7 @@ async def test_a_voter_makes_no_step_from_its_stop_on() -> None:
     loop = asyncio.get_running_loop()
     loop.set_default_executor(ThreadPoolExecutor(1))
     files = MemoryFiles()
-    voter, heard = await started(files, voter_ids=(4, 5, 6), links=TalkingLinks())
+    voter, heard = await started(files, voter_ids=node_ids(4, 5, 6), links=TalkingLinks())
     await voter.stop()
     assert heard.events == []
     assert voter.epoch < 50
@@ -237,12 +241,12 @@ async def test_a_stop_waits_for_the_step_that_is_on_the_disk_also_when_the_voter
         if offset == 10:
             # Commits are told in slices, and this is on the disk before the last of them.
             files.slow = "sync"
-            voter.propose(b"on the disk", epoch=1)
+            voter.propose(b"on the disk", epoch=ControllerEpoch(1))
         if offset == 70:
             raise ValueError("cannot be")
 
     heard.on_commit = hear  # type: ignore[method-assign]
-    outcomes = [voter.propose(b"%d" % number, epoch=1) for number in range(80)]
+    outcomes = [voter.propose(b"%d" % number, epoch=ControllerEpoch(1)) for number in range(80)]
     await asyncio.wait(outcomes)
     assert "cannot be applied" in str(heard.events[-1])
     await files.begun()
@@ -260,7 +264,7 @@ async def test_a_stop_waits_for_the_step_that_is_on_the_disk_also_when_the_voter
 async def test_a_stop_waits_for_what_a_snapshot_in_the_making_writes() -> None:
     files = SlowDisk()
     voter, heard = await started(files)
-    await voter.propose(b"x", epoch=1)
+    await voter.propose(b"x", epoch=ControllerEpoch(1))
     files.slow = "rename"
     saving = asyncio.ensure_future(save(voter, heard))
     await files.begun()
@@ -272,7 +276,7 @@ async def test_a_stop_waits_for_what_a_snapshot_in_the_making_writes() -> None:
     await saving
     assert heard.events[-1][0] != "failure"
     assert f"{2:020}-{1:010}.checkpoint" in files.list_directory(FOLDER)
-    assert not await voter.save_snapshot(end_offset=2, epoch=1, chunks=iter(()))
+    assert not await voter.save_snapshot(end_offset=2, epoch=ControllerEpoch(1), chunks=iter(()))
     voter, heard = await started(files)
     assert heard.commands == [b"x"]
     await voter.stop()
@@ -282,7 +286,7 @@ async def test_a_stop_waits_for_what_a_snapshot_in_the_making_writes() -> None:
 async def test_a_start_that_is_cancelled_lets_go_of_the_folder_when_its_last_call_has_ended() -> None:
     files = SlowDisk()
     voter, _ = await started(files)
-    await voter.propose(b"x", epoch=1)
+    await voter.propose(b"x", epoch=ControllerEpoch(1))
     await voter.stop()
     files.slow = "read"
     voter = made(files)
@@ -333,9 +337,9 @@ async def test_after_a_snapshot_a_start_replays_only_what_follows() -> None:
     files = MemoryFiles()
     voter, heard = await started(files)
     for number in range(5):
-        await voter.propose(b"%d" % number, epoch=1)
+        await voter.propose(b"%d" % number, epoch=ControllerEpoch(1))
     await save(voter, heard)
-    await voter.propose(b"after", epoch=1)
+    await voter.propose(b"after", epoch=ControllerEpoch(1))
     await voter.stop()
     names = files.list_directory(FOLDER)
     assert f"{6:020}-{1:010}.checkpoint" in names
@@ -352,11 +356,11 @@ async def test_after_a_snapshot_a_start_replays_only_what_follows() -> None:
 async def test_a_snapshot_without_room_is_given_up_and_the_voter_goes_on() -> None:
     files = MemoryFiles()
     voter, heard = await started(files)
-    await voter.propose(b"before", epoch=1)
+    await voter.propose(b"before", epoch=ControllerEpoch(1))
     files.fail("write", under=f"{FOLDER}/", error=ENOSPC, skip=1, count=1)
     await save(voter, heard)
     assert not any(name.endswith((".checkpoint", ".part")) for name in files.list_directory(FOLDER))
-    await voter.propose(b"after", epoch=1)
+    await voter.propose(b"after", epoch=ControllerEpoch(1))
     await save(voter, heard)
     await voter.stop()
     _, heard = await started(files)
@@ -367,7 +371,7 @@ async def test_a_snapshot_without_room_is_given_up_and_the_voter_goes_on() -> No
 async def test_a_damaged_snapshot_is_refused() -> None:
     files = MemoryFiles()
     voter, heard = await started(files)
-    await voter.propose(b"x" * 50, epoch=1)
+    await voter.propose(b"x" * 50, epoch=ControllerEpoch(1))
     await save(voter, heard)
     await voter.stop()
     path = f"{FOLDER}/{2:020}-{1:010}.checkpoint"
@@ -395,7 +399,7 @@ async def test_a_snapshot_without_its_journal_is_refused() -> None:
 async def test_a_journal_without_its_snapshot_is_refused() -> None:
     files = MemoryFiles()
     voter, heard = await started(files)
-    await voter.propose(b"x", epoch=1)
+    await voter.propose(b"x", epoch=ControllerEpoch(1))
     await save(voter, heard)
     await voter.stop()
     for name in files.list_directory(FOLDER):
@@ -415,10 +419,10 @@ async def test_a_listener_that_cannot_take_an_entry_stops_the_engine() -> None:
 
     heard.on_commit = refuse  # type: ignore[method-assign]
     with pytest.raises(Exception, match="cannot be applied: cannot be"):
-        await voter.propose(b"x", epoch=1)
+        await voter.propose(b"x", epoch=ControllerEpoch(1))
     assert heard.events[-1] == ("failure", "The metadata entry at offset 1 cannot be applied: cannot be")
     with pytest.raises(NotLeader):
-        voter.propose(b"y", epoch=1)
+        voter.propose(b"y", epoch=ControllerEpoch(1))
     await voter.stop()
 
 

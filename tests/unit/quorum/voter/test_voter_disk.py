@@ -2,6 +2,7 @@
 
 import pytest
 
+from penstock.protocol.ids import ControllerEpoch
 from penstock.quorum.raft.consensus import ConsensusFailed
 from penstock.quorum.raft.journal_items import CommitMark, LogEntry, Membership, Term
 from penstock.quorum.voter.voter_disk import RecoveredState, VoterDisk
@@ -32,7 +33,7 @@ def written(count: int = 50) -> tuple[MemoryFiles, VoterDisk]:
 
 
 def save(voter_disk: VoterDisk, end_offset: int, epoch: int = 1) -> None:
-    writer = voter_disk.begin_snapshot(end_offset=end_offset, epoch=epoch)
+    writer = voter_disk.begin_snapshot(end_offset=end_offset, epoch=ControllerEpoch(epoch))
     writer.append([b"state"])
     writer.finish()
 

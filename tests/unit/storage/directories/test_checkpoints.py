@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.protocol.errors import ConfigError, CorruptData
+from penstock.protocol.ids import BrokerEpoch, NodeId
 from penstock.storage.directories.rules.checkpoints import decode_offsets, encode_offsets
 from penstock.storage.directories.rules.clean_shutdown import decode_clean_shutdown, encode_clean_shutdown
 from penstock.storage.directories.rules.folder_names import (
@@ -64,13 +65,15 @@ def test_meta_properties_of_kafka_are_read() -> None:
     )
     properties = decode_meta_properties(written, "file")
     assert properties == MetaProperties(
-        cluster_id="YW5jaG9yLWthZmthLTAwMQ", node_id=0, directory_id=UUID("2394f1f1-61a1-0cfe-945d-6bb9e5ea3669")
+        cluster_id="YW5jaG9yLWthZmthLTAwMQ",
+        node_id=NodeId(0),
+        directory_id=UUID("2394f1f1-61a1-0cfe-945d-6bb9e5ea3669"),
     )
     assert decode_meta_properties(encode_meta_properties(properties), "file") == properties
 
 
 def test_meta_properties_without_a_directory_id_are_accepted() -> None:
-    properties = MetaProperties(cluster_id="c", node_id=3, directory_id=None)
+    properties = MetaProperties(cluster_id="c", node_id=NodeId(3), directory_id=None)
     assert decode_meta_properties(encode_meta_properties(properties), "file") == properties
 
 
@@ -90,8 +93,8 @@ def test_ids_that_mean_something_else_are_not_drawn() -> None:
 
 
 def test_mark_of_a_clean_stop_carries_the_broker_epoch() -> None:
-    assert encode_clean_shutdown(7) == b'{"version":0,"brokerEpoch":7}'
-    assert decode_clean_shutdown(encode_clean_shutdown(7)) == 7
+    assert encode_clean_shutdown(BrokerEpoch(7)) == b'{"version":0,"brokerEpoch":7}'
+    assert decode_clean_shutdown(encode_clean_shutdown(BrokerEpoch(7))) == 7
     for data in (b"", b"{", b"[]", b"{}", b'{"brokerEpoch":"7"}', b"\xff"):
         assert decode_clean_shutdown(data) is None
 

@@ -12,6 +12,7 @@ import pytest
 from node_disk import NOW_MS, NodeDisk, append, node_disk
 from produced_batches import produced
 
+from penstock.protocol.ids import TopicId
 from penstock.protocol.records import Record, write_batch
 from penstock.storage.directories import log_housekeeping
 from penstock.storage.directories.flusher import Flusher
@@ -110,7 +111,7 @@ def test_log_is_synced_when_its_flush_ms_is_over() -> None:
     with kept() as house:
         house.node.config = LogConfig(flush_ms=500)
         log = house.node.log("flights")
-        lazy = house.node.manager.get_or_create("planes", 0, UUID(int=3), LogConfig())
+        lazy = house.node.manager.get_or_create("planes", 0, TopicId(UUID(int=3)), LogConfig())
         append(log)
         append(lazy)
         house.pass_ms(400)

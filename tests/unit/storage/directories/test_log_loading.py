@@ -8,6 +8,7 @@ import pytest
 from node_disk import open_directories
 from produced_batches import produced
 
+from penstock.protocol.ids import LeaderEpoch, NodeId, TopicId
 from penstock.protocol.records import Record, write_batch
 from penstock.storage.directories.log_manager import LogManager
 from penstock.storage.disk.memory_files import MemoryFiles
@@ -15,11 +16,11 @@ from penstock.storage.log.log import Log
 from penstock.storage.log.rules.config import LogConfig
 
 NOW_MS = 1_700_000_000_000
-TOPIC_ID = UUID(int=7)
+TOPIC_ID = TopicId(UUID(int=7))
 
 
 def start(files: MemoryFiles, current: UUID = TOPIC_ID) -> LogManager:
-    manager = LogManager(files, ["/data"], node_id=1, random=Random(3), steady_clock_ms=lambda: NOW_MS)
+    manager = LogManager(files, ["/data"], node_id=NodeId(1), random=Random(3), steady_clock_ms=lambda: NOW_MS)
     open_directories(manager)
 
     async def load() -> None:
@@ -73,7 +74,7 @@ def test_logs_are_made_and_closed_and_loaded_without_a_sync_for_each() -> None:
         manager = start(files)
         for partition in range(partitions):
             log = manager.get_or_create("orders", partition, TOPIC_ID, LogConfig())
-            log.assign_leader_epoch(3)
+            log.assign_leader_epoch(LeaderEpoch(3))
         stop(manager)
         loaded = start(files)
         assert sum(1 for _ in loaded.logs) == partitions
@@ -147,12 +148,12 @@ def test_records_of_a_deleted_topic_never_come_back_in_one_of_the_same_name() ->
         newer = UUID(int=8)
         # The newer log is made once the older one's move is on the disk: only a loss of power before brings that back.
         if seed % 2:
-            manager.get_or_create("orders", 0, newer, LogConfig())
+            manager.get_or_create("orders", 0, TopicId(newer), LogConfig())
         files.crash(Random(seed))
         manager = start(files, newer)
         found = manager.get("orders", 0)
         assert found is None or (found.topic_id, found.log_end_offset) in {(newer, 0), (None, 0)}, seed
-        assert manager.get_or_create("orders", 0, newer, LogConfig()).topic_id == newer
+        assert manager.get_or_create("orders", 0, TopicId(newer), LogConfig()).topic_id == newer
         is_set_aside |= any("-stray" in name for name in files.list_directory("/data"))
     assert is_set_aside
 
@@ -197,7 +198,7 @@ def test_empty_log_that_is_recovered_gets_no_index_files_until_it_has_batches() 
 
 def test_log_goes_to_the_directory_with_the_fewest() -> None:
     files = MemoryFiles(now_ms=lambda: NOW_MS)
-    manager = LogManager(files, ["/a", "/b"], node_id=1, random=Random(3), steady_clock_ms=lambda: NOW_MS)
+    manager = LogManager(files, ["/a", "/b"], node_id=NodeId(1), random=Random(3), steady_clock_ms=lambda: NOW_MS)
     open_directories(manager)
     made = [manager.get_or_create("orders", partition, TOPIC_ID, LogConfig()).directory for partition in range(4)]
     assert made == ["/a/orders-0", "/b/orders-1", "/a/orders-2", "/b/orders-3"]

@@ -13,6 +13,7 @@ from node_disk import NOW_MS, TOPIC_ID, NodeDisk, append, node_disk, open_direct
 from produced_batches import produced
 
 from penstock.protocol.errors import ConfigError, ErrorCode, KafkaError
+from penstock.protocol.ids import TopicId
 from penstock.protocol.records import Record, write_batch
 from penstock.storage.directories.directory_choice import PREFERENCES_MAX
 from penstock.storage.directories.rules.checkpoints import CLEANER_OFFSETS, encode_offsets
@@ -22,7 +23,7 @@ from penstock.storage.disk.rules.disk_errors import ClosedError, leaves_director
 from penstock.storage.log.log import Log
 from penstock.storage.log.rules.config import LogConfig
 
-OTHER_ID = UUID("c2698a74-0e10-8d65-9981-c07acf362664")
+OTHER_ID = TopicId(UUID("c2698a74-0e10-8d65-9981-c07acf362664"))
 RECOVERY = "recovery-point-offset-checkpoint"
 
 
@@ -154,7 +155,7 @@ def test_new_logs_go_to_the_directory_with_the_fewest_or_the_one_assigned() -> N
         paths = [node.log("flights", partition).directory for partition in range(4)]
         assert paths == ["/a/flights-0", "/b/flights-1", "/a/flights-2", "/b/flights-3"]
         assigned = node.manager.directories[1].id
-        log = node.manager.get_or_create("planes", 0, TOPIC_ID, node.config, directory_id=assigned)
+        log = node.manager.get_or_create("planes", 0, TopicId(TOPIC_ID), node.config, directory_id=assigned)
         assert log.directory == "/b/planes-0"
 
 
@@ -168,7 +169,7 @@ def test_a_log_that_could_not_be_made_is_made_where_it_was_begun(operation: Oper
             node.log("flights", 0)
         node.files.heal()
         assigned = node.manager.directories[1].id
-        log = node.manager.get_or_create("flights", 0, TOPIC_ID, node.config, directory_id=assigned)
+        log = node.manager.get_or_create("flights", 0, TopicId(TOPIC_ID), node.config, directory_id=assigned)
         append(log)
         folders = [path for path in ("/a/flights-0", "/b/flights-0") if node.files.exists(path)]
         assert folders == [log.directory]
@@ -199,7 +200,7 @@ def test_a_loss_of_power_brings_no_log_back_whose_partition_has_another_one(seed
         append(first)
         node.manager.delete("flights", 0)
         assigned = node.manager.directories[1].id
-        log = node.manager.get_or_create("flights", 0, TOPIC_ID, node.config, directory_id=assigned)
+        log = node.manager.get_or_create("flights", 0, TopicId(TOPIC_ID), node.config, directory_id=assigned)
         append(log)
         log.flush()
         node.files.crash(Random(seed))
@@ -214,7 +215,7 @@ def test_new_log_goes_to_the_directory_that_an_operator_asked_for_unless_another
         for partition in (0, 1):
             node.manager.directory_choice.prefer(("flights", partition), second)
         assert node.log("flights", 0).directory == "/b/flights-0"
-        log = node.manager.get_or_create("flights", 1, TOPIC_ID, node.config, directory_id=first.id)
+        log = node.manager.get_or_create("flights", 1, TopicId(TOPIC_ID), node.config, directory_id=first.id)
         assert log.directory == "/a/flights-1"
         # Once it was made the word is used up.
         node.manager.delete("flights", 0)
@@ -441,7 +442,7 @@ def test_error_takes_one_directory_and_its_logs_offline() -> None:
             node.log("flights")
         with pytest.raises(OSError, match="while /a is offline"):
             node.log("weather")
-        new = node.manager.get_or_create("weather", 0, TOPIC_ID, node.config, is_new=True)
+        new = node.manager.get_or_create("weather", 0, TopicId(TOPIC_ID), node.config, is_new=True)
         assert new.directory == "/b/weather-0"
         node.manager.delete("flights", 0)
         node.stop()
@@ -732,7 +733,7 @@ def test_logs_are_cut_though_the_disk_of_another_directory_is_full() -> None:
     with node_disk("/a", "/b") as node:
         node.start()
         for name, directory in zip(("flights", "planes"), node.manager.directories, strict=True):
-            append(node.manager.get_or_create(name, 0, TOPIC_ID, node.config, directory_id=directory.id), 10)
+            append(node.manager.get_or_create(name, 0, TopicId(TOPIC_ID), node.config, directory_id=directory.id), 10)
         node.stop()
         node.files.write(f"/a/{CLEANER_OFFSETS}", encode_offsets([(("flights", 0), 9)]))
         node.start()
@@ -748,7 +749,7 @@ def test_logs_are_cut_though_another_directory_was_offline_from_the_start(operat
     with node_disk("/a", "/b") as node:
         node.start()
         directory = node.manager.directories[0].id
-        log = node.manager.get_or_create("flights", 0, TOPIC_ID, node.config, directory_id=directory)
+        log = node.manager.get_or_create("flights", 0, TopicId(TOPIC_ID), node.config, directory_id=directory)
         append(log, 10)
         node.stop()
         node.files.fail(operation, under="/b", count=None)

@@ -3,6 +3,7 @@
 import pytest
 
 from penstock.protocol.errors import CorruptData
+from penstock.protocol.ids import LeaderEpoch
 from penstock.storage.log.leader_epochs import LeaderEpochs, decode_leader_epochs, encode_leader_epochs
 
 
@@ -37,11 +38,11 @@ def test_new_entry_removes_what_contradicts_it(epoch: int, start: int, left: tup
     [(-1, None), (-2, (-2, 5)), (0, (0, 5)), (2, (2, 10)), (3, (2, 10)), (4, (4, 20)), (5, (5, 99)), (6, None)],
 )
 def test_end_offset_of_an_epoch_is_the_start_of_the_next(epoch: int, answer: tuple[int, int] | None) -> None:
-    assert LeaderEpochs(((2, 5), (4, 10), (5, 20))).end_offset_for(epoch, 99) == answer
+    assert LeaderEpochs(((2, 5), (4, 10), (5, 20))).end_offset_for(LeaderEpoch(epoch), 99) == answer
 
 
 def test_no_epoch_has_an_end_when_none_is_known() -> None:
-    assert LeaderEpochs().end_offset_for(0, 10) is None
+    assert LeaderEpochs().end_offset_for(LeaderEpoch(0), 10) is None
     assert LeaderEpochs().earliest_epoch() is None
 
 
@@ -95,19 +96,19 @@ def test_epoch_without_a_batch_is_not_below_the_end(end_offset: int, count: int)
 
 def test_a_log_vouches_for_epochs_that_it_has_batches_of() -> None:
     epochs = LeaderEpochs(((2, 5), (4, 10)))
-    assert [epoch for epoch in range(5) if epochs.vouches_for(epoch)] == [2, 3, 4]
-    assert not LeaderEpochs().vouches_for(0)
+    assert [epoch for epoch in range(5) if epochs.vouches_for(LeaderEpoch(epoch))] == [2, 3, 4]
+    assert not LeaderEpochs().vouches_for(LeaderEpoch(0))
 
 
 @pytest.mark.parametrize(("log_start", "vouched"), [(9, [2, 3, 4]), (10, [2, 4]), (11, [4])])
 def test_a_log_vouches_for_the_epoch_of_the_last_batch_that_it_deleted(log_start: int, vouched: list[int]) -> None:
     epochs = LeaderEpochs(((1, 0), (2, 5), (4, 10)))
     epochs.truncate_from_start(log_start)
-    assert [epoch for epoch in range(5) if epochs.vouches_for(epoch)] == vouched
+    assert [epoch for epoch in range(5) if epochs.vouches_for(LeaderEpoch(epoch))] == vouched
     again = LeaderEpochs(epochs.entries_below(99))
     again.truncate_from_start(log_start)
     assert again.entries == epochs.entries
-    assert [epoch for epoch in range(5) if again.vouches_for(epoch)] == vouched
+    assert [epoch for epoch in range(5) if again.vouches_for(LeaderEpoch(epoch))] == vouched
 
 
 def test_a_log_that_begins_anew_vouches_for_nothing_before() -> None:
@@ -119,7 +120,7 @@ def test_a_log_that_begins_anew_vouches_for_nothing_before() -> None:
         else:
             epochs.clear()
         epochs.assign(4, 10)
-        assert not epochs.vouches_for(2)
+        assert not epochs.vouches_for(LeaderEpoch(2))
 
 
 def test_the_epoch_before_a_log_start_is_known_when_the_next_one_begins_there() -> None:
@@ -128,5 +129,5 @@ def test_the_epoch_before_a_log_start_is_known_when_the_next_one_begins_there() 
     epochs.assign(3, 6)
     epochs.assign(4, 6)
     assert epochs.entries == ((4, 6),)
-    assert [epoch for epoch in range(5) if epochs.vouches_for(epoch)] == [1, 4]
+    assert [epoch for epoch in range(5) if epochs.vouches_for(LeaderEpoch(epoch))] == [1, 4]
     assert epochs.entries_below(7) == ((1, 5), (4, 6))

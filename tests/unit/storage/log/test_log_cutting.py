@@ -9,6 +9,7 @@ from produced_batches import produced
 
 from penstock.protocol.batches import iterate_headers
 from penstock.protocol.errors import CorruptData, ErrorCode, KafkaError
+from penstock.protocol.ids import LeaderEpoch
 from penstock.protocol.records import Record, write_batch
 from penstock.storage.disk.files import DiskFiles
 from penstock.storage.disk.memory_files import MemoryFiles
@@ -195,7 +196,7 @@ def test_truncation_cuts_epochs_and_producers(tmp_path: Path) -> None:
 
 def test_truncation_at_the_end_drops_an_epoch_that_wrote_nothing(tmp_path: Path) -> None:
     log = filled(tmp_path)
-    log.assign_leader_epoch(5)
+    log.assign_leader_epoch(LeaderEpoch(5))
     assert log.leader_epochs.latest_epoch == 5
     log.truncate_to(120)
     assert log.leader_epochs.latest_epoch == 2

@@ -8,6 +8,7 @@ from produced_batches import produced
 
 from penstock.protocol.batches import iterate_headers
 from penstock.protocol.errors import ErrorCode, KafkaError
+from penstock.protocol.ids import LeaderEpoch
 from penstock.protocol.records import Record, write_batch
 from penstock.storage.disk.files import DiskFiles
 from penstock.storage.log.log import Log
@@ -91,7 +92,7 @@ def test_what_a_leader_took_over_from_another_while_it_answered_is_left_out(tmp_
     log.append_as_follower(answer, now_ms=NOW, leader_epoch=1)
     assert (log.log_end_offset, log.leader_epochs.entries) == (2, ((0, 0), (1, 1)))
     # The next leader finds where that leaves its own log.
-    assert led.leader_epochs.end_offset_for(1, led.log_end_offset) == (0, 1)
+    assert led.leader_epochs.end_offset_for(LeaderEpoch(1), led.log_end_offset) == (0, 1)
 
 
 def test_first_batch_may_begin_above_the_end(tmp_path: Path) -> None:

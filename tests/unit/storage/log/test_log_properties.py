@@ -21,6 +21,7 @@ from produced_batches import produced
 
 from penstock.protocol.batches import HEADER_SIZE, iterate_headers, read_header
 from penstock.protocol.errors import ConfigError, ErrorCode, KafkaError
+from penstock.protocol.ids import BrokerEpoch, NodeId, TopicId
 from penstock.protocol.records import Record, write_batch
 from penstock.storage.directories.log_closing import start_offset_to_checkpoint
 from penstock.storage.directories.log_manager import LogManager
@@ -29,7 +30,7 @@ from penstock.storage.log.log import Log
 from penstock.storage.log.rules.config import LogConfig
 
 NOW: Final = 1_700_000_000_000
-TOPIC_ID: Final = UUID("b2698a74-0e10-8d65-9981-c07acf362664")
+TOPIC_ID: Final = TopicId(UUID("b2698a74-0e10-8d65-9981-c07acf362664"))
 FOLDER: Final = "/data/events-0"
 
 
@@ -126,7 +127,7 @@ class LogLife(RuleBasedStateMachine):
 
     def load(self) -> None:
         self.manager = LogManager(
-            self.files, ["/data"], node_id=1, random=self.random, steady_clock_ms=lambda: self.now_ms
+            self.files, ["/data"], node_id=NodeId(1), random=self.random, steady_clock_ms=lambda: self.now_ms
         )
         open_directories(self.manager, "cluster")
         self.loop.run_until_complete(
@@ -139,7 +140,7 @@ class LogLife(RuleBasedStateMachine):
         assert self.log.damage is None
 
     def close(self) -> None:
-        self.loop.run_until_complete(self.manager.close(self.loop, broker_epoch=5))
+        self.loop.run_until_complete(self.manager.close(self.loop, broker_epoch=BrokerEpoch(5)))
         assert self.manager.directories[0].is_online
         self.note_flush(self.current.end_offset)
         self.checkpointed_start = self.log_start_offset

@@ -10,6 +10,7 @@ from produced_batches import produced
 
 from penstock.protocol.batches import iterate_headers
 from penstock.protocol.errors import ErrorCode, KafkaError
+from penstock.protocol.ids import TopicId
 from penstock.protocol.records import Record, write_batch
 from penstock.storage.disk.files import DiskFiles
 from penstock.storage.disk.memory_files import MemoryFiles
@@ -18,7 +19,7 @@ from penstock.storage.log.rules.config import LogConfig
 
 NOW = 1_700_000_000_000
 DENSE = LogConfig(segment_bytes=1000, index_interval_bytes=100)
-TOPIC_ID = UUID(int=77)
+TOPIC_ID = TopicId(UUID(int=77))
 
 
 def open_log(
@@ -28,7 +29,7 @@ def open_log(
     recovery_point: int = 0,
     cleaned_end: int = 0,
     log_start_offset: int = 0,
-    topic_id: UUID | None = None,
+    topic_id: TopicId | None = None,
     config: LogConfig = DENSE,
 ) -> Log:
     return Log.open(
@@ -425,7 +426,7 @@ def test_topic_id_is_kept_and_guarded(folder: Path) -> None:
     assert (folder / "partition.metadata").read_bytes() == b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAATQ"
     assert open_log(folder, is_clean=True).topic_id == TOPIC_ID
     with pytest.raises(KafkaError) as caught:
-        open_log(folder, topic_id=UUID(int=78))
+        open_log(folder, topic_id=TopicId(UUID(int=78)))
     assert caught.value.code == ErrorCode.INCONSISTENT_TOPIC_ID
 
 

@@ -7,6 +7,7 @@ import pytest
 from produced_batches import produced
 
 from penstock.protocol.batches import Buffer
+from penstock.protocol.ids import LeaderEpoch
 from penstock.protocol.records import Record, write_batch
 from penstock.storage.disk.files import DiskFiles, File
 from penstock.storage.log.log import Log
@@ -67,7 +68,7 @@ def test_epoch_without_a_batch_is_not_written(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     append(log)
     log.flush()
-    log.assign_leader_epoch(7)
+    log.assign_leader_epoch(LeaderEpoch(7))
     assert log.files_to_sync(1) == []
     log.close()
     assert (tmp_path / "events-0" / "leader-epoch-checkpoint").read_bytes() == b"0\n1\n0 0\n"

@@ -10,6 +10,7 @@ import pytest
 from produced_batches import produced
 
 from penstock.protocol.errors import ErrorCode, KafkaError
+from penstock.protocol.ids import TopicId
 from penstock.protocol.records import Record, write_batch
 from penstock.storage.directories.log_closing import start_offset_to_checkpoint
 from penstock.storage.disk.memory_files import MemoryFiles
@@ -21,7 +22,7 @@ from penstock.storage.log.rules.transaction_verification import UNVERIFIED
 
 NOW = 1_700_000_000_000
 DAY = 86_400_000
-TOPIC_ID = UUID(int=7)
+TOPIC_ID = TopicId(UUID(int=7))
 
 
 class Restarting:
