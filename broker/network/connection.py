@@ -510,7 +510,7 @@ class Connection(asyncio.BufferedProtocol):
         self._host.peer_log.write(
             logging.WARNING,
             self._peer[0],
-            "Closing idle connection: peer=%s:%d listener=%s client=%s software=%s reason=%s",
+            "Connection closed: peer=%s:%d listener=%s client=%s software=%s reason=%s",
             *self._peer,
             self._listener_name,
             self._context.client_id,

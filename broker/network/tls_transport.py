@@ -257,7 +257,7 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
         host.peer_log.write(
             logging.WARNING,
             self._peer[0],
-            "Closing idle connection: peer=%s:%d listener=%s reason=%s",
+            "Connection closed: peer=%s:%d listener=%s reason=%s",
             *self._peer,
             self._tls.listener_name,
             reason,

@@ -215,7 +215,7 @@ def test_clock_that_jumps_and_comes_back_deletes_and_repeats_nothing(
     faulty.faults.order(clock_offset_ms=jump_ms)
     faulty.write_more(2_000)
     log = faulty.cluster.nodes[1].log
-    wait_for(lambda: "wall clock jumped" in log.read_text(), "a line about the clock")
+    wait_for(lambda: "Wall clock jumped" in log.read_text(), "a line about the clock")
     faulty.faults.heal()
     faulty.write_more(2_000)
     faulty.check()

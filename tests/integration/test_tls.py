@@ -174,7 +174,7 @@ def test_nobody_gets_in_without_a_certificate_that_is_valid_now(cluster: TlsClus
     log = cluster.log(1)
     assert "reason=its handshake of TLS failed: peer did not return a certificate" in log
     # However often their clients try.
-    assert sum("connection closed" in line for line in log.splitlines()) < 10
+    assert sum("Connection closed" in line for line in log.splitlines()) < 10
     wait_for(lambda: cluster.brokers() == set(IDS), "cluster")
 
 

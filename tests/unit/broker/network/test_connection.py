@@ -150,7 +150,7 @@ def test_closing_request_lets_earlier_answers_out_first(loop: ManualLoop, caplog
     node.begun[2].respond(answer(2))
     assert wire.received == answer(0)
     assert [record.getMessage() for record in caplog.records if "no such partition" in record.getMessage()] == [
-        "Closing idle connection: peer=10.0.0.1:4321 listener=PLAINTEXT client=None software=unknown "
+        "Connection closed: peer=10.0.0.1:4321 listener=PLAINTEXT client=None software=unknown "
         "reason=acks=0 and no such partition"
     ]
 

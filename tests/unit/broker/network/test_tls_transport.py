@@ -171,7 +171,7 @@ def test_who_must_not_get_in_is_logged_once_and_nothing_begins(
 
     run(new_loop, tmp_path, scenario)
     (line,) = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
-    assert line.startswith("Closing idle connection: peer=127.0.0.1:")
+    assert line.startswith("Connection closed: peer=127.0.0.1:")
     assert line.endswith(f"listener=SSL reason={reason}")
 
 

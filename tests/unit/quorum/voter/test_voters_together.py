@@ -41,7 +41,9 @@ def test_a_snapshot_for_which_there_is_no_room_waits_until_there_is(caplog: pyte
         behind.kill(has_power=False)
         behind.start()
         quorum.until(quorum.is_equal)
-    given_up = [record for record in caplog.records if "given up until it can be kept" in record.getMessage()]
+    given_up = [
+        record for record in caplog.records if "Failed to store the leader's metadata snapshot" in record.getMessage()
+    ]
     assert len(given_up) == 1
 
 
