@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from .effects import Effects
 
 
 class CoordinatorShard(Protocol):
     """Is made when its partition's leadership comes to this node, and dropped when that goes."""
+
+    @property
+    def effects(self) -> Effects:
+        """Where its rules collect what their shell is to do after each event."""
 
     def replay(self, offset: int, key: bytes | None, value: bytes | None, producer_id: int) -> None:
         """One record, in their order. Raises CorruptData."""
@@ -19,17 +23,8 @@ class CoordinatorShard(Protocol):
     def on_loaded(self) -> None:
         """All was replayed; from here on it is asked."""
 
-    def on_unloaded(self) -> None:
-        """The coordinator is gone: answers the waiting requests."""
-
-
-@runtime_checkable
-class ShardWithEffects(CoordinatorShard, Protocol):
-    """Every shard, once transactions answer with effects as well: then this is part of `CoordinatorShard`."""
-
-    @property
-    def effects(self) -> Effects:
-        """Where its rules collect what their shell is to do after each event."""
-
     def on_timer(self, key: Hashable) -> None:
         """A timer that was scheduled under this key has expired."""
+
+    def on_unloaded(self) -> None:
+        """The coordinator is gone: answers the waiting requests."""

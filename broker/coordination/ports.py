@@ -9,7 +9,7 @@ an effect (`effects.py`). A reply is held until all is committed that the event 
 that may still be lost.
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from ...storage.log.rules.transaction_verification import TransactionVerification
@@ -47,13 +47,3 @@ class TransactionalStateLog(StateLog, Protocol):
     def append_in_transaction(self, records: Sequence[StateRecord], producer: TransactionProducer) -> int:
         """As `append`, for what is to count when the producer's transaction commits, of which `replay_end_transaction`
         tells. KafkaError, those of `ProducerState.check_epoch` among them."""
-
-
-class Timers(Protocol):
-    """One timer for each key."""
-
-    def schedule(self, key: Hashable, delay_ms: int, on_expired: Callable[[], None]) -> None:
-        """In place of the timer that has the key, if there is one."""
-
-    def cancel(self, key: Hashable) -> None:
-        """No error for an unknown key."""

@@ -25,7 +25,7 @@ from ...protocol.records import Record, control_type, read_records, write_batch
 from ...storage.log.file_slice import FileSlice
 from ...storage.log.rules.append_info import AppendInfo
 from ...storage.log.rules.control_records import write_end_transaction_marker
-from ..coordination.coordinator_shard import CoordinatorShard, ShardWithEffects
+from ..coordination.coordinator_shard import CoordinatorShard
 from ..coordination.effects import CancelTimer, Effect, Effects, Reply, ScheduleTimer, Waiter
 from ..coordination.ports import StateRecord, TransactionProducer
 from ..replicas.delayed_reply import WRITTEN_ERRORS, DelayedCommit, DelayedReply
@@ -103,7 +103,7 @@ class CoordinatorContext(Generic[ShardT]):
     def __init__(
         self,
         partition: Partition,
-        make_shard: Callable[[CoordinatorContext[ShardT], CoordinatorTimers], ShardT],
+        make_shard: Callable[[CoordinatorContext[ShardT]], ShardT],
         *,
         replies: Purgatory,
         runtime: Runtime,
@@ -185,12 +185,11 @@ class CoordinatorContext(Generic[ShardT]):
 
     def _on_timer(self, key: Hashable) -> None:
         with self._event as shard:
-            assert isinstance(shard, ShardWithEffects)
             shard.on_timer(key)
 
     def _new_shard(self) -> ShardT:
-        shard = self._make_shard(self, self._timers)
-        self._event.effects = shard.effects if isinstance(shard, ShardWithEffects) else Effects()
+        shard = self._make_shard(self)
+        self._event.effects = shard.effects
         return shard
 
     def run_when_loaded(self, change: Callable[[ShardT], None]) -> None:
@@ -467,11 +466,11 @@ class CoordinatorTimers:
         self._wheel: LoopTimerWheel[_Timer] = LoopTimerWheel(loop, TIMER_TICK_MS, self._on_expired)
         self._scheduled: dict[Hashable, tuple[_Timer, int]] = {}
 
-    def schedule(self, key: Hashable, delay_ms: int, on_expired: Callable[[], None] | None = None) -> None:
+    def schedule(self, key: Hashable, delay_ms: int) -> None:
         scheduled = self._scheduled.pop(key, None)
         if scheduled is not None:
             self._wheel.remove(*scheduled)
-        timer = _Timer(key, on_expired)
+        timer = _Timer(key)
         self._scheduled[key] = (timer, self._wheel.add(timer, delay_ms))
 
     def cancel(self, key: Hashable) -> None:
@@ -490,10 +489,7 @@ class CoordinatorTimers:
             return
         del self._scheduled[timer.key]
         try:
-            if timer.on_expired is not None:
-                timer.on_expired()
-            else:
-                self._on_timer(timer.key)
+            self._on_timer(timer.key)
         except KafkaError as error:
             # What it wanted to write down is tried again by whatever comes next.
             logger.warning("timer of a coordinator failed: key=%s error=%s", timer.key, error)
@@ -502,11 +498,12 @@ class CoordinatorTimers:
 
 
 class _Timer:
-    __slots__ = ("key", "on_expired")
+    """Equal only to itself: a key may be scheduled again."""
 
-    def __init__(self, key: Hashable, on_expired: Callable[[], None] | None) -> None:
+    __slots__ = ("key",)
+
+    def __init__(self, key: Hashable) -> None:
         self.key = key
-        self.on_expired = on_expired
 
 
 def _read_all(slices: Sequence[FileSlice]) -> bytes:

@@ -21,7 +21,7 @@ from ..groups.group_shard import GroupShard
 from ..replicas.partition import Partition
 from ..replicas.replica_manager import ReplicaManager
 from ..timing.runtime import Runtime
-from .coordinator_context import CoordinatorContext, CoordinatorTimers
+from .coordinator_context import CoordinatorContext
 from .coordinator_runtime import CoordinatorRuntime
 
 logger = logging.getLogger(__name__)
@@ -76,7 +76,7 @@ class GroupCoordinator:
                 partition.run_when_loaded(partial(_forget_topic, topic))
 
     def _coordinate(self, hosted: Partition) -> GroupPartition:
-        def make_shard(partition: GroupPartition, _timers: CoordinatorTimers) -> GroupShard:
+        def make_shard(partition: GroupPartition) -> GroupShard:
             return GroupShard(
                 partition,
                 config=self._config,

@@ -19,7 +19,7 @@ from ..transactions.effects import AwaitCommit, CancelMarkers, RequestProducerId
 from ..transactions.markers import MarkerOrder
 from ..transactions.transaction import TransactionPartition
 from ..transactions.transaction_shard import ProducerIdNeededError, TransactionShard
-from .coordinator_context import CoordinatorContext, CoordinatorTimers, WaitingRequest
+from .coordinator_context import CoordinatorContext, WaitingRequest
 from .coordinator_runtime import CoordinatorRuntime
 from .marker_sender import MarkerSender, Peers
 
@@ -112,7 +112,7 @@ class TransactionCoordinator:
         task.add_done_callback(self._tasks.discard)
 
     def _coordinate(self, hosted: Partition) -> TransactionPartitionState:
-        def make_shard(partition: TransactionPartitionState, _timers: CoordinatorTimers) -> TransactionShard:
+        def make_shard(partition: TransactionPartitionState) -> TransactionShard:
             return TransactionShard(
                 partition,
                 config=self._config,

@@ -82,20 +82,19 @@ class PuppetLog:
 
 
 class PuppetTimers:
-    def __init__(self, now_ms: int, on_timer: Callable[[Hashable], None] | None = None) -> None:
-        """`on_timer` receives the key of a timer that has no function of its own."""
+    def __init__(self, now_ms: int, on_timer: Callable[[Hashable], None]) -> None:
         self.now_ms = now_ms
         self._on_timer = on_timer
-        self._due: dict[Hashable, tuple[int, int, Callable[[], None] | None]] = {}
+        self._due: dict[Hashable, tuple[int, int]] = {}
         self._numbers = count()
 
     @property
     def keys(self) -> list[Hashable]:
         """Of those that wait, the earliest first."""
-        return sorted(self._due, key=lambda key: self._due[key][:2])
+        return sorted(self._due, key=lambda key: self._due[key])
 
-    def schedule(self, key: Hashable, delay_ms: int, on_expired: Callable[[], None] | None = None) -> None:
-        self._due[key] = (self.now_ms + delay_ms, next(self._numbers), on_expired)
+    def schedule(self, key: Hashable, delay_ms: int) -> None:
+        self._due[key] = (self.now_ms + delay_ms, next(self._numbers))
 
     def cancel(self, key: Hashable) -> None:
         self._due.pop(key, None)
@@ -104,13 +103,9 @@ class PuppetTimers:
         """Everything that is due by then happens in its order, at its time."""
         end_ms = self.now_ms + milliseconds
         while (keys := self.keys) and self._due[keys[0]][0] <= end_ms:
-            at_ms, _, on_expired = self._due.pop(keys[0])
+            at_ms, _ = self._due.pop(keys[0])
             self.now_ms = max(self.now_ms, at_ms)
-            if on_expired is not None:
-                on_expired()
-            else:
-                assert self._on_timer is not None, keys[0]
-                self._on_timer(keys[0])
+            self._on_timer(keys[0])
         self.now_ms = end_ms
 
 

@@ -13,7 +13,7 @@ from produced_batches import produced
 from penstock.broker.coordination.effects import Effect, Effects
 from penstock.broker.coordination.ports import StateRecord
 from penstock.broker.coordinators import coordinator_context as coordinator_partition
-from penstock.broker.coordinators.coordinator_context import CoordinatorContext, CoordinatorTimers, WaitingRequest
+from penstock.broker.coordinators.coordinator_context import CoordinatorContext, WaitingRequest
 from penstock.broker.coordinators.coordinator_runtime import CoordinatorRuntime
 from penstock.broker.replicas.partition import Partition
 from penstock.client.clock import wait_until
@@ -40,7 +40,7 @@ class Note(Effect):
 class Recorder:
     """A state shard that remembers what it was told."""
 
-    def __init__(self, log: CoordinatorContext[Recorder], _timers: CoordinatorTimers) -> None:
+    def __init__(self, log: CoordinatorContext[Recorder]) -> None:
         self.log = log
         self.effects = Effects()
         self.expired: list[Hashable] = []
