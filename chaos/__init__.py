@@ -1,1 +1,1 @@
-"""Local clusters, faults, workloads and verdicts."""
+"""Faults, simulated clusters, workloads and the checkers of their histories."""

@@ -1,1 +1,1 @@
-"""Looking in from outside: protocol connection, terminal commands."""
+"""Clients of a cluster: a connection that speaks the protocol, and the commands of the terminal."""

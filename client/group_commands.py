@@ -149,7 +149,7 @@ def reset_offsets(
 
 @group.command()
 @click.argument("names", metavar="GROUP…", nargs=-1, required=True)
-@click.option("--yes", "-y", is_flag=True, help="Do not ask. Nobody is asked without a terminal either.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask. Without a terminal the command never asks.")
 @_json_option
 @bootstrap_options
 def delete(bootstrap: Bootstrap, names: tuple[str, ...], yes: bool, as_json: bool) -> None:

@@ -175,7 +175,7 @@ def alter(
 
 @topic.command()
 @click.argument("names", metavar="TOPIC…", nargs=-1, required=True, shell_complete=complete_topics)
-@click.option("--yes", "-y", is_flag=True, help="Do not ask. Nobody is asked without a terminal either.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask. Without a terminal the command never asks.")
 @click.option("--if-exists", is_flag=True, help="Do not mind topics that are not there.")
 @_json_option
 @bootstrap_options

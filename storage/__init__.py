@@ -1,1 +1,1 @@
-"""One partition's log on one disk: segments, indexes, recovery."""
+"""Log directories, the logs of partitions in them, and the disks below."""

@@ -256,7 +256,7 @@ class OffsetProtocol:
         return ErrorCode.NONE
 
     def delete_topic(self, topic: str, topic_id: UUID) -> None:
-        """Nobody reads on in a topic that is gone. Raises KafkaError, perhaps after some of them."""
+        """Deletes the offsets of a deleted topic. Raises KafkaError, perhaps after some of them."""
         self._forget([(group, topic, index) for group, index in self._offsets.partitions_of_topic(topic, topic_id)])
 
     def expire(self, now_ms: int) -> None:

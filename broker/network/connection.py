@@ -90,7 +90,7 @@ class ConnectionHost:
     request_bytes_max: int
     idle_ms_max: int
     on_connection_lost: Callable[[RequestContext, bool], None] | None = None
-    """Hears of the end of each connection that was taken, and whether the other side ended it (EOF or reset)."""
+    """Receives the end of each connection that was taken, and whether the other side ended it (EOF or reset)."""
     small_request_bytes_max: int = field(init=False)
     """Frames up to this size may be of any API."""
     idle_timer: LoopTimerWheel[Connection] = field(init=False)

@@ -174,7 +174,7 @@ def _transactions_topic(parts: HandlerDependencies) -> InternalTopic:
     config = parts.config.transactions
 
     def configs(replication_factor: int) -> Mapping[str, str]:
-        # Whoever did not say how many replicas there are to be has not said how many of them are to be in sync.
+        # If the replication factor was defaulted and capped by the brokers, min.insync.replicas is capped with it.
         min_isr = config.transaction_state_log_min_isr
         return {
             "cleanup.policy": "compact",

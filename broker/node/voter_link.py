@@ -15,7 +15,7 @@ from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
 
 from ...protocol.errors import ConfigError
 from ...quorum.controller.controller import Controller
-from ...quorum.controller.periodic_elections import LeaderUpkeep
+from ...quorum.controller.periodic_elections import PeriodicElections
 from ...quorum.decisions.bootstrap import bootstrap_records
 from ...quorum.decisions.context import ControllerConfig
 from ...quorum.fencing.broker_outages import BrokerOutages
@@ -164,7 +164,7 @@ class VoterLink:
                 f"The metadata in {config.metadata_log_dir} is of cluster {found}, but the log directories belong to "
                 f"cluster {cluster_id}."
             )
-        upkeep = LeaderUpkeep(
+        upkeep = PeriodicElections(
             controller,
             balance_interval_ms=(
                 config.leader_imbalance_check_interval_ms if config.auto_leader_rebalance_enable else None

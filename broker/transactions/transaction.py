@@ -78,7 +78,7 @@ class Transaction:
             if self.producer_epoch == NO_PRODUCER_EPOCH or expected_epoch == self.producer_epoch:
                 last_epoch = self.producer_epoch
             elif expected_epoch == self.last_producer_epoch:
-                # A retry. Nobody else has begun since, or there was no last epoch.
+                # A retry: no other producer has begun since, or there was no last epoch.
                 epoch, last_epoch = self.producer_epoch, self.last_producer_epoch
             else:
                 raise KafkaError(

@@ -294,7 +294,7 @@ class TransactionShard:
             now_ms=self._now_ms(),
         )
         self._append(entry, after)
-        # Whoever is answered goes on when the markers are written, as whom that makes it.
+        # The client goes on with the id and epoch that the completed transaction has.
         return _producer(after.completed(after.updated_ms))
 
     # What administrators ask.

@@ -1,7 +1,7 @@
 """A voter with the product's controller on top: its state is the metadata image.
 
-Clients ask for decisions that read a counter and raise it. Whoever decides on an image that lacks what was committed
-before answers a number that was answered already.
+Clients ask for decisions that read a counter and raise it. A controller that decides on an image without what was
+committed before answers a number that was answered already.
 """
 
 from collections.abc import Sequence

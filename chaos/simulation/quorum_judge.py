@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True, kw_only=True)
 class QuorumJudge:
-    """Hears what every voter tells its node, and what clients were answered."""
+    """Receives what every voter tells its node, and what clients were answered."""
 
     violations: list[str] = field(default_factory=list)
     leaders: dict[int, int] = field(default_factory=dict)

@@ -372,7 +372,7 @@ class _Simulation:
             down[0].swap_disk()
             down[0].start()
             if self._random.random() < 0.5:
-                # Whoever has the most would now be missed.
+                # The voter with the longest log would now be missed.
                 self._isolate_leader()
 
     def _note(self, what: str, *details: int) -> None:

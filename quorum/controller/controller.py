@@ -46,7 +46,7 @@ from ..raft.consensus import (
     VoterStatus,
 )
 from .replay import Replay
-from .snapshot_generator import OwnSnapshots
+from .snapshot_generator import SnapshotGenerator
 
 if TYPE_CHECKING:
     from random import Random
@@ -102,7 +102,7 @@ class Controller:
         self._pending_count = 0
         self._last_proposal: asyncio.Future[CommitPosition] | None = None
         self._background_decision: asyncio.Future[None] | None = None
-        self.snapshots = OwnSnapshots(
+        self.snapshots = SnapshotGenerator(
             consensus,
             self._loader,
             self.log,
@@ -379,7 +379,7 @@ class Controller:
                     if await self.submit(fence_expired, broker_id):
                         logger.warning("Fencing broker because its session has timed out: broker=%d", broker_id)
                 except KafkaError:
-                    # Whoever is the active controller now gives everyone a new session.
+                    # The active controller of now begins a new session for each broker.
                     break
 
     def _now_ms(self) -> int:

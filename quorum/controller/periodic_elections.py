@@ -11,7 +11,7 @@ from .controller import Controller
 logger = logging.getLogger(__name__)
 
 
-class LeaderUpkeep:
+class PeriodicElections:
     """Runs beside a controller, and does nothing while that is not the active one.
 
     - `balance_interval_ms` (`leader.imbalance.check.interval.seconds`): how often preferred replicas get their

@@ -13,7 +13,7 @@ from ..raft.consensus import Consensus
 logger = logging.getLogger(__name__)
 
 
-class OwnSnapshots:
+class SnapshotGenerator:
     """One at a time. What it makes, it drops from the log in memory."""
 
     def __init__(

@@ -51,7 +51,7 @@ def assignment_of(partition: PartitionRegistration) -> Assignment:
 def move(current: Assignment, target: Sequence[NodeId]) -> Assignment:
     """Return the first stage of the move to these replicas, from wherever an earlier move has got.
 
-    Whoever came by the earlier move still counts as coming, so that a revert leads back to where the first one began.
+    A replica added by the earlier move still counts as adding: a revert leads back to where the first one began.
     """
     removing = tuple(sorted(set(current.replicas) - set(target)))
     replicas = (*target, *removing)

@@ -133,8 +133,8 @@ def partition_change(
         # The last known leader has all that the partition still has; only an election past live replicas loses more.
         leader_recovery_state = LEADER_RECOVERING
     directories = tuple([target.directories.get(replica, DIRECTORY_UNASSIGNED) for replica in replicas])
-    # Whoever is no replica any more must not be able to fetch as one, nor one that lost its log as if it had it still,
-    # by a request that is long on its way. Then the leader's epoch rises though it stays.
+    # A broker that is no replica any more must not fetch as one, nor one that lost its log as if it still had it, by a
+    # request that is long on its way. Then the leader's epoch rises though it stays.
     is_leader_told = (
         leader != partition.leader
         or not set(partition.replicas) <= set(replicas)

@@ -19,7 +19,7 @@ UNCLEAR: Final = Unclear()
 
 
 class Accepted(asyncio.Protocol):
-    """Somebody listens: the connection, the caller's to close."""
+    """The port accepted the connection; the caller must close it."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._transport: asyncio.Transport | None = None

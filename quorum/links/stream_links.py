@@ -379,7 +379,7 @@ class _Incoming(_Link):
         if transport is None:
             return
         if isinstance(error, PeerRefused) and not self._has_answered:
-            # Whoever is pointed at the wrong cluster can read the reason in its own log.
+            # A node configured for the wrong cluster logs the reason itself.
             transport.write(encode_frame(encode_refusal(error)))
             transport.close()
         else:

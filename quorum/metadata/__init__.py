@@ -1,1 +1,1 @@
-"""What the cluster agrees on: records, the image that they make, and how it is replayed and told."""
+"""Metadata records, the image that they make, how it is replayed, and its publishers."""

@@ -1,1 +1,1 @@
-"""The rules of Raft around the library, one step at a time, and the voter that runs them."""
+"""Raft without input and output: one step at a time, around the library that decides."""

@@ -10,7 +10,7 @@ _PATIENCE_MS = 5_000
 _REPEAT_MS = 60_000
 
 
-class FoundingNotice:
+class BootstrapNotice:
     """Give it what is missing after each step: it says so when that lasts, and from time to time as long as it does."""
 
     def __init__(self, now_ms: int) -> None:

@@ -1,7 +1,7 @@
 """One voter without input and output: messages and proposals in, journal items and messages out.
 
 `step` takes what has come and returns a `Step`: what must be on the disk first, what may be sent before that, what
-after, and what is committed. Whoever drives it writes, sends and calls back in that order, and makes no step in
+after, and what is committed. The voter that drives it writes, sends and calls back in that order, and makes no step in
 between. So nothing leaves that depends on something not synced. A leader's entries do not: they depend on its term
 alone, which was synced before, so they go out beside its own write (Raft thesis §10.2.1).
 

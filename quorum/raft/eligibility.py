@@ -75,7 +75,7 @@ class Rejoins:
 
     @property
     def wants_entry(self) -> bool:
-        """Somebody waits for an entry to be proposed."""
+        """True if an entry waits to be proposed."""
         return None in self._proofs.values()
 
     def ready(self, peer_id: NodeId, *, match_end: int, commit_end: int) -> bool:

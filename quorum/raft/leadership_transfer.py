@@ -58,7 +58,7 @@ class LeadershipTransfer:
     ) -> NodeId | None:
         """Return the peer that is to be asked now. Called in the steps of a leader."""
         if self._is_given_up:
-            self._failure = "Nobody took over: this node leads again."
+            self._failure = "No voter took over: this node leads again."
             return None
         if self._target_id is not None and self._target_id not in progress:
             self._failure = f"Node {self._target_id} is not one of the other voters."

@@ -1,4 +1,4 @@
-"""PySyncObj 0.3.17 reduced to its decisions: elections, log matching, the commit rule. Nobody else imports it.
+"""PySyncObj 0.3.17 reduced to its decisions: elections, log matching, the commit rule. The only module that imports it.
 
 What is used of it, and how (line numbers are of its `syncobj.py`):
 

@@ -19,7 +19,7 @@ from ...protocol.ids import NO_CONTROLLER_EPOCH, ControllerEpoch, NodeId
 from ...storage.disk.files import Files
 from ...storage.disk.shielded_call import run_unbroken
 from ..links.rules.peer_links import NoLinks, PeerLinks
-from ..raft.bootstrap_notice import FoundingNotice
+from ..raft.bootstrap_notice import BootstrapNotice
 from ..raft.consensus import (
     MAX_COMMAND_BYTES,
     CommitPosition,
@@ -107,7 +107,7 @@ class RaftVoter:
         self._tell_handle: asyncio.Handle | None = None
         self._applied_end = 0
         self._commit_end = 0
-        self._founding = FoundingNotice(self._now_ms())
+        self._founding = BootstrapNotice(self._now_ms())
         self._arrived: Snapshot | None = None
         self._snapshot_reader = SnapshotReader(
             loop,

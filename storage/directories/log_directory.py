@@ -76,7 +76,7 @@ class LogDirectory:
         self.start_count = 0
         # What the checkpoint files say, by their names.
         self.checkpointed: dict[str, dict[TopicPartition, int]] = {}
-        # Partitions that have a folder here whose log could not be opened. Somebody may repair them, so what the
+        # Partitions that have a folder here whose log could not be opened. An operator may repair them, so what the
         # checkpoint files say of them stays.
         self.unopened: set[TopicPartition] = set()
         # Checkpoints being written.

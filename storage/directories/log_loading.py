@@ -36,7 +36,7 @@ class LogFolder:
     partition: int
     # None when the folder does not know it.
     topic_id: TopicId | None = None
-    # Nobody can tell whose they are: a log is not synced before its topic id is, so they were not either.
+    # Their topic id is unknown: a log is not synced before its topic id is, so they were not either.
     has_unidentified_records: bool = False
     # Why it cannot be opened.
     error: CorruptData | ReadError | None = None

@@ -1,4 +1,4 @@
-"""Files and folders, as the rest of the node sees them. Nobody else touches the operating system's.
+"""Files and folders, as the rest of the node sees them. The only module that touches the operating system's.
 
 `Files` and `File` say what storage needs of a disk; `DiskFiles` is the real one, `memory_files.MemoryFiles` the one
 that loses power. Everything here is synchronous: what may take long runs by `loop.run_in_executor`. Paths are strings
@@ -81,7 +81,7 @@ class File(Protocol):
         """All that was written before this began is on disk when it ends. SyncError: no unsynced byte is safe."""
 
     def close(self) -> None:
-        """Give the descriptor back. Whoever uses the file once more gets it opened again."""
+        """Give the descriptor back. The next use of the file opens it again."""
 
 
 class Lock(Protocol):

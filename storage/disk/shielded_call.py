@@ -61,7 +61,7 @@ class _Call(Generic[T, *Ts]):
                 self._loop.call_soon_threadsafe(self._end.set_result, None)
 
     def give_up(self) -> "asyncio.Future[None]":
-        """Nobody waits for what comes of it any more; done when it has ended, or will not begin."""
+        """Gives its result up; done when it has ended, or will not begin."""
         with self._mutex:
             end = self._end = self._loop.create_future()
             if self._has_ended or not self._has_begun:

@@ -129,7 +129,7 @@ def load(log: LoadedLog, *, is_clean: bool) -> None:
     log.leader_epochs.truncate_from_end(log.next_offset)
     log.leader_epochs.truncate_from_start(log.log_start_offset)
     log.recovery_point = log.next_offset if is_clean else min(log.recovery_point, log.next_offset)
-    # Nobody syncs a log that never had a batch; of any other, what is below the recovery point was synced.
+    # A log that never had a batch is never synced; of any other, what is below the recovery point was synced.
     log.is_folder_synced = not log.is_new and log.next_offset > 0 and log.recovery_point == log.next_offset
 
 

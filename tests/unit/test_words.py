@@ -9,8 +9,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 WORDS = re.compile(
-    r"\b(whoever|whomever|nobody|somebody|anybody|everybody|strangers?|tells? of|told of|hears|heard of|is none"
-    r"|to be had|had better|for ever)\b"
+    r"\b((?i:whoever|whomever|nobody|somebody|anybody|everybody|strangers?|tells? of|told of|hears|heard of"
+    r"|to be had|had better|for ever)|is none)\b"
 )
 SOURCES = ("protocol", "storage", "quorum", "broker", "client", "local", "chaos", "bench", "docs/*.md", "README.md")
 GENERATED = ("docs/files.md", "docs/style.md", "docs/generate/", "docs/measurements/")

@@ -277,7 +277,7 @@ class ClassicGroup:
         self.pending_join.discard(member.id)
 
     def remove(self, member_id: str) -> None:
-        """No error if it is only pending, or unknown. Whoever it kept waiting must have been answered."""
+        """No error if it is only pending, or unknown. Its waiting requests must have been answered."""
         member = self.members.pop(member_id, None)
         if member is not None:
             self._count_protocols(member, -1)

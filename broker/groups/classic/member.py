@@ -65,7 +65,7 @@ class ClassicMember:
 
     @property
     def has_satisfied_heartbeat(self) -> bool:
-        """Whoever waits for an answer cannot send heartbeats, and need not."""
+        """A member whose request waits cannot send heartbeats, and need not."""
         return not self.is_new and (self.join_waiter is not None or self.sync_waiter is not None)
 
     def metadata_of(self, protocol_name: str) -> bytes:

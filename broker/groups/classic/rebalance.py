@@ -105,7 +105,7 @@ class Rebalance:
 
     def remove_member(self, group: ClassicGroup, member: ClassicMember) -> None:
         """What follows for the others is `after_removal`'s."""
-        # Whoever is still there joins anew.
+        # A member that is still alive joins again.
         self.answer_join(group, member, join_failure(ErrorCode.UNKNOWN_MEMBER_ID))
         self.answer_sync(member, sync_failure(ErrorCode.UNKNOWN_MEMBER_ID))
         group.remove(member.id)
@@ -220,7 +220,7 @@ class Rebalance:
         try:
             self._groups.append([record_of(group)])
         except KafkaError as error:
-            # Whoever coordinates the group after this node finds the members of before, who are gone by then.
+            # The next coordinator of the group loads the members of before, who are gone by then.
             logger.warning("empty group not written: group=%s error=%s", group.id, error)
 
     # Assigning.

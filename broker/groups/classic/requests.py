@@ -247,7 +247,7 @@ class MembershipRequests:
         if context.may_skip_assignment:
             self._rebalance.answer_join(group, new, joined(group, new, skip_assignment=group.leader == new.id))
         else:
-            # Told of a leader that is not it, so that it does not assign.
+            # The response names another leader, so that this member does not assign.
             self._rebalance.answer_join(group, new, joined(group, new, leader=old_leader))
 
     # What members say of themselves.

@@ -284,7 +284,7 @@ def _reason_to_rebalance(group: ConsumerGroup, gone: frozenset[str], joining: Co
     if group.epoch > group.target_epoch or not all(
         member.id in gone or member.current.is_reconciled_to(group.target_epoch) for member in group.members.values()
     ):
-        # Somebody may still have what another is to have.
+        # A member may still own a partition of another's target assignment.
         return "not every member has what it is to have"
     return None
 

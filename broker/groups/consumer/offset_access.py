@@ -73,7 +73,7 @@ def check_commit_in_transaction(
 
 
 def check_fetch(group: ConsumerGroup, member_id: str | None, epoch: int) -> None:
-    """Raises KafkaError. Whoever names no member, as an administrator, may always fetch."""
+    """Raises KafkaError. A request without a member, such as an administrator's, may always fetch."""
     if member_id is None and epoch < 0:
         return
     member = _member_of(group, member_id or "")

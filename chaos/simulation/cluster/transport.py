@@ -164,7 +164,7 @@ class StreamTransport(asyncio.Transport):
         if isinstance(item, bytes):
             sender._wire_bytes -= len(item)
         if self._is_gone:
-            # Nobody is there any more who could take it.
+            # No process is left that could take it.
             if isinstance(item, bytes):
                 self._network.send(self, "reset")
             return

@@ -44,10 +44,10 @@ class NoLinks:
     """Of the only voter there is."""
 
     def start(self, _: LinkListener) -> None:
-        """Nobody comes."""
+        """A single-voter quorum has no peers."""
 
     def send(self, peer_id: NodeId, _: bytes) -> None:
         raise AssertionError(f"there is no node {peer_id}")
 
     async def stop(self) -> None:
-        """Nobody goes."""
+        """There is nothing to close."""

@@ -1,6 +1,6 @@
 """Log lines about refused links, bounded in number whatever peers connect.
 
-A peer's sentence is written when it is another than the one before, or when the last of these was long ago. Strangers
+A peer's sentence is written when it is another than the one before, or when the last of these was long ago. Peers
 put into it what they like, so a peer has one line in ten seconds, and all of them together have some tens.
 """
 

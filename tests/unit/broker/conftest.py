@@ -228,7 +228,7 @@ class Exchange:
 
 
 class PuppetPeers:
-    """CoordinatorRuntime of transactions: what they are asked waits for the test to `answer`."""
+    """Coordinators of transactions: what they are asked waits for the test to `answer`."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[int, Any, asyncio.Future[Any]]] = []

@@ -41,7 +41,7 @@ PARTITION = partition_of_key(GROUP, 50)
 PRODUCER = 7
 READ_COMMITTED = 1
 UNVERIFIED = {"transaction_partition_verification_enable": "false"}
-"""CoordinatorRuntime of transactions are not asked: these tests are about what comes after."""
+"""Coordinators of transactions are not asked: these tests are about what comes after."""
 
 
 async def call(connection: Connection, request: Any, version: int) -> Any:

@@ -8,7 +8,7 @@ from typed_ids import node_ids
 
 from penstock.protocol.ids import BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
 from penstock.quorum.controller.controller import Controller
-from penstock.quorum.controller.periodic_elections import LeaderUpkeep
+from penstock.quorum.controller.periodic_elections import PeriodicElections
 from penstock.quorum.metadata.records import MetadataRecord, PartitionRecord, RegisterBrokerRecord, TopicRecord
 
 TOPIC_ID = TopicId(UUID(int=900))
@@ -46,7 +46,7 @@ async def test_preferred_replicas_get_their_leaderships_back_without_being_asked
     puppet.elect(NodeId(2))
     puppet.hear(*IMBALANCED)
     activate(puppet)
-    upkeep = LeaderUpkeep(controller, balance_interval_ms=5, unclean_interval_ms=5)
+    upkeep = PeriodicElections(controller, balance_interval_ms=5, unclean_interval_ms=5)
     duty = asyncio.ensure_future(upkeep.run())
     leader = 2
     while leader != 1:

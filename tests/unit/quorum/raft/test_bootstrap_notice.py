@@ -4,12 +4,12 @@ import logging
 
 import pytest
 
-from penstock.quorum.raft.bootstrap_notice import FoundingNotice
+from penstock.quorum.raft.bootstrap_notice import BootstrapNotice
 
 
 def test_a_wait_that_lasts_is_told_and_told_again_a_minute_later(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
-    notice = FoundingNotice(100_000)
+    notice = BootstrapNotice(100_000)
     told_ms: list[int] = []
     for waited_ms in range(0, 130_000, 100):
         notice.note({3, 2}, 100_000 + waited_ms)
@@ -21,7 +21,7 @@ def test_a_wait_that_lasts_is_told_and_told_again_a_minute_later(caplog: pytest.
 
 def test_nothing_is_told_of_a_cluster_that_has_begun(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
-    notice = FoundingNotice(0)
+    notice = BootstrapNotice(0)
     for waited_ms in range(0, 100_000, 1_000):
         notice.note((), waited_ms)
     assert not caplog.records
