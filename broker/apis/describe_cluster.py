@@ -19,8 +19,9 @@ from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.ids import NodeId
 from ...protocol.messages import NO_THROTTLE, kio_error
 from ...quorum.metadata.image import MetadataImage
+from ...quorum.metadata.records import NO_LEADER
 from ..cluster.metadata_cache import MetadataCache
-from ..cluster.rules.cluster_view import CLUSTER_AUTHORIZED_OPERATIONS, NO_LEADER, OPERATIONS_NOT_ASKED_FOR, ClusterView
+from ..cluster.rules.cluster_view import CLUSTER_AUTHORIZED_OPERATIONS, OPERATIONS_NOT_ASKED_FOR, ClusterView
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
 

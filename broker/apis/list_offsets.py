@@ -34,14 +34,13 @@ from kio.static.primitive import i32, i64
 from ...protocol.apis import ApiKey
 from ...protocol.batches import NO_TIMESTAMP
 from ...protocol.errors import ErrorCode, KafkaError
-from ...protocol.ids import LeaderEpoch, NodeId
+from ...protocol.ids import NO_LEADER_EPOCH, LeaderEpoch, NodeId
 from ...protocol.messages import NO_THROTTLE, decode_request, encode_response, kio_error
 from ...storage.log.timestamp_lookup import TimestampOffset
 from ..network.handlers import Handlers
 from ..network.request import Request
 from ..replicas.partition import Partition
 from ..replicas.replica_manager import ReplicaManager
-from ..replicas.rules.partition_state import NO_EPOCH
 
 
 class OffsetTime(IntEnum):
@@ -72,7 +71,7 @@ READ_COMMITTED: Final = 1
 class FoundOffset(NamedTuple):
     offset: int = -1
     timestamp_ms: int = NO_TIMESTAMP
-    leader_epoch: LeaderEpoch = NO_EPOCH
+    leader_epoch: LeaderEpoch = NO_LEADER_EPOCH
 
 
 NOT_FOUND: Final = FoundOffset()
@@ -171,4 +170,6 @@ def _earliest(partition: Partition) -> FoundOffset:
     earliest = partition.log.leader_epochs.earliest_epoch()
     # An epoch that starts above the log start offset is not the first record's.
     is_known = earliest is not None and earliest[1] <= start_offset
-    return FoundOffset(start_offset, NO_TIMESTAMP, earliest[0] if earliest is not None and is_known else NO_EPOCH)
+    return FoundOffset(
+        start_offset, NO_TIMESTAMP, earliest[0] if earliest is not None and is_known else NO_LEADER_EPOCH
+    )

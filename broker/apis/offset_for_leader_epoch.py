@@ -16,12 +16,11 @@ from kio.static.primitive import i32, i64
 
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
-from ...protocol.ids import LeaderEpoch
+from ...protocol.ids import NO_LEADER_EPOCH, LeaderEpoch
 from ...protocol.messages import NO_THROTTLE, kio_error
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
 from ..replicas.replica_manager import ReplicaManager
-from ..replicas.rules.partition_state import NO_EPOCH
 
 UNKNOWN = (-1, -1)
 
@@ -42,7 +41,7 @@ def offset_for_leader_epoch(
         except KafkaError as error:
             return _answer(wanted, error.code, UNKNOWN)
         error_code = partition.state.check_leader(LeaderEpoch(wanted.current_leader_epoch))
-        if wanted.current_leader_epoch < NO_EPOCH:
+        if wanted.current_leader_epoch < NO_LEADER_EPOCH:
             # Only this API treats an epoch below -1 as an epoch; all others ignore negative epochs.
             error_code = ErrorCode.FENCED_LEADER_EPOCH
         if error_code is not ErrorCode.NONE:

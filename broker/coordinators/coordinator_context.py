@@ -467,9 +467,7 @@ class CoordinatorTimers:
         self._scheduled: dict[Hashable, tuple[_Timer, int]] = {}
 
     def schedule(self, key: Hashable, delay_ms: int) -> None:
-        scheduled = self._scheduled.pop(key, None)
-        if scheduled is not None:
-            self._wheel.remove(*scheduled)
+        self.cancel(key)
         timer = _Timer(key)
         self._scheduled[key] = (timer, self._wheel.add(timer, delay_ms))
 

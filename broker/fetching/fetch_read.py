@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.fetch import PartitionFetchResponse
-from ...protocol.ids import BrokerEpoch, NodeId
+from ...protocol.ids import NO_LEADER_EPOCH, BrokerEpoch, NodeId
 from ..replicas.replica_manager import ReplicaManager
 from ..replicas.rules.effects import Effect
-from ..replicas.rules.partition_state import NO_EPOCH
 from ..replication.rules.replication_quota import ReplicationQuota
 from .rules.closest_replica import Reader, closest_replica
 from .rules.fetch_session import FetchablePartition
@@ -383,8 +382,8 @@ def is_idle(hosted: Partition, partition: FetchablePartition) -> bool:
         partition.fetch_offset == log.log_end_offset == state.high_watermark == partition.sent_high_watermark
         and partition.sent_log_start_offset == log.log_start_offset
         and state.is_leader
-        and partition.current_leader_epoch in (NO_EPOCH, state.leader_epoch)
-        and partition.last_fetched_epoch in (NO_EPOCH, state.leader_epoch)
+        and partition.current_leader_epoch in (NO_LEADER_EPOCH, state.leader_epoch)
+        and partition.last_fetched_epoch in (NO_LEADER_EPOCH, state.leader_epoch)
     )
 
 

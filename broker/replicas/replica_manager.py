@@ -16,10 +16,11 @@ from typing import NamedTuple, Protocol, assert_never
 from uuid import UUID
 
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
-from ...protocol.ids import LeaderEpoch, NodeId, TopicId
+from ...protocol.ids import NO_LEADER_EPOCH, LeaderEpoch, NodeId, TopicId
 from ...protocol.produce import NodeEndpoint
 from ...quorum.metadata.delta import MetadataDelta
 from ...quorum.metadata.image import EMPTY_IMAGE, ConfigResourceType, MetadataImage, PartitionRegistration, TopicImage
+from ...quorum.metadata.records import NO_LEADER
 from ...quorum.metadata.topics_delta import TopicDelta
 from ...storage.directories.offline_logs import OfflineLogs
 from ...storage.disk.rules.disk_errors import leaves_directory_usable
@@ -45,7 +46,6 @@ from .rules.effects import (
 )
 from .rules.in_sync_replicas import IsrProposal
 from .rules.known_brokers import KnownBrokers
-from .rules.partition_state import NO_EPOCH, NO_LEADER
 from .rules.refused_batches import RefusedByAbsence
 
 logger = logging.getLogger(__name__)
@@ -215,7 +215,7 @@ class ReplicaManager:
     def leader_hint(self, topic: str | None, index: int, listener_name: str) -> LeaderHint:
         registration = None if topic is None else self._image.topics.partition(topic, index)
         if registration is None:
-            return LeaderHint((NO_LEADER, NO_EPOCH), None)
+            return LeaderHint((NO_LEADER, NO_LEADER_EPOCH), None)
         leader = (registration.leader, registration.leader_epoch)
         broker = self._image.brokers.get(registration.leader)
         endpoint = None if broker is None or broker.is_fenced else broker.endpoint(listener_name)

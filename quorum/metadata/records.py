@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias
 from uuid import UUID
 
-from ...protocol.ids import BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
+from ...protocol.ids import NO_NODE, BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
 
 # Directory ids that are not ids of a directory (Kafka's `DirectoryId`).
 DIRECTORY_UNASSIGNED = UUID(int=0)
 DIRECTORY_LOST = UUID(int=1)
 DIRECTORY_MIGRATING = UUID(int=2)
 
-NO_LEADER = NodeId(-1)
+NO_LEADER = NO_NODE
 # In a PartitionChangeRecord: the leader stays (and so does its epoch).
 NO_LEADER_CHANGE = NodeId(-2)
 

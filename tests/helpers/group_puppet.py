@@ -16,6 +16,7 @@ from kio.schema.leave_group.v5.request import LeaveGroupRequest, MemberIdentity
 from kio.schema.sync_group.v5.request import SyncGroupRequest, SyncGroupRequestAssignment
 from kio.schema.types import GroupId
 from kio.static.primitive import i32, i32Timedelta
+from puppet_timers import PuppetTimers
 
 from penstock.broker.configuration.consumer_config import ConsumerGroupConfig, GroupSettings, MigrationPolicy
 from penstock.broker.configuration.group_config import GroupConfig
@@ -79,34 +80,6 @@ class PuppetLog:
     def append_in_transaction(self, records: Sequence[StateRecord], producer: TransactionProducer) -> int:
         self.producers.append(producer)
         return self.append(records)
-
-
-class PuppetTimers:
-    def __init__(self, now_ms: int, on_timer: Callable[[Hashable], None]) -> None:
-        self.now_ms = now_ms
-        self._on_timer = on_timer
-        self._due: dict[Hashable, tuple[int, int]] = {}
-        self._numbers = count()
-
-    @property
-    def keys(self) -> list[Hashable]:
-        """Of those that wait, the earliest first."""
-        return sorted(self._due, key=lambda key: self._due[key])
-
-    def schedule(self, key: Hashable, delay_ms: int) -> None:
-        self._due[key] = (self.now_ms + delay_ms, next(self._numbers))
-
-    def cancel(self, key: Hashable) -> None:
-        self._due.pop(key, None)
-
-    def wait(self, milliseconds: int) -> None:
-        """Everything that is due by then happens in its order, at its time."""
-        end_ms = self.now_ms + milliseconds
-        while (keys := self.keys) and self._due[keys[0]][0] <= end_ms:
-            at_ms, _ = self._due.pop(keys[0])
-            self.now_ms = max(self.now_ms, at_ms)
-            self._on_timer(keys[0])
-        self.now_ms = end_ms
 
 
 @dataclass

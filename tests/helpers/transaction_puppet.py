@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import count
+
+from puppet_timers import PuppetTimers
 
 from penstock.broker.configuration.transaction_config import TransactionConfig
 from penstock.broker.coordination.effects import CancelTimer, Effect, ScheduleTimer
@@ -76,32 +77,6 @@ class PuppetTransactionLog:
             proceed()
 
 
-class KeyedTimers:
-    """One timer for each key, which `on_timer` receives when a test has waited for so long."""
-
-    def __init__(self, now_ms: int, on_timer: Callable[[Hashable], None]) -> None:
-        self.now_ms = now_ms
-        self._on_timer = on_timer
-        self._due: dict[Hashable, tuple[int, int]] = {}
-        self._numbers = count()
-
-    def schedule(self, key: Hashable, delay_ms: int) -> None:
-        self._due[key] = (self.now_ms + delay_ms, next(self._numbers))
-
-    def cancel(self, key: Hashable) -> None:
-        self._due.pop(key, None)
-
-    def wait(self, milliseconds: int) -> None:
-        """Everything that is due by then happens in its order, at its time."""
-        end_ms = self.now_ms + milliseconds
-        while due := sorted((at_ms, number, key) for key, (at_ms, number) in self._due.items() if at_ms <= end_ms):
-            at_ms, _, key = due[0]
-            self.now_ms = max(self.now_ms, at_ms)
-            del self._due[key]
-            self._on_timer(key)
-        self.now_ms = end_ms
-
-
 class TransactionPuppet:
     def __init__(
         self, log: PuppetTransactionLog | None = None, *, feature_level: int = 2, now_ms: int = 1_000_000
@@ -109,7 +84,7 @@ class TransactionPuppet:
         """With a log, what is in it is loaded."""
         self.log = PuppetTransactionLog() if log is None else log
         self.feature_level = feature_level
-        self.timers = KeyedTimers(now_ms, self.timer)
+        self.timers = PuppetTimers(now_ms, self.timer)
         self.orders: list[MarkerOrder] = []
         self.cancelled: list[MarkerOrder] = []
         self.next_producer_id = 1000

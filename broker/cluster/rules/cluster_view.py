@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ....protocol.errors import ErrorCode
-from ....protocol.ids import NodeId
+from ....protocol.ids import NO_NODE, NodeId
 from ....quorum.metadata.image import MetadataImage, PartitionRegistration
-
-NO_LEADER = NodeId(-1)
+from ....quorum.metadata.records import NO_LEADER
 
 # Bits are numbers of Kafka's AclOperation. There is no authorizer: everyone may do everything.
 TOPIC_AUTHORIZED_OPERATIONS = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))
@@ -40,7 +39,7 @@ class PartitionView(NamedTuple):
 class ClusterView:
     """An image as it looks through one listener."""
 
-    def __init__(self, image: MetadataImage, listener_name: str, own_id: NodeId = NO_LEADER) -> None:
+    def __init__(self, image: MetadataImage, listener_name: str, own_id: NodeId = NO_NODE) -> None:
         """`own_id` is that of the broker that answers, if it is one."""
         self.image = image
         self._own_id = own_id

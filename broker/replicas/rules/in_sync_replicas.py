@@ -14,23 +14,20 @@ were empty (KIP-966): committed records must be on each of these replicas.
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from ....protocol.ids import NO_BROKER_EPOCH, BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch
+from ....protocol.ids import BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IsrProposal:
     """A change of the ISR, based on the state at `partition_epoch`.
 
-    `members` are pairs of replica id and broker epoch of its fetches, UNKNOWN_BROKER_EPOCH for members that have not
+    `members` are pairs of replica id and broker epoch of its fetches, NO_BROKER_EPOCH for members that have not
     fetched yet.
     """
 
     leader_epoch: LeaderEpoch
     partition_epoch: PartitionEpoch
     members: tuple[tuple[NodeId, BrokerEpoch], ...]
-
-
-UNKNOWN_BROKER_EPOCH = NO_BROKER_EPOCH
 
 
 class InSyncReplicas:

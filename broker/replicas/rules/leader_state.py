@@ -7,11 +7,11 @@ ones; members of the ISR have a whole `replica.lag.time.max.ms` for their first 
 from typing import Protocol
 
 from ....protocol.errors import ErrorCode
-from ....protocol.ids import NO_LEADER_EPOCH, NO_PARTITION_EPOCH, BrokerEpoch, NodeId
+from ....protocol.ids import NO_BROKER_EPOCH, NO_LEADER_EPOCH, NO_PARTITION_EPOCH, BrokerEpoch, NodeId
 from ....quorum.metadata.image import PartitionRegistration
 from ....quorum.metadata.records import DIRECTORY_LOST
 from .follower_progress import NEVER_MS, FollowerProgress
-from .in_sync_replicas import UNKNOWN_BROKER_EPOCH, InSyncReplicas, IsrProposal
+from .in_sync_replicas import InSyncReplicas, IsrProposal
 
 AWAIT_METADATA = frozenset(
     {
@@ -221,5 +221,5 @@ class LeaderState:
         # ISR already and refuses this proposal for its partition epoch. The request carries the leader's own epoch.
         follower = self.followers.get(replica_id)
         if follower is None or follower.broker_epoch is None:
-            return UNKNOWN_BROKER_EPOCH
+            return NO_BROKER_EPOCH
         return follower.broker_epoch

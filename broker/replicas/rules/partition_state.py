@@ -17,6 +17,7 @@ after an unclean election.
 from ....protocol.errors import ErrorCode
 from ....protocol.ids import NO_LEADER_EPOCH, NO_PARTITION_EPOCH, BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch
 from ....quorum.metadata.image import PartitionRegistration
+from ....quorum.metadata.records import NO_LEADER
 from .effects import (
     AdvanceHighWatermark,
     Effect,
@@ -31,8 +32,6 @@ from .follower_progress import FollowerProgress
 from .in_sync_replicas import IsrProposal
 from .leader_state import AWAIT_METADATA, NOT_DONE, Brokers, LeaderState
 
-NO_LEADER = NodeId(-1)
-NO_EPOCH = NO_LEADER_EPOCH
 NO_OFFSET = -1
 
 
@@ -73,7 +72,7 @@ class PartitionState:
         # True if it leads and has followers: only then `now_ms` of a report matters.
         self.is_replicated = False
         self.leader_id = NO_LEADER
-        self.leader_epoch = NO_EPOCH
+        self.leader_epoch = NO_LEADER_EPOCH
         self.partition_epoch = NO_PARTITION_EPOCH
         # With `flush.messages` only the synced part of the log (see `on_log_end`).
         self.log_end_offset = high_watermark
@@ -112,7 +111,7 @@ class PartitionState:
         is_new_epoch = registration.leader_epoch > self.leader_epoch
         was_following = self.is_following
         effects: list[Effect] = []
-        if is_new_epoch and self.leader_epoch != NO_EPOCH:
+        if is_new_epoch and self.leader_epoch != NO_LEADER_EPOCH:
             effects.append(ReleaseWaiting())
         if is_new_epoch:
             self._forget_leaders_offsets()
@@ -213,7 +212,7 @@ class PartitionState:
             return error
         if self._leadership is None:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        has_epoch = current_leader_epoch != NO_EPOCH
+        has_epoch = current_leader_epoch != NO_LEADER_EPOCH
         return self._leadership.check_follower(replica_id, has_epoch=has_epoch, broker_epoch=broker_epoch)
 
     def on_follower_fetch(
@@ -330,7 +329,7 @@ class PartitionState:
     # Checks for requests.
 
     def compare_epoch(self, current_leader_epoch: LeaderEpoch) -> ErrorCode:
-        """Fences a client by its `current_leader_epoch` (KIP-320); `NO_EPOCH` passes.
+        """Fences a client by its `current_leader_epoch` (KIP-320); `NO_LEADER_EPOCH` passes.
 
         Kafka: `Partition.checkCurrentLeaderEpoch`.
         """

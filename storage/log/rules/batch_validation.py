@@ -46,6 +46,7 @@ def validate_batch(batch: ProducedBatch, config: LogConfig, partition: str, now_
     data = batch.data
     if len(data) > config.max_message_bytes:
         raise message_too_large(len(data), config, partition)
+    # As `is_crc_valid`, whose search for the end of the batch is needless here and costs 4 % of an append.
     if crc32c(data[ATTRIBUTES_OFFSET:]) != header.crc:
         raise KafkaError(
             ErrorCode.CORRUPT_MESSAGE,

@@ -10,9 +10,9 @@ from penstock.broker.replicas.rules.effects import (
     StartEpoch,
     StopFollowing,
 )
-from penstock.broker.replicas.rules.partition_state import NO_EPOCH, NO_LEADER
 from penstock.protocol.errors import ErrorCode
-from penstock.protocol.ids import BrokerEpoch, LeaderEpoch, NodeId
+from penstock.protocol.ids import NO_LEADER_EPOCH, BrokerEpoch, LeaderEpoch, NodeId
+from penstock.quorum.metadata.records import NO_LEADER
 
 
 def alone(*, high_watermark: int = 0, end: int = 0) -> Replica:
@@ -118,7 +118,7 @@ def test_a_replica_that_does_not_lead_keeps_its_high_watermark() -> None:
 @pytest.mark.parametrize(
     ("believed", "expected"),
     [
-        (NO_EPOCH, ErrorCode.NONE),
+        (NO_LEADER_EPOCH, ErrorCode.NONE),
         (3, ErrorCode.NONE),
         (2, ErrorCode.FENCED_LEADER_EPOCH),
         (4, ErrorCode.UNKNOWN_LEADER_EPOCH),
@@ -136,7 +136,7 @@ def test_epoch_is_compared_before_leadership() -> None:
     replica.register(leader=2, leader_epoch=3)
     assert replica.partition.check_leader(LeaderEpoch(2)) is ErrorCode.FENCED_LEADER_EPOCH
     assert replica.partition.check_leader(LeaderEpoch(3)) is ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert replica.partition.check_leader(NO_EPOCH) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert replica.partition.check_leader(NO_LEADER_EPOCH) is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_epoch_is_compared_before_leadership() -> None:
         (2, 2, 12, ErrorCode.FENCED_LEADER_EPOCH),
         (2, 4, 12, ErrorCode.UNKNOWN_LEADER_EPOCH),
         (9, 3, 12, ErrorCode.UNKNOWN_LEADER_EPOCH),
-        (9, NO_EPOCH, 12, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        (9, NO_LEADER_EPOCH, 12, ErrorCode.NOT_LEADER_OR_FOLLOWER),
         (2, 3, 11, ErrorCode.NOT_LEADER_OR_FOLLOWER),
     ],
 )

@@ -11,9 +11,8 @@ from replica import LAG_MS_MAX, Replica, proposal_in, proposed
 from typed_ids import node_ids
 
 from penstock.broker.replicas.rules.effects import AdvanceHighWatermark, ProposeIsr, StartEpoch
-from penstock.broker.replicas.rules.in_sync_replicas import UNKNOWN_BROKER_EPOCH
 from penstock.protocol.errors import ErrorCode
-from penstock.protocol.ids import BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch
+from penstock.protocol.ids import NO_BROKER_EPOCH, BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch
 from penstock.quorum.metadata.image import PartitionRegistration
 from penstock.quorum.metadata.records import DIRECTORY_LOST
 
@@ -285,7 +284,7 @@ def test_rule_3_the_proposal_carries_the_broker_epochs_that_were_heard() -> None
     replica.register(isr=(1, 2))
     proposal = proposal_in(replica.fetch(3, 0))
     assert proposal is not None
-    assert proposal.members == ((1, UNKNOWN_BROKER_EPOCH), (2, UNKNOWN_BROKER_EPOCH), (3, 13))
+    assert proposal.members == ((1, NO_BROKER_EPOCH), (2, NO_BROKER_EPOCH), (3, 13))
     assert (proposal.leader_epoch, proposal.partition_epoch) == (0, 1)
 
 
