@@ -14,4 +14,6 @@ COMMON: Final[dict[str, Any]] = {
 settings.register_profile("check", **COMMON)
 settings.register_profile("soak", **COMMON, max_examples=5_000)
 settings.register_profile("fuzz", **COMMON, max_examples=50_000)
+# As in the Makefile, for the processes that tests start: a program that finds modules beside itself fails in every run.
+os.environ["PYTHONSAFEPATH"] = "1"
 settings.load_profile(os.environ.get("PENSTOCK_TEST_PROFILE", "check"))

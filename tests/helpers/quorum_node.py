@@ -19,7 +19,6 @@ from typing import cast
 from uuid import UUID
 
 import cbor2
-from typed_ids import node_ids
 
 from penstock.protocol.ids import ControllerEpoch, NodeId
 from penstock.quorum.links.rules.peer_proof import NONCE_BYTES, PeerHello
@@ -95,7 +94,7 @@ class Node:
             random=Random(secrets.randbits(64)),
             loop=self.loop,
             wall_clock_ms=lambda: 0,
-            voter_ids=node_ids(*range(1, len(ports) + 1)),
+            voter_ids=tuple(NodeId(voter_id) for voter_id in range(1, len(ports) + 1)),
             links=self.links,
         )
         flags = os.O_CREAT | os.O_WRONLY | os.O_APPEND

@@ -64,6 +64,10 @@ class Quorum:
             with segments[-1].open("ab") as segment:
                 segment.write(b"PQF1" + generator.randbytes(generator.randrange(60)))
 
+    def log(self) -> str:
+        """What the processes said, in the order of their ids."""
+        return "".join((self.folder / f"node-{node_id}.log").read_text() for node_id in self.processes)
+
     @property
     def acknowledged(self) -> list[str]:
         file = self.folder / "acknowledged"
@@ -119,7 +123,7 @@ def test_nothing_acknowledged_is_lost(quorum: Quorum, tmp_path: Path, mode: str)
     seed = int(os.environ.get("PENSTOCK_TEST_SEED", random.SystemRandom().randrange(2**32)))
     sys.stdout.write(f"replay: PENSTOCK_TEST_SEED={seed} pytest {__file__}\n")
     generator = random.Random(seed)
-    wait_for(lambda: any(large_snapshots(tmp_path)), "snapshot of the large state")
+    wait_for(lambda: any(large_snapshots(tmp_path)), lambda: f"snapshot of the large state; {quorum.log()}")
     end_s = monotonic_s() + SECONDS
     counts: dict[str, int] = defaultdict(int)
     while monotonic_s() < end_s:
