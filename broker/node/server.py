@@ -24,6 +24,7 @@ from ...quorum.metadata.incarnations import incarnation_id_of
 from ...quorum.metadata.metadata_log import METADATA_FOLDER
 from ...quorum.metadata.publishers import MetadataPublisher, Publishers
 from ...quorum.raft.consensus import ConsensusFailed
+from ...storage.directories.log_directories import LogDirectories
 from ...storage.directories.log_manager import LogManager
 from ...storage.disk.files import Files
 from ..cluster.metadata_cache import MetadataCache
@@ -80,17 +81,22 @@ class Node:
         )
         self._random_bytes = random.randbytes if random_bytes is None else random_bytes
         self._configs = ConfigResolver(config)
-        self._logs = LogManager(
+        self._directories = LogDirectories(
             files,
             config.log_dirs,
             node_id=config.node_id,
             random=random,
-            steady_clock_ms=self._steady_clock_ms,
             metadata_log_dir=config.metadata_log_dir,
+            reserve_bytes=config.log_dir_reserve_bytes,
+        )
+        self._logs = LogManager(
+            files,
+            self._directories,
+            random=random,
+            steady_clock_ms=self._steady_clock_ms,
             default_config=self._configs.default_log_config,
             producer_id_expiration_ms=config.producer_id_expiration_ms,
             on_directory_failure=self._on_directory_failure,
-            reserve_bytes=config.log_dir_reserve_bytes,
         )
         self._followers = followers
         self._metadata = MetadataCache(config.node_id)
@@ -137,9 +143,9 @@ class Node:
             tls = TlsContexts(self._config.tls, self._files, self._loop)
             if self._config.tls:
                 self._start_task("watch of certificates", tls.watch())
-            known = self._logs.lock_directories()
+            known = self._directories.lock()
             quorum = self._quorum = self._join_quorum(tls)
-            self._cluster_id = self._logs.format_directories(
+            self._cluster_id = self._directories.format(
                 self._config.cluster_id or known or await quorum.find_cluster_id()
             )
             self.bound_ports = await quorum.start(self._cluster_id)
@@ -165,7 +171,7 @@ class Node:
             await self._stop_broker(self._parts)
         if self._quorum is not None:
             await self._quorum.stop()
-        self._logs.unlock()
+        self._directories.unlock()
         logger.info("Penstock stopped: node_id=%d", self._config.node_id)
 
     def _join_quorum(self, tls: TlsContexts) -> QuorumLink:
@@ -180,7 +186,7 @@ class Node:
                 self._metadata,
                 self._configs,
                 folder=folder,
-                directory_id=lambda: self._logs.metadata_directory_id,
+                directory_id=lambda: self._directories.metadata_directory_id,
                 hello=self._hello,
                 tls=tls,
                 runtime=self._runtime,
@@ -201,15 +207,15 @@ class Node:
     def _hello(self) -> PeerHello:
         return PeerHello(
             node_id=self._config.node_id,
-            directory_id=self._logs.metadata_directory_id,
+            directory_id=self._directories.metadata_directory_id,
             cluster_id=self._cluster_id,
             nonce=self._random_bytes(NONCE_BYTES),
         )
 
     async def _start_broker(self, quorum: QuorumLink, cluster_id: str, tls: TlsContexts) -> None:
         config = self._config
-        previous_broker_epoch = self._logs.previous_broker_epoch()
-        incarnation_id = incarnation_id_of(self._logs.count_start(), self._runtime.random.getrandbits(128))
+        previous_broker_epoch = self._directories.previous_broker_epoch()
+        incarnation_id = incarnation_id_of(self._directories.count_start(), self._runtime.random.getrandbits(128))
         parts = self._parts = wire_broker(
             config,
             self._files,
@@ -224,7 +230,7 @@ class Node:
             hello=self._hello,
             tls=tls,
             incarnation_id=incarnation_id,
-            directory_ids=[directory.id for directory in self._logs.directories if directory.is_online],
+            directory_ids=[directory.id for directory in self._directories.online],
             runtime=self._runtime,
             on_replaced=self._on_replaced,
         )
@@ -294,12 +300,11 @@ class Node:
         await parts.partitions.settled()
         await parts.replication.stop()
         await parts.flusher.drain()
+        # The directories stay locked until the quorum is left: its journal, or its observer log, may be in one of them.
         await self._logs.close(
             self._loop,
             broker_epoch=parts.lifecycle.broker_epoch,
             high_watermarks=parts.partitions.high_watermarks(),
-            # Until the quorum is left, its journal, or the log of what it says, may be in one of them.
-            keeps_locks=True,
         )
 
     def _steady_clock_ms(self) -> int:
@@ -342,7 +347,7 @@ class Node:
             await self._parts.replication.stop()
         if self._quorum is not None:
             await self._quorum.stop()
-        self._logs.unlock()
+        self._directories.unlock()
 
     def _fail(self, sentence: str) -> None:
         if not self.failure.done():
@@ -356,10 +361,10 @@ class Node:
     def _on_directory_failure(self, path: str, error: OSError) -> None:
         if self._parts is not None:
             self._parts.partitions.on_directory_failure(path)
-            for directory in self._logs.directories:
+            for directory in self._directories:
                 if directory.path == path:
                     self._parts.lifecycle.report_failed_directory(directory.id)
-        if not any(directory.is_online for directory in self._logs.directories):
+        if not self._directories.online:
             self._fail(f"No log directory is left; {path}: {error}.")
 
 

@@ -4,7 +4,7 @@ It is online until an error of its disk; then nothing in it is touched any more,
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from random import Random
 from typing import Final
 from uuid import UUID
@@ -290,11 +290,3 @@ def draw_id(random: Random) -> UUID:
         drawn = UUID(int=random.getrandbits(128), version=4)
         if is_usable_id(drawn):
             return drawn
-
-
-def directory_of(directories: Iterable[LogDirectory], path: str) -> LogDirectory | None:
-    """The one that `path` lies in."""
-    for directory in directories:
-        if path == directory.path or path.startswith(directory.path + "/"):
-            return directory
-    return None

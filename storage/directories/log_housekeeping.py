@@ -129,15 +129,15 @@ class LogHousekeeping:
     async def checkpoint_recovery_points(self) -> None:
         # What a full disk left undone.
         self._manager.limit_cleaned_ends()
-        for directory in self._online_directories():
+        for directory in self._manager.directories.online:
             await self._checkpoint(directory, RECOVERY_POINTS, partial(recovery_point_to_checkpoint, directory))
 
     async def checkpoint_start_offsets(self) -> None:
-        for directory in self._online_directories():
+        for directory in self._manager.directories.online:
             await self._checkpoint(directory, LOG_START_OFFSETS, start_offset_to_checkpoint)
 
     async def checkpoint_high_watermarks(self) -> None:
-        for directory in self._online_directories():
+        for directory in self._manager.directories.online:
             await self._checkpoint(directory, HIGH_WATERMARKS, self._high_watermark_of)
 
     # Deleting
@@ -221,9 +221,6 @@ class LogHousekeeping:
                 self._manager.on_error(log.directory, error)
 
         self._flusher.request(log, end_offset, on_flushed)
-
-    def _online_directories(self) -> list[LogDirectory]:
-        return [directory for directory in self._manager.directories if directory.is_online]
 
     def _is_present(self, log: Log) -> bool:
         """Whether it was not deleted or taken offline while others had their turn."""

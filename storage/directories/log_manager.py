@@ -1,38 +1,38 @@
-"""The logs of this node and the log directories that they are in.
+"""The logs of this node, in its log directories.
 
-Order of use: `lock_directories`, `format_directories`, `load` (opens every log), then `get_or_create`, `delete` and so
-on, `close`. All on the loop's thread. An error of the disk takes its log directory offline, and the logs in it; the
-process goes on. Errors that say nothing about the disk as a whole, a full disk above all, only refuse what met them
-(`disk_errors.py`). What needs time and repetition is done by `log_housekeeping`.
+Order of use: `load` (opens every log), then `get_or_create`, `delete` and so on, `close`. All on the loop's thread.
+An error of the disk takes its log directory offline, and the logs in it; the process goes on. Errors that say nothing
+about the disk as a whole, a full disk above all, only refuse what met them (`disk_errors.py`). What needs time and
+repetition is done by `log_housekeeping`.
 """
 
 import asyncio
 import logging
 from asyncio import AbstractEventLoop
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from errno import EIO
 from random import Random
 from typing import Final
 from uuid import UUID
 
-from ...protocol.errors import ConfigError, CorruptData
-from ...protocol.ids import NO_BROKER_EPOCH, BrokerEpoch, NodeId, TopicId
+from ...protocol.errors import CorruptData
+from ...protocol.ids import NO_BROKER_EPOCH, BrokerEpoch, TopicId
 from ..disk.files import Files
-from ..disk.rules.disk_errors import ClosedError, ReadError, is_passing, is_shortage, leaves_directory_usable
+from ..disk.rules.disk_errors import ClosedError, ReadError, is_passing, leaves_directory_usable
 from ..disk.shielded_call import run_unbroken
 from ..log.log import DEFAULT_PRODUCER_ID_EXPIRATION_MS, Log
 from ..log.rules.config import LogConfig
 from ..log.rules.producer_entry import ProducerEntry
 from .directory_choice import DirectoryChoice
 from .log_closing import close_logs, write_down_closed
-from .log_directory import LogDirectory, directory_of, draw_id
+from .log_directories import LogDirectories, check_supplies
+from .log_directory import LogDirectory
 from .log_loading import LogFolder, OpenSettings, PostponedLog, check_distinct, find_folders, look_into, open_logs
 from .offline_logs import OfflineLogs
 from .rules.checkpoints import TopicPartition
 from .rules.folder_names import FolderKind, RemovedFolder, folder_name, moved_folder_name
-from .rules.meta_properties import uuid_text
 
 logger = logging.getLogger(__name__)
 
@@ -46,35 +46,27 @@ class LogManager:
     def __init__(
         self,
         files: Files,
-        log_dirs: Sequence[str],
+        directories: LogDirectories,
         *,
-        node_id: NodeId,
         random: Random,
         steady_clock_ms: Callable[[], int],
-        metadata_log_dir: str | None = None,
         default_config: LogConfig | None = None,
         producer_id_expiration_ms: int = DEFAULT_PRODUCER_ID_EXPIRATION_MS,
         on_directory_failure: Callable[[str, OSError], None] | None = None,
-        reserve_bytes: int = 0,
     ) -> None:
-        """`metadata_log_dir` is locked and formatted too; it need not be one of `log_dirs`.
+        """`directories` are locked and formatted before `load`.
 
-        `on_directory_failure` is told the path of a log directory right after its logs have left `logs`. Of the disk of
-        each log directory `reserve_bytes` are kept free of records; below 0 that follows from its size.
+        `on_directory_failure` is told the path of a log directory right after its logs have left `logs`.
         """
-        self.directories = tuple(LogDirectory(files, path) for path in dict.fromkeys(log_dirs))
+        self.directories = directories
         self.default_config = LogConfig() if default_config is None else default_config
         self.on_directory_failure = on_directory_failure
         # Folders to remove, oldest first: housekeeping takes them.
         self.removed_folders: deque[RemovedFolder] = deque()
         self._files = files
-        self._node_id = node_id
         self._random = random
         self._steady_clock_ms = steady_clock_ms
         self._producer_id_expiration_ms = producer_id_expiration_ms
-        self._metadata_directory: LogDirectory | None = None
-        if metadata_log_dir is not None and metadata_log_dir not in log_dirs:
-            self._metadata_directory = LogDirectory(files, metadata_log_dir)
         self._logs: dict[str, dict[int, Log]] = {}
         # By the path of the directory.
         self._log_counts: Counter[str] = Counter()
@@ -86,66 +78,11 @@ class LogManager:
         self._is_stray: Callable[[str, int, TopicId | None], bool] = lambda *_: False
         # Where the last try to make a log failed.
         self._half_made: dict[TopicPartition, LogDirectory] = {}
-        self._reserve_bytes = reserve_bytes
         self._last_complaint_ms: dict[str, int] = {}
         self._is_loaded = False
         self._is_closed = False
 
     # Starting
-
-    def lock_directories(self) -> str | None:
-        """Lock every directory; the cluster that they belong to, None when all are empty.
-
-        A directory whose disk fails is offline from the start. ConfigError when one is in use, or when all fail.
-        """
-        try:
-            self._attempt(self._all_directories, LogDirectory.lock)
-        except ConfigError:
-            self.unlock()
-            raise
-        known = [d.properties.cluster_id for d in self._all_directories if d.is_online and d.properties is not None]
-        return known[0] if known else None
-
-    def format_directories(self, cluster_id: str | None) -> str:
-        """Format the empty ones; the cluster id, drawn for a new cluster.
-
-        ConfigError when one is another cluster's or node's, or when all fail.
-        """
-        to_use = cluster_id or uuid_text(draw_id(self._random))
-        try:
-            self._attempt(self._all_directories, lambda one: one.format(to_use, self._node_id, self._random))
-            self._attempt(self.directories, lambda directory: directory.keep_room(self._reserve_bytes))
-        except ConfigError:
-            self.unlock()
-            raise
-        return to_use
-
-    @property
-    def metadata_directory_id(self) -> UUID:
-        """Of `metadata_log_dir`, else of the first log directory; zero before it is formatted."""
-        return (self._metadata_directory or self.directories[0]).id
-
-    @property
-    def _all_directories(self) -> tuple[LogDirectory, ...]:
-        return self.directories if self._metadata_directory is None else (*self.directories, self._metadata_directory)
-
-    def count_start(self) -> int:
-        """The number of this start, above all earlier ones, and kept. ConfigError when the last directory fails."""
-        number = 1 + max(directory.start_count for directory in self.directories)
-        self._attempt(self.directories, lambda directory: directory.keep_start_count(number))
-        return number
-
-    def previous_broker_epoch(self) -> BrokerEpoch:
-        """The broker epoch of the last registration when the stop after it was clean in all directories; else -1.
-
-        To be asked before `load`, which removes the marks. ConfigError when the last directory fails.
-        """
-        epochs: set[BrokerEpoch | None] = set()
-        self._attempt(self.directories, lambda directory: epochs.add(directory.closed_by_broker_epoch()))
-        epoch = epochs.pop()
-        return (
-            NO_BROKER_EPOCH if epochs or epoch is None or not all(one.is_online for one in self.directories) else epoch
-        )
 
     async def load(
         self,
@@ -168,7 +105,7 @@ class LogManager:
                     folders = await run_unbroken(loop, find_folders, self._files, directory)
                     found[directory] = self._without_strays(directory, folders.logs, is_stray)
                 except OSError as error:
-                    _check_supplies(directory, error)
+                    check_supplies(directory, error)
                     self._fail(directory, error)
                     continue
                 for path in folders.removed:
@@ -262,30 +199,9 @@ class LogManager:
     def truncate(self, offsets: Mapping[Log, int]) -> None:
         """`Log.truncate_to` for many logs, such that a crash in the middle is not taken for damage. OSError and
         CorruptData, when all are cut that can be.
-
-        One write of each checkpoint for each directory, whatever the number of logs in it.
         """
         self._check_open()
-        for directory in self.directories:
-            limits = {
-                log: log.segment_base_offset_of(offset)
-                for log, offset in offsets.items()
-                if directory_of(self.directories, log.directory) is directory
-            }
-            if not limits:
-                continue
-            directory.limit_recovery_points({(log.topic, log.partition): limit for log, limit in limits.items()})
-            directory.limit_cleaned_ends(
-                {(log.topic, log.partition): min(offsets[log], log.log_end_offset) for log in limits}
-            )
-            # Of those that are cut below it.
-            directory.limit_start_offsets(
-                {
-                    (log.topic, log.partition): limit
-                    for log, limit in limits.items()
-                    if offsets[log] < log.log_start_offset
-                }
-            )
+        self.directories.limit_before_truncation(offsets)
         failure: OSError | CorruptData | None = None
         for log, offset in offsets.items():
             try:
@@ -304,7 +220,7 @@ class LogManager:
                 ends = {
                     (log.topic, log.partition): log.log_end_offset
                     for log in logs
-                    if directory_of(self.directories, log.directory) is directory
+                    if self.directories.directory_of(log.directory) is directory
                 }
                 try:
                     directory.limit_cleaned_ends(ends)
@@ -314,12 +230,7 @@ class LogManager:
     def restart(self, log: Log, offset: int, producers: Iterable[ProducerEntry], now_ms: int) -> None:
         """`Log.truncate_fully_and_start_at`, such that a crash in the middle is not taken for damage. OSError."""
         self._check_open()
-        directory = directory_of(self.directories, log.directory)
-        if directory is not None:
-            # There is a moment without any segment. The log of a process that ends then begins at 0.
-            directory.limit_recovery_points({(log.topic, log.partition): 0})
-            directory.limit_start_offsets({(log.topic, log.partition): 0})
-            directory.limit_cleaned_ends({(log.topic, log.partition): 0})
+        self.directories.limit_before_restart(log)
         log.truncate_fully_and_start_at(offset, producers, now_ms)
 
     def begin_repair(self, topic: str, partition: int, damage_offset: int | None) -> bool:
@@ -341,7 +252,7 @@ class LogManager:
             self.delete(topic, partition)
             self.offline.refuse(key, _being_repaired(key), is_new=False)
             return True
-        directory = directory_of(self.directories, log.directory)
+        directory = self.directories.directory_of(log.directory)
         assert directory is not None, "logs are in log directories"
         if log.damage is not None:
             damage_offset = log.damage.offset
@@ -390,7 +301,7 @@ class LogManager:
 
     def on_error(self, path: str, error: OSError) -> None:
         """`error` came from the disk that has `path`: the log directory goes offline if that says so much."""
-        directory = directory_of(self.directories, path)
+        directory = self.directories.directory_of(path)
         if directory is None or not directory.is_online:
             return
         if leaves_directory_usable(error):
@@ -406,51 +317,27 @@ class LogManager:
         *,
         broker_epoch: BrokerEpoch = NO_BROKER_EPOCH,
         high_watermarks: Mapping[TopicPartition, int] | None = None,
-        keeps_locks: bool = False,
     ) -> None:
-        """Sync and close every log and write the checkpoints; then mark the stop as clean, and unlock.
+        """Sync and close every log and write the checkpoints; then mark the stop as clean.
 
         Nothing else may use the logs while this runs, and from now on whatever would change one raises ClosedError. A
-        directory that fails meanwhile gets no mark. With `keeps_locks` the directories are `unlock`ed later: metadata
-        in one of them may still change.
+        directory that fails meanwhile gets no mark. The directories stay locked: metadata in one of them
+        may still change.
         """
         self._is_closed = True
         if self._is_loaded:
             offsets = {} if high_watermarks is None else high_watermarks
-            online = [directory for directory in self.directories if directory.is_online]
-            await asyncio.gather(*(self._close_directory(loop, one, broker_epoch, offsets) for one in online))
+            await asyncio.gather(
+                *(self._close_directory(loop, one, broker_epoch, offsets) for one in self.directories.online)
+            )
         self._logs.clear()
         self._log_counts.clear()
-        if not keeps_locks:
-            self.unlock()
-
-    def unlock(self) -> None:
-        """Let go of the directories as they are."""
-        for directory in self.directories:
-            directory.unlock()
-        if self._metadata_directory is not None:
-            self._metadata_directory.unlock()
 
     # Helpers
 
     def _check_open(self) -> None:
         if self._is_closed:
             raise ClosedError("The log directories of this node are closed.")
-
-    def _attempt(self, directories: Sequence[LogDirectory], step: Callable[[LogDirectory], None]) -> None:
-        for directory in directories:
-            try:
-                if directory.is_online:
-                    step(directory)
-            except OSError as error:
-                _check_supplies(directory, error)
-                if directory is self._metadata_directory:
-                    raise ConfigError(f"Metadata log directory {directory.path} cannot be used: {error}.") from error
-                directory.fail(error)
-                logger.error("Stopping serving logs in dir: path=%s error=%s", directory.path, error)
-        if not any(directory.is_online for directory in self.directories):
-            first = self.directories[0]
-            raise ConfigError(f"No log directory can be used; {first.path}: {first.error}.")
 
     def _without_strays(
         self,
@@ -633,10 +520,3 @@ class LogManager:
 
 def _being_repaired(key: TopicPartition) -> OSError:
     return ReadError(EIO, f"the log of {folder_name(*key)} is being repaired")
-
-
-def _check_supplies(directory: LogDirectory, error: OSError) -> None:
-    """ConfigError for a shortage at the start, which says nothing about the directory: a node that started without it
-    would be without its replicas until the next restart."""
-    if is_shortage(error):
-        raise ConfigError(f"Log directory {directory.path} cannot be used: {error}.") from error

@@ -10,6 +10,7 @@ from produced_batches import produced
 from penstock.chaos.simulation.virtual_loop import VirtualLoop
 from penstock.protocol.ids import BrokerEpoch, NodeId, TopicId
 from penstock.protocol.records import Record, write_batch
+from penstock.storage.directories.log_directories import LogDirectories
 from penstock.storage.directories.log_manager import LogManager
 from penstock.storage.disk.memory_files import MemoryFiles
 from penstock.storage.log.log import Log
@@ -36,13 +37,18 @@ class NodeDisk:
         return NOW_MS + self.skew_ms + int(self.loop.time() * 1000)
 
     def new_manager(self, node_id: int = 1, metadata_log_dir: str | None = None) -> LogManager:
-        return LogManager(
+        directories = LogDirectories(
             self.files,
             self.log_dirs,
             node_id=NodeId(node_id),
             random=self._random,
-            steady_clock_ms=lambda: self.now_ms,
             metadata_log_dir=metadata_log_dir,
+        )
+        return LogManager(
+            self.files,
+            directories,
+            random=self._random,
+            steady_clock_ms=lambda: self.now_ms,
             on_directory_failure=lambda path, _: self.failures.append(path),
         )
 
@@ -57,6 +63,7 @@ class NodeDisk:
     def stop(self, broker_epoch: int = 7, **high_watermarks: int) -> None:
         known = {(name, 0): offset for name, offset in high_watermarks.items()}
         self.loop.run(self.manager.close(self.loop, broker_epoch=BrokerEpoch(broker_epoch), high_watermarks=known))
+        self.manager.directories.unlock()
 
     def log(self, topic: str, partition: int = 0, topic_id: UUID = TOPIC_ID) -> Log:
         return self.manager.get_or_create(topic, partition, TopicId(topic_id), self.config)
@@ -67,8 +74,8 @@ class NodeDisk:
 
 def open_directories(manager: LogManager, cluster_id: str | None = None) -> str:
     """Lock and format, as a node that finds or draws the cluster's id."""
-    known = manager.lock_directories()
-    return manager.format_directories(cluster_id or known)
+    known = manager.directories.lock()
+    return manager.directories.format(cluster_id or known)
 
 
 def append(log: Log, count: int = 1, timestamp_ms: int = NOW_MS) -> None:

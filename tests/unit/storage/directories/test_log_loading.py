@@ -10,6 +10,7 @@ from produced_batches import produced
 
 from penstock.protocol.ids import LeaderEpoch, NodeId, TopicId
 from penstock.protocol.records import Record, write_batch
+from penstock.storage.directories.log_directories import LogDirectories
 from penstock.storage.directories.log_manager import LogManager
 from penstock.storage.disk.memory_files import MemoryFiles
 from penstock.storage.log.log import Log
@@ -19,8 +20,13 @@ NOW_MS = 1_700_000_000_000
 TOPIC_ID = TopicId(UUID(int=7))
 
 
+def new_manager(files: MemoryFiles, *log_dirs: str) -> LogManager:
+    directories = LogDirectories(files, log_dirs, node_id=NodeId(1), random=Random(3))
+    return LogManager(files, directories, random=Random(3), steady_clock_ms=lambda: NOW_MS)
+
+
 def start(files: MemoryFiles, current: UUID = TOPIC_ID) -> LogManager:
-    manager = LogManager(files, ["/data"], node_id=NodeId(1), random=Random(3), steady_clock_ms=lambda: NOW_MS)
+    manager = new_manager(files, "/data")
     open_directories(manager)
 
     async def load() -> None:
@@ -59,6 +65,7 @@ def test_what_recovery_counts_as_stored_survives_a_loss_of_power(seed: int) -> N
 def stop(manager: LogManager) -> None:
     async def close() -> None:
         await manager.close(asyncio.get_running_loop())
+        manager.directories.unlock()
 
     asyncio.run(close())
 
@@ -198,7 +205,7 @@ def test_empty_log_that_is_recovered_gets_no_index_files_until_it_has_batches() 
 
 def test_log_goes_to_the_directory_with_the_fewest() -> None:
     files = MemoryFiles(now_ms=lambda: NOW_MS)
-    manager = LogManager(files, ["/a", "/b"], node_id=NodeId(1), random=Random(3), steady_clock_ms=lambda: NOW_MS)
+    manager = new_manager(files, "/a", "/b")
     open_directories(manager)
     made = [manager.get_or_create("orders", partition, TOPIC_ID, LogConfig()).directory for partition in range(4)]
     assert made == ["/a/orders-0", "/b/orders-1", "/a/orders-2", "/b/orders-3"]

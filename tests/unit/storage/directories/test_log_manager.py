@@ -1,4 +1,4 @@
-"""Log directories from first start to failure, and the logs in them."""
+"""The logs of a node, and the log directories that they are in, from the first start to failure."""
 
 import asyncio
 from collections.abc import Callable
@@ -27,91 +27,20 @@ OTHER_ID = TopicId(UUID("c2698a74-0e10-8d65-9981-c07acf362664"))
 RECOVERY = "recovery-point-offset-checkpoint"
 
 
-def test_first_start_formats_each_directory_with_an_id_of_its_own() -> None:
-    with node_disk("/a", "/b/c") as node:
-        assert open_directories(node.manager, "cluster") == "cluster"
-        ids = [directory.id for directory in node.manager.directories]
-        assert len(set(ids)) == 2
-        properties = node.files.read("/b/c/meta.properties").decode()
-        assert properties.startswith("version=1\ncluster.id=cluster\nnode.id=1\ndirectory.id=")
-        node.manager.unlock()
-        again = node.new_manager()
-        assert open_directories(again) == "cluster", "the directories know the cluster"
-        assert [directory.id for directory in again.directories] == ids
-
-
-def test_cluster_id_is_drawn_when_nobody_knows_one() -> None:
-    with node_disk() as node:
-        assert len(open_directories(node.manager)) == 22
-
-
-def test_metadata_directory_is_formatted_but_holds_no_logs() -> None:
-    with node_disk() as node:
-        manager = node.new_manager(metadata_log_dir="/metadata")
-        open_directories(manager, "cluster")
-        assert "meta.properties" in node.names("/metadata")
-        assert [directory.path for directory in manager.directories] == ["/data"]
-        node.files.fail("lock", under="/metadata")
-        manager.unlock()
-        with pytest.raises(ConfigError, match="Metadata log directory /metadata cannot be used"):
-            open_directories(node.new_manager(metadata_log_dir="/metadata"), "cluster")
-
-
-def test_directory_of_another_cluster_or_node_is_refused_and_left_unlocked() -> None:
-    with node_disk() as node:
-        node.start()
-        node.stop()
-        with pytest.raises(ConfigError, match="belongs to cluster cluster, not to other"):
-            open_directories(node.new_manager(), "other")
-        with pytest.raises(ConfigError, match="belongs to node 1, not to node 2"):
-            open_directories(node.new_manager(node_id=2), "cluster")
-        node.start()
-        with pytest.raises(ConfigError, match="in use by another node"):
-            open_directories(node.new_manager(), "cluster")
-
-
-def test_directory_with_something_else_in_it_is_refused() -> None:
-    with node_disk() as node:
-        node.files.make_directories("/data/holiday-photos")
-        with pytest.raises(ConfigError, match="not empty"):
-            open_directories(node.new_manager(), "cluster")
-
-
-def test_interrupted_first_start_is_completed_by_the_next() -> None:
-    with node_disk() as node:
-        for operations in range(20):
-            node.files.fail(skip=operations, count=None)
-            with suppress(ConfigError):
-                open_directories(node.new_manager(), "cluster")
-            node.files.heal()
-            node.files.crash(Random(operations))
-        node.start()
-
-
 def test_clean_stop_is_marked_with_the_broker_epoch_until_the_next_load() -> None:
     with node_disk("/a", "/b") as node:
         node.start()
-        assert node.manager.previous_broker_epoch() == -1
+        assert node.manager.directories.previous_broker_epoch() == -1
         node.stop(broker_epoch=41)
         for path in ("/a", "/b"):
             assert node.files.read(f"{path}/.kafka_cleanshutdown") == b'{"version":0,"brokerEpoch":41}'
         open_directories(node.manager, "cluster")
-        assert node.manager.previous_broker_epoch() == 41
+        assert node.manager.directories.previous_broker_epoch() == 41
         node.load()
         assert ".kafka_cleanshutdown" not in node.names("/a")
         node.files.kill()
         open_directories(node.manager, "cluster")
-        assert node.manager.previous_broker_epoch() == -1
-
-
-def test_one_directory_without_the_mark_makes_the_stop_unclean() -> None:
-    with node_disk("/a", "/b") as node:
-        node.start()
-        node.stop(broker_epoch=41)
-        node.files.remove("/b/.kafka_cleanshutdown")
-        manager = node.new_manager()
-        open_directories(manager, "cluster")
-        assert manager.previous_broker_epoch() == -1
+        assert node.manager.directories.previous_broker_epoch() == -1
 
 
 def test_node_that_stops_before_its_logs_are_loaded_leaves_no_mark() -> None:
@@ -281,14 +210,14 @@ def test_closed_logs_and_their_manager_refuse_whatever_would_change_them() -> No
         assert [files.read(f"{log.directory}/{name}") for name in names[1]] == before
 
 
-def test_locks_may_outlast_the_logs() -> None:
+def test_directories_stay_locked_when_their_logs_are_closed() -> None:
     with node_disk() as node:
         node.start()
-        node.loop.run(node.manager.close(node.loop, keeps_locks=True))
+        node.loop.run(node.manager.close(node.loop))
         assert CLEAN_SHUTDOWN_FILE in node.names()
         with pytest.raises(ConfigError, match="is in use by another node"):
-            node.new_manager().lock_directories()
-        node.manager.unlock()
+            node.new_manager().directories.lock()
+        node.manager.directories.unlock()
         node.start()
 
 
@@ -462,7 +391,7 @@ def test_directory_that_fails_from_the_start_leaves_the_others_in_use() -> None:
         node.start()
         assert [log.name for log in node.manager.logs] == ["planes-0"]
         assert [directory.is_online for directory in node.manager.directories] == [False, True]
-        assert node.manager.previous_broker_epoch() == -1
+        assert node.manager.directories.previous_broker_epoch() == -1
         with pytest.raises(OSError, match="offline"):
             node.log("flights")
         node.stop()
@@ -501,7 +430,7 @@ def test_shortage_at_the_start_stops_the_start_and_takes_no_directory_offline(nu
                 node.start()
             except ConfigError as error:
                 outcomes.add(str(error).partition(" be used: ")[0])
-                node.manager.unlock()
+                node.manager.directories.unlock()
                 node.files.heal()
             else:
                 assert all(directory.is_online for directory in node.manager.directories), (operation, skip)
@@ -847,19 +776,6 @@ def test_partition_that_cannot_be_opened_makes_room_for_a_new_one_when_it_is_del
         assert [name.partition(".")[0] for name in node.names() if name.endswith("-stray")] == ["a-0", "b-0"]
         node.stop()
         assert ".kafka_cleanshutdown" in node.names()
-
-
-def test_mark_of_a_clean_stop_that_cannot_be_read_takes_its_directory_offline() -> None:
-    with node_disk("/a", "/b") as node:
-        node.start()
-        node.stop(broker_epoch=41)
-        open_directories(node.manager, "cluster")
-        node.files.fail("read", under="/a/.kafka_cleanshutdown")
-        assert node.manager.previous_broker_epoch() == -1
-        assert [directory.is_online for directory in node.manager.directories] == [False, True]
-        node.files.fail("read", under="/b/.kafka_cleanshutdown")
-        with pytest.raises(ConfigError, match="No log directory can be used"):
-            node.manager.previous_broker_epoch()
 
 
 def test_repair_cuts_a_damaged_log_where_it_is_not_intact_and_it_can_be_closed_again() -> None:

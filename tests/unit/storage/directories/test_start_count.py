@@ -20,7 +20,7 @@ def test_every_start_has_a_higher_number_than_those_before_also_when_the_power_i
         numbers = []
         for seed in range(5):
             open_directories(node.manager, "cluster")
-            numbers.append(node.manager.count_start())
+            numbers.append(node.manager.directories.count_start())
             node.files.crash(Random(seed))
             node.manager = node.new_manager()
         assert numbers == [1, 2, 3, 4, 5]
@@ -31,10 +31,10 @@ def test_a_directory_that_missed_starts_is_told_their_number() -> None:
         open_directories(node.manager, "cluster")
         for name, count in (("/a", 8), ("/b", 3)):
             node.files.write_atomically(f"{name}/.penstock_starts", encode_start_count(count))
-        node.manager.unlock()
+        node.manager.directories.unlock()
         manager = node.new_manager()
         open_directories(manager, "cluster")
-        assert manager.count_start() == 9
+        assert manager.directories.count_start() == 9
         assert [node.files.read(f"{name}/.penstock_starts") for name in ("/a", "/b")] == [encode_start_count(9)] * 2
 
 
@@ -42,6 +42,6 @@ def test_a_full_disk_ends_no_start() -> None:
     with node_disk() as node:
         open_directories(node.manager, "cluster")
         node.files.capacity_bytes = 1
-        assert node.manager.count_start() == 1
+        assert node.manager.directories.count_start() == 1
         assert all(directory.is_online for directory in node.manager.directories)
         assert not node.files.exists("/data/.penstock_starts")

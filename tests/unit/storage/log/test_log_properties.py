@@ -24,6 +24,7 @@ from penstock.protocol.errors import ConfigError, ErrorCode, KafkaError
 from penstock.protocol.ids import BrokerEpoch, NodeId, TopicId
 from penstock.protocol.records import Record, write_batch
 from penstock.storage.directories.log_closing import start_offset_to_checkpoint
+from penstock.storage.directories.log_directories import LogDirectories
 from penstock.storage.directories.log_manager import LogManager
 from penstock.storage.disk.memory_files import MemoryFiles
 from penstock.storage.log.log import Log
@@ -126,9 +127,8 @@ class LogLife(RuleBasedStateMachine):
     # Processes
 
     def load(self) -> None:
-        self.manager = LogManager(
-            self.files, ["/data"], node_id=NodeId(1), random=self.random, steady_clock_ms=lambda: self.now_ms
-        )
+        directories = LogDirectories(self.files, ["/data"], node_id=NodeId(1), random=self.random)
+        self.manager = LogManager(self.files, directories, random=self.random, steady_clock_ms=lambda: self.now_ms)
         open_directories(self.manager, "cluster")
         self.loop.run_until_complete(
             self.manager.load(self.loop, config_of=lambda _: self.config, is_stray=lambda *_: False)
@@ -141,6 +141,7 @@ class LogLife(RuleBasedStateMachine):
 
     def close(self) -> None:
         self.loop.run_until_complete(self.manager.close(self.loop, broker_epoch=BrokerEpoch(5)))
+        self.manager.directories.unlock()
         assert self.manager.directories[0].is_online
         self.note_flush(self.current.end_offset)
         self.checkpointed_start = self.log_start_offset
