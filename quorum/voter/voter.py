@@ -1,15 +1,14 @@
 """A voter of the quorum, one of several or the only one: the shell around `raft/core.py` and what the node talks to.
 
 One step at a time: what came is delivered, proposals are appended, what must last is written and synced in the
-executor, then messages leave and those who wait are told. Proposals and messages that come while a sync runs share the
-next one. Commits are told in slices between steps, so that catching up does not hold heartbeats up.
+executor, then messages leave and what is committed is applied. Proposals and messages that come while a sync runs share
+the next one.
 
 The end, in this order: no step begins any more; what the executor still does to the disk is waited for; the links stop;
 the journal is closed; the lock is given up.
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
@@ -40,6 +39,7 @@ from ..raft.snapshot_transfer import FinishSnapshot, OutgoingSnapshot
 from ..raft.step import Addressed, Step
 from ..raft.voter_status import quorum_status
 from . import disk_jobs
+from .commit_applier import CommitApplier
 from .disk_jobs import DiskJob, DiskJobs
 from .journal import RESERVE_BYTES
 from .proposals import Proposal, Proposals, give_up, set_exception
@@ -52,10 +52,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
-
-# Replaying takes some tens of microseconds for an entry, and as much again for each record of 100 bytes.
-_COMMITS_PER_TURN = 32
-_COMMIT_BYTES_PER_TURN = 8 * 1024
 
 
 class RaftVoter:
@@ -87,6 +83,7 @@ class RaftVoter:
         self._timing = timing or RaftTiming()
         self._listener: ConsensusListener | None = None
         self._log: RaftLog | None = None
+        self._applier: CommitApplier | None = None
         self._core: RaftCore | None = None
         self._failure: ConsensusFailed | None = None
         self._is_stopping = False
@@ -96,17 +93,13 @@ class RaftVoter:
         self._disk_work: set[asyncio.Future[Any]] = set()
         self._inbox = Inbox()
         self._proposals = Proposals()
-        self._barriers: deque[tuple[int, asyncio.Future[CommitPosition]]] = deque()
-        # All that wait, wherever they are.
+        # All that wait, in the core or for their offset to be applied.
         self._begun_barriers: set[asyncio.Future[CommitPosition]] = set()
         self._disk_jobs = DiskJobs(loop)
         self._is_stepping = False
         self._idle: list[asyncio.Future[None]] = []
         self._timer: asyncio.TimerHandle | None = None
         self._wake_handle: asyncio.Handle | None = None
-        self._tell_handle: asyncio.Handle | None = None
-        self._applied_end = 0
-        self._commit_end = 0
         self._founding = BootstrapNotice(self._now_ms())
         self._arrived: Snapshot | None = None
         self._snapshot_reader = SnapshotReader(
@@ -142,7 +135,7 @@ class RaftVoter:
     @property
     def high_watermark(self) -> int:
         """End of the entries that the listener has heard, exclusive."""
-        return self._applied_end
+        return 0 if self._applier is None else self._applier.applied_end
 
     # Start and stop.
 
@@ -156,12 +149,12 @@ class RaftVoter:
         try:
             recovered = await run_unbroken(self._loop, self._disk.recover)
             self._log = log = recovered.log
-            self._replay(recovered)
+            self._applier = self._replay(recovered, listener)
             self._core = RaftCore(
                 log,
                 node_id=self.node_id,
                 voter_ids=self._voter_ids,
-                commit_end=self._applied_end,
+                commit_end=self._applier.applied_end,
                 timing=self._timing,
                 random=self._random,
                 now_ms=self._now_ms,
@@ -179,22 +172,21 @@ class RaftVoter:
                 raise
             raise ConsensusFailed(f"The metadata of this node cannot be loaded: {error}") from error
 
-    def _replay(self, recovered: RecoveredState) -> None:
-        assert self._listener is not None
-        log, snapshot = recovered.log, recovered.snapshot
+    def _replay(self, recovered: RecoveredState, listener: ConsensusListener) -> CommitApplier:
+        log = recovered.log
         if not log.is_member and log.end_offset and len(self._voter_ids) == 1:
             raise ConsensusFailed(
                 "The metadata of this node was being copied from other voters when those left "
                 "controller.quorum.voters; it may lack changes that were made."
             )
-        if snapshot is not None:
-            self._listener.on_snapshot(snapshot)
-            self._applied_end = snapshot.end_offset
-        for offset in range(self._applied_end, log.end_offset):
+        applier = CommitApplier(log, listener, self._loop, on_applied=self._proposals.on_commit, on_failure=self._fail)
+        if recovered.snapshot is not None:
+            applier.load(recovered.snapshot)
+        for offset in range(applier.applied_end, log.end_offset):
             self.bytes_since_snapshot += len(log.entry(offset).command)
-        self._commit_end = recovered.commit_end
-        while self._applied_end < self._commit_end:
-            self._tell_one()
+        applier.advance(recovered.commit_end)
+        applier.apply_all()
+        return applier
 
     async def stop(self) -> None:
         """Write what was proposed, then let go of the disk. A snapshot in the making is given up."""
@@ -207,14 +199,14 @@ class RaftVoter:
         ):
             self._wake()
             await self._until_idle()
-        while self._applied_end < self._commit_end and self._failure is None and not self._has_ended:
-            self._tell_commits()
+        while self._applier is not None and self._applier.is_behind and self._failure is None and not self._has_ended:
+            self._applier.apply_some()
         await self._end("This node stopped.")
 
     async def _end(self, reason: str) -> None:
         """Begin nothing more, wait for what the executor does, and let go of the disk."""
         self._is_stopping = self._has_ended = True
-        for handle in (self._timer, self._wake_handle, self._tell_handle):
+        for handle in (self._timer, self._wake_handle):
             if handle is not None:
                 handle.cancel()
         self._give_up_all(reason)
@@ -264,7 +256,7 @@ class RaftVoter:
         return handover.leader_id
 
     async def save_snapshot(self, *, end_offset: int, epoch: ControllerEpoch, chunks: Iterator[bytes]) -> bool:
-        assert end_offset <= self._applied_end, "a snapshot holds committed entries only"
+        assert end_offset <= self.high_watermark, "a snapshot holds committed entries only"
         if self._is_stopping:
             return False
         self.bytes_since_snapshot = 0
@@ -286,7 +278,7 @@ class RaftVoter:
             directory_ids=self._directory_ids,
             leader_id=self.leader_id,
             epoch=self.epoch,
-            high_watermark=self._applied_end,
+            high_watermark=self.high_watermark,
             log_end_offset=0 if self._log is None else self._log.end_offset,
             progress={} if self._core is None else self._core.progress,
             now_ms=self._now_ms(),
@@ -407,6 +399,7 @@ class RaftVoter:
 
     def _carry_out(self, step: Step, arrived: Snapshot | None) -> None:
         assert self._core is not None
+        assert self._applier is not None
         self._send(step.messages)
         self._note_leadership(step)
         self._founding.note(self._core.unheard_ids, self._now_ms())
@@ -417,15 +410,15 @@ class RaftVoter:
         if arrived is not None:
             self._arrived = arrived
             self._core.on_snapshot_finished(FinishSnapshot(arrived.end_offset, arrived.epoch))
-        self._commit_end = max(self._commit_end, step.commit_end)
-        self._barriers += [(end_offset, _as_future(token)) for token, end_offset in step.barriers]
-        self._core.trim_to(min(self._saver.memory_start, self._applied_end))
+        self._applier.advance(step.commit_end)
+        self._applier.add_barriers((end_offset, _as_future(token)) for token, end_offset in step.barriers)
+        self._core.trim_to(min(self._saver.memory_start, self._applier.applied_end))
         if step.wants_entry and not self._proposals.has_own:
             # Behind those that wait, whose offsets may have been foretold.
             self._proposals.add(Proposal(b"", self.epoch, None))
         if step.wants_snapshot:
             self._snapshot_reader.ask()
-        self._tell_commits()
+        self._applier.apply_some()
 
     def _become_idle(self) -> None:
         self._is_stepping = False
@@ -458,9 +451,8 @@ class RaftVoter:
         snapshot, self._arrived = self._arrived, None
         assert snapshot is not None
         assert snapshot.end_offset == installed.end_offset
-        assert self._listener is not None
-        self._listener.on_snapshot(snapshot)
-        self._applied_end = snapshot.end_offset
+        assert self._applier is not None
+        self._applier.load(snapshot)
         self.bytes_since_snapshot = 0
         self._proposals.give_up_appended("The entry was replaced by a snapshot.")
 
@@ -469,47 +461,6 @@ class RaftVoter:
         if self._core is not None:
             self._core.offer_snapshot(OutgoingSnapshot(snapshot.end_offset, snapshot.epoch, tuple(snapshot.chunks)))
 
-    # Telling.
-
-    def _tell_commits(self) -> None:
-        """Tell a slice now, the rest in later turns."""
-        self._tell_handle = None
-        told_bytes = 0
-        for _ in range(_COMMITS_PER_TURN):
-            if self._applied_end >= self._commit_end or told_bytes >= _COMMIT_BYTES_PER_TURN:
-                break
-            told_bytes += self._tell_one()
-        while self._barriers and self._barriers[0][0] <= self._applied_end:
-            end_offset, done = self._barriers.popleft()
-            assert self._log is not None
-            if not done.done():
-                done.set_result(
-                    CommitPosition(end_offset - 1, ControllerEpoch(self._log.epoch_at(end_offset - 1) or 0))
-                )
-        if self._applied_end < self._commit_end and self._tell_handle is None:
-            self._tell_handle = self._loop.call_soon(self._tell_later)
-
-    def _tell_later(self) -> None:
-        if self._failure is None:
-            try:
-                self._tell_commits()
-            except Exception as error:
-                self._fail(as_failure(error))
-
-    def _tell_one(self) -> int:
-        """Return how many bytes it had."""
-        assert self._log is not None
-        assert self._listener is not None
-        entry = self._log.entry(self._applied_end)
-        self._applied_end += 1
-        try:
-            self._listener.on_commit(entry.offset, ControllerEpoch(entry.epoch), entry.command)
-        except Exception as error:
-            # What was committed cannot be taken in: this software does not understand its own log.
-            raise ConsensusFailed(f"The metadata entry at offset {entry.offset} cannot be applied: {error}") from error
-        self._proposals.on_commit(entry)
-        return len(entry.command)
-
     # The end.
 
     def _give_up_all(self, reason: str) -> None:
@@ -517,7 +468,8 @@ class RaftVoter:
         # A step that failed may have had them in hand.
         for done in list(self._begun_barriers):
             set_exception(done, OutcomeUnknown(reason))
-        self._barriers.clear()
+        if self._applier is not None:
+            self._applier.stop()
 
     def _fail(self, failure: ConsensusFailed) -> None:
         if self._failure is None:
