@@ -1,7 +1,8 @@
 """What a follower may append: the batches of a leader's fetch answer, as they are."""
 
-from ....protocol.batches import HEADER_SIZE, is_crc_valid, read_header
+from ....protocol.batches import CONTROL_FLAG, HEADER_SIZE, is_crc_valid, read_header
 from ....protocol.errors import CorruptData, ErrorCode, KafkaError
+from .control_records import read_end_transaction_marker
 from .record_batch import StoredBatch
 
 
@@ -14,14 +15,16 @@ def check_replicated_batches(
     answer is read from its log while it is sent: it may lead no more by then, and have cut its log and gone on with
     what another leader has. What came before would not fit to that (KAFKA-18723).
 
-    KafkaError CORRUPT_MESSAGE unless each has its CRC and their offsets rise from `next_offset` on.
+    KafkaError CORRUPT_MESSAGE unless each has its CRC, each transaction marker can be read, and their offsets rise from
+    `next_offset` on.
     """
     batches = []
     position = 0
     try:
         while position + HEADER_SIZE <= len(records):
             header = read_header(records, position)
-            if position + header.size_bytes > len(records):
+            end = position + header.size_bytes
+            if end > len(records):
                 break
             if leader_epoch is not None and header.partition_leader_epoch > leader_epoch:
                 break
@@ -29,9 +32,13 @@ def check_replicated_batches(
                 raise CorruptData(f"the batch at offset {header.base_offset} does not have its CRC")
             if header.base_offset < next_offset:
                 raise CorruptData(f"offset {header.base_offset} is less than the next offset {next_offset}")
+            if header.attributes & CONTROL_FLAG and header.has_producer_id:
+                # The producer state reads it once the batches are written: an error there would leave them half taken
+                # in, behind the log end offset, and the next fetch would append them again.
+                read_end_transaction_marker(records[position:end], header)
             next_offset = header.next_offset
             batches.append(StoredBatch(position, header, records, position))
-            position += header.size_bytes
+            position = end
     except CorruptData as error:
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"Cannot append to {partition} as a follower: {error}") from None
     return batches
