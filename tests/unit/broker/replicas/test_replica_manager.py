@@ -78,7 +78,7 @@ def test_a_cut_that_fails_ends_the_log_there_and_is_finished_when_the_disk_can_b
     """Elected meanwhile, it must not go on behind what is there no more."""
     node.create_topic(leader=2, replicas=(2, 1))
     hosted = node.hosted()
-    batches = [bytearray(write_batch([Record(0, 0, None, b"v")])) for _ in range(3)]
+    batches = [bytearray(write_batch([Record(0, 0, None, b"v")], leader_epoch=0)) for _ in range(3)]
     for offset, batch in enumerate(batches):
         batch[:8] = offset.to_bytes(8, "big")
         hosted.append_as_follower(memoryview(batch), 0)
@@ -124,7 +124,7 @@ def test_a_log_that_finds_no_room_to_begin_anew_is_empty_until_there_is(
 ) -> None:
     node.create_topic(leader=2, replicas=(2, 1))
     hosted = node.hosted()
-    hosted.append_as_follower(memoryview(write_batch([Record(0, 0, None, b"v")])), 0)
+    hosted.append_as_follower(memoryview(write_batch([Record(0, 0, None, b"v")], leader_epoch=0)), 0)
 
     def fail(*_: object, **__: object) -> None:
         raise OSError(ENOSPC, "no room")

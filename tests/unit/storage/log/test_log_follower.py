@@ -4,6 +4,7 @@ from pathlib import Path
 from struct import pack
 
 import pytest
+from crc32c import crc32c
 from produced_batches import produced
 
 from penstock.protocol.batches import iterate_headers
@@ -57,6 +58,12 @@ def marker(offset: int, producer_id: int, *, commit: bool) -> bytes:
     )
 
 
+def with_last_offset_delta(batch: bytes, delta: int) -> bytes:
+    """The batch with another last offset delta, and the CRC of that."""
+    checked = batch[21:23] + pack(">i", delta) + batch[27:]
+    return batch[:17] + pack(">I", crc32c(checked)) + checked
+
+
 def stored(log: Log) -> bytes:
     data = log.read(log.log_start_offset, max_bytes=10**6, end_offset=log.log_end_offset, min_one_batch=True)
     return b"".join(piece.read(0, piece.size) for piece in data.slices)
@@ -104,16 +111,67 @@ def test_first_batch_may_begin_above_the_end(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "fetched",
-    [batch(4), batch(5) + batch(5), batch(5)[:-1] + b"?", b"\0" * 61],
-    ids=["below the end", "going back", "wrong CRC", "no batch"],
+    [
+        batch(4),
+        batch(5) + batch(5),
+        batch(5)[:-1] + b"?",
+        b"\0" * 61,
+        batch(5) + batch(6, epoch=-1),
+        batch(5) + with_last_offset_delta(batch(6), -2),
+    ],
+    ids=["below the end", "going back", "wrong CRC", "no batch", "no leader epoch", "ending before its first offset"],
 )
 def test_what_a_leader_cannot_have_sent_is_refused_as_a_whole(tmp_path: Path, fetched: bytes) -> None:
     log = open_log(tmp_path)
     log.append_as_follower(batch(0, 5), now_ms=NOW)
+    size_bytes = log.size_bytes
     with pytest.raises(KafkaError) as caught:
         log.append_as_follower(fetched, now_ms=NOW)
     assert caught.value.code == ErrorCode.CORRUPT_MESSAGE
-    assert log.log_end_offset == 5
+    assert (log.log_end_offset, log.size_bytes) == (5, size_bytes)
+
+
+def malformed_marker(offset: int, producer_id: int, key: bytes | None, value: bytes | None) -> bytes:
+    return write_batch(
+        [Record(offset, NOW, key, value)],
+        leader_epoch=0,
+        producer_id=producer_id,
+        producer_epoch=0,
+        is_transactional=True,
+        is_control=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (b"\0", pack(">hi", 0, 5)),
+        (pack(">hh", 0, 1), b"\0"),
+        (None, None),
+        (pack(">hh", 0, 7), pack(">hi", 0, 5)),
+        (pack(">hh", 0, 1), pack(">hi", -1, 5)),
+    ],
+    ids=["short key", "short value", "neither", "unknown type", "negative version"],
+)
+def test_malformed_transaction_marker_is_refused_before_anything_is_written(
+    tmp_path: Path, key: bytes | None, value: bytes | None
+) -> None:
+    """Its batch has a valid CRC. A run written in part would be there twice after the next fetch."""
+    log = open_log(tmp_path)
+    log.append_as_follower(transactional(0, 1), now_ms=NOW)
+    size_bytes = log.size_bytes
+    with pytest.raises(KafkaError) as caught:
+        log.append_as_follower(batch(1) + malformed_marker(2, 1, key, value) + batch(3), now_ms=NOW)
+    assert caught.value.code == ErrorCode.CORRUPT_MESSAGE
+    assert (log.log_end_offset, log.size_bytes) == (1, size_bytes)
+    log.append_as_follower(batch(1) + marker(2, 1, commit=True) + batch(3), now_ms=NOW)
+    assert [header.base_offset for _, header in iterate_headers(stored(log))] == [0, 1, 2, 3]
+
+
+def test_control_batch_without_a_producer_is_no_transaction_marker(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    log.append_as_follower(malformed_marker(0, -1, None, None), now_ms=NOW)
+    assert log.log_end_offset == 1
 
 
 def test_batches_of_one_fetch_may_fill_several_segments(tmp_path: Path) -> None:
