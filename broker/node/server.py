@@ -242,7 +242,7 @@ class Node:
         await parts.lifecycle.unfence()
         await parts.partitions.settled()
         self._start_task("heartbeats", parts.lifecycle.keep_alive())
-        self._start_task("watch over followers", parts.replication.watch_followers())
+        self._start_task("watch over followers", parts.partitions.watch_followers())
         self._start_task("directories of replicas", parts.directories.run())
         self._start_task("housekeeping of logs", parts.housekeeping.run())
         self._start_task("waiting for room", self._wait_for_room(parts))
@@ -292,7 +292,8 @@ class Node:
         # What the cluster changes from now on, the next start carries out.
         self._publishers.close()
         await parts.partitions.settled()
-        await parts.replication.stop()
+        await parts.alter_partitions.stop()
+        await parts.partitions.stop()
         await parts.flusher.drain()
         await self._logs.close(
             self._loop,
@@ -339,7 +340,8 @@ class Node:
         await self._stop_tasks()
         if self._parts is not None:
             self._parts.listeners.close()
-            await self._parts.replication.stop()
+            await self._parts.alter_partitions.stop()
+            await self._parts.partitions.stop()
         if self._quorum is not None:
             await self._quorum.stop()
         self._logs.unlock()
