@@ -17,8 +17,8 @@ from ..apis.produce import ProduceHandler
 from ..coordinators.transaction_verifier import Peers, TransactionVerifier, VerificationConfig
 from ..fetching.rules.fetch_sessions import FetchSessions
 from ..network.rules.request_memory import RequestMemory
-from ..replicas.partition import Flusher
-from ..replicas.replica_manager import Logs, ReplicaFetchers, ReplicaManager
+from ..replicas.partition import Flusher, Partition
+from ..replicas.replica_manager import AlterPartitions, Logs, ReplicaFetchers, ReplicaManager
 from ..replication.rules.replication_quota import ReplicationQuota
 from ..timing.purgatory import Purgatory
 from ..timing.runtime import Runtime
@@ -55,12 +55,15 @@ def wire_data_path(
     config: DataPathConfig,
     logs: Logs,
     flusher: Flusher,
-    replication: ReplicaFetchers,
+    alter_partitions: AlterPartitions,
     coordinators: Peers,
     *,
+    make_fetchers: Callable[[ReplicaManager], ReplicaFetchers],
     log_config: Callable[[MetadataImage, str], LogConfig],
     high_watermarks: Mapping[tuple[str, int], int],
     on_disk_error: Callable[[str, OSError], None],
+    on_internal_change: Callable[[Partition], None],
+    on_damage: Callable[[Partition], None],
     verification: Callable[[], VerificationConfig],
     leader_quota: ReplicationQuota,
     memory: RequestMemory,
@@ -78,9 +81,12 @@ def wire_data_path(
         produces=produces,
         fetches=fetches,
         deletes=deletes,
-        replication=replication,
+        make_fetchers=make_fetchers,
+        alter_partitions=alter_partitions,
         lag_ms_max=config.replica_lag_time_max_ms,
         on_disk_error=on_disk_error,
+        on_internal_change=on_internal_change,
+        on_damage=on_damage,
         runtime=runtime,
     )
     verifier = TransactionVerifier(coordinators, lambda: partitions.image, verification, runtime=runtime)

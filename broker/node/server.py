@@ -248,7 +248,7 @@ class Node:
         await parts.lifecycle.unfence()
         await parts.partitions.settled()
         self._start_task("heartbeats", parts.lifecycle.keep_alive())
-        self._start_task("watch over followers", parts.replication.watch_followers())
+        self._start_task("watch over followers", parts.partitions.watch_followers())
         self._start_task("directories of replicas", parts.directories.run())
         self._start_task("housekeeping of logs", parts.housekeeping.run())
         self._start_task("waiting for room", self._wait_for_room(parts))
@@ -298,7 +298,8 @@ class Node:
         # What the cluster changes from now on, the next start carries out.
         self._publishers.close()
         await parts.partitions.settled()
-        await parts.replication.stop()
+        await parts.alter_partitions.stop()
+        await parts.partitions.stop()
         await parts.flusher.drain()
         # The directories stay locked until the quorum is left: its journal, or its observer log, may be in one of them.
         await self._logs.close(
@@ -344,7 +345,8 @@ class Node:
         await self._stop_tasks()
         if self._parts is not None:
             self._parts.listeners.close()
-            await self._parts.replication.stop()
+            await self._parts.alter_partitions.stop()
+            await self._parts.partitions.stop()
         if self._quorum is not None:
             await self._quorum.stop()
         self._directories.unlock()

@@ -34,6 +34,7 @@ from ..network.rules.connection_limits import ConnectionLimits
 from ..network.rules.request_memory import RequestMemory
 from ..replicas.partition import Partition
 from ..replicas.replica_manager import ReplicaManager
+from ..replication.alter_partition_manager import AlterPartitionManager
 from ..replication.replica_fetcher_manager import ReplicaFetcherManager, ReplicationConfig
 from ..replication.rules.fetcher_config import FetcherConfig
 from ..replication.rules.replication_throttles import ReplicationThrottles
@@ -56,7 +57,7 @@ class BrokerParts:
     throttles: ReplicationThrottles
     data_path: DataPath
     flusher: Flusher
-    replication: ReplicaFetcherManager
+    alter_partitions: AlterPartitionManager
     groups: GroupCoordinator
     transactions: TransactionCoordinator
     directories: AssignmentsManager
@@ -112,15 +113,33 @@ def wire_broker(
         window_count=config.replication_quota_window_num,
         window_ms=1000 * config.replication_quota_window_size_seconds,
     )
-    replication = ReplicaFetcherManager(
-        _replication_config(config),
-        metadata,
-        channel=isr_changes,
-        peers=lambda: _peers(config, hello, tls),
+    alter_partitions = AlterPartitionManager(
+        isr_changes,
+        node_id=config.node_id,
         broker_epoch=lambda: lifecycle.broker_epoch,
-        quota=throttles.follower,
-        runtime=runtime,
+        loop=loop,
+        on_failure=runtime.fail,
     )
+
+    def make_fetchers(partitions: ReplicaManager) -> ReplicaFetcherManager:
+        return ReplicaFetcherManager(
+            _replication_config(config),
+            metadata,
+            partitions,
+            peers=lambda: _peers(config, hello, tls),
+            broker_epoch=lambda: lifecycle.broker_epoch,
+            quota=throttles.follower,
+            runtime=runtime,
+        )
+
+    # Partitions change once metadata are published to them: then all of the node is made.
+
+    def on_internal_change(partition: Partition) -> None:
+        groups.coordinators.on_leadership(partition)
+        transactions.coordinators.on_leadership(partition)
+
+    def on_damage(partition: Partition) -> None:
+        directories.recheck_replica(partition)
 
     def peer_channel() -> PeerChannel:
         return PeerChannel(
@@ -137,8 +156,9 @@ def wire_broker(
         _data_path_config(config),
         logs,
         flusher,
-        replication,
+        alter_partitions,
         verification_channel,
+        make_fetchers=make_fetchers,
         log_config=configs.log_config,
         high_watermarks={
             key: offset
@@ -147,13 +167,14 @@ def wire_broker(
             for key, offset in directory.checkpointed[HIGH_WATERMARKS].items()
         },
         on_disk_error=logs.on_error,
+        on_internal_change=on_internal_change,
+        on_damage=on_damage,
         verification=lambda: _verification_config(configs.node_config),
         leader_quota=throttles.leader,
         memory=memory,
         runtime=runtime,
     )
     partitions = data_path.partitions
-    replication.attach(partitions)
     groups = GroupCoordinator(
         partitions,
         config.groups,
@@ -170,12 +191,6 @@ def wire_broker(
         producer_ids.next_id,
         runtime=runtime,
     )
-
-    def on_internal_change(partition: Partition) -> None:
-        groups.coordinators.on_leadership(partition)
-        transactions.coordinators.on_leadership(partition)
-
-    partitions.on_internal_change = on_internal_change
     directories = AssignmentsManager(
         partitions,
         assignments,
@@ -184,7 +199,6 @@ def wire_broker(
         directory_id_of=lambda path: next(one.id for one in logs.directories if path.startswith(one.path + "/")),
         is_online=lambda directory_id: any(one.is_online and one.id == directory_id for one in logs.directories),
     )
-    partitions.on_damage = directories.recheck_replica
     housekeeping = LogHousekeeping(
         logs,
         flusher,
@@ -254,7 +268,7 @@ def wire_broker(
         throttles=throttles,
         data_path=data_path,
         flusher=flusher,
-        replication=replication,
+        alter_partitions=alter_partitions,
         groups=groups,
         transactions=transactions,
         directories=directories,
@@ -301,7 +315,6 @@ def _replication_config(config: NodeConfig) -> ReplicationConfig:
         node_id=config.node_id,
         listener_name=config.inter_broker_listener_name,
         fetcher_count=config.num_replica_fetchers,
-        lag_ms_max=config.replica_lag_time_max_ms,
         fetcher=FetcherConfig(
             wait_ms_max=config.replica_fetch_wait_max_ms,
             bytes_min=config.replica_fetch_min_bytes,

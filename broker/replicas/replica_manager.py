@@ -9,10 +9,11 @@ the same name may exist already, and its requests must not reach the old logs.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import NamedTuple, Protocol, assert_never
+from typing import Final, NamedTuple, Protocol, assert_never
 from uuid import UUID
 
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
@@ -52,6 +53,8 @@ logger = logging.getLogger(__name__)
 
 SKIPPED_PER_CHANGE = 64
 """Partitions of other nodes that count as one change: skipping one takes some microseconds."""
+CHECKED_PER_TURN: Final = 200
+"""Partitions whose followers are checked in one turn of the loop: a fraction of a millisecond."""
 
 
 class Logs(Protocol):
@@ -94,10 +97,7 @@ class Logs(Protocol):
 
 
 class ReplicaFetchers(Protocol):
-    """The part of `broker/replication` that partitions use. Kafka: `ReplicaFetcherManager`."""
-
-    def propose_isr(self, partition: Partition, proposal: IsrProposal) -> None:
-        """Sends AlterPartition to the controller and passes its answer to the partition."""
+    """The part of `replication/replica_fetcher_manager.py` that followers use. Kafka: `ReplicaFetcherManager`."""
 
     def follow(self, partition: Partition) -> None:
         """Starts fetching from the partition's leader at the log end offset."""
@@ -107,6 +107,16 @@ class ReplicaFetchers(Protocol):
 
     def on_log_start(self, partition: Partition) -> None:
         """The partition's log start offset changed: a follower's next fetch reports it to the leader."""
+
+    async def stop(self) -> None:
+        """Nothing is fetched any more."""
+
+
+class AlterPartitions(Protocol):
+    """The part of `replication/alter_partition_manager.py` that leaders use. Kafka: `AlterPartitionManager`."""
+
+    def submit(self, partition: Partition, proposal: IsrProposal) -> None:
+        """Sends AlterPartition to the controller and passes its answer to the partition."""
 
 
 class LeaderHint(NamedTuple):
@@ -132,23 +142,26 @@ class ReplicaManager:
         produces: Purgatory,
         fetches: Purgatory,
         deletes: Purgatory,
-        replication: ReplicaFetchers,
+        make_fetchers: Callable[[ReplicaManager], ReplicaFetchers],
+        alter_partitions: AlterPartitions,
         lag_ms_max: int,
         on_disk_error: Callable[[str, OSError], None],
+        on_internal_change: Callable[[Partition], None],
+        on_damage: Callable[[Partition], None],
         runtime: Runtime,
     ) -> None:
         """`lag_ms_max` is `replica.lag.time.max.ms`, by the monotonic clock. `high_watermarks` are those
         checkpointed before this start. `on_disk_error` takes a log directory offline, and then calls
-        `on_directory_failure`.
+        `on_directory_failure`. `on_internal_change` is called after every change of an internal topic's partition: a
+        new leader or epoch, or its removal. `on_damage` reports a replica with a damaged log to the controller.
         """
-        self.on_internal_change: Callable[[Partition], None] = lambda _hosted: None
-        """Called after every change of an internal topic's partition: a new leader or epoch, or its removal."""
         self.produces = produces
         self.fetches = fetches
         self.deletes = deletes
         self.node_id = node_id
         self._brokers = KnownBrokers()
-        self._replication = replication
+        self._fetchers = make_fetchers(self)
+        self._alter_partitions = alter_partitions
         self._lag_ms_max = lag_ms_max
         self._monotonic_ms = runtime.monotonic_ms
         self._steady_clock_ms = runtime.steady_clock_ms
@@ -157,16 +170,20 @@ class ReplicaManager:
         self._log_config = log_config
         self._checkpointed = dict(high_watermarks)
         self._on_disk_error = on_disk_error
+        self._on_internal_change = on_internal_change
+        self._on_damage = on_damage
         self._changes = ChangeQueue(runtime.loop, runtime.fail)
         self._image: MetadataImage = EMPTY_IMAGE
         self._hosted: dict[str, dict[int, Partition]] = {}
         # The same dictionaries by the bytes of the topic id, which compare without Python code.
         self._hosted_by_id: dict[bytes, dict[int, Partition]] = {}
-        # Called for a partition whose log is damaged; it reports the replica to the controller.
-        self.on_damage: Callable[[Partition], None] | None = None
         self._refused = RefusedByAbsence()
         # Partitions whose sync failed before it began.
         self._unsynced: dict[Partition, None] = {}
+
+    async def stop(self) -> None:
+        """Nothing is fetched from leaders any more. Kafka: `ReplicaManager.shutdown`."""
+        await self._fetchers.stop()
 
     # Finding a partition.
 
@@ -331,7 +348,7 @@ class ReplicaManager:
         )
         self.apply_effects(partition, effects)
         if partition.is_internal:
-            self.on_internal_change(partition)
+            self._on_internal_change(partition)
         # DeleteRecords waits for live replicas only, and one may be fenced now.
         self.deletes.check_and_complete(partition)
         if partition.watchers:
@@ -410,7 +427,7 @@ class ReplicaManager:
             steady_clock_ms=self._steady_clock_ms,
             on_progress=self.complete_waiting,
             on_disk_error=self._report_disk_error,
-            on_damage=self._report_damage,
+            on_damage=self._on_damage,
         )
         self._logs.offline.forget((topic, index))
         partitions = self._hosted.setdefault(topic, {})
@@ -438,11 +455,11 @@ class ReplicaManager:
                 case NoteLogStart():
                     self.deletes.check_and_complete(hosted)
                 case ProposeIsr():
-                    self._replication.propose_isr(hosted, effect.proposal)
+                    self._alter_partitions.submit(hosted, effect.proposal)
                 case Follow():
-                    self._replication.follow(hosted)
+                    self._fetchers.follow(hosted)
                 case StopFollowing():
-                    self._replication.unfollow(hosted)
+                    self._fetchers.unfollow(hosted)
                 case _:
                     assert_never(effect)
 
@@ -463,6 +480,15 @@ class ReplicaManager:
             self.complete_waiting(partition)
 
     # Events of hosted partitions.
+
+    async def watch_followers(self) -> None:
+        """Lets followers leave the ISR that fall behind; until cancelled. Kafka: `ReplicaManager.maybeShrinkIsr`."""
+        while True:
+            await asyncio.sleep(self._lag_ms_max / 2000)
+            for number, partition in enumerate(list(self.hosted)):
+                if number % CHECKED_PER_TURN == 0:
+                    await asyncio.sleep(0)
+                self.apply_effects(partition, partition.state.on_time(self._monotonic_ms()))
 
     def complete_waiting(self, partition: Partition) -> None:
         """Rechecks all delayed operations of the partition. Kafka: `DelayedOperations.checkAndCompleteAll`."""
@@ -490,7 +516,7 @@ class ReplicaManager:
         """Retention advanced the log start offset: notifies leader and followers, completes fetches below it."""
         partition = self.find(topic, index)
         if partition is not None:
-            self._replication.on_log_start(partition)
+            self._fetchers.on_log_start(partition)
             self.complete_fetches(partition)
 
     def truncate(self, offsets: Mapping[Partition, int]) -> None:
@@ -542,13 +568,9 @@ class ReplicaManager:
 
     def _take_offline(self, partition: Partition, error: ErrorCode) -> None:
         partition.take_offline(error)
-        self._replication.unfollow(partition)
+        self._fetchers.unfollow(partition)
         if partition.is_internal:
-            self.on_internal_change(partition)
-
-    def _report_damage(self, partition: Partition) -> None:
-        if self.on_damage is not None:
-            self.on_damage(partition)
+            self._on_internal_change(partition)
 
     def _report_disk_error(self, partition: Partition, error: OSError) -> None:
         if partition.is_flush_due:

@@ -10,19 +10,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.ids import BrokerEpoch, NodeId, PartitionEpoch
 from ..cluster.controller_channel import ControllerChannel
 from ..replicas.partition import Partition
-from ..replicas.rules.effects import Effect
 from ..replicas.rules.in_sync_replicas import IsrProposal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from kio.schema.alter_partition.v3.request import AlterPartitionRequest
     from kio.schema.alter_partition.v3.response import PartitionData as PartitionAnswer
 
@@ -32,17 +29,10 @@ RETRY_MS: Final = 50
 """Kafka's, too. The channel has waited for a controller for as long as a request may take before it gives up."""
 
 
-class EffectRunner(Protocol):
-    """What is needed of `replicas/replica_manager.py`."""
-
-    def apply_effects(self, partition: Partition, effects: Iterable[Effect]) -> None: ...
-
-
 class AlterPartitionManager:
     def __init__(
         self,
         channel: ControllerChannel,
-        partitions: EffectRunner,
         *,
         node_id: NodeId,
         broker_epoch: Callable[[], BrokerEpoch],
@@ -50,21 +40,25 @@ class AlterPartitionManager:
         on_failure: Callable[[str], None],
     ) -> None:
         self._channel = channel
-        self._partitions = partitions
         self._node_id = node_id
         self._broker_epoch = broker_epoch
         self._loop = loop
         self._on_failure = on_failure
         self._waiting: dict[Partition, IsrProposal] = {}
         self._task: asyncio.Task[None] | None = None
+        self._is_stopped = False
 
-    def add(self, partition: Partition, proposal: IsrProposal) -> None:
+    def submit(self, partition: Partition, proposal: IsrProposal) -> None:
         """Takes the place of what was proposed for the partition before and has not been sent yet."""
+        if self._is_stopped:
+            return
         self._waiting[partition] = proposal
         if self._task is None:
             self._task = self._loop.create_task(self._send_all())
 
     async def stop(self) -> None:
+        """Nothing is proposed any more."""
+        self._is_stopped = True
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -125,9 +119,11 @@ class AlterPartitionManager:
         return self._refuse(partition, proposal, error)
 
     def _refuse(self, partition: Partition, proposal: IsrProposal, error: ErrorCode | None) -> bool:
-        effects = partition.state.on_isr_refused(proposal, error)
-        self._partitions.apply_effects(partition, effects)
-        return bool(effects)
+        retried = partition.state.on_isr_refused(proposal, error)
+        if retried is None:
+            return False
+        self.submit(partition, retried)
+        return True
 
     def _request(self, proposals: Mapping[Partition, IsrProposal]) -> AlterPartitionRequest:
         # A node whose partitions have no followers starts without loading these.

@@ -1,4 +1,4 @@
-"""What this node's replicas do with those of other nodes: follow leaders, and as leaders watch who follows.
+"""The fetchers by which this node's followers copy from the leaders on other nodes. Kafka: `ReplicaFetcherManager`.
 
 One fetcher for each leader and each of `num.replica.fetchers`; it lives while it has something to fetch.
 """
@@ -9,32 +9,25 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from ...protocol.ids import BrokerEpoch, NodeId
-from ..cluster.controller_channel import ControllerChannel
 from ..cluster.metadata_cache import MetadataCache
 from ..replicas.partition import Partition
-from ..replicas.replica_manager import ReplicaManager
-from ..replicas.rules.in_sync_replicas import IsrProposal
 from ..timing.runtime import Runtime
-from .alter_partition_manager import AlterPartitionManager
 from .rules.fetcher_config import FetcherConfig
 from .rules.replication_quota import ReplicationQuota
 
 if TYPE_CHECKING:
     from ..cluster.peers import PeerConnector
-    from .replica_fetcher import ReplicaFetcher
+    from .replica_fetcher import Followed, ReplicaFetcher
 
 logger = logging.getLogger(__name__)
-
-PARTITIONS_PER_TURN: Final = 200
-"""Looked at in one turn of the loop: a fraction of a millisecond."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicationConfig:
-    """Kafka's properties `num.replica.fetchers` and `replica.lag.time.max.ms`, and those of each fetcher.
+    """Kafka's property `num.replica.fetchers`, and those of each fetcher.
 
     `listener_name` is that of the listeners by which brokers reach each other.
     """
@@ -42,19 +35,18 @@ class ReplicationConfig:
     node_id: NodeId
     listener_name: str
     fetcher_count: int
-    lag_ms_max: int
     fetcher: FetcherConfig
 
 
 class ReplicaFetcherManager:
-    """See `replica_manager.ReplicaFetchers`. `attach` comes first."""
+    """See `replica_manager.ReplicaFetchers`."""
 
     def __init__(
         self,
         config: ReplicationConfig,
         metadata: MetadataCache,
+        partitions: Followed,
         *,
-        channel: ControllerChannel,
         peers: Callable[[], PeerConnector],
         broker_epoch: Callable[[], BrokerEpoch],
         quota: ReplicationQuota,
@@ -63,54 +55,24 @@ class ReplicaFetcherManager:
         """`peers` is called when this node begins to follow a leader; `quota` is for what is fetched."""
         self._config = config
         self._metadata = metadata
-        self._channel = channel
+        self._partitions = partitions
         self._peers = peers
         self._broker_epoch = broker_epoch
         self._quota = quota
         self._runtime = runtime
-        self._partitions: ReplicaManager
-        self._proposals: AlterPartitionManager
         self._fetchers: dict[tuple[int, int], ReplicaFetcher] = {}
         self._tasks: dict[ReplicaFetcher, asyncio.Task[None]] = {}
         self._fetcher_of: dict[Partition, ReplicaFetcher] = {}
         self._is_stopped = False
 
-    def attach(self, partitions: ReplicaManager) -> None:
-        """Whose partitions they are."""
-        self._partitions = partitions
-        self._proposals = AlterPartitionManager(
-            self._channel,
-            partitions,
-            node_id=self._config.node_id,
-            broker_epoch=self._broker_epoch,
-            loop=self._runtime.loop,
-            on_failure=self._runtime.fail,
-        )
-
-    async def watch_followers(self) -> None:
-        """Lets followers leave the ISR that fall behind; until cancelled."""
-        while True:
-            await asyncio.sleep(self._config.lag_ms_max / 2000)
-            for number, partition in enumerate(list(self._partitions.hosted)):
-                if number % PARTITIONS_PER_TURN == 0:
-                    await asyncio.sleep(0)
-                self._partitions.apply_effects(partition, partition.state.on_time(self._runtime.monotonic_ms()))
-
     async def stop(self) -> None:
-        """Nothing is fetched or told any more."""
+        """Nothing is fetched any more."""
         self._is_stopped = True
-        await self._proposals.stop()
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
-
-    # What the partitions ask for.
-
-    def propose_isr(self, partition: Partition, proposal: IsrProposal) -> None:
-        if not self._is_stopped:
-            self._proposals.add(partition, proposal)
 
     def follow(self, partition: Partition) -> None:
         if self._is_stopped:

@@ -297,17 +297,15 @@ class PartitionState:
         if leadership is not None and proposal is leadership.isr.pending and is_unchanged:
             leadership.isr.take_back()
 
-    def on_isr_refused(self, proposal: IsrProposal, error: ErrorCode | None) -> tuple[Effect, ...]:
-        """The controller answered with an error, or its answer is unknown (None).
+    def on_isr_refused(self, proposal: IsrProposal, error: ErrorCode | None) -> IsrProposal | None:
+        """The controller answered with an error, or its answer is unknown (None). Returns the proposal to send next.
 
-        Retries unless only newer metadata help (AWAIT_METADATA); after NOT_DONE it proposes the unchanged ISR.
+        That is the same one, unless only newer metadata help (AWAIT_METADATA); after NOT_DONE it is the unchanged ISR.
         """
         leadership = self._leadership
         if leadership is None or proposal is not leadership.isr.pending or error in AWAIT_METADATA:
-            return ()
-        if error in NOT_DONE:
-            proposal = leadership.proposal_to_stay()
-        return (ProposeIsr(proposal=proposal),)
+            return None
+        return leadership.proposal_to_stay() if error in NOT_DONE else proposal
 
     # The high watermark.
 

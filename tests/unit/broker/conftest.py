@@ -161,7 +161,7 @@ class Replication:
         self.proposals: list[tuple[Partition, IsrProposal]] = []
         self.followed: dict[Partition, int] = {}
 
-    def propose_isr(self, hosted: Partition, proposal: IsrProposal) -> None:
+    def submit(self, hosted: Partition, proposal: IsrProposal) -> None:
         self.proposals.append((hosted, proposal))
 
     def follow(self, hosted: Partition) -> None:
@@ -172,6 +172,8 @@ class Replication:
 
     def on_log_start(self, hosted: Partition) -> None:
         """Nobody leads them."""
+
+    async def stop(self) -> None: ...
 
 
 class Exchange:
@@ -303,6 +305,8 @@ class DataNode:
         self.failed_directories: list[str] = []
         self.leader_quota = ReplicationQuota(window_count=11, window_ms=1000)
         self.peers = PuppetPeers()
+        self.on_internal_change: Callable[[Partition], None] = lambda _partition: None
+        self.on_damage: Callable[[Partition], None] = lambda _partition: None
         self.verification = VerificationConfig(is_enabled=True, retry_backoff_ms=1, retry_ms_max=100)
         self.memory = RequestMemory(1_000_000)
         self.data_path = self.wired({})
@@ -340,9 +344,12 @@ class DataNode:
             self.flusher,
             self.replication,
             self.peers,
+            make_fetchers=lambda _partitions: self.replication,
             log_config=self._log_config,
             high_watermarks=high_watermarks,
             on_disk_error=self._on_disk_error,
+            on_internal_change=lambda partition: self.on_internal_change(partition),
+            on_damage=lambda partition: self.on_damage(partition),
             verification=lambda: self.verification,
             leader_quota=self.leader_quota,
             memory=self.memory,

@@ -80,7 +80,7 @@ class World:
         self.answers: list[ErrorCode] = []
         self.seen: list[str] = []
         self.coordinators: CoordinatorRuntime[Recorder] = CoordinatorRuntime(TOPIC, 1, lambda: node.image, self._make)
-        node.partitions.on_internal_change = self.coordinators.on_leadership
+        node.on_internal_change = self.coordinators.on_leadership
 
     def _make(self, hosted: Partition) -> CoordinatorContext[Recorder]:
         return CoordinatorContext(
@@ -297,7 +297,7 @@ def test_leadership_is_given_up_when_reads_fail_for_long_and_loading_is_tried_on
     world.settle()
     world.write(b"x")
     reported: list[Partition] = []
-    node.partitions.on_damage = reported.append
+    node.on_damage = reported.append
     asked = fail_reads(monkeypatch, 5, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
     lead_again(node)
     hosted = node.hosted(TOPIC)

@@ -52,7 +52,7 @@ class World:
         self.transactions = TransactionCoordinator(
             node.partitions, CONFIG, self.peers, self._next_id, runtime=node.runtime
         )
-        node.partitions.on_internal_change = self.transactions.coordinators.on_leadership
+        node.on_internal_change = self.transactions.coordinators.on_leadership
 
     async def _next_id(self) -> int:
         await self.may_have_id.wait()

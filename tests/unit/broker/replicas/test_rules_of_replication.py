@@ -169,7 +169,7 @@ def test_rule_2_one_proposal_at_a_time() -> None:
 def test_rule_2_what_nobody_answered_is_asked_again(error: ErrorCode | None) -> None:
     replica, effect = lagging()
     for _ in range(3):
-        assert replica.partition.on_isr_refused(effect.proposal, error) == (effect,)
+        assert replica.partition.on_isr_refused(effect.proposal, error) is effect.proposal
     assert replica.partition.pending_isr is effect.proposal
 
 
@@ -186,7 +186,7 @@ def test_rule_2_what_nobody_answered_is_asked_again(error: ErrorCode | None) -> 
 )
 def test_rule_2_an_answer_that_leaves_the_outcome_open_keeps_it_pending(error: ErrorCode) -> None:
     replica, effect = lagging()
-    assert replica.partition.on_isr_refused(effect.proposal, error) == ()
+    assert replica.partition.on_isr_refused(effect.proposal, error) is None
     pending = [replica.partition.pending_isr]
     assert replica.partition.maximal_isr == {1, 2, 3}
     replica.register(isr=(1, 2))
@@ -220,7 +220,7 @@ def test_rule_2_an_answer_to_an_earlier_proposal_says_nothing_of_the_present_one
     replica.register(isr=(1, 2))
     again = proposal_in(replica.fetch(3, 5))
     assert again is not None
-    assert replica.partition.on_isr_refused(effect.proposal, ErrorCode.INELIGIBLE_REPLICA) == ()
+    assert replica.partition.on_isr_refused(effect.proposal, ErrorCode.INELIGIBLE_REPLICA) is None
     replica.partition.on_isr_changed(effect.proposal, effect.proposal.partition_epoch)
     assert replica.partition.pending_isr is again
 
@@ -228,7 +228,7 @@ def test_rule_2_an_answer_to_an_earlier_proposal_says_nothing_of_the_present_one
 def test_rule_2_another_leadership_forgets_it() -> None:
     replica, effect = lagging()
     replica.register(leader=2)
-    assert replica.partition.on_isr_refused(effect.proposal, None) == ()
+    assert replica.partition.on_isr_refused(effect.proposal, None) is None
 
 
 # Rule 3: joining the ISR needs log end ≥ high watermark and ≥ the leader epoch's start, not fenced, not shutting down,
@@ -293,13 +293,13 @@ def test_rule_3_a_refused_replica_counts_until_no_copy_of_its_proposal_can_be_ta
     replica = with_one_out()
     refused = proposal_in(replica.fetch(3, 7))
     assert refused is not None
-    instead = proposal_in(replica.partition.on_isr_refused(refused, error))
+    instead = replica.partition.on_isr_refused(refused, error)
     assert instead is not None
     assert [member for member, _ in instead.members] == [1, 2]
     # An earlier copy of the request may still come to the controller.
     assert replica.partition.maximal_isr == {1, 2, 3}
     # The same is asked until it is answered.
-    assert proposal_in(replica.partition.on_isr_refused(instead, None)) is instead
+    assert replica.partition.on_isr_refused(instead, None) is instead
     replica.partition.on_isr_changed(instead, PartitionEpoch(instead.partition_epoch + 1))
     assert replica.partition.maximal_isr == {1, 2, 3}
     replica.register(isr=(1, 2))
