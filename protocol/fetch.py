@@ -7,7 +7,7 @@ Versions: 4 (KIP-98), 5 log start offset (KIP-107), 7 sessions (KIP-227), 9 lead
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Generic, NamedTuple, Never, Protocol, TypeAlias, TypeVar
 from uuid import UUID
 
 from .errors import CorruptData
@@ -16,14 +16,12 @@ from .primitives import (
     GARBAGE_ERRORS,
     Buffer,
     length_bytes,
-    read_compact_string,
-    read_short_string,
+    read_count,
     read_string,
     read_tags,
-    read_uvarint,
+    read_topic,
     string_bytes,
     take,
-    topic_id_from,
     uuid_bytes,
     uuid_from,
     uvarint,
@@ -206,6 +204,21 @@ def encode_fetch_response(
     return parts
 
 
+def encode_fetch_error(version: int, correlation_id: int, request: FetchRequest, error_code: int) -> list[bytes]:
+    """The answer to a request that is refused as a whole; below version 13 each of its partitions has the error too.
+
+    Kafka: `FetchRequest.getErrorResponse`.
+    """
+    topics: list[TopicFetchResponse[Never]] = []
+    if version < _FIRST_WITH_IDS:
+        topics = [
+            (topic.name, None, [PartitionFetchResponse(one.partition_index, error_code) for one in topic.partitions])
+            for topic in request.topics
+            if topic.partitions
+        ]
+    return encode_fetch_response(version, correlation_id, topics, error_code=error_code, session_id=request.session_id)
+
+
 def _decode(version: int, buffer: Buffer, position: int) -> tuple[FetchRequest, int]:
     is_flexible = version >= _FIRST_FLEXIBLE
     replica_id, replica_epoch = NO_NODE, NO_BROKER_EPOCH
@@ -219,11 +232,7 @@ def _decode(version: int, buffer: Buffer, position: int) -> tuple[FetchRequest, 
     if version >= _FIRST_WITH_SESSIONS:
         session_id, session_epoch = _SESSION.unpack_from(buffer, position)
         position += _SESSION.size
-    topic_count, position = _read_count(buffer, position, is_flexible)
-    topics = []
-    for _ in range(topic_count):
-        topic, position = _read_topic(version, buffer, position)
-        topics.append(topic)
+    topics, position = _read_topics(version, buffer, position)
     forgotten: tuple[ForgottenTopic, ...] = ()
     if is_flexible and buffer[position] == 1:
         position += 1
@@ -256,7 +265,7 @@ def _decode(version: int, buffer: Buffer, position: int) -> tuple[FetchRequest, 
         isolation_level,
         session_id,
         session_epoch,
-        tuple(topics),
+        topics,
         forgotten,
         rack_id,
         cluster_id,
@@ -264,81 +273,63 @@ def _decode(version: int, buffer: Buffer, position: int) -> tuple[FetchRequest, 
     return request, position
 
 
-def _read_topic(version: int, buffer: Buffer, position: int) -> tuple[FetchTopic, int]:
+def _read_topics(version: int, buffer: Buffer, position: int) -> tuple[tuple[FetchTopic, ...], int]:
     is_flexible = version >= _FIRST_FLEXIBLE
-    name, topic_id, position = _read_identity(version, buffer, position)
-    count, position = _read_count(buffer, position, is_flexible)
-    partitions = []
-    for _ in range(count):
-        if is_flexible:
-            fields = _PARTITION_12.unpack_from(buffer, position)
-            position += _PARTITION_12.size
-            if buffer[position] == 0:
-                position += 1
-                partitions.append(FetchPartition(*fields))
+    has_ids = version >= _FIRST_WITH_IDS
+    topic_count, position = read_count(buffer, position, is_flexible=is_flexible)
+    topics = []
+    for _ in range(topic_count):
+        name, topic_id, position = read_topic(buffer, position, has_ids=has_ids, is_flexible=is_flexible)
+        count, position = read_count(buffer, position, is_flexible=is_flexible)
+        partitions = []
+        for _ in range(count):
+            if is_flexible:
+                fields = _PARTITION_12.unpack_from(buffer, position)
+                position += _PARTITION_12.size
+                if buffer[position] == 0:
+                    position += 1
+                    partitions.append(FetchPartition(*fields))
+                else:
+                    tags, position = read_tags(buffer, position)
+                    directory_id = uuid_from(bytes(take(tags[0], 0, 16))) if 0 in tags else None
+                    high_watermark = _LONG.unpack_from(tags[1], 0)[0] if 1 in tags else MAX_OFFSET
+                    partitions.append(FetchPartition._make((*fields, directory_id, high_watermark)))
+            elif version >= 9:
+                index, leader_epoch, fetch_offset, log_start, max_bytes = _PARTITION_9.unpack_from(buffer, position)
+                position += _PARTITION_9.size
+                partitions.append(
+                    FetchPartition(index, leader_epoch, fetch_offset, NO_LEADER_EPOCH, log_start, max_bytes)
+                )
+            elif version >= 5:
+                index, fetch_offset, log_start, max_bytes = _PARTITION_5.unpack_from(buffer, position)
+                position += _PARTITION_5.size
+                partitions.append(
+                    FetchPartition(index, NO_LEADER_EPOCH, fetch_offset, NO_LEADER_EPOCH, log_start, max_bytes)
+                )
             else:
-                tags, position = read_tags(buffer, position)
-                directory_id = uuid_from(bytes(take(tags[0], 0, 16))) if 0 in tags else None
-                high_watermark = _LONG.unpack_from(tags[1], 0)[0] if 1 in tags else MAX_OFFSET
-                partitions.append(FetchPartition._make((*fields, directory_id, high_watermark)))
-        elif version >= 9:
-            index, leader_epoch, fetch_offset, log_start, max_bytes = _PARTITION_9.unpack_from(buffer, position)
-            position += _PARTITION_9.size
-            partitions.append(FetchPartition(index, leader_epoch, fetch_offset, NO_LEADER_EPOCH, log_start, max_bytes))
-        elif version >= 5:
-            index, fetch_offset, log_start, max_bytes = _PARTITION_5.unpack_from(buffer, position)
-            position += _PARTITION_5.size
-            partitions.append(
-                FetchPartition(index, NO_LEADER_EPOCH, fetch_offset, NO_LEADER_EPOCH, log_start, max_bytes)
-            )
-        else:
-            index, fetch_offset, max_bytes = _PARTITION_4.unpack_from(buffer, position)
-            position += _PARTITION_4.size
-            partitions.append(FetchPartition(index, NO_LEADER_EPOCH, fetch_offset, NO_LEADER_EPOCH, -1, max_bytes))
-    if is_flexible:
-        position = position + 1 if buffer[position] == 0 else read_tags(buffer, position)[1]
-    return FetchTopic(name, topic_id, tuple(partitions)), position
+                index, fetch_offset, max_bytes = _PARTITION_4.unpack_from(buffer, position)
+                position += _PARTITION_4.size
+                partitions.append(FetchPartition(index, NO_LEADER_EPOCH, fetch_offset, NO_LEADER_EPOCH, -1, max_bytes))
+        if is_flexible:
+            position = position + 1 if buffer[position] == 0 else read_tags(buffer, position)[1]
+        topics.append(FetchTopic(name, topic_id, tuple(partitions)))
+    return tuple(topics), position
 
 
 def _read_forgotten(version: int, buffer: Buffer, position: int) -> tuple[tuple[ForgottenTopic, ...], int]:
     is_flexible = version >= _FIRST_FLEXIBLE
-    count, position = _read_count(buffer, position, is_flexible)
-    if count == 0:
-        return (), position
+    has_ids = version >= _FIRST_WITH_IDS
+    topic_count, position = read_count(buffer, position, is_flexible=is_flexible)
     forgotten = []
-    for _ in range(count):
-        name, topic_id, position = _read_identity(version, buffer, position)
-        size, position = _read_count(buffer, position, is_flexible)
-        indexes = Struct(f">{size}i").unpack_from(take(buffer, position, size * 4), 0)
-        position += size * 4
+    for _ in range(topic_count):
+        name, topic_id, position = read_topic(buffer, position, has_ids=has_ids, is_flexible=is_flexible)
+        count, position = read_count(buffer, position, is_flexible=is_flexible)
+        indexes = Struct(f">{count}i").unpack_from(take(buffer, position, count * 4), 0)
+        position += count * 4
         if is_flexible:
             position = position + 1 if buffer[position] == 0 else read_tags(buffer, position)[1]
         forgotten.append(ForgottenTopic(name, topic_id, indexes))
     return tuple(forgotten), position
-
-
-def _read_identity(version: int, buffer: Buffer, position: int) -> tuple[str | None, TopicId | None, int]:
-    if version >= _FIRST_WITH_IDS:
-        return None, topic_id_from(bytes(take(buffer, position, 16))), position + 16
-    if version >= _FIRST_FLEXIBLE:
-        name, position = read_compact_string(buffer, position)
-    else:
-        name, position = read_short_string(buffer, position)
-    if name is None:
-        raise CorruptData(f"Fetch request v{version} has null for a topic's name")
-    return name, None, position
-
-
-def _read_count(buffer: Buffer, position: int, is_flexible: bool) -> tuple[int, int]:
-    if is_flexible:
-        count, position = read_uvarint(buffer, position)
-        count -= 1
-    else:
-        (count,) = _INT.unpack_from(buffer, position)
-        position += _INT.size
-    if count < 0:
-        raise CorruptData(f"a Fetch request has an array of {count} items")
-    return count, position
 
 
 def _write_partition_start(

@@ -17,12 +17,12 @@ from .primitives import (
     Buffer,
     length_bytes,
     read_compact_string,
-    read_length,
+    read_count,
     read_short_string,
     read_string,
     read_tags,
+    read_topic,
     string_bytes,
-    topic_id_from,
     uuid_bytes,
 )
 
@@ -120,7 +120,7 @@ def _decode(version: int, buffer: Buffer, position: int) -> tuple[OffsetCommitRe
         instance_id, position = read_string(buffer, position, is_flexible=is_flexible)
     elif version <= _LAST_WITH_RETENTION:
         position += _RETENTION_BYTES
-    topic_count, position = _count(buffer, position, is_flexible=is_flexible)
+    topic_count, position = read_count(buffer, position, is_flexible=is_flexible)
     topics = []
     for _ in range(topic_count):
         topic, position = _decode_topic(version, buffer, position)
@@ -133,14 +133,9 @@ def _decode(version: int, buffer: Buffer, position: int) -> tuple[OffsetCommitRe
 def _decode_topic(version: int, buffer: Buffer, position: int) -> tuple[CommittedTopic, int]:
     is_flexible = version >= _FIRST_FLEXIBLE
     has_epochs = version >= _FIRST_WITH_EPOCHS
-    name: str | None = None
-    topic_id: TopicId | None = None
-    if version >= _FIRST_WITH_IDS:
-        topic_id = topic_id_from(bytes(buffer[position : position + 16]))
-        position += 16
-    else:
-        name, position = _text(buffer, position, "topic", is_flexible=is_flexible)
-    count, position = _count(buffer, position, is_flexible=is_flexible)
+    has_ids = version >= _FIRST_WITH_IDS
+    name, topic_id, position = read_topic(buffer, position, has_ids=has_ids, is_flexible=is_flexible)
+    count, position = read_count(buffer, position, is_flexible=is_flexible)
     read_text = read_compact_string if is_flexible else read_short_string
     partitions = []
     for _ in range(count):
@@ -165,14 +160,6 @@ def _text(buffer: Buffer, position: int, what: str, *, is_flexible: bool) -> tup
     if text is None:
         raise CorruptData(f"an OffsetCommit request has null for its {what}")
     return text, position
-
-
-def _count(buffer: Buffer, position: int, *, is_flexible: bool) -> tuple[int, int]:
-    count, position = read_length(buffer, position, is_flexible=is_flexible, is_short=False)
-    # Every item takes some bytes, so a length beyond the bytes left is a lie.
-    if count < 0 or count > len(buffer) - position:
-        raise CorruptData(f"an array of {count} items was announced {len(buffer) - position} bytes before the end")
-    return count, position
 
 
 def _skip_tags(buffer: Buffer, position: int) -> int:

@@ -132,6 +132,20 @@ def read_length(buffer: Buffer, position: int, *, is_flexible: bool, is_short: b
     return _INT.unpack_from(buffer, position)[0], position + 4
 
 
+def read_count(buffer: Buffer, position: int, *, is_flexible: bool) -> tuple[int, int]:
+    """The number of items of an array, which is not null here. Every item takes a byte or more, so a number beyond the
+    bytes left is a lie."""
+    if is_flexible:
+        count, position = read_uvarint(buffer, position)
+        count -= 1
+    else:
+        (count,) = _INT.unpack_from(buffer, position)
+        position += 4
+    if count < 0 or count > len(buffer) - position:
+        raise CorruptData(f"an array of {count} items was announced {len(buffer) - position} bytes before the end")
+    return count, position
+
+
 def length_bytes(length: int, *, is_flexible: bool, is_short: bool) -> bytes:
     """The length as it is written; -1 is null."""
     if is_flexible:
@@ -175,6 +189,18 @@ def read_short_string(buffer: Buffer, position: int) -> tuple[str | None, int]:
     if length == -1:
         return None, position
     return str(take(buffer, position, length), "utf-8"), position + length
+
+
+def read_topic(
+    buffer: Buffer, position: int, *, has_ids: bool, is_flexible: bool
+) -> tuple[str | None, TopicId | None, int]:
+    """The topic of an item of a request: its name, or its id in versions that have ids (KIP-516); the other is None."""
+    if has_ids:
+        return None, topic_id_from(bytes(buffer[position : position + 16])), position + 16
+    name, position = read_string(buffer, position, is_flexible=is_flexible)
+    if name is None:
+        raise CorruptData("a topic has null for its name")
+    return name, None, position
 
 
 def string_bytes(value: str | None, *, is_flexible: bool) -> bytes:

@@ -23,19 +23,23 @@ Where the protocol leaves room: a second request of a fetch session completes th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode
-from ...protocol.fetch import FetchRequest, TopicFetchResponse, decode_fetch, encode_fetch_response
-from ...protocol.ids import NO_LEADER_EPOCH
+from ...protocol.fetch import (
+    FetchRequest,
+    TopicFetchResponse,
+    decode_fetch,
+    encode_fetch_error,
+    encode_fetch_response,
+)
 from ...protocol.produce import NodeEndpoint
 from ...storage.log.file_slice import FileSlice
 from ..fetching.delayed_fetch import DelayedFetch
 from ..fetching.fetch_read import (
-    FetchAnswers,
     FetchEnd,
     FetchLimits,
     FetchRead,
@@ -59,7 +63,6 @@ ZSTD: Final = "zstd"
 FIRST_STORAGE_ERROR_VERSION: Final = 6
 FIRST_ZSTD_VERSION: Final = 10
 FIRST_CLOSEST_REPLICA_VERSION: Final = 11
-FIRST_TOPIC_ID_VERSION: Final = 13
 FIRST_LEADER_HINT_VERSION: Final = 16
 ELSEWHERE: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 
@@ -95,7 +98,8 @@ class FetchHandler:
         message = decode_fetch(version, request.body, request.body_offset)
         is_follower = message.replica_id >= 0
         if is_follower and request.context.node_id != message.replica_id:
-            self._refuse(request, message, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+            error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+            request.respond(encode_fetch_error(version, request.correlation_id, message, error))
             return
         context = self._sessions.begin(
             version=version,
@@ -123,15 +127,12 @@ class FetchHandler:
             follower=FollowerId(message.replica_id, message.replica_epoch) if is_follower else None,
             now_ms=self._monotonic_ms(),
         )
-        if context.error_code is not ErrorCode.NONE:
-            self._send(request, (), error_code=context.error_code)
-            return
         max_bytes = min(message.max_bytes, self._max_bytes)
         is_leader_only = is_follower or version < FIRST_CLOSEST_REPLICA_VERSION
         reader: Reader | None = None
         if self._is_closest_replica_read and message.rack_id and not is_leader_only:
             reader = Reader(message.rack_id, request.context.listener_name)
-        limits = FetchLimits(_end(message), min(message.min_bytes, max_bytes), max_bytes, is_leader_only, reader)
+        limits = FetchLimits(fetch_end(message), min(message.min_bytes, max_bytes), max_bytes, is_leader_only, reader)
         throttle: LeaderThrottle | None = None
         if is_follower and self._leader_quota.is_set:
             throttle = LeaderThrottle(self._leader_quota, message.replica_id, self._monotonic_ms)
@@ -139,6 +140,7 @@ class FetchHandler:
         follower: FollowerFetch | None = None
         if is_follower:
             follower = FollowerFetch(message.replica_id, message.replica_epoch, self._monotonic_ms())
+        # A request that its session refused has no partitions: it is answered at once.
         if read.read(follower) or message.max_wait_ms <= 0:
             self._respond(request, read)
         else:
@@ -158,65 +160,32 @@ class FetchHandler:
         answers = read.answers
         if version < FIRST_ZSTD_VERSION:
             answers = [(wanted, _for_old_client(version, wanted, answer)) for wanted, answer in answers]
-        session_id, told = self._sessions.finish(context, answers, self._monotonic_ms())
-        endpoints: dict[int, NodeEndpoint] = {}
-        if version >= FIRST_LEADER_HINT_VERSION:
-            told = [
-                (wanted, self._hinted(request, wanted, answer, endpoints) if answer.error_code in ELSEWHERE else answer)
-                for wanted, answer in told
-            ]
-        self._send(request, told, session_id=session_id, endpoints=tuple(endpoints.values()))
-
-    def _hinted(
-        self,
-        request: Request,
-        wanted: FetchablePartition,
-        answer: PartitionAnswer,
-        endpoints: dict[int, NodeEndpoint],
-    ) -> PartitionAnswer:
-        leader, endpoint = self._partitions.leader_hint(wanted.topic, wanted.index, request.context.listener_name)
-        if endpoint is not None:
-            endpoints[endpoint.node_id] = endpoint
-        return answer._replace(current_leader=leader)
-
-    def _refuse(self, request: Request, message: FetchRequest, error: ErrorCode) -> None:
-        """Answers the request with `error`; versions without a top-level error get it for each partition."""
-        told: FetchAnswers = []
-        if request.api_version < FIRST_TOPIC_ID_VERSION:
-            for topic in message.topics:
-                for wanted in topic.partitions:
-                    partition = FetchablePartition(
-                        topic.name, None, wanted.partition_index, 0, 0, NO_LEADER_EPOCH, NO_LEADER_EPOCH
-                    )
-                    told.append((partition, failed(wanted.partition_index, error)))
-        self._send(request, told, error_code=error, session_id=message.session_id)
-
-    def _send(
-        self,
-        request: Request,
-        told: Sequence[tuple[FetchablePartition, PartitionAnswer]],
-        *,
-        error_code: ErrorCode = ErrorCode.NONE,
-        session_id: int = 0,
-        endpoints: Sequence[NodeEndpoint] = (),
-    ) -> None:
+        session_id, sent = self._sessions.finish(context, answers, self._monotonic_ms())
         topics: list[TopicFetchResponse[FileSlice]] = []
         group: list[PartitionAnswer] = []
         last: FetchablePartition | None = None
-        for wanted, answer in told:
+        endpoints: dict[int, NodeEndpoint] = {}
+        for wanted, answer in sent:
             if last is None or wanted.topic_id is not last.topic_id or wanted.topic != last.topic:
                 group = []
                 topics.append((wanted.topic, wanted.topic_id, group))
                 last = wanted
+            if answer.error_code in ELSEWHERE and version >= FIRST_LEADER_HINT_VERSION:
+                leader, endpoint = self._partitions.leader_hint(
+                    wanted.topic, wanted.index, request.context.listener_name
+                )
+                answer = answer._replace(current_leader=leader)
+                if endpoint is not None:
+                    endpoints[endpoint.node_id] = endpoint
             group.append(answer)
         request.respond(
             encode_fetch_response(
-                request.api_version,
+                version,
                 request.correlation_id,
                 topics,
-                error_code=error_code,
+                error_code=context.error_code,
                 session_id=session_id,
-                node_endpoints=endpoints,
+                node_endpoints=tuple(endpoints.values()),
             )
         )
 
@@ -225,7 +194,7 @@ def register(handlers: Handlers, handler: FetchHandler) -> None:
     handlers.add(ApiKey.FETCH, handler.begin, overlaps=True)
 
 
-def _end(message: FetchRequest) -> FetchEnd:
+def fetch_end(message: FetchRequest) -> FetchEnd:
     if message.replica_id >= 0 or message.replica_id == FUTURE_REPLICA_ID:
         return FetchEnd.LOG_END
     return FetchEnd.LAST_STABLE_OFFSET if message.isolation_level == READ_COMMITTED else FetchEnd.HIGH_WATERMARK

@@ -54,7 +54,7 @@ class FetchContext(NamedTuple):
 
     partitions: tuple[FetchablePartition, ...] = ()
     error_code: ErrorCode = ErrorCode.NONE
-    """Error for the whole request; nothing is read."""
+    """Error for the whole request, which then has no partitions."""
     session: FetchSession | None = None
     wants_session: bool = False
     follower: FollowerId | None = None
@@ -158,13 +158,19 @@ class FetchSessions:
         caller may omit those that are `is_known` before. Kafka: `FetchContext.updateAndGenerateResponseData`.
         """
         session = context.session
-        if session is not None:
-            return session.id, [pair for pair in answers if self._must_answer(session, *pair)]
+        if session is None:
+            return self._create(context, answers, now_ms), answers
+        return session.id, [pair for pair in answers if self._must_answer(session, *pair)]
+
+    def _create(self, context: FetchContext, answers: Sequence[tuple[FetchablePartition, Answer]], now_ms: int) -> int:
+        """Creates the session that the request wants; returns its id, or NO_SESSION if it wants none or none fits."""
+        if not context.wants_session:
+            return NO_SESSION
         follower = context.follower
-        if context.wants_session and follower is not None:
+        if follower is not None:
             self._end_those_before(follower)
-        if not context.wants_session or not self._has_room(len(answers), follower is not None, now_ms):
-            return NO_SESSION, answers
+        if not self._has_room(len(answers), follower is not None, now_ms):
+            return NO_SESSION
         session_id = self._next_id()
         while session_id in self._sessions:
             session_id = self._next_id()
@@ -178,7 +184,7 @@ class FetchSessions:
         else:
             session = FollowerSession(session_id, by_key, follower=follower, uses_ids=context.uses_ids, now_ms=now_ms)
         self._sessions[session_id] = session
-        return session_id, answers
+        return session_id
 
     def _end(self, session_id: int) -> None:
         session = self._sessions.pop(session_id, None)
