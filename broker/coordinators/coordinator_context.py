@@ -173,7 +173,9 @@ class CoordinatorContext(Generic[ShardT]):
                 self._apply_other_effect(self, effect)
         except Exception:
             # The effects behind it belong to other requests.
-            logger.exception("effect of a coordinator failed: partition=%s effect=%s", self.hosted.log.name, effect)
+            logger.exception(
+                "Execution of coordinator effect failed: partition=%s effect=%s", self.hosted.log.name, effect
+            )
             if isinstance(effect, Reply) and isinstance(effect.waiter, WaitingRequest):
                 self._answer_failure(effect.waiter)
 
@@ -181,7 +183,7 @@ class CoordinatorContext(Generic[ShardT]):
         try:
             waiter.respond(waiter.answer_error(ErrorCode.UNKNOWN_SERVER_ERROR))
         except Exception:
-            logger.exception("request not answered: partition=%s", self.hosted.log.name)
+            logger.exception("Failed to respond to coordinator request: partition=%s", self.hosted.log.name)
 
     def _on_timer(self, key: Hashable) -> None:
         with self._event as shard:
@@ -201,9 +203,11 @@ class CoordinatorContext(Generic[ShardT]):
                 with self._event as shard:
                     change(shard)
             except KafkaError as error:
-                logger.warning("change of a coordinator failed: partition=%s error=%s", self.hosted.log.name, error)
+                logger.warning(
+                    "Execution of coordinator event failed: partition=%s error=%s", self.hosted.log.name, error
+                )
             except Exception:
-                logger.exception("change of a coordinator failed: partition=%s", self.hosted.log.name)
+                logger.exception("Execution of coordinator event failed: partition=%s", self.hosted.log.name)
 
     def unload(self) -> None:
         """The leadership has gone."""
@@ -338,9 +342,7 @@ class CoordinatorContext(Generic[ShardT]):
                 now_s = self._loop.time()
                 failing_since_s = now_s if failing_since_s is None else failing_since_s
                 if now_s - failing_since_s >= HAND_OVER_AFTER_S and not self.hosted.is_leadership_given_up:
-                    logger.error(
-                        "leadership given up: partition=%s reason=coordinator not loaded", self.hosted.log.name
-                    )
+                    logger.error("Failed to load metadata, resigning leadership: partition=%s", self.hosted.log.name)
                     self.hosted.give_up_leadership()
             except Exception as error:
                 failure = repr(error)
@@ -350,7 +352,7 @@ class CoordinatorContext(Generic[ShardT]):
             if failure != said:
                 said = failure
                 logger.error(
-                    "coordinator not loaded, retrying: partition=%s error=%s",
+                    "Failed to load metadata, retrying: partition=%s error=%s",
                     self.hosted.log.name,
                     failure,
                     exc_info=retry_s_max == REPLAY_RETRY_S_MAX,
@@ -379,7 +381,7 @@ class CoordinatorContext(Generic[ShardT]):
         self._postponed.clear()
         logger.log(
             logging.INFO if record_count else logging.DEBUG,
-            "coordinator loaded: partition=%s leader_epoch=%d records=%d milliseconds=%d",
+            "Finished loading of metadata: partition=%s leader_epoch=%d records=%d milliseconds=%d",
             self.hosted.log.name,
             self.leader_epoch,
             record_count,
@@ -490,9 +492,9 @@ class CoordinatorTimers:
             self._on_timer(timer.key)
         except KafkaError as error:
             # What it wanted to write down is tried again by whatever comes next.
-            logger.warning("timer of a coordinator failed: key=%s error=%s", timer.key, error)
+            logger.warning("Execution of coordinator timer failed: key=%s error=%s", timer.key, error)
         except Exception:
-            logger.exception("timer of a coordinator failed: key=%s", timer.key)
+            logger.exception("Execution of coordinator timer failed: key=%s", timer.key)
 
 
 class _Timer:

@@ -106,7 +106,7 @@ class GroupCoordinator:
             )
         except RuntimeError as error:
             # No thread could be started.
-            logger.warning("regular expressions not matched: group=%s error=%s", effect.group_id, error)
+            logger.warning("Couldn't update regular expressions: group=%s error=%s", effect.group_id, error)
             partition.run_when_loaded(lambda shard: shard.consumer.expressions.on_failed(effect))
             return
         # When the coordinator is gone by then, the result is dropped with it.
@@ -120,7 +120,7 @@ def _end_resolution(
     if error is None:
         shard.consumer.expressions.on_resolved(effect, matched.result())
     else:
-        logger.error("regular expressions not matched: group=%s", effect.group_id, exc_info=error)
+        logger.error("Couldn't update regular expressions: group=%s", effect.group_id, exc_info=error)
         shard.consumer.expressions.on_failed(effect)
 
 

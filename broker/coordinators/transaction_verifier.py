@@ -198,11 +198,11 @@ class TransactionVerifier:
             failure = ErrorCode(int(response.error_code))
             answers = _answers(response)
         except KafkaError as error:
-            logger.warning("transactions not verified: coordinator=%d error=%s", node_id, error)
+            logger.warning("AddPartitionsToTxn request failed: coordinator=%d error=%s", node_id, error)
             failure = UNANSWERED.get(error.code, ErrorCode.NETWORK_EXCEPTION)
         except Exception:
             # The batches of these questions wait, and their connections with them: every question is answered.
-            logger.exception("transactions not verified: coordinator=%d", node_id)
+            logger.exception("AddPartitionsToTxn request failed: coordinator=%d", node_id)
             failure = ErrorCode.NETWORK_EXCEPTION
         finally:
             del self._in_flight[node_id]

@@ -353,7 +353,7 @@ class TransactionShard:
             return
         # As Apache Kafka: it stays as it is until another coordinator tries, which may be the one that fenced this.
         logger.warning(
-            "transaction fenced while its markers are written: transactional_id=%s producer_id=%d producer_epoch=%d",
+            "Coordinator fenced, cancel sending markers: transactional_id=%s producer_id=%d producer_epoch=%d",
             order.transaction.id,
             order.transaction.producer_id,
             order.transaction.producer_epoch,
@@ -371,7 +371,11 @@ class TransactionShard:
         try:
             self._append(entry, entry.transaction.completed(self._now_ms()))
         except KafkaError as error:
-            logger.warning("transaction not completed yet: transactional_id=%s error=%s", entry.transaction.id, error)
+            logger.warning(
+                "Failed to append transaction completion, retrying: transactional_id=%s error=%s",
+                entry.transaction.id,
+                error,
+            )
             self.effects.schedule_timer(CompletionRetry(entry.transaction.id), COMPLETION_RETRY_MS)
 
     # What time brings.
@@ -405,7 +409,9 @@ class TransactionShard:
                         self._abort_late(entry.transaction.id, None)
                     except KafkaError as error:
                         logger.warning(
-                            "transaction not aborted: transactional_id=%s error=%s", entry.transaction.id, error
+                            "Rollback of ongoing transaction failed, retrying: transactional_id=%s error=%s",
+                            entry.transaction.id,
+                            error,
                         )
         finally:
             if self._open:
@@ -425,7 +431,7 @@ class TransactionShard:
             self.effects.add(RequestProducerId(transactional_id))
             return
         logger.info(
-            "transaction timed out: transactional_id=%s producer_id=%d timeout_ms=%d",
+            "Rolling back ongoing transaction due to timeout: transactional_id=%s producer_id=%d timeout_ms=%d",
             transactional_id,
             entry.transaction.producer_id,
             entry.transaction.timeout_ms,

@@ -553,7 +553,7 @@ def test_a_leadership_that_goes_while_effects_are_applied_leaves_no_timer(
     assert world.seen == ["answered", "gone"]
     world.wait(50)
     assert shard.expired == []
-    assert "timer of a coordinator failed" not in caplog.text
+    assert "Execution of coordinator timer failed" not in caplog.text
 
 
 def test_no_event_begins_while_all_is_replayed(world: World, node: DataNode) -> None:

@@ -86,4 +86,4 @@ def test_a_topic_that_cannot_be_made_has_one_line_for_each_cause(caplog: pytest.
         assert controller.asked_count == 100
 
     asyncio.run(main())
-    assert caplog.text.count("state topic not created: topic=__states reason=") == 1
+    assert caplog.text.count("Auto topic creation failed: topic=__states reason=") == 1
