@@ -1,4 +1,4 @@
-"""One partition of a state topic that this node leads: its state shard, and what that needs of the node.
+"""One partition of an internal topic that this node leads: its state shard, and what that needs of the node.
 
 state     requests are answered with    entered by                left by
 loading   COORDINATOR_LOAD_IN_PROGRESS  leadership that came      the whole log being replayed; `unload`

@@ -1,4 +1,4 @@
-"""The partitions of one state topic whose leadership is here, each with its coordinator."""
+"""The partitions of one internal topic whose leadership is here, each with its coordinator."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from produced_batches import produced
 
 from penstock.broker.coordination.effects import Effect, Effects
 from penstock.broker.coordination.ports import StateRecord
-from penstock.broker.coordinators import coordinator_context as coordinator_partition
+from penstock.broker.coordinators import coordinator_context
 from penstock.broker.coordinators.coordinator_context import CoordinatorContext, WaitingRequest
 from penstock.broker.coordinators.coordinator_runtime import CoordinatorRuntime
 from penstock.broker.replicas.partition import Partition
@@ -260,7 +260,7 @@ def lead_again(node: DataNode) -> None:
 def test_a_read_that_fails_is_tried_again_and_loading_begins_anew(
     world: World, node: DataNode, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    monkeypatch.setattr(coordinator_partition, "LOAD_RETRY_S", 0.001)
+    monkeypatch.setattr(coordinator_context, "LOAD_RETRY_S", 0.001)
     node.create_topic(TOPIC)
     world.settle()
     for number in range(5):
@@ -291,8 +291,8 @@ def test_requests_are_told_to_wait_while_loading_is_tried_again(
 def test_leadership_is_given_up_when_reads_fail_for_long_and_loading_is_tried_on(
     world: World, node: DataNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(coordinator_partition, "LOAD_RETRY_S", 0.001)
-    monkeypatch.setattr(coordinator_partition, "HAND_OVER_AFTER_S", 0.0)
+    monkeypatch.setattr(coordinator_context, "LOAD_RETRY_S", 0.001)
+    monkeypatch.setattr(coordinator_context, "HAND_OVER_AFTER_S", 0.0)
     node.create_topic(TOPIC)
     world.settle()
     world.write(b"x")
@@ -305,7 +305,7 @@ def test_leadership_is_given_up_when_reads_fail_for_long_and_loading_is_tried_on
     assert hosted.damage is None
     world.settle()
     assert len(asked) > 5
-    assert reported == [hosted], "once for a leadership; the reporter asks again"
+    assert reported == [hosted], "once for a leadership; AssignmentsManager asks again"
     assert not hosted.is_leadership_given_up
     assert world.coordinator().shard.replayed == [(0, b"x")]
 
@@ -313,7 +313,7 @@ def test_leadership_is_given_up_when_reads_fail_for_long_and_loading_is_tried_on
 def test_a_leadership_that_comes_again_is_not_given_up(
     world: World, node: DataNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(coordinator_partition, "HAND_OVER_AFTER_S", 0.0)
+    monkeypatch.setattr(coordinator_context, "HAND_OVER_AFTER_S", 0.0)
     node.create_topic(TOPIC)
     world.settle()
     world.write(b"x")
@@ -331,8 +331,8 @@ def test_records_that_cannot_be_replayed_are_tried_again_by_a_new_machine_and_by
     world: World, node: DataNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All replicas have the same records: another leader would not get further."""
-    monkeypatch.setattr(coordinator_partition, "LOAD_RETRY_S", 0.001)
-    monkeypatch.setattr(coordinator_partition, "HAND_OVER_AFTER_S", 0.0)
+    monkeypatch.setattr(coordinator_context, "LOAD_RETRY_S", 0.001)
+    monkeypatch.setattr(coordinator_context, "HAND_OVER_AFTER_S", 0.0)
     node.create_topic(TOPIC)
     world.settle()
     world.write(b"x")

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 from memory_node import World, create_topic, describe, produce, run
 
-from penstock.broker.node import assignments_manager as directory_reporter
+from penstock.broker.node import assignments_manager
 from penstock.broker.node.server import Node
 from penstock.client.connection import Connection
 from penstock.protocol.errors import ErrorCode, KafkaError
@@ -24,7 +24,7 @@ TWO_DISKS = {"log_dirs": "/data,/more"}
 
 @pytest.fixture(autouse=True)
 def _retry_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(directory_reporter, "RETRY_S", 0.01)
+    monkeypatch.setattr(assignments_manager, "RETRY_S", 0.01)
 
 
 def registered(node: Node, index: int, topic: str = "t") -> PartitionRegistration:
