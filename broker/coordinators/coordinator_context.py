@@ -8,7 +8,7 @@ unloaded  NOT_COORDINATOR               leadership that went      never: the nex
 
 Loading that fails begins anew, with a shard that knows nothing, for as long as the leadership lasts: descriptors,
 memory or threads may be short for a moment, and a fail-over is when they are. A log that cannot be read for
-`HAND_OVER_AFTER_S` is for another in-sync replica to coordinate; without one, loading is retried.
+`RESIGN_AFTER_S` is for another in-sync replica to coordinate; without one, loading is retried.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ LOAD_RETRY_S: Final = 0.1
 LOAD_RETRY_S_MAX: Final = 5.0
 REPLAY_RETRY_S_MAX: Final = 60.0
 """The same where not a read fails but what is made of the records: each try replays all of them."""
-HAND_OVER_AFTER_S: Final = 10.0
+RESIGN_AFTER_S: Final = 10.0
 """Of reads that fail: most shortages are over by then, and clients that wait for the coordinator give up after 60 s."""
 RECORDS_PER_TURN: Final = 500
 """So many are replayed before other requests have their turn: some milliseconds."""
@@ -294,11 +294,11 @@ class CoordinatorContext(Generic[ShardT]):
             if error is ErrorCode.NONE and self._error is ErrorCode.NONE:
                 proceed()
 
-        def look_again() -> None:
+        def on_expired() -> None:
             if self._error is ErrorCode.NONE:
                 self._await_commit(end_offset, proceed)
 
-        operation = DelayedCommit(self.hosted, end_offset, self.leader_epoch, settle, look_again)
+        operation = DelayedCommit(self.hosted, end_offset, self.leader_epoch, settle, on_expired)
         self._replies.watch(operation, (self.hosted,), self._commit_timeout_ms)
 
     def reply_when_committed(
@@ -341,7 +341,7 @@ class CoordinatorContext(Generic[ShardT]):
                 retry_s_max = LOAD_RETRY_S_MAX
                 now_s = self._loop.time()
                 failing_since_s = now_s if failing_since_s is None else failing_since_s
-                if now_s - failing_since_s >= HAND_OVER_AFTER_S and not self.hosted.is_leadership_given_up:
+                if now_s - failing_since_s >= RESIGN_AFTER_S and not self.hosted.is_leadership_given_up:
                     logger.error("Failed to load metadata, resigning leadership: partition=%s", self.hosted.log.name)
                     self.hosted.give_up_leadership()
             except Exception as error:

@@ -46,7 +46,7 @@ class GroupCoordinator:
         self._settings_of = settings_of
         self._runtime = runtime
         # A thread of its own: long work in it does not delay disk calls.
-        self._aside = ThreadPoolExecutor(1, "groups")
+        self._executor = ThreadPoolExecutor(1, "groups")
         self.coordinators: CoordinatorRuntime[GroupShard] = CoordinatorRuntime(
             OFFSETS_TOPIC, partitions.node_id, lambda: partitions.image, self._coordinate
         )
@@ -54,7 +54,7 @@ class GroupCoordinator:
     def close(self) -> None:
         """The node stops."""
         self.coordinators.unload_all()
-        self._aside.shutdown(wait=False, cancel_futures=True)
+        self._executor.shutdown(wait=False, cancel_futures=True)
 
     def get(self, group_id: str) -> GroupPartition:
         """For requests that must name a group. Raises KafkaError."""
@@ -102,7 +102,7 @@ class GroupCoordinator:
         assert isinstance(effect, ResolveExpressions), effect
         try:
             matching = self._runtime.loop.run_in_executor(
-                self._aside, effect.matching_topics, lambda: partition.is_active
+                self._executor, effect.matching_topics, lambda: partition.is_active
             )
         except RuntimeError as error:
             # No thread could be started.

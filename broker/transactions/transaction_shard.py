@@ -140,7 +140,7 @@ class TransactionShard:
     def _resume(self) -> None:
         for entry in list(self._entries.values()):
             if not entry.is_uncommitted:
-                self._carry_out(entry)
+                self._maybe_write_markers(entry)
         if self._open:
             self._watch_timeouts()
         self._watch_expiration()
@@ -321,9 +321,9 @@ class TransactionShard:
         entry = self._entries.get(records.transactional_id)
         if entry is not None and entry.uncommitted == records:
             entry.uncommitted = None
-            self._carry_out(entry)
+            self._maybe_write_markers(entry)
 
-    def _carry_out(self, entry: _Entry) -> None:
+    def _maybe_write_markers(self, entry: _Entry) -> None:
         if entry.transaction.state.is_prepared and entry.order is None:
             self._write_markers(entry)
 

@@ -86,8 +86,8 @@ class TimeoutNowIntent(NamedTuple):
 Intent: TypeAlias = SendIntent | AckIntent | VoteRequestIntent | VoteIntent | TimeoutNowIntent
 
 
-class DecisionsListener(Protocol):
-    """Who acts on what was decided. Called in the middle of a call of `Decisions`: it must not call back in."""
+class RaftRulesListener(Protocol):
+    """Who acts on what was decided. Called in the middle of a call of `RaftRules`: it must not call back in."""
 
     def on_intent(self, peer_id: NodeId, intent: Intent) -> None: ...
 
@@ -95,8 +95,8 @@ class DecisionsListener(Protocol):
         """Learn that this voter leads from now on, or does not any more."""
 
 
-class Decisions:
-    """The decisions of one voter about one `RaftLog`, which it alone changes while it lives."""
+class RaftRules:
+    """Raft's rules for one voter and its `RaftLog`, which it alone changes while it lives."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class Decisions:
         node_id: NodeId,
         voter_ids: tuple[NodeId, ...],
         commit_end: int,
-        listener: DecisionsListener,
+        listener: RaftRulesListener,
         now_ms: Callable[[], int],
         heartbeat_ms: int,
         quorum_timeout_ms: int,

@@ -177,7 +177,7 @@ class SnapshotIntake:
         if writer is not None:
             writer.give_up()
 
-    def carry_out(self, work: SnapshotWork) -> Snapshot | None:
+    def execute(self, work: SnapshotWork) -> Snapshot | None:
         """Return the snapshot when it is whole, named and read back. Raises OSError, ConsensusFailed."""
         match work:
             case KeepPart(part):

@@ -253,15 +253,15 @@ class RaftVoter:
             raise NotLeader(self.leader_id, self.epoch)
         if node_id == self.node_id:
             return node_id
-        handover = core.begin_handover(node_id)
+        transfer = core.begin_transfer(node_id)
         self._wake()
-        while not handover.is_done and self._failure is None and not self._has_ended:
+        while not transfer.is_done and self._failure is None and not self._has_ended:
             await self._until_idle()
         if self._failure is not None:
             raise self._failure
-        if not handover.is_done:
+        if not transfer.is_done:
             raise NotLeader(None, self.epoch)
-        return handover.leader_id
+        return transfer.leader_id
 
     async def save_snapshot(self, *, end_offset: int, epoch: ControllerEpoch, chunks: Iterator[bytes]) -> bool:
         assert end_offset <= self._applied_end, "a snapshot holds committed entries only"
@@ -388,7 +388,7 @@ class RaftVoter:
             self._become_idle()
             return
         try:
-            self._carry_out(step, arrived)
+            self._apply_step(step, arrived)
         except Exception as error:
             self._fail(as_failure(error))
             return
@@ -405,7 +405,7 @@ class RaftVoter:
         # A timer may fire a little early: it is due by this clock all the same.
         return round(self._loop.time() * 1000)
 
-    def _carry_out(self, step: Step, arrived: Snapshot | None) -> None:
+    def _apply_step(self, step: Step, arrived: Snapshot | None) -> None:
         assert self._core is not None
         self._send(step.messages)
         self._note_leadership(step)

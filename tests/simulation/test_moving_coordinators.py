@@ -148,7 +148,7 @@ def test_a_rebalance_goes_on_with_the_next_coordinator() -> None:
 def test_coordinator_that_cannot_read_its_log_is_replaced_by_an_in_sync_replica_and_keeps_its_log(
     monkeypatch: pytest.MonkeyPatch, internal_topic: str
 ) -> None:
-    monkeypatch.setattr(coordinator_context, "HAND_OVER_AFTER_S", 0.5)
+    monkeypatch.setattr(coordinator_context, "RESIGN_AFTER_S", 0.5)
     monkeypatch.setattr(assignments_manager, "LOST_AGAIN_S", 0.1)
 
     async def scenario(world: World) -> None:

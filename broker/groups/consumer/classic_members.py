@@ -151,7 +151,7 @@ class ClassicMembers:
         """The last member of the consumer protocol was started anew, with the classic one."""
         members = list(group.members)
         target = group.targets.get(replaced.id, NO_PARTITIONS)
-        classic = self._downgrade.carry_out(group, frozenset({replaced.id}), joining, target)
+        classic = self._downgrade.convert(group, frozenset({replaced.id}), joining, target)
         for member_id in members:
             self._deadlines.forget(group.id, member_id)
         return _joined(joining.id, classic.generation, classic.protocol_name or "")

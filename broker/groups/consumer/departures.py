@@ -46,7 +46,7 @@ class Departures:
         if self._downgrade.is_due(group, gone):
             # Those that stay have other deadlines as members of a classic group.
             left, gone = gone, frozenset(group.members)
-            self._downgrade.carry_out(group, left)
+            self._downgrade.convert(group, left)
         else:
             self._journal.write(self._removal(group, members))
         for member_id in gone:

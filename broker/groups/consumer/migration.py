@@ -221,7 +221,7 @@ class Downgrade:
             and left_count <= self._max_size
         )
 
-    def carry_out(
+    def convert(
         self,
         group: ConsumerGroup,
         gone: frozenset[str],

@@ -292,7 +292,7 @@ def test_leadership_is_given_up_when_reads_fail_for_long_and_loading_is_tried_on
     world: World, node: DataNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(coordinator_context, "LOAD_RETRY_S", 0.001)
-    monkeypatch.setattr(coordinator_context, "HAND_OVER_AFTER_S", 0.0)
+    monkeypatch.setattr(coordinator_context, "RESIGN_AFTER_S", 0.0)
     node.create_topic(TOPIC)
     world.settle()
     world.write(b"x")
@@ -313,7 +313,7 @@ def test_leadership_is_given_up_when_reads_fail_for_long_and_loading_is_tried_on
 def test_a_leadership_that_comes_again_is_not_given_up(
     world: World, node: DataNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(coordinator_context, "HAND_OVER_AFTER_S", 0.0)
+    monkeypatch.setattr(coordinator_context, "RESIGN_AFTER_S", 0.0)
     node.create_topic(TOPIC)
     world.settle()
     world.write(b"x")
@@ -332,7 +332,7 @@ def test_records_that_cannot_be_replayed_are_tried_again_by_a_new_machine_and_by
 ) -> None:
     """All replicas have the same records: another leader would not get further."""
     monkeypatch.setattr(coordinator_context, "LOAD_RETRY_S", 0.001)
-    monkeypatch.setattr(coordinator_context, "HAND_OVER_AFTER_S", 0.0)
+    monkeypatch.setattr(coordinator_context, "RESIGN_AFTER_S", 0.0)
     node.create_topic(TOPIC)
     world.settle()
     world.write(b"x")
