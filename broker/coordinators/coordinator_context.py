@@ -1,5 +1,7 @@
 """One partition of an internal topic that this node leads: its state shard, and what that needs of the node.
 
+Kafka: `CoordinatorRuntime.CoordinatorContext`.
+
 state     requests are answered with    entered by                left by
 loading   COORDINATOR_LOAD_IN_PROGRESS  leadership that came      the whole log being replayed; `unload`
 failed    NOT_COORDINATOR               records not replayed      the next attempt to load; `unload`

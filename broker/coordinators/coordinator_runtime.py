@@ -1,4 +1,7 @@
-"""The partitions of one internal topic whose leadership is here, each with its coordinator."""
+"""The partitions of one internal topic whose leadership is here, each with its coordinator.
+
+Kafka: `CoordinatorRuntime`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The coordinators of groups on this node: where they keep their state, and which of them a group is of."""
+"""The coordinators of groups on this node: where they keep their state, and which of them a group is of.
+
+Kafka: `GroupCoordinatorService`.
+"""
 
 from __future__ import annotations
 

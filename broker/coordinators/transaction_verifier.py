@@ -1,5 +1,7 @@
 """Asks coordinators whether transactions have the partitions that are written to here, or has these added (KIP-890).
 
+Kafka: `AddPartitionsToTxnManager`.
+
 A partition that a transaction has records in already is not asked about. For the others the leader makes a
 `TransactionVerification` first, then asks, and appends only with that object: the end of the transaction drops it.
 Questions to one node go together, one request at a time; a transactional id is in a request once, so what it asks

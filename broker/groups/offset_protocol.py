@@ -1,4 +1,7 @@
-"""OffsetCommit, OffsetFetch, OffsetDelete and the expiration of offsets, for the groups of one coordinator."""
+"""OffsetCommit, OffsetFetch, OffsetDelete and the expiration of offsets, for the groups of one coordinator.
+
+Kafka: `OffsetMetadataManager`.
+"""
 
 from __future__ import annotations
 

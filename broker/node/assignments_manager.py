@@ -1,4 +1,4 @@
-"""Tells the controller in which log directory each replica of this node is (KIP-858).
+"""Tells the controller in which log directory each replica of this node is (KIP-858). Kafka: `AssignmentsManager`.
 
 The controller must know, to take the replicas of a directory that fails out of service, and only those. It knows by
 itself where a new replica will be when a broker has one directory; otherwise the broker chooses, and says so here. So

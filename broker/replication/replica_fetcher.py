@@ -1,5 +1,7 @@
 """Copies from one leader what this node follows of it: a long poll at a time, over one connection, in a fetch session.
 
+Kafka: `ReplicaFetcherThread`, `AbstractFetcherThread`.
+
 What is fetched is decided by `fetch_plan.py`, where logs are cut by `divergence.py`. An answer is taken in partition by
 partition, a slice in each turn of the loop, and the next request tells where the logs end now: that is what the leader
 counts as replicated. Where `flush.messages` asks for it the request waits for the sync.

@@ -1,5 +1,7 @@
 """What this node's replicas do with those of other nodes: follow leaders, and as leaders watch who follows.
 
+Kafka: `ReplicaFetcherManager`.
+
 One fetcher for each leader and each of `num.replica.fetchers`; it lives while it has something to fetch.
 """
 

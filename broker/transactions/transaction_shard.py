@@ -1,5 +1,7 @@
 """The transactions of one partition of `__transaction_state`: replayed from its records, and asked by requests.
 
+Kafka: `TransactionStateManager`.
+
 Pure: an event (a request, a timer, a commit, a report of markers, a producer id) appends records, changes the state and
 collects effects (`effects.py`), which the shell applies after it. A change is made when it is appended, and is followed
 up (by markers, by the next change of the same transactional id) when it is committed; until then requests that would

@@ -1,5 +1,7 @@
 """The controller: takes requests that change metadata, and answers when the change is committed and replayed here.
 
+Kafka: `QuorumController`.
+
 A decision is made on the committed image plus this controller's own records that are not committed yet (the overlay),
 so that requests need not wait for each other. The transitions of a controller:
 

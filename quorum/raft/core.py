@@ -7,6 +7,9 @@ alone, which was synced before, so they go out beside its own write (Raft thesis
 
 Elections, log matching and the commit rule are the library's (`pysyncobj_engine.py`); who may be heard, and when, is
 decided here: every message counts in the sender's term only, each voter's vote once, a copy on a new disk not at all.
+
+checkQuorum: a leader that no majority of voters answered for `election_max_ms` steps down (Raft thesis §6.2; etcd:
+`CheckQuorum`, Kafka: `LeaderState.timeUntilCheckQuorumTimerExpires`). The library does that in `tick`.
 """
 
 from collections.abc import Callable, Sequence
@@ -93,7 +96,7 @@ class RaftCore:
             listener=self,
             now_ms=now_ms,
             heartbeat_ms=timing.heartbeat_ms,
-            quorum_timeout_ms=timing.election_max_ms,
+            check_quorum_ms=timing.election_max_ms,
         )
 
     # Views.

@@ -108,7 +108,7 @@ class RaftRules:
         listener: RaftRulesListener,
         now_ms: Callable[[], int],
         heartbeat_ms: int,
-        quorum_timeout_ms: int,
+        check_quorum_ms: int,
     ) -> None:
         """`commit_end`: what is known to be committed. Raises ConsensusFailed when the library is another one."""
         install_hooks()
@@ -134,7 +134,8 @@ class RaftRules:
             raftMinTimeout=heartbeat_ms * 4 / 1000,
             raftMaxTimeout=heartbeat_ms * 5 / 1000,
             connectionTimeout=heartbeat_ms * 5 / 1000,
-            leaderFallbackTimeout=quorum_timeout_ms / 1000,
+            # checkQuorum: the leader steps down when no majority answered for this long.
+            leaderFallbackTimeout=check_quorum_ms / 1000,
             appendEntriesBatchSizeBytes=1 << 30,
             logCompactionMinEntries=_NEVER,
             logCompactionMinTime=_NEVER,

@@ -1,5 +1,7 @@
 """A voter of the quorum, one of several or the only one: the shell around `raft/core.py` and what the node talks to.
 
+Kafka: `KafkaRaftClient`.
+
 One step at a time: what came is delivered, proposals are appended, what must last is written and synced in the
 executor, then messages leave and those who wait are told. Proposals and messages that come while a sync runs share the
 next one. Commits are told in slices between steps, so that catching up does not hold heartbeats up.

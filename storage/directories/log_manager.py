@@ -1,4 +1,4 @@
-"""The logs of this node and the log directories that they are in.
+"""The logs of this node and the log directories that they are in. Kafka: `LogManager`.
 
 Order of use: `lock_directories`, `format_directories`, `load` (opens every log), then `get_or_create`, `delete` and so
 on, `close`. All on the loop's thread. An error of the disk takes its log directory offline, and the logs in it; the

@@ -1,5 +1,7 @@
 """The rebalance of a classic group: from a member that comes, goes or changes to an assignment for every member.
 
+Kafka: `GroupMetadataManager`.
+
 what happens                       in the state         follows
 a member joins, leaves, fails      Empty                PreparingRebalance, and a wait for others who start now
                                    Completing, Stable   PreparingRebalance; waiting SyncGroups are answered

@@ -1,5 +1,7 @@
 """JoinGroup, SyncGroup, Heartbeat and LeaveGroup of classic groups: who may say what, and what is answered at once.
 
+Kafka: `GroupMetadataManager`.
+
 API        version  KIP
 JoinGroup  4        394  a member is told its id first, so that one that never comes back leaves no ghost
            5        345  static members
