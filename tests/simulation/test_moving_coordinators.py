@@ -168,8 +168,8 @@ def test_coordinator_that_cannot_read_its_log_is_replaced_by_an_in_sync_replica_
             assert await world.init_producer_id() == 1
         world.disks[victim].heal()
         await loop_until(lambda: set(world.partition().isr) == set(NODES), "the replica in sync again")
-        hosted = world.nodes[victim].parts.partitions.find(internal_topic, 0)
-        assert hosted is not None
-        assert hosted.damage is None
+        partition = world.nodes[victim].parts.partitions.find(internal_topic, 0)
+        assert partition is not None
+        assert partition.damage is None
 
     run(scenario, internal_topic=internal_topic)

@@ -57,8 +57,8 @@ def test_replicas_are_where_their_logs_are() -> None:
         async with world.running() as (node, connection):
             assert await create_topic(connection, "t", 4) == OK
             for index in range(4):
-                hosted = node.parts.partitions.get_online("t", index)
-                path = hosted.log.directory.rpartition("/")[0]
+                partition = node.parts.partitions.get_online("t", index)
+                path = partition.log.directory.rpartition("/")[0]
                 assert await told(node, index) == directory_ids(node)[path]
         async with world.running() as (node, connection):
             assert {(await told(node, index)) for index in range(4)} == set(directory_ids(node).values())
