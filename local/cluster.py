@@ -20,7 +20,7 @@ from .quorum_settings import QUORUM_KEYS, joining_settings, quorum_settings
 from .readiness import wait_ready
 
 # What the cluster itself decides for each node.
-OWN_KEYS: Final = frozenset({"node.id", "listeners", "log.dir", "log.dirs"})
+CLUSTER_KEYS: Final = frozenset({"node.id", "listeners", "log.dir", "log.dirs"})
 START_TIMEOUT_S: Final = 60.0
 STOP_TIMEOUT_S: Final = 60.0
 
@@ -57,7 +57,7 @@ class LocalCluster:
             raise ClusterError(f"a cluster has at least one node, not {node_count}")
         self._settings = dict(properties or {})
         self._settings_of = properties_of or (lambda _node: {})
-        decided = OWN_KEYS | QUORUM_KEYS if node_count > 1 else OWN_KEYS
+        decided = CLUSTER_KEYS | QUORUM_KEYS if node_count > 1 else CLUSTER_KEYS
         for key in sorted(decided & self._settings.keys()):
             raise ClusterError(f"{key} is decided by the local cluster for each node and cannot be set")
         self.folder = folder.resolve()

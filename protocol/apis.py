@@ -1,4 +1,4 @@
-"""The table of APIs: every key of Apache Kafka 4.3.1 with its stable versions.
+"""The table of APIs: every key of Apache Kafka 4.3.1 with its stable versions. Kafka: `ApiKeys`, `ApiMessageType`.
 
 It says what the protocol is; what a node answers is what it has handlers for. Unstable versions (InitProducerId 6) are
 left out, as Kafka leaves them out until `unstable.api.versions.enable`.

@@ -1,5 +1,7 @@
 """Record batches of format v2, seen through their headers: no record is opened here.
 
+Kafka: `DefaultRecordBatch`, `MemoryRecords`.
+
     offset  size  field                    covered by the CRC
     0       8     base offset              no: the leader assigns it
     8       4     batch length             no: bytes that follow this field

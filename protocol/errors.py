@@ -1,4 +1,4 @@
-"""Kafka's error codes, and the exceptions that carry them.
+"""Kafka's error codes, and the exceptions that carry them. Kafka: `Errors`.
 
 The only table of codes: number, name, whether a client may retry, and a sentence. Numbers, names and retriability are
 those of Apache Kafka 4.3.1.

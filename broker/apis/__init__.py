@@ -1,1 +1,1 @@
-"""Request handlers: one module for each API or family of APIs. Kafka: `KafkaApis`."""
+"""Request handlers: one module for each API or family of APIs. Kafka: `KafkaApis`, `ControllerApis`."""

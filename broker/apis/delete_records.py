@@ -56,7 +56,7 @@ async def delete_records(partitions: ReplicaManager, request: DeleteRecordsReque
                 outcomes[name, index] = DeleteOutcome(refusal.code, UNKNOWN_LOW_WATERMARK)
     # Completes followers' parked fetches: their responses carry the new log start offset.
     for delete in opened.values():
-        partitions.complete_waiting(delete.hosted)
+        partitions.complete_waiting(delete.partition)
     waited = await _all_replicas(partitions, list(opened.values()), request.timeout // timedelta(milliseconds=1))
     outcomes.update(zip(opened, waited, strict=True))
     return DeleteRecordsResponse(
@@ -82,7 +82,7 @@ async def _all_replicas(partitions: ReplicaManager, opened: list[OpenDelete], ti
     done: asyncio.Future[list[DeleteOutcome]] = asyncio.get_running_loop().create_future()
     operation = DelayedDelete(opened, lambda outcomes: None if done.done() else done.set_result(outcomes))
     try:
-        partitions.deletes.watch(operation, {delete.hosted for delete in opened}, timeout_ms)
+        partitions.deletes.watch(operation, {delete.partition for delete in opened}, timeout_ms)
         return await done
     finally:
         partitions.deletes.cancel(operation)

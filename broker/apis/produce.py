@@ -318,7 +318,7 @@ class ProduceHandler:
         produces = self._partitions.produces
         # Appends stay when the client disconnects; only the delayed response is cancelled.
         request.on_disconnect = lambda: produces.cancel(operation)
-        produces.watch(operation, {append.hosted for append in opened}, timeout_ms)
+        produces.watch(operation, {append.partition for append in opened}, timeout_ms)
 
     def _respond(self, request: Request, answers: Sequence[TopicAnswers]) -> None:
         version = request.api_version

@@ -36,7 +36,7 @@ class QuorumOperator:
         self._controller = controller
         self._snapshots = snapshots
 
-    async def carry_out(self, operation: Operation) -> Outcome:
+    async def execute(self, operation: Operation) -> Outcome:
         match operation:
             case Transfer():
                 return await self._transfer(operation.target_id)
@@ -71,10 +71,10 @@ def register(handlers: Handlers, operator: QuorumOperator) -> None:
             code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
             _answer(request, Refused(code, error_info(code).sentence))
             return None
-        return _carry_out(request, decode_operation(bytes(request.body[request.body_offset :])))
+        return execute(request, decode_operation(bytes(request.body[request.body_offset :])))
 
-    async def _carry_out(request: Request, operation: Operation) -> None:
-        _answer(request, await operator.carry_out(operation))
+    async def execute(request: Request, operation: Operation) -> None:
+        _answer(request, await operator.execute(operation))
 
     handlers.add(OwnApiKey.OPERATE_QUORUM, begin)
 

@@ -79,23 +79,23 @@ class TransactionalOffsets:
             respond(())
             return
         try:
-            partition = self._groups.get(message.group_id)
-            _ = partition.shard
+            coordinator = self._groups.get(message.group_id)
+            _ = coordinator.shard
         except KafkaError as error:
             refuse(error.code)
             return
         writer = Writer(
             str(message.transactional_id), int(message.producer_id), int(message.producer_epoch), _support(version)
         )
-        batches = {partition.hosted: NO_SEQUENCE}
+        batches = {coordinator.partition: NO_SEQUENCE}
 
         def commit(confirmed: Outcomes) -> None:
             try:
-                outcomes = _commit(partition, message, writer, offsets, confirmed[partition.hosted])
+                outcomes = _commit(coordinator, message, writer, offsets, confirmed[coordinator.partition])
             except KafkaError as error:
                 refuse(_error_for(error.code, writer.support))
             else:
-                partition.reply_when_committed(respond, lambda error: [error or outcome for outcome in outcomes])(
+                coordinator.reply_when_committed(respond, lambda error: [error or outcome for outcome in outcomes])(
                     outcomes
                 )
 
@@ -125,7 +125,7 @@ class TransactionalOffsets:
 
 
 def _commit(
-    partition: GroupPartition,
+    coordinator: GroupPartition,
     message: TxnOffsetCommitRequest,
     writer: Writer,
     offsets: Sequence[OffsetToCommit],
@@ -138,7 +138,7 @@ def _commit(
         str(message.group_id), message.member_id, message.group_instance_id, int(message.generation_id)
     )
     producer = TransactionProducer(writer.producer_id, writer.producer_epoch, verification)
-    with partition.event() as shard:
+    with coordinator.event() as shard:
         return shard.offsets.commit_in_transaction(committer, offsets, producer)
 
 

@@ -1,4 +1,7 @@
-"""The current metadata image, for handlers: the first of the publishers."""
+"""The current metadata image, for handlers: the first of the publishers.
+
+Kafka: `MetadataCache`, `KRaftMetadataCache`.
+"""
 
 from __future__ import annotations
 

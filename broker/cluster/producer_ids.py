@@ -1,4 +1,7 @@
-"""Producer ids of this node, from blocks that the controller gives (KIP-730): none is ever given twice."""
+"""Producer ids of this node, from blocks that the controller gives (KIP-730): none is ever given twice.
+
+Kafka: `RPCProducerIdManager`.
+"""
 
 from __future__ import annotations
 

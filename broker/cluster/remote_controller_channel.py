@@ -1,4 +1,7 @@
-"""The way from a broker to the active controller, when that is another node."""
+"""The way from a broker to the active controller, when that is another node.
+
+Kafka: `NodeToControllerChannelManager`, `ForwardingManager`.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 """What a node is told at start: Apache Kafka's broker properties, read once, checked, and joined in one value.
 
+Kafka: `KafkaConfig`, `DynamicBrokerConfig`.
+
 Keys, units and defaults are Kafka's (`quorum/configs`), but for `DEFAULTS`. A key that Kafka has and Penstock has no
 use for is accepted with a warning; one that would promise security that is not there, or that Kafka does not have, is
 refused.

@@ -25,7 +25,7 @@ from typing import Final, NamedTuple
 from ...quorum.configs.definition import ConfigType
 
 
-class OwnKey(NamedTuple):
+class PenstockKey(NamedTuple):
     default: str
     type: ConfigType
 
@@ -47,13 +47,13 @@ LOG_LEVELS: Final[Mapping[str, int]] = MappingProxyType(
 CLUSTER_ID: Final = "cluster.id"
 CLUSTER_SECRET: Final = "cluster.secret"
 CLUSTER_CERTIFICATE_NAME: Final = "cluster.certificate.name"
-OWN_KEYS: Final[Mapping[str, OwnKey]] = MappingProxyType(
+PENSTOCK_KEYS: Final[Mapping[str, PenstockKey]] = MappingProxyType(
     {
-        BROKER_FAST_FENCING_ENABLE: OwnKey("true", ConfigType.BOOLEAN),
-        CLUSTER_ID: OwnKey("", ConfigType.STRING),
-        CLUSTER_SECRET: OwnKey("", ConfigType.PASSWORD),
-        CLUSTER_CERTIFICATE_NAME: OwnKey("", ConfigType.STRING),
-        LOG_DIR_RESERVE_BYTES: OwnKey("-1", ConfigType.LONG),
-        LOG_LEVEL: OwnKey("INFO", ConfigType.STRING),
+        BROKER_FAST_FENCING_ENABLE: PenstockKey("true", ConfigType.BOOLEAN),
+        CLUSTER_ID: PenstockKey("", ConfigType.STRING),
+        CLUSTER_SECRET: PenstockKey("", ConfigType.PASSWORD),
+        CLUSTER_CERTIFICATE_NAME: PenstockKey("", ConfigType.STRING),
+        LOG_DIR_RESERVE_BYTES: PenstockKey("-1", ConfigType.LONG),
+        LOG_LEVEL: PenstockKey("INFO", ConfigType.STRING),
     }
 )

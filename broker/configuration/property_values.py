@@ -6,7 +6,7 @@ from typing import Final
 from ...protocol.errors import ConfigError
 from ...quorum.configs.definition import ConfigValue, parse
 from ...quorum.configs.table import KAFKA_RELEASE, broker_configs
-from .penstock_keys import OWN_KEYS
+from .penstock_keys import PENSTOCK_KEYS
 
 # Keys of plug-ins and of single listeners: what follows the prefix is theirs.
 _OPEN_PREFIXES: Final = ("listener.name.", "config.providers.", "rsm.config.", "rlmm.config.")
@@ -34,8 +34,8 @@ class PropertyValues:
                 raise ConfigError(f"{name} is set, but this version has no access control; remove it to start without.")
             if name in table:
                 table.parse(name, text)
-            elif name in OWN_KEYS:
-                parse(name, text, OWN_KEYS[name].type)
+            elif name in PENSTOCK_KEYS:
+                parse(name, text, PENSTOCK_KEYS[name].type)
             elif name not in _SECURITY_KEYS and not name.startswith(_OPEN_PREFIXES):
                 nearest = table.nearest(name)
                 hint = f"; did you mean {nearest}?" if nearest else "."
@@ -46,8 +46,8 @@ class PropertyValues:
 
     def value(self, name: str) -> ConfigValue:
         self.used.add(name)
-        if name in OWN_KEYS:
-            key = OWN_KEYS[name]
+        if name in PENSTOCK_KEYS:
+            key = PENSTOCK_KEYS[name]
             return parse(name, self.properties.get(name, key.default), key.type)
         table = broker_configs()
         if name not in self.properties and name in self._defaults:

@@ -1,4 +1,4 @@
-"""What the node asks of a coordinator's state machine, whatever it coordinates."""
+"""What the node asks of a coordinator's state machine, whatever it coordinates. Kafka: `CoordinatorShard`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The versioned keys and values of state topics: bytes with a version in front, and their fields as a NamedTuple's.
+"""The versioned keys and values of internal topics: bytes with a version in front, and their fields as a NamedTuple's.
 
 A format says each field once, with the versions that have it, as Apache Kafka's message definitions do. Read is every
 version that Kafka ever wrote, written is one. Tagged fields that are not known are skipped (KIP-915).

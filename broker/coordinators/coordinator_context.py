@@ -1,4 +1,6 @@
-"""One partition of a state topic that this node leads: its state shard, and what that needs of the node.
+"""One partition of an internal topic that this node leads: its state shard, and what that needs of the node.
+
+Kafka: `CoordinatorRuntime.CoordinatorContext`.
 
 state     requests are answered with    entered by                left by
 loading   COORDINATOR_LOAD_IN_PROGRESS  leadership that came      the whole log being replayed; `unload`
@@ -8,7 +10,7 @@ unloaded  NOT_COORDINATOR               leadership that went      never: the nex
 
 Loading that fails begins anew, with a shard that knows nothing, for as long as the leadership lasts: descriptors,
 memory or threads may be short for a moment, and a fail-over is when they are. A log that cannot be read for
-`HAND_OVER_AFTER_S` is for another in-sync replica to coordinate; without one, loading is retried.
+`RESIGN_AFTER_S` is for another in-sync replica to coordinate; without one, loading is retried.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ LOAD_RETRY_S: Final = 0.1
 LOAD_RETRY_S_MAX: Final = 5.0
 REPLAY_RETRY_S_MAX: Final = 60.0
 """The same where not a read fails but what is made of the records: each try replays all of them."""
-HAND_OVER_AFTER_S: Final = 10.0
+RESIGN_AFTER_S: Final = 10.0
 """Of reads that fail: most shortages are over by then, and clients that wait for the coordinator give up after 60 s."""
 RECORDS_PER_TURN: Final = 500
 """So many are replayed before other requests have their turn: some milliseconds."""
@@ -98,7 +100,7 @@ class _ReadFailedError(Exception):
 
 
 class CoordinatorContext(Generic[ShardT]):
-    """Owned by `CoordinatorRuntime`, which makes it when the leadership of `hosted` comes."""
+    """Owned by `CoordinatorRuntime`, which makes it when the leadership of `partition` comes."""
 
     def __init__(
         self,
@@ -112,10 +114,10 @@ class CoordinatorContext(Generic[ShardT]):
         commit_timeout_ms: int,
         apply_effect: Callable[[CoordinatorContext[ShardT], Effect], None] | None = None,
     ) -> None:
-        """`replies` are held there; it is looked at when the high watermark of `hosted` moves. `on_append` lets
+        """`replies` are held there; it is looked at when the high watermark of `partition` moves. `on_append` lets
         followers fetch. `load_bytes` are read at a time, `commit_timeout_ms` is the longest that a reply is held.
         `apply_effect` applies effects that only this kind of coordinator has."""
-        self.hosted = partition
+        self.partition = partition
         self.leader_epoch = partition.state.leader_epoch
         self._replies = replies
         self._loop = runtime.loop
@@ -173,7 +175,9 @@ class CoordinatorContext(Generic[ShardT]):
                 self._apply_other_effect(self, effect)
         except Exception:
             # The effects behind it belong to other requests.
-            logger.exception("effect of a coordinator failed: partition=%s effect=%s", self.hosted.log.name, effect)
+            logger.exception(
+                "Execution of coordinator effect failed: partition=%s effect=%s", self.partition.log.name, effect
+            )
             if isinstance(effect, Reply) and isinstance(effect.waiter, WaitingRequest):
                 self._answer_failure(effect.waiter)
 
@@ -181,7 +185,7 @@ class CoordinatorContext(Generic[ShardT]):
         try:
             waiter.respond(waiter.answer_error(ErrorCode.UNKNOWN_SERVER_ERROR))
         except Exception:
-            logger.exception("request not answered: partition=%s", self.hosted.log.name)
+            logger.exception("Failed to respond to coordinator request: partition=%s", self.partition.log.name)
 
     def _on_timer(self, key: Hashable) -> None:
         with self._event as shard:
@@ -201,9 +205,11 @@ class CoordinatorContext(Generic[ShardT]):
                 with self._event as shard:
                     change(shard)
             except KafkaError as error:
-                logger.warning("change of a coordinator failed: partition=%s error=%s", self.hosted.log.name, error)
+                logger.warning(
+                    "Execution of coordinator event failed: partition=%s error=%s", self.partition.log.name, error
+                )
             except Exception:
-                logger.exception("change of a coordinator failed: partition=%s", self.hosted.log.name)
+                logger.exception("Execution of coordinator event failed: partition=%s", self.partition.log.name)
 
     def unload(self) -> None:
         """The leadership has gone."""
@@ -223,7 +229,7 @@ class CoordinatorContext(Generic[ShardT]):
         """As `ports.StateLog`."""
         now_ms = self._wall_clock_ms()
         batch = _batch_of(records, now_ms)
-        return self._note(self._attempt(lambda: self.hosted.append_of_coordinator(batch, now_ms)))
+        return self._note(self._attempt(lambda: self.partition.append_of_coordinator(batch, now_ms)))
 
     def append_in_transaction(self, records: Sequence[StateRecord], producer: TransactionProducer) -> int:
         """As `ports.TransactionalStateLog`."""
@@ -236,7 +242,9 @@ class CoordinatorContext(Generic[ShardT]):
             is_transactional=True,
         )
         return self._note(
-            self._attempt(lambda: self.hosted.append_of_coordinator(batch, now_ms, verification=producer.verification))
+            self._attempt(
+                lambda: self.partition.append_of_coordinator(batch, now_ms, verification=producer.verification)
+            )
         )
 
     def end_transaction(
@@ -258,7 +266,9 @@ class CoordinatorContext(Generic[ShardT]):
             )
             self._note(
                 self._attempt(
-                    lambda: self.hosted.append_of_coordinator(marker, now_ms, transaction_version=transaction_version)
+                    lambda: self.partition.append_of_coordinator(
+                        marker, now_ms, transaction_version=transaction_version
+                    )
                 )
             )
             shard.replay_end_transaction(producer_id, is_commit=is_commit)
@@ -267,7 +277,7 @@ class CoordinatorContext(Generic[ShardT]):
     def _attempt(self, append: Callable[[], AppendInfo]) -> AppendInfo:
         """Raises KafkaError, of the errors that clients of a coordinator know."""
         try:
-            if self.hosted.error is not ErrorCode.NONE or self.hosted.state.leader_epoch != self.leader_epoch:
+            if self.partition.error is not ErrorCode.NONE or self.partition.state.leader_epoch != self.leader_epoch:
                 raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
             return append()
         except KafkaError as error:
@@ -275,12 +285,12 @@ class CoordinatorContext(Generic[ShardT]):
 
     def _note(self, info: AppendInfo) -> int:
         self._end_offset = info.last_offset + 1
-        self._on_append(self.hosted)
+        self._on_append(self.partition)
         return info.first_offset
 
     def when_committed(self, proceed: Callable[[], None]) -> None:
         """Calls `proceed` when all is committed that was appended by now; at once if it is, never if it never is."""
-        if self.hosted.state.high_watermark >= self._end_offset:
+        if self.partition.state.high_watermark >= self._end_offset:
             proceed()
         else:
             self._await_commit(self._end_offset, proceed)
@@ -290,12 +300,12 @@ class CoordinatorContext(Generic[ShardT]):
             if error is ErrorCode.NONE and self._error is ErrorCode.NONE:
                 proceed()
 
-        def look_again() -> None:
+        def on_expired() -> None:
             if self._error is ErrorCode.NONE:
                 self._await_commit(end_offset, proceed)
 
-        operation = DelayedCommit(self.hosted, end_offset, self.leader_epoch, settle, look_again)
-        self._replies.watch(operation, (self.hosted,), self._commit_timeout_ms)
+        operation = DelayedCommit(self.partition, end_offset, self.leader_epoch, settle, on_expired)
+        self._replies.watch(operation, (self.partition,), self._commit_timeout_ms)
 
     def reply_when_committed(
         self, respond: Callable[[ResponseT], None], answer_error: Callable[[ErrorCode], ResponseT]
@@ -310,7 +320,7 @@ class CoordinatorContext(Generic[ShardT]):
         answer_error: Callable[[ErrorCode], ResponseT],
         response: ResponseT,
     ) -> None:
-        partition = self.hosted
+        partition = self.partition
         if partition.state.high_watermark >= self._end_offset:
             respond(response)
             return
@@ -337,11 +347,9 @@ class CoordinatorContext(Generic[ShardT]):
                 retry_s_max = LOAD_RETRY_S_MAX
                 now_s = self._loop.time()
                 failing_since_s = now_s if failing_since_s is None else failing_since_s
-                if now_s - failing_since_s >= HAND_OVER_AFTER_S and not self.hosted.is_leadership_given_up:
-                    logger.error(
-                        "leadership given up: partition=%s reason=coordinator not loaded", self.hosted.log.name
-                    )
-                    self.hosted.give_up_leadership()
+                if now_s - failing_since_s >= RESIGN_AFTER_S and not self.partition.is_leadership_given_up:
+                    logger.error("Failed to load metadata, resigning leadership: partition=%s", self.partition.log.name)
+                    self.partition.give_up_leadership()
             except Exception as error:
                 failure = repr(error)
                 retry_s_max = REPLAY_RETRY_S_MAX
@@ -350,8 +358,8 @@ class CoordinatorContext(Generic[ShardT]):
             if failure != said:
                 said = failure
                 logger.error(
-                    "coordinator not loaded, retrying: partition=%s error=%s",
-                    self.hosted.log.name,
+                    "Failed to load metadata, retrying: partition=%s error=%s",
+                    self.partition.log.name,
                     failure,
                     exc_info=retry_s_max == REPLAY_RETRY_S_MAX,
                 )
@@ -363,7 +371,7 @@ class CoordinatorContext(Generic[ShardT]):
 
     def _activate(self, record_count: int, started_s: float) -> None:
         """Raises what the shard raises."""
-        self._end_offset = self.hosted.log.log_end_offset
+        self._end_offset = self.partition.log.log_end_offset
         self._error = ErrorCode.NONE
         with self._event as shard:
             try:
@@ -373,14 +381,14 @@ class CoordinatorContext(Generic[ShardT]):
                 shard.on_unloaded()
                 raise
         self._loading = None
-        self.hosted.keep_leadership()
+        self.partition.keep_leadership()
         for change in self._postponed:
             self.run_when_loaded(change)
         self._postponed.clear()
         logger.log(
             logging.INFO if record_count else logging.DEBUG,
-            "coordinator loaded: partition=%s leader_epoch=%d records=%d milliseconds=%d",
-            self.hosted.log.name,
+            "Finished loading of metadata: partition=%s leader_epoch=%d records=%d milliseconds=%d",
+            self.partition.log.name,
             self.leader_epoch,
             record_count,
             (self._loop.time() - started_s) * 1000,
@@ -388,7 +396,7 @@ class CoordinatorContext(Generic[ShardT]):
 
     async def _replay_all(self) -> int:
         """How many records there were. Raises _ReadFailedError, or what the shard raises."""
-        log = self.hosted.log
+        log = self.partition.log
         record_count = 0
         offset = log.log_start_offset
         while offset < log.log_end_offset:
@@ -397,7 +405,7 @@ class CoordinatorContext(Generic[ShardT]):
                 offset, count = await self._replay(raw, offset)
             except CorruptData:
                 # Either the log of this replica is damaged, and another one is to lead, or all have the same records.
-                self.hosted.check(offset, len(raw))
+                self.partition.check(offset, len(raw))
                 raise
             record_count += count
         return record_count
@@ -405,7 +413,7 @@ class CoordinatorContext(Generic[ShardT]):
     async def _read(self, offset: int) -> bytes:
         """Raises _ReadFailedError; a file that cannot be read is damage that the next read finds."""
         try:
-            data = self.hosted.read(offset, self._load_bytes, self.hosted.log.log_end_offset, True)
+            data = self.partition.read(offset, self._load_bytes, self.partition.log.log_end_offset, True)
             return await self._loop.run_in_executor(None, _read_all, data.slices)
         except Exception as error:
             raise _ReadFailedError(f"{error!r} at offset {offset}") from error
@@ -490,9 +498,9 @@ class CoordinatorTimers:
             self._on_timer(timer.key)
         except KafkaError as error:
             # What it wanted to write down is tried again by whatever comes next.
-            logger.warning("timer of a coordinator failed: key=%s error=%s", timer.key, error)
+            logger.warning("Execution of coordinator timer failed: key=%s error=%s", timer.key, error)
         except Exception:
-            logger.exception("timer of a coordinator failed: key=%s", timer.key)
+            logger.exception("Execution of coordinator timer failed: key=%s", timer.key)
 
 
 class _Timer:

@@ -1,4 +1,7 @@
-"""The partitions of one state topic whose leadership is here, each with its coordinator."""
+"""The partitions of one internal topic whose leadership is here, each with its coordinator.
+
+Kafka: `CoordinatorRuntime`.
+"""
 
 from __future__ import annotations
 
@@ -39,9 +42,9 @@ class CoordinatorRuntime(Generic[ShardT]):
         known = self._partitions.get(partition.index)
         leads = partition.error is ErrorCode.NONE and partition.state.is_leader
         if known is not None:
-            if leads and known.hosted is partition and known.leader_epoch == partition.state.leader_epoch:
+            if leads and known.partition is partition and known.leader_epoch == partition.state.leader_epoch:
                 return
-            if not leads and known.hosted is not partition:
+            if not leads and known.partition is not partition:
                 # What is left of a partition that was here before.
                 return
             del self._partitions[partition.index]

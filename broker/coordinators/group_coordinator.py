@@ -1,4 +1,7 @@
-"""The coordinators of groups on this node: where they keep their state, and which of them a group is of."""
+"""The coordinators of groups on this node: where they keep their state, and which of them a group is of.
+
+Kafka: `GroupCoordinatorService`.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,7 @@ class GroupCoordinator:
         self._settings_of = settings_of
         self._runtime = runtime
         # A thread of its own: long work in it does not delay disk calls.
-        self._aside = ThreadPoolExecutor(1, "groups")
+        self._executor = ThreadPoolExecutor(1, "groups")
         self.coordinators: CoordinatorRuntime[GroupShard] = CoordinatorRuntime(
             OFFSETS_TOPIC, partitions.node_id, lambda: partitions.image, self._coordinate
         )
@@ -54,7 +57,7 @@ class GroupCoordinator:
     def close(self) -> None:
         """The node stops."""
         self.coordinators.unload_all()
-        self._aside.shutdown(wait=False, cancel_futures=True)
+        self._executor.shutdown(wait=False, cancel_futures=True)
 
     def get(self, group_id: str) -> GroupPartition:
         """For requests that must name a group. Raises KafkaError."""
@@ -102,11 +105,11 @@ class GroupCoordinator:
         assert isinstance(effect, ResolveExpressions), effect
         try:
             matching = self._runtime.loop.run_in_executor(
-                self._aside, effect.matching_topics, lambda: partition.is_active
+                self._executor, effect.matching_topics, lambda: partition.is_active
             )
         except RuntimeError as error:
             # No thread could be started.
-            logger.warning("regular expressions not matched: group=%s error=%s", effect.group_id, error)
+            logger.warning("Couldn't update regular expressions: group=%s error=%s", effect.group_id, error)
             partition.run_when_loaded(lambda shard: shard.consumer.expressions.on_failed(effect))
             return
         # When the coordinator is gone by then, the result is dropped with it.
@@ -120,7 +123,7 @@ def _end_resolution(
     if error is None:
         shard.consumer.expressions.on_resolved(effect, matched.result())
     else:
-        logger.error("regular expressions not matched: group=%s", effect.group_id, exc_info=error)
+        logger.error("Couldn't update regular expressions: group=%s", effect.group_id, exc_info=error)
         shard.consumer.expressions.on_failed(effect)
 
 

@@ -94,7 +94,7 @@ class InternalTopic:
         code = ErrorCode(int(result.error_code))
         if code is ErrorCode.NONE:
             self._said_s.clear()
-            logger.info("state topic created: topic=%s replicas=%d", self.name, replication_factor)
+            logger.info("Auto topic creation completed: topic=%s replicas=%d", self.name, replication_factor)
         elif code is not ErrorCode.TOPIC_ALREADY_EXISTS:
             self._say(code, f"{code.name}: {result.error_message}")
 
@@ -102,4 +102,4 @@ class InternalTopic:
         now_s = asyncio.get_running_loop().time()
         if now_s - self._said_s.get(code, -SAY_AGAIN_S) >= SAY_AGAIN_S:
             self._said_s[code] = now_s
-            logger.warning("state topic not created: topic=%s reason=%s", self.name, reason)
+            logger.warning("Auto topic creation failed: topic=%s reason=%s", self.name, reason)

@@ -138,7 +138,11 @@ class MarkerSender:
                     self._senders[registration.leader] = sender
                     sender.add_done_callback(partial(self._on_sent, registration.leader))
         if gone:
-            logger.info("partitions of a transaction are gone: transactional_id=%s %s", order.transaction.id, gone)
+            logger.info(
+                "Partitions deleted, skip sending transaction markers: transactional_id=%s %s",
+                order.transaction.id,
+                gone,
+            )
             self._report_written(order, gone)
 
     async def _send(self, broker_id: int) -> None:
@@ -161,7 +165,7 @@ class MarkerSender:
                     self._failure_counts.pop(broker_id, None)
                     self._on_answer(broker_id, marks, errors)
         except Exception:
-            logger.exception("task failed: task=transaction markers broker=%d", broker_id)
+            logger.exception("Task failed: task=transaction markers broker=%d", broker_id)
 
     def _on_sent(self, broker_id: int, _sender: asyncio.Task[None]) -> None:
         del self._senders[broker_id]
@@ -186,7 +190,7 @@ class MarkerSender:
     def _on_unreached(self, broker_id: int, marks: Marks, error: KafkaError) -> None:
         failure_count = self._failure_counts[broker_id] = self._failure_counts.get(broker_id, 0) + 1
         if failure_count == 1:
-            logger.info("transaction markers not sent: broker=%d reason=%s", broker_id, error)
+            logger.info("Failed to send transaction markers, retrying: broker=%d reason=%s", broker_id, error)
         self._try_again(marks, min(RETRY_MS << min(failure_count, 10), RETRY_MS_MAX))
 
     def _on_answer(self, broker_id: int, marks: Marks, errors: Mapping[tuple[int, str, int], ErrorCode]) -> None:
@@ -200,12 +204,18 @@ class MarkerSender:
                     written.append(one)
                 elif error is ErrorCode.INVALID_PRODUCER_EPOCH:
                     # The partition knows a later epoch, which begins behind the end of this transaction.
-                    logger.info("transaction marker is late: transactional_id=%s %s", order.transaction.id, one)
+                    logger.info(
+                        "Transaction marker rejected, producer epoch is newer: transactional_id=%s %s",
+                        order.transaction.id,
+                        one,
+                    )
                     written.append(one)
                 elif error is ErrorCode.TRANSACTION_COORDINATOR_FENCED:
                     is_fenced = True
                 else:
-                    logger.debug("marker to be written again: broker=%d partition=%s error=%s", broker_id, one, error)
+                    logger.debug(
+                        "Transaction marker failed, retrying: broker=%d partition=%s error=%s", broker_id, one, error
+                    )
                     retries.setdefault(order, set()).add(one)
             if order not in self._open:
                 continue

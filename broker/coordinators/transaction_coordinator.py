@@ -1,4 +1,7 @@
-"""The coordinators of transactions on this node: where they keep their state, and which of them an id is of."""
+"""The coordinators of transactions on this node: where they keep their state, and which of them an id is of.
+
+Kafka: `TransactionCoordinator`.
+"""
 
 from __future__ import annotations
 

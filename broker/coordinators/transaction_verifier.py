@@ -1,5 +1,7 @@
 """Asks coordinators whether transactions have the partitions that are written to here, or has these added (KIP-890).
 
+Kafka: `AddPartitionsToTxnManager`.
+
 A partition that a transaction has records in already is not asked about. For the others the leader makes a
 `TransactionVerification` first, then asks, and appends only with that object: the end of the transaction drops it.
 Questions to one node go together, one request at a time; a transactional id is in a request once, so what it asks
@@ -198,11 +200,11 @@ class TransactionVerifier:
             failure = ErrorCode(int(response.error_code))
             answers = _answers(response)
         except KafkaError as error:
-            logger.warning("transactions not verified: coordinator=%d error=%s", node_id, error)
+            logger.warning("AddPartitionsToTxn request failed: coordinator=%d error=%s", node_id, error)
             failure = UNANSWERED.get(error.code, ErrorCode.NETWORK_EXCEPTION)
         except Exception:
             # The batches of these questions wait, and their connections with them: every question is answered.
-            logger.exception("transactions not verified: coordinator=%d", node_id)
+            logger.exception("AddPartitionsToTxn request failed: coordinator=%d", node_id)
             failure = ErrorCode.NETWORK_EXCEPTION
         finally:
             del self._in_flight[node_id]

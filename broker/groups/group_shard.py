@@ -1,5 +1,7 @@
 """The groups and offsets of one partition of `__consumer_offsets`: replayed from its records, and asked by requests.
 
+Kafka: `GroupCoordinatorShard`, `GroupMetadataManager`.
+
 Pure: it appends to a log that it is given (`coordination/ports.py`); all else that an event brings about it collects as
 effects (`coordination/effects.py`), which its shell applies.
 """

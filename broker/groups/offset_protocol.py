@@ -1,4 +1,7 @@
-"""OffsetCommit, OffsetFetch, OffsetDelete and the expiration of offsets, for the groups of one coordinator."""
+"""OffsetCommit, OffsetFetch, OffsetDelete and the expiration of offsets, for the groups of one coordinator.
+
+Kafka: `OffsetMetadataManager`.
+"""
 
 from __future__ import annotations
 
@@ -292,7 +295,9 @@ class OffsetProtocol:
             self._consumer.delete(consumer_group)
         gone_count = len(gone) + len(gone_consumer_groups)
         if expired or gone_count:
-            logger.info("offsets expired: offsets=%d groups=%d", len(expired), gone_count)
+            logger.info(
+                "Expired offsets while cleaning up group metadata: offsets=%d groups=%d", len(expired), gone_count
+            )
 
     def _expired_of(self, group: ClassicGroup, now_ms: int) -> list[tuple[str, str, int]]:
         is_stable = group.state is ClassicState.STABLE and group.is_of_consumers

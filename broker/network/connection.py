@@ -1,4 +1,4 @@
-"""One client connection: frames in, requests begun in order, answers out in order.
+"""One client connection: frames in, requests begun in order, answers out in order. Kafka: `SocketServer`, `Processor`.
 
 Order. Requests begin in the order in which they arrived, and their answers leave in that order. Only APIs that were
 registered as overlapping (Produce, Fetch) begin while earlier requests are unanswered; every other request begins

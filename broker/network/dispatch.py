@@ -1,5 +1,7 @@
 """From a request to its handler and back: the one place that decides between an answer, and closing the connection.
 
+Kafka: `RequestChannel`, `KafkaRequestHandler`.
+
 | what happened                                       | what follows                                                  |
 |-----------------------------------------------------|---------------------------------------------------------------|
 | the API is of another listener                      | close                                                         |

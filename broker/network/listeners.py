@@ -12,7 +12,7 @@ from functools import partial
 from ...protocol.errors import ConfigError
 from ..configuration.listener_config import ListenerConfig
 from .connection import Connection, ConnectionHost
-from .protocol_sniffer import OtherProtocol, ProtocolSniffer, UnknownConnections
+from .protocol_sniffer import LinkAcceptor, ProtocolSniffer, UnknownConnections
 from .tls_transport import TlsHost, TlsTransport
 
 logger = logging.getLogger(__name__)
@@ -40,13 +40,13 @@ class Listeners:
     def __init__(
         self,
         host: ConnectionHost,
-        other: OtherProtocol | None = None,
+        links: LinkAcceptor | None = None,
         tls_of: Callable[[str], Callable[[], ssl.SSLContext] | None] = lambda _name: None,
     ) -> None:
-        """`other` shares the ports. `tls_of` gives what makes the contexts of a listener by its name, None for one
+        """`links` shares the ports. `tls_of` gives what makes the contexts of a listener by its name, None for one
         without TLS."""
         self._host = host
-        self._other = other
+        self._links = links
         self._unknown = UnknownConnections(host.loop)
         self._tls_of = tls_of
         self._tls_hosts: list[TlsHost] = []
@@ -76,8 +76,8 @@ class Listeners:
     def _protocols(self, listener_name: str) -> Callable[[], asyncio.BaseProtocol]:
         """What makes the protocol of each connection."""
         make: Callable[[], asyncio.BaseProtocol] = partial(Connection, self._host, listener_name)
-        if self._other is not None:
-            make = partial(ProtocolSniffer, self._other, partial(Connection, self._host, listener_name), self._unknown)
+        if self._links is not None:
+            make = partial(ProtocolSniffer, self._links, partial(Connection, self._host, listener_name), self._unknown)
         context = self._tls_of(listener_name)
         if context is None:
             return make

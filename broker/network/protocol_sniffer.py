@@ -1,4 +1,4 @@
-"""Connections of two protocols on one listener, told apart by how they begin."""
+"""Protocol detection: connections of two protocols on one listener, told apart by their first bytes."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ UNKNOWN_MAX: Final = 256
 UNKNOWN_TIMEOUT_S: Final = 10.0
 
 
-class OtherProtocol(Protocol):
-    """What is not Kafka's."""
+class LinkAcceptor(Protocol):
+    """Takes the connections that do not speak Kafka's protocol: links between voters."""
 
     def starts_link(self, first_bytes: bytes) -> bool | None:
         """Whether a connection that begins so is its; None while more bytes are needed to say."""
 
     def accept(self, transport: asyncio.Transport, first_bytes: bytes) -> None:
-        """Take the connection over, with what has come."""
+        """Take the connection over, with the bytes received so far."""
 
 
 class UnknownConnections:
@@ -52,11 +52,11 @@ class ProtocolSniffer(asyncio.Protocol):
 
     def __init__(
         self,
-        other: OtherProtocol,
+        links: LinkAcceptor,
         make_connection: Callable[[], asyncio.BufferedProtocol],
         unknown: UnknownConnections,
     ) -> None:
-        self._other = other
+        self._links = links
         self._make_connection = make_connection
         self._unknown = unknown
         self._held = b""
@@ -73,15 +73,15 @@ class ProtocolSniffer(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         assert self._transport is not None
         self._held += data
-        match self._other.starts_link(self._held):
+        match self._links.starts_link(self._held):
             case True:
                 self._unknown.remove(self._transport)
-                self._other.accept(self._transport, self._held)
+                self._links.accept(self._transport, self._held)
             case False:
                 self._unknown.remove(self._transport)
-                self._hand_over(self._transport)
+                self._switch_to_requests(self._transport)
 
-    def _hand_over(self, transport: asyncio.Transport) -> None:
+    def _switch_to_requests(self, transport: asyncio.Transport) -> None:
         connection = self._make_connection()
         transport.set_protocol(connection)
         connection.connection_made(transport)

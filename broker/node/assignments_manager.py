@@ -1,4 +1,4 @@
-"""Tells the controller in which log directory each replica of this node is (KIP-858).
+"""Tells the controller in which log directory each replica of this node is (KIP-858). Kafka: `AssignmentsManager`.
 
 The controller must know, to take the replicas of a directory that fails out of service, and only those. It knows by
 itself where a new replica will be when a broker has one directory; otherwise the broker chooses, and says so here. So
@@ -47,8 +47,8 @@ LOST_AGAIN_S: Final = 5.0
 """Between two reports of a replica that another one is to replace, while the controller has none that may."""
 
 
-class Partitions(Protocol):
-    """What this needs of the partition manager."""
+class ReplicaManager(Protocol):
+    """What this needs of `replicas/replica_manager.py`."""
 
     async def settled(self) -> None: ...
 
@@ -60,11 +60,11 @@ class Partitions(Protocol):
 
 
 class AssignmentsManager:
-    """A publisher behind the partitions; `run` does the telling."""
+    """A publisher behind the replica manager; `run` sends AssignReplicasToDirs. Kafka: `AssignmentsManager`."""
 
     def __init__(
         self,
-        partitions: Partitions,
+        replica_manager: ReplicaManager,
         controller: ControllerChannel,
         *,
         node_id: NodeId,
@@ -74,7 +74,7 @@ class AssignmentsManager:
     ) -> None:
         """`directory_id_of` gives the id of the log directory that has a partition's folder; `is_online` is whether a
         log directory is one of this node's and has not failed."""
-        self._partitions = partitions
+        self._replica_manager = replica_manager
         self._controller = controller
         self._node_id = node_id
         self._broker_epoch = broker_epoch
@@ -112,7 +112,7 @@ class AssignmentsManager:
             self._wake.clear()
             self._changed |= self._lost
             self._lost.clear()
-            await self._partitions.settled()
+            await self._replica_manager.settled()
             self._look()
             try:
                 while self._misplaced:
@@ -135,17 +135,17 @@ class AssignmentsManager:
                 self._misplaced.pop((topic_id, index), None)
                 continue
             known = topic.partitions[index].directory_of(self._node_id)
-            partition = self._partitions.find(topic.name, index)
+            partition = self._replica_manager.find(topic.name, index)
             if partition is not None:
                 found = self._directory_id_of(partition.log.directory)
                 if partition.recheck() or partition.is_leadership_given_up:
                     self._lost.add((topic_id, index))
                     if is_replaceable(topic.partitions[index], self._node_id):
                         found = DIRECTORY_LOST
-            elif self._partitions.is_postponed(topic.name, index):
+            elif self._replica_manager.is_postponed(topic.name, index):
                 self._changed.add((topic_id, index))
                 continue
-            elif self._partitions.absence(topic.name, index) == ErrorCode.KAFKA_STORAGE_ERROR and (
+            elif self._replica_manager.absence(topic.name, index) == ErrorCode.KAFKA_STORAGE_ERROR and (
                 known == DIRECTORY_UNASSIGNED or self._is_online(known)
             ):
                 # It may be in a directory that has failed, or its log is damaged: the controller must not count on it.

@@ -35,7 +35,7 @@ from ..network.dispatch import Dispatcher
 from ..network.handlers import Handlers
 from ..network.listeners import Listeners
 from ..network.peer_log import PeerLog
-from ..network.protocol_sniffer import OtherProtocol
+from ..network.protocol_sniffer import LinkAcceptor
 from ..network.rules.connection_limits import ConnectionLimits
 from ..network.rules.request_memory import RequestMemory
 from . import controller_handlers
@@ -60,7 +60,7 @@ class ControllerListener:
         *,
         hello: Callable[[], PeerHello],
         tls: TlsContexts,
-        links: OtherProtocol | None,
+        links: LinkAcceptor | None,
         loop: asyncio.AbstractEventLoop,
         on_heartbeats_closed: Callable[[NodeId], None],
     ) -> None:

@@ -1,4 +1,7 @@
-"""A voter tells the active controller of itself: what it supports, and where clients reach it (KIP-919)."""
+"""A voter tells the active controller of itself: what it supports, and where clients reach it (KIP-919).
+
+Kafka: `ControllerRegistrationManager`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""This node as a broker of the cluster, from registration to controlled shutdown.
+"""This node as a broker of the cluster, from registration to controlled shutdown. Kafka: `BrokerLifecycleManager`.
 
 | state        | entered by                | what it does                                                           |
 |--------------|---------------------------|------------------------------------------------------------------------|

@@ -1,4 +1,4 @@
-"""One node, started and stopped in order.
+"""One node, started and stopped in order. Kafka: `BrokerServer`, `ControllerServer`, `SharedServer`.
 
 Start: lock the disks → learn which cluster this is, and format what is empty → take part in the quorum, or follow it →
 bind → register as a broker → load the logs → tell the parts that follow the metadata → be let in and accept

@@ -245,7 +245,7 @@ class VoterLink:
         return await self._channels[0].describe_quorum(request)
 
     async def stop(self) -> None:
-        await self._hand_over()
+        await self._transfer_leadership()
         for duty in self._duties:
             duty.cancel()
         if self._duties:
@@ -276,8 +276,8 @@ class VoterLink:
             listeners=(advertised,),
         )
 
-    async def _hand_over(self) -> None:
-        """Let another voter lead before this one stops: no voter waits for an election timeout."""
+    async def _transfer_leadership(self) -> None:
+        """Leadership transfer before this voter stops: no voter waits for an election timeout."""
         voter = self._voter
         if voter is None or self._is_alone or voter.leader_id != self._config.node_id:
             return
@@ -290,9 +290,9 @@ class VoterLink:
 
     def _begin(self, name: str, duty: Callable[[], Awaitable[None]]) -> None:
         """Does something beside the requests for as long as this controller runs."""
-        self._duties.append(self._runtime.loop.create_task(self._carry_out(name, duty)))
+        self._duties.append(self._runtime.loop.create_task(self._run_task(name, duty)))
 
-    async def _carry_out(self, name: str, duty: Callable[[], Awaitable[None]]) -> None:
+    async def _run_task(self, name: str, duty: Callable[[], Awaitable[None]]) -> None:
         try:
             await duty()
         except Exception:

@@ -83,7 +83,7 @@ class Controllers:
         return decode_outcome(answer)
 
     async def transfer(self, target_id: int | None) -> int:
-        """Who leads, once leadership was handed over. Raises Unanswered."""
+        """The new leader, once leadership was transferred. Raises Unanswered."""
         waiting, reason = list(self.ids), ""
         while waiting:
             voter_id = waiting.pop(0)

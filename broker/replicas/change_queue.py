@@ -48,9 +48,9 @@ class ChangeQueue:
         is_going_on = bool(self._changes)
         self._changes += changes
         if not is_going_on:
-            self._carry_out_some()
+            self._apply_some()
 
-    def _carry_out_some(self) -> None:
+    def _apply_some(self) -> None:
         changes = self._changes
         for _ in range(CHANGES_PER_TURN):
             while changes and next(changes[0], _END) is _END:
@@ -63,7 +63,7 @@ class ChangeQueue:
 
     def _go_on(self) -> None:
         try:
-            self._carry_out_some()
+            self._apply_some()
         except Exception:
             logger.exception("Error applying metadata delta to partitions, the node stops")
             self._changes.clear()

@@ -24,19 +24,19 @@ class DeleteOutcome(NamedTuple):
 class OpenDelete(NamedTuple):
     """The leader of `leader_epoch` has deleted the records below `offset`; followers may still have them."""
 
-    hosted: Partition
+    partition: Partition
     offset: int
     leader_epoch: LeaderEpoch
 
     def outcome(self) -> DeleteOutcome | None:
         """Returns None while a live replica has yet to delete."""
-        error = self.hosted.error
+        error = self.partition.error
         if error is not ErrorCode.NONE:
             return DeleteOutcome(error, UNKNOWN_LOW_WATERMARK)
-        partition = self.hosted.state
-        if not partition.is_leader or partition.leader_epoch != self.leader_epoch:
+        state = self.partition.state
+        if not state.is_leader or state.leader_epoch != self.leader_epoch:
             return DeleteOutcome(ErrorCode.NOT_LEADER_OR_FOLLOWER, UNKNOWN_LOW_WATERMARK)
-        low_watermark = partition.low_watermark(self.hosted.log.log_start_offset)
+        low_watermark = state.low_watermark(self.partition.log.log_start_offset)
         return DeleteOutcome(ErrorCode.NONE, low_watermark) if low_watermark >= self.offset else None
 
 
@@ -71,7 +71,7 @@ class DelayedDelete(DelayedOperation):
 
     def _settle_all(self, error: ErrorCode) -> None:
         for number, delete in enumerate(self._opened):
-            low_watermark = delete.hosted.state.low_watermark(delete.hosted.log.log_start_offset)
+            low_watermark = delete.partition.state.low_watermark(delete.partition.log.log_start_offset)
             self._outcomes.setdefault(number, DeleteOutcome(error, low_watermark))
         self._answer()
 

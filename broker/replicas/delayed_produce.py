@@ -20,7 +20,7 @@ TopicAnswers: TypeAlias = tuple[str | None, TopicId | None, list[PartitionProduc
 class OpenAppend(NamedTuple):
     """An append that is not acknowledged yet. Its answer is stored at `answers[position]` as if it had succeeded."""
 
-    hosted: Partition
+    partition: Partition
     end_offset: int
     """Exclusive; the offset that the high watermark or the log end offset must reach."""
     leader_epoch: LeaderEpoch
@@ -54,7 +54,7 @@ class DelayedProduce(DelayedOperation):
     def try_complete(self) -> bool:
         still_open = []
         for append in self._open:
-            error = append.hosted.append_result(append.end_offset, append.leader_epoch, self._acks)
+            error = append.partition.append_result(append.end_offset, append.leader_epoch, self._acks)
             if error is None:
                 still_open.append(append)
             else:

@@ -362,14 +362,14 @@ class ReplicaManager:
             self._note_unopened(topic, index, error, is_new=is_new)
             return None
 
-    def _begin_repair(self, topic: str, index: int, hosted: Partition | None = None) -> bool:
+    def _begin_repair(self, topic: str, index: int, partition: Partition | None = None) -> bool:
         """Truncates a damaged log, or recreates it; `retry_offline_partitions` opens it later and follows the leader.
 
         Returns False if there is nothing to repair, as in a log directory that has failed.
         """
         if self.is_postponed(topic, index):
             return False
-        offset = None if hosted is None or hosted.damage is None else hosted.damage.offset
+        offset = None if partition is None or partition.damage is None else partition.damage.offset
         try:
             if not self._logs.begin_repair(topic, index, offset):
                 return False
@@ -377,11 +377,11 @@ class ReplicaManager:
             logger.error("Failed to repair damaged log: topic=%s partition=%d reason=%s", topic, index, error)
             return False
         logger.warning("Repairing damaged log from the leader: topic=%s partition=%d", topic, index)
-        if hosted is not None:
-            self._checkpointed[topic, index] = hosted.state.high_watermark
+        if partition is not None:
+            self._checkpointed[topic, index] = partition.state.high_watermark
             del self._hosted[topic][index]
-            self._take_offline(hosted, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-            self.complete_waiting(hosted)
+            self._take_offline(partition, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            self.complete_waiting(partition)
         return True
 
     def _note_unopened(self, topic: str, index: int, error: Exception, *, is_new: bool) -> None:
@@ -435,31 +435,31 @@ class ReplicaManager:
         self._hosted_by_id[topic_id.bytes] = partitions
         return partition
 
-    def apply_effects(self, hosted: Partition, effects: Iterable[Effect]) -> None:
+    def apply_effects(self, partition: Partition, effects: Iterable[Effect]) -> None:
         """Carries out the effects of the partition's rules, in order."""
         for effect in effects:
             match effect:
                 case StartEpoch():
-                    hosted.log.assign_leader_epoch(effect.leader_epoch)
+                    partition.log.assign_leader_epoch(effect.leader_epoch)
                     logger.debug(
                         "Leader starts at leader epoch: topic=%s partition=%d leader_epoch=%d offset=%d",
-                        hosted.topic,
-                        hosted.index,
+                        partition.topic,
+                        partition.index,
                         effect.leader_epoch,
                         effect.start_offset,
                     )
                 case AdvanceHighWatermark():
-                    self._complete_committed(hosted)
+                    self._complete_committed(partition)
                 case ReleaseWaiting():
-                    self.complete_waiting(hosted)
+                    self.complete_waiting(partition)
                 case NoteLogStart():
-                    self.deletes.check_and_complete(hosted)
+                    self.deletes.check_and_complete(partition)
                 case ProposeIsr():
-                    self._alter_partitions.submit(hosted, effect.proposal)
+                    self._alter_partitions.submit(partition, effect.proposal)
                 case Follow():
-                    self._fetchers.follow(hosted)
+                    self._fetchers.follow(partition)
                 case StopFollowing():
-                    self._fetchers.unfollow(hosted)
+                    self._fetchers.unfollow(partition)
                 case _:
                     assert_never(effect)
 

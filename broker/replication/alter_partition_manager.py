@@ -88,7 +88,7 @@ class AlterPartitionManager:
             response = await self._channel.submit(ALTER_PARTITION, self._request(proposals))
         except KafkaError as error:
             logger.warning("AlterPartition failed, retrying: partitions=%d reason=%s", len(proposals), error)
-            retried_count = sum(self._refuse(hosted, proposal, None) for hosted, proposal in proposals.items())
+            retried_count = sum(self._refuse(partition, proposal, None) for partition, proposal in proposals.items())
             return retried_count == 0
         answers = {
             (topic.topic_id, int(partition.partition_index)): partition
@@ -97,8 +97,8 @@ class AlterPartitionManager:
         }
         # Each of them, not up to the first.
         retried_count = sum(
-            self._take_in(hosted, proposal, answers.get((hosted.topic_id, hosted.index)))
-            for hosted, proposal in proposals.items()
+            self._take_in(partition, proposal, answers.get((partition.topic_id, partition.index)))
+            for partition, proposal in proposals.items()
         )
         return retried_count == 0
 

@@ -1,5 +1,7 @@
 """Copies from one leader what this node follows of it: a long poll at a time, over one connection, in a fetch session.
 
+Kafka: `ReplicaFetcherThread`, `AbstractFetcherThread`.
+
 What is fetched is decided by `fetch_plan.py`, where logs are cut by `divergence.py`. An answer is taken in partition by
 partition, a slice in each turn of the loop, and the next request tells where the logs end now: that is what the leader
 counts as replicated. Where `flush.messages` asks for it the request waits for the sync.
@@ -425,47 +427,47 @@ class ReplicaFetcher:
         if not diverging:
             return
         if len(diverging) > 1:
-            cut = sum(hosted.log.log_end_offset - offset for hosted, offset in diverging.items())
+            cut = sum(partition.log.log_end_offset - offset for partition, offset in diverging.items())
             logger.info(
                 "Truncating partitions: leader=%d partitions=%d offsets=%d", self._leader_id, len(diverging), cut
             )
-        for hosted, offset in diverging.items():
+        for partition, offset in diverging.items():
             logger.log(
                 logging.INFO if len(diverging) == 1 else logging.DEBUG,
                 "Truncating partition: topic=%s partition=%d leader=%d leader_epoch=%d from=%d to=%d high_watermark=%d",
-                hosted.topic,
-                hosted.index,
+                partition.topic,
+                partition.index,
                 self._leader_id,
-                hosted.state.leader_epoch,
-                hosted.log.log_end_offset,
+                partition.state.leader_epoch,
+                partition.log.log_end_offset,
                 offset,
-                hosted.state.high_watermark,
+                partition.state.high_watermark,
             )
-        before = {hosted: self._position_of(_key(hosted)) for hosted in diverging}
+        before = {partition: self._position_of(_key(partition)) for partition in diverging}
         try:
             self._partitions.truncate(diverging)
         except KafkaError as error:
             logger.warning("Failed to truncate partitions: leader=%d reason=%s", self._leader_id, error)
-        for hosted, position in before.items():
-            key = _key(hosted)
+        for partition, position in before.items():
+            key = _key(partition)
             if key not in self._followed:
                 continue
             if self._position_of(key) == position:
-                self._fail(key, hosted, "its log parts from the leader's, and cannot be cut")
+                self._fail(key, partition, "its log parts from the leader's, and cannot be cut")
             else:
                 self._plan.on_progress(key)
 
-    def _fail(self, key: FollowedKey, hosted: Partition, reason: str) -> None:
+    def _fail(self, key: FollowedKey, partition: Partition, reason: str) -> None:
         now_ms = self._now_ms()
-        is_news = self._held_up.note(key, f"{hosted.topic}-{hosted.index}", reason, now_ms)
+        is_news = self._held_up.note(key, f"{partition.topic}-{partition.index}", reason, now_ms)
         logger.log(
             logging.INFO if is_news else logging.DEBUG,
             "Error for partition: topic=%s partition=%d leader=%d leader_epoch=%d offset=%d reason=%s",
-            hosted.topic,
-            hosted.index,
+            partition.topic,
+            partition.index,
             self._leader_id,
-            hosted.state.leader_epoch,
-            hosted.log.log_end_offset,
+            partition.state.leader_epoch,
+            partition.log.log_end_offset,
             reason,
         )
         summary = self._held_up.summary(now_ms)
@@ -507,24 +509,24 @@ class ReplicaFetcher:
         finally:
             self._searching.pop(key, None)
 
-    def _begin_at(self, hosted: Partition, leader: LeaderOffsets) -> None:
-        log_end_offset = hosted.log.log_end_offset
+    def _begin_at(self, partition: Partition, leader: LeaderOffsets) -> None:
+        log_end_offset = partition.log.log_end_offset
         logger.warning(
             "Fetch offset is out of range, resetting it: topic=%s partition=%d leader=%d start=%d end=%d "
             "leaders_start=%d leaders_end=%d",
-            hosted.topic,
-            hosted.index,
+            partition.topic,
+            partition.index,
             self._leader_id,
-            hosted.log.log_start_offset,
+            partition.log.log_start_offset,
             log_end_offset,
             leader.log_start_offset,
             leader.log_end_offset,
         )
         if leader.log_end_offset < log_end_offset:
-            self._partitions.truncate({hosted: leader.log_end_offset})
+            self._partitions.truncate({partition: leader.log_end_offset})
         elif leader.log_start_offset >= log_end_offset:
             # Where the leader's log begins too: it does not vouch for what this one has below.
-            self._partitions.restart(hosted, leader.log_start_offset, leader.producers)
+            self._partitions.restart(partition, leader.log_start_offset, leader.producers)
 
 
 def _correlation_id(number: int) -> int:

@@ -1,5 +1,7 @@
 """The fetchers by which this node's followers copy from the leaders on other nodes. Kafka: `ReplicaFetcherManager`.
 
+Kafka: `ReplicaFetcherManager`.
+
 One fetcher for each leader and each of `num.replica.fetchers`; it lives while it has something to fetch.
 """
 

@@ -1,4 +1,7 @@
-"""A timer wheel on an event loop: however many entries wait, the loop has one timer for them."""
+"""A timer wheel on an event loop: however many entries wait, the loop has one timer for them.
+
+Kafka: `SystemTimer`, `TimingWheel`.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 """Requests that wait for a condition or a deadline, in lists by the key that may satisfy them.
 
+Kafka: `DelayedOperationPurgatory`.
+
 An operation is in one of three states. *New* leads to *completed* (`try_complete` held at once) or *parked*. *Parked*
 leads to *completed* by `check_and_complete`, by expiration, by failure or by `cancel`. *Completed* leads nowhere.
 """

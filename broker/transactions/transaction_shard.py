@@ -1,5 +1,7 @@
 """The transactions of one partition of `__transaction_state`: replayed from its records, and asked by requests.
 
+Kafka: `TransactionStateManager`.
+
 Pure: an event (a request, a timer, a commit, a report of markers, a producer id) appends records, changes the state and
 collects effects (`effects.py`), which the shell applies after it. A change is made when it is appended, and is followed
 up (by markers, by the next change of the same transactional id) when it is committed; until then requests that would
@@ -140,7 +142,7 @@ class TransactionShard:
     def _resume(self) -> None:
         for entry in list(self._entries.values()):
             if not entry.is_uncommitted:
-                self._carry_out(entry)
+                self._maybe_write_markers(entry)
         if self._open:
             self._watch_timeouts()
         self._watch_expiration()
@@ -321,9 +323,9 @@ class TransactionShard:
         entry = self._entries.get(records.transactional_id)
         if entry is not None and entry.uncommitted == records:
             entry.uncommitted = None
-            self._carry_out(entry)
+            self._maybe_write_markers(entry)
 
-    def _carry_out(self, entry: _Entry) -> None:
+    def _maybe_write_markers(self, entry: _Entry) -> None:
         if entry.transaction.state.is_prepared and entry.order is None:
             self._write_markers(entry)
 
@@ -353,7 +355,7 @@ class TransactionShard:
             return
         # As Apache Kafka: it stays as it is until another coordinator tries, which may be the one that fenced this.
         logger.warning(
-            "transaction fenced while its markers are written: transactional_id=%s producer_id=%d producer_epoch=%d",
+            "Coordinator fenced, cancel sending markers: transactional_id=%s producer_id=%d producer_epoch=%d",
             order.transaction.id,
             order.transaction.producer_id,
             order.transaction.producer_epoch,
@@ -371,7 +373,11 @@ class TransactionShard:
         try:
             self._append(entry, entry.transaction.completed(self._now_ms()))
         except KafkaError as error:
-            logger.warning("transaction not completed yet: transactional_id=%s error=%s", entry.transaction.id, error)
+            logger.warning(
+                "Failed to append transaction completion, retrying: transactional_id=%s error=%s",
+                entry.transaction.id,
+                error,
+            )
             self.effects.schedule_timer(CompletionRetry(entry.transaction.id), COMPLETION_RETRY_MS)
 
     # What time brings.
@@ -405,7 +411,9 @@ class TransactionShard:
                         self._abort_late(entry.transaction.id, None)
                     except KafkaError as error:
                         logger.warning(
-                            "transaction not aborted: transactional_id=%s error=%s", entry.transaction.id, error
+                            "Rollback of ongoing transaction failed, retrying: transactional_id=%s error=%s",
+                            entry.transaction.id,
+                            error,
                         )
         finally:
             if self._open:
@@ -425,7 +433,7 @@ class TransactionShard:
             self.effects.add(RequestProducerId(transactional_id))
             return
         logger.info(
-            "transaction timed out: transactional_id=%s producer_id=%d timeout_ms=%d",
+            "Rolling back ongoing transaction due to timeout: transactional_id=%s producer_id=%d timeout_ms=%d",
             transactional_id,
             entry.transaction.producer_id,
             entry.transaction.timeout_ms,

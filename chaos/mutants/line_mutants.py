@@ -100,7 +100,7 @@ MUTANTS: Final = (
         attribute="_append",
         make=edited(
             "    self.effects.add(AwaitCommit(entry.uncommitted))\n",
-            "    self.effects.add(AwaitCommit(entry.uncommitted))\n    self._carry_out(entry)\n",
+            "    self.effects.add(AwaitCommit(entry.uncommitted))\n    self._maybe_write_markers(entry)\n",
         ),
     ),
     Mutant(
@@ -108,7 +108,7 @@ MUTANTS: Final = (
         bug="",
         owner=TransactionShard,
         attribute="on_committed",
-        make=edited("    self._carry_out(entry)\n", ""),
+        make=edited("    self._maybe_write_markers(entry)\n", ""),
     ),
     Mutant(
         name="old-generation-commits",

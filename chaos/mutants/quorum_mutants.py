@@ -11,7 +11,7 @@ from ...quorum.raft.eligibility import EmptyLogProbe
 from ...quorum.raft.journal_items import LogEnd, Term
 from ...quorum.raft.log import RaftLog
 from ...quorum.raft.messages import AppendAck
-from ...quorum.raft.pysyncobj_engine import Decisions
+from ...quorum.raft.pysyncobj_engine import RaftRules
 from ...quorum.raft.step import Step
 from .mutant import Mutant
 
@@ -66,8 +66,8 @@ def _older_term_acknowledges(original: Any) -> Any:
 
 
 def _snapshot_without_log_match(_: Any) -> Any:
-    def on_snapshot_notice(decisions: Decisions, peer_id: NodeId, *, term: int) -> None:
-        decisions._receive(peer_id, type="append_entries", term=term, commit_index=2**60, serialized=None)
+    def on_snapshot_notice(rules: RaftRules, peer_id: NodeId, *, term: int) -> None:
+        rules._receive(peer_id, type="append_entries", term=term, commit_index=2**60, serialized=None)
 
     return on_snapshot_notice
 
@@ -134,7 +134,7 @@ MUTANTS: Final = (
     Mutant(
         name="snapshot-without-log-match",
         bug="a snapshot's message commits whatever the log has (B4)",
-        owner=Decisions,
+        owner=RaftRules,
         attribute="on_snapshot_notice",
         make=_snapshot_without_log_match,
     ),

@@ -66,10 +66,10 @@ def _committed_isr_only(_: Any) -> Any:
 
 
 def _any_follower(read: Callable[..., Any]) -> Any:
-    def read_without_epochs(fetch: FetchRead, hosted: Any, wanted: Any, *arguments: Any) -> Any:
+    def read_without_epochs(fetch: FetchRead, partition: Any, wanted: Any, *arguments: Any) -> Any:
         if arguments[-1] is not None:
             wanted.current_leader_epoch = wanted.last_fetched_epoch = _ANY_EPOCH
-        return read(fetch, hosted, wanted, *arguments)
+        return read(fetch, partition, wanted, *arguments)
 
     return read_without_epochs
 

@@ -33,7 +33,7 @@ class BrokerProbes:
 
     def on_active(self, former_leader_id: NodeId | None) -> None:
         controller = self._controller
-        self._carry_out(
+        self._apply_effects(
             self._rules.on_active(
                 controller.image,
                 self._now_ms(),
@@ -47,7 +47,7 @@ class BrokerProbes:
 
     def on_heard(self, broker_id: NodeId, broker_epoch: BrokerEpoch) -> None:
         controller = self._controller
-        self._carry_out(
+        self._apply_effects(
             self._rules.on_heard(
                 broker_id, broker_epoch, controller.image, self._now_ms(), has_quorum=controller.has_fresh_quorum
             )
@@ -56,7 +56,7 @@ class BrokerProbes:
     def on_connection_closed(self, broker_id: NodeId) -> None:
         """Hear that the broker's side closed the connection by which its last heartbeat came to this node."""
         controller = self._controller
-        self._carry_out(
+        self._apply_effects(
             self._rules.on_closed(broker_id, controller.image, self._now_ms(), has_quorum=controller.has_fresh_quorum)
         )
 
@@ -66,7 +66,7 @@ class BrokerProbes:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _carry_out(self, effects: tuple[Effect, ...]) -> None:
+    def _apply_effects(self, effects: tuple[Effect, ...]) -> None:
         for effect in effects:
             match effect:
                 case Dial():
@@ -95,7 +95,7 @@ class BrokerProbes:
             return
         found = await probe_port(self._loop, attempt.host, attempt.port, timeout_s=_DIAL_TIMEOUT_S)
         controller = self._controller
-        self._carry_out(
+        self._apply_effects(
             self._rules.on_dialed(
                 attempt,
                 controller.image,
@@ -106,7 +106,7 @@ class BrokerProbes:
         )
         if isinstance(found, Refused | Unclear) or not await found.is_closed_by_peer(within_s=_HOLD_S):
             return
-        self._carry_out(
+        self._apply_effects(
             self._rules.on_accepted_and_closed(
                 attempt, controller.image, self._now_ms(), has_quorum=controller.has_fresh_quorum
             )

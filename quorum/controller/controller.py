@@ -1,5 +1,7 @@
 """The controller: takes requests that change metadata, and answers when the change is committed and replayed here.
 
+Kafka: `QuorumController`.
+
 A decision is made on the committed image plus this controller's own records that are not committed yet (the overlay),
 so that requests need not wait for each other. The transitions of a controller:
 
@@ -203,7 +205,7 @@ class Controller:
     ) -> "tuple[ControllerResult[ResponseT], asyncio.Future[CommitPosition] | None]":
         if weight(self._overlay, request) > INLINE_MAX and self.is_active:
             done = self._background_decision = self._loop.create_future()
-            decided = self._loop.create_task(self._decide_beside(decision, request, done))
+            decided = self._loop.create_task(self._decide_in_background(decision, request, done))
             decided.add_done_callback(_retrieve)
             return await asyncio.shield(decided)
         change = self._prepare(decision, request)
@@ -214,7 +216,7 @@ class Controller:
             raise self._not_controller()
         return self._preparation(decision, request)()
 
-    async def _decide_beside(
+    async def _decide_in_background(
         self, decision: Decision[RequestT, ResponseT], request: RequestT, done: "asyncio.Future[None]"
     ) -> "tuple[ControllerResult[ResponseT], asyncio.Future[CommitPosition] | None]":
         """Decides in the executor because it takes long; other requests wait until `done`."""

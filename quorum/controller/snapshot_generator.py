@@ -1,4 +1,7 @@
-"""The snapshots that a voter makes of the metadata it has: when it is time, and when it is told to."""
+"""The snapshots that a voter makes of the metadata it has: when it is time, and when it is told to.
+
+Kafka: `SnapshotGenerator`.
+"""
 
 import asyncio
 import logging

@@ -1,1 +1,4 @@
-"""The controller's decisions: pure functions from (image, request, context) to records and a response."""
+"""The controller's decisions: pure functions from (image, request, context) to records and a response.
+
+Kafka: `ReplicationControlManager`.
+"""

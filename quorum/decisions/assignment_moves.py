@@ -1,5 +1,7 @@
 """Which replicas a partition has while some of them come and others go (KIP-455).
 
+Kafka: `PartitionReassignmentReplicas`.
+
 A reassignment has three stages: the replicas that come are added to those that are there; the leader waits until all
 that shall stay are in sync; then those that go are left out. Where nothing has to be waited for, all three are one.
 """

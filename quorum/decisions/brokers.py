@@ -1,4 +1,4 @@
-"""Who the brokers are: registration and its end.
+"""Who the brokers are: registration and its end. Kafka: `ClusterControlManager`.
 
 BrokerRegistration, versions 0-4 (KIP-631, KIP-858 log directories, KIP-966 previous broker epoch). UnregisterBroker,
 version 0 (KIP-631). What happens to a registered broker afterwards is in `heartbeats.py`.

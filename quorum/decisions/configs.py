@@ -1,4 +1,4 @@
-"""Changing configs.
+"""Changing configs. Kafka: `ConfigurationControlManager`.
 
 IncrementalAlterConfigs, versions 0-1 (KIP-339), and AlterConfigs, versions 0-2, for topics, brokers, the defaults of
 all brokers, groups and client metrics. What only a broker can check (its own dynamic configs, log levels) is checked

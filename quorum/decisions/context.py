@@ -1,4 +1,7 @@
-"""What a decision may know besides the metadata, and what it answers."""
+"""What a decision may know besides the metadata, and what it answers.
+
+Kafka: `QuorumController.ControllerWriteEvent`, `ControllerResult`.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

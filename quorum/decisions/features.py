@@ -1,4 +1,4 @@
-"""Changing the levels of features.
+"""Changing the levels of features. Kafka: `FeatureControlManager`.
 
 UpdateFeatures, versions 0-2 (KIP-584, KIP-778 upgrade types and validation, KIP-1022 one answer for all). Checks, codes
 and sentences are those of Apache Kafka 4.3: all updates take effect or none; the response has the first invalid one.

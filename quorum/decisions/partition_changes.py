@@ -1,5 +1,7 @@
 """What a change of a partition's ISR, or of who is alive, means for its leader, ISR and eligible leader replicas.
 
+Kafka: `PartitionChangeBuilder`.
+
 The leader is chosen in this order (KIP-966 §Unclean leader election, "balanced" recovery):
 
 1. the present one, while it may lead (after the preferred one, when an election of that is asked for);

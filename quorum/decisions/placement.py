@@ -1,4 +1,4 @@
-"""Where new partitions go: striped over the racks and, in each rack, over its brokers.
+"""Where new partitions go: striped over the racks and, in each rack, over its brokers. Kafka: `StripedReplicaPlacer`.
 
 Leaders rotate over the racks, and in each rack over the brokers; the other replicas follow in the order of the racks,
 each rack giving one before any gives two (KIP-36). A fenced broker may take a replica but leads nothing, so it is never

@@ -1,4 +1,4 @@
-"""Handing out producer ids in blocks of 1,000.
+"""Handing out producer ids in blocks of 1,000. Kafka: `ProducerIdControlManager`.
 
 AllocateProducerIds, version 0 (KIP-730).
 """

@@ -1,5 +1,7 @@
 """The sessions of brokers at the active controller: when each sent its last heartbeat.
 
+Kafka: `BrokerHeartbeatManager`, `BrokerHeartbeatTracker`.
+
 Not replicated: a new active controller gives everyone a whole session.
 """
 

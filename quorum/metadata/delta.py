@@ -1,4 +1,4 @@
-"""The changes since an image, and the image they make.
+"""The changes since an image, and the image they make. Kafka: `MetadataDelta`, `TopicsDelta`.
 
 A delta is filled by replaying committed records, or by comparing two images (after a snapshot arrived, and for a
 publisher that joins late). It reports what changed by key; the new values are in the new image as well.

@@ -1,4 +1,4 @@
-"""The metadata image: everything the cluster agrees on at one offset, immutable.
+"""The metadata image: everything the cluster agrees on at one offset, immutable. Kafka: `MetadataImage`.
 
 Images share structure: a change among 10,000 partitions makes a new image for the price of the topic it touches.
 Nothing in an image may be changed; `delta.py` makes the next one.

@@ -1,4 +1,4 @@
-"""Committed entries to images: the one path by which metadata changes."""
+"""Committed entries to images: the one path by which metadata changes. Kafka: `MetadataLoader`."""
 
 from collections.abc import Iterable
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""The publishers of new metadata, called in a fixed order."""
+"""The publishers of new metadata, called in a fixed order. Kafka: `BrokerMetadataPublisher`."""
 
 from typing import Protocol
 

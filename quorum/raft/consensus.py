@@ -50,7 +50,7 @@ class OutcomeUnknown(Exception):  # noqa: N818 - it is an answer, not a fault
 
 
 class TransferFailed(Exception):  # noqa: N818 - it is an answer, not a fault
-    """Leadership was not handed over, or it is not known to whom. The message is one sentence."""
+    """Leadership was not transferred, or it is not known to whom. The message is one sentence."""
 
 
 class ConsensusFailed(Exception):  # noqa: N818 - the name says it

@@ -7,6 +7,9 @@ alone, which was synced before, so they go out beside its own write (Raft thesis
 
 Elections, log matching and the commit rule are the library's (`pysyncobj_engine.py`); who may be heard, and when, is
 decided here: every message counts in the sender's term only, each voter's vote once, a copy on a new disk not at all.
+
+checkQuorum: a leader that no majority of voters answered for `election_max_ms` steps down (Raft thesis §6.2; etcd:
+`CheckQuorum`, Kafka: `LeaderState.timeUntilCheckQuorumTimerExpires`). The library does that in `tick`.
 """
 
 from collections.abc import Callable, Sequence
@@ -40,7 +43,7 @@ from .messages import (
     VoteRequest,
 )
 from .progress import Progress
-from .pysyncobj_engine import AckIntent, Decisions, Intent, SendIntent, TimeoutNowIntent, VoteIntent, VoteRequestIntent
+from .pysyncobj_engine import AckIntent, Intent, RaftRules, SendIntent, TimeoutNowIntent, VoteIntent, VoteRequestIntent
 from .replicator import Replicator
 from .snapshot_transfer import FinishSnapshot, OutgoingSnapshot, SnapshotReceive
 from .step import Step
@@ -81,11 +84,11 @@ class RaftCore:
         self._replicator = Replicator(log, self._peer_ids)
         self._snapshot_receive = SnapshotReceive()
         self._finished_snapshot: FinishSnapshot | None = None
-        self._handover: LeadershipTransfer | None = None
+        self._transfer: LeadershipTransfer | None = None
         self._is_transfer = False
         self._step = Step()
         self._next_step_at_ms = now_ms()
-        self._decisions = Decisions(
+        self._rules = RaftRules(
             log,
             node_id=node_id,
             voter_ids=voter_ids,
@@ -93,18 +96,18 @@ class RaftCore:
             listener=self,
             now_ms=now_ms,
             heartbeat_ms=timing.heartbeat_ms,
-            quorum_timeout_ms=timing.election_max_ms,
+            check_quorum_ms=timing.election_max_ms,
         )
 
     # Views.
 
     @property
     def term(self) -> int:
-        return self._decisions.term
+        return self._rules.term
 
     @property
     def is_leader(self) -> bool:
-        return self._decisions.is_leader
+        return self._rules.is_leader
 
     @property
     def is_member(self) -> bool:
@@ -120,7 +123,7 @@ class RaftCore:
     def leader_id(self) -> NodeId | None:
         if self.is_leader:
             return self._node_id
-        return None if self._elections.has_lost_leader else self._decisions.leader_id
+        return None if self._elections.has_lost_leader else self._rules.leader_id
 
     @property
     def has_fresh_quorum(self) -> bool:
@@ -131,8 +134,8 @@ class RaftCore:
 
     @property
     def holds_proposals(self) -> bool:
-        """Leadership is being handed over, so the log must not grow."""
-        return self._handover is not None and self.is_leader
+        """A leadership transfer is under way (Raft thesis §3.10), so the log must not grow."""
+        return self._transfer is not None and self.is_leader
 
     @property
     def progress(self) -> dict[NodeId, Progress]:
@@ -156,7 +159,7 @@ class RaftCore:
     def set_link(self, peer_id: NodeId, *, is_up: bool) -> None:
         """Learn that messages to a peer can get through, or cannot any more; what was on the way may be lost."""
         self._replicator.set_link(peer_id, is_up=is_up)
-        self._decisions.set_links(self._replicator.linked)
+        self._rules.set_links(self._replicator.linked)
         if is_up and not self._log.is_member:
             self._census_at_ms = self._now_ms()
 
@@ -168,12 +171,12 @@ class RaftCore:
         """Whether the next step can begin a round for some that came behind the last one."""
         return self._barriers.is_round_due and self._has_committed_own_term
 
-    def begin_handover(self, peer_id: NodeId | None) -> LeadershipTransfer:
-        """Hand leadership to a peer, or to the one that has the most. Raises TransferFailed when that is under way."""
-        if self._handover is not None:
-            raise TransferFailed("Leadership is being handed over already.")
-        self._handover = LeadershipTransfer(peer_id, now_ms=self._now_ms(), ask_again_ms=self._timing.heartbeat_ms)
-        return self._handover
+    def begin_transfer(self, peer_id: NodeId | None) -> LeadershipTransfer:
+        """Leadership transfer to a peer, or to the one that has the most. Raises TransferFailed if one is under way."""
+        if self._transfer is not None:
+            raise TransferFailed("A leadership transfer is under way already.")
+        self._transfer = LeadershipTransfer(peer_id, now_ms=self._now_ms(), ask_again_ms=self._timing.heartbeat_ms)
+        return self._transfer
 
     def offer_snapshot(self, snapshot: OutgoingSnapshot) -> None:
         """Give what `Step.wants_snapshot` asked for."""
@@ -204,19 +207,19 @@ class RaftCore:
             self._deliver(peer_id, message, now_ms)
         self._install_finished()
         if commands and self.is_leader:
-            step.proposed = self._decisions.propose(list(commands))
+            step.proposed = self._rules.propose(list(commands))
             self._admissions.on_proposed(step.proposed[-1].offset)
         self._take_census(now_ms)
-        self._decisions.tick()
+        self._rules.tick()
         self._campaign_if_due(now_ms)
-        self._hand_over(now_ms)
+        self._proceed_with_transfer(now_ms)
         self._serve_peers(now_ms)
         self._probe_barriers()
         step.wants_entry = self.is_leader and self._admissions.wants_entry
         step.wants_snapshot = self._replicator.wants_snapshot
         step.barriers = self._barriers.finished()
         step.leader_id, step.epoch = self.leader_id, self.term
-        step.commit_end = self._decisions.commit_end
+        step.commit_end = self._rules.commit_end
         step.items = self._log.take_items()
         if any(isinstance(item, Term) for item in step.items):
             # Even a leader's entries depend on its term.
@@ -234,7 +237,7 @@ class RaftCore:
     def _deliver(self, peer_id: NodeId, message: Heard, now_ms: int) -> None:
         match message:
             case PeerGone():
-                if not self.is_leader and peer_id == self._decisions.leader_id:
+                if not self.is_leader and peer_id == self._rules.leader_id:
                     self._elections.on_leader_gone(now_ms)
             case Append():
                 self._on_append(peer_id, message, now_ms)
@@ -242,12 +245,12 @@ class RaftCore:
                 self._on_append_ack(peer_id, message, now_ms)
             case VoteRequest():
                 if self._log.is_member and (message.is_transfer or not self._elections.is_sticky(now_ms)):
-                    self._decisions.on_vote_request(
+                    self._rules.on_vote_request(
                         peer_id, term=message.term, last_offset=message.last_offset, last_epoch=message.last_epoch
                     )
             case Vote():
                 if message.term == self.term and self._elections.on_vote(peer_id):
-                    self._decisions.on_vote(peer_id)
+                    self._rules.on_vote(peer_id)
             case PreVoteRequest():
                 self._on_pre_vote_request(peer_id, message, now_ms)
             case PreVote():
@@ -256,12 +259,12 @@ class RaftCore:
             case TermNotice():
                 self._observe_term(peer_id, message.term)
             case TimeoutNow():
-                if message.term == self.term and peer_id == self._decisions.leader_id and self._log.is_member:
+                if message.term == self.term and peer_id == self._rules.leader_id and self._log.is_member:
                     self._is_transfer = True
                     self._campaign(now_ms)
                     self._is_transfer = False
             case BarrierProbe():
-                if message.term == self.term and peer_id == self._decisions.leader_id and self._log.is_member:
+                if message.term == self.term and peer_id == self._rules.leader_id and self._log.is_member:
                     self._send(peer_id, BarrierAck(self.term, message.sequence))
             case BarrierAck():
                 if message.term == self.term and self.is_leader:
@@ -274,7 +277,7 @@ class RaftCore:
             case Admission():
                 if (
                     message.term == self.term
-                    and peer_id == self._decisions.leader_id
+                    and peer_id == self._rules.leader_id
                     and message.disk_incarnation == self._disk_incarnation
                     and not self._log.is_member
                 ):
@@ -288,7 +291,7 @@ class RaftCore:
 
     def _observe_term(self, peer_id: NodeId, term: int) -> None:
         if term > self.term:
-            self._decisions.on_higher_term(peer_id, term)
+            self._rules.on_higher_term(peer_id, term)
 
     def _is_from_leader(self, peer_id: NodeId, message: Append | SnapshotPart, now_ms: int) -> bool:
         """Hear the leader of this or a later term; one of an earlier term learns of ours instead."""
@@ -310,7 +313,7 @@ class RaftCore:
             self._census.on_data()
         first_offset = message.previous_offset + 1
         entries = [LogEntry(first_offset + number, *body) for number, body in enumerate(message.entries)]
-        commit_end = self._decisions.commit_end
+        commit_end = self._rules.commit_end
         if first_offset < commit_end:
             # What is committed here is in every later leader's log, so the message can be taken to begin behind it.
             entries = entries[commit_end - first_offset :]
@@ -319,7 +322,7 @@ class RaftCore:
             assert previous_epoch is not None
         else:
             previous_epoch = message.previous_epoch
-        self._decisions.on_append(
+        self._rules.on_append(
             peer_id,
             term=message.term,
             previous_offset=first_offset - 1,
@@ -335,11 +338,11 @@ class RaftCore:
         next_offset = self._replicator.on_ack(peer_id, message, now_ms)
         if message.is_member:
             self._admissions.on_member(peer_id)
-            self._decisions.on_ack(peer_id, next_offset=next_offset, is_match=message.is_match)
+            self._rules.on_ack(peer_id, next_offset=next_offset, is_match=message.is_match)
         else:
             self._admissions.on_ack(peer_id, message.disk_incarnation)
             match_end = self._replicator.progress[peer_id].match_end
-            if self._admissions.ready(peer_id, match_end=match_end, commit_end=self._decisions.commit_end):
+            if self._admissions.ready(peer_id, match_end=match_end, commit_end=self._rules.commit_end):
                 self._send(peer_id, Admission(self.term, message.disk_incarnation))
 
     def _on_pre_vote_request(self, peer_id: NodeId, message: PreVoteRequest, now_ms: int) -> None:
@@ -379,46 +382,46 @@ class RaftCore:
 
     def _campaign(self, now_ms: int) -> None:
         self._elections.on_campaign(now_ms)
-        self._decisions.campaign()
+        self._rules.campaign()
         if self.is_leader:
             # A single voter: no answer of another voter commits the first entry.
-            self._decisions.tick()
+            self._rules.tick()
 
-    def _hand_over(self, now_ms: int) -> None:
-        if self._handover is None:
+    def _proceed_with_transfer(self, now_ms: int) -> None:
+        if self._transfer is None:
             return
         if not self.is_leader:
-            self._handover.note_leader(self.leader_id, now_ms)
+            self._transfer.note_leader(self.leader_id, now_ms)
         else:
-            target_id = self._handover.proceed(
+            target_id = self._transfer.proceed(
                 self.progress,
                 self._replicator.linked,
                 log_end=self._log.end_offset,
-                commit_end=self._decisions.commit_end,
+                commit_end=self._rules.commit_end,
                 now_ms=now_ms,
             )
             if target_id is not None:
-                self._decisions.transfer_leadership(target_id)
-        if self._handover.is_done:
-            self._handover = None
+                self._rules.transfer_leadership(target_id)
+        if self._transfer.is_done:
+            self._transfer = None
 
     @property
     def _has_committed_own_term(self) -> bool:
-        return self._log.epoch_at(self._decisions.commit_end - 1) == self.term
+        return self._log.epoch_at(self._rules.commit_end - 1) == self.term
 
     def _probe_barriers(self) -> None:
         if not self.is_leader:
             if not self._barriers.is_idle:
                 self._step.dropped_barriers = [*self._step.dropped_barriers, *self._barriers.drop()]
         elif self._has_committed_own_term:
-            sequence = self._barriers.start_round(self._decisions.commit_end)
+            sequence = self._barriers.start_round(self._rules.commit_end)
             if sequence is not None:
                 self._step.early += [(peer_id, BarrierProbe(self.term, sequence)) for peer_id in self._peer_ids]
 
     def _serve_peers(self, now_ms: int) -> None:
         if not self.is_leader:
             return
-        served = self._replicator.serve(term=self.term, commit_end=self._decisions.commit_end, now_ms=now_ms)
+        served = self._replicator.serve(term=self.term, commit_end=self._rules.commit_end, now_ms=now_ms)
         self._step.early += served
         sequence = self._barriers.open_sequence
         if sequence is not None:
@@ -438,24 +441,24 @@ class RaftCore:
         if not self._is_from_leader(peer_id, message, now_ms):
             return
         self._census.on_data()
-        self._decisions.on_snapshot_notice(peer_id, term=message.term)
-        if message.end_offset <= self._decisions.commit_end:
+        self._rules.on_snapshot_notice(peer_id, term=message.term)
+        if message.end_offset <= self._rules.commit_end:
             self._send(peer_id, SnapshotAck(self.term, message.end_offset, 0, True))
-            self._send(peer_id, self._append_ack(self._decisions.commit_end, is_match=True))
+            self._send(peer_id, self._append_ack(self._rules.commit_end, is_match=True))
             return
         self._step.snapshot_work += self._snapshot_receive.on_part(message)
         self._send(peer_id, self._snapshot_receive.ack(self.term, message.end_offset))
 
     def _install_finished(self) -> None:
         finished, self._finished_snapshot = self._finished_snapshot, None
-        leader_id = self._decisions.leader_id
-        if finished is None or finished.end_offset <= self._decisions.commit_end:
+        leader_id = self._rules.leader_id
+        if finished is None or finished.end_offset <= self._rules.commit_end:
             return
         if self.is_leader or leader_id is None:
             # It stays on the disk, and the next start takes it.
             return
         self._step.installed = finished
-        self._decisions.on_snapshot_installed(
+        self._rules.on_snapshot_installed(
             leader_id, term=self.term, end_offset=finished.end_offset, epoch=finished.epoch
         )
 
@@ -475,7 +478,7 @@ class RaftCore:
                     next_offset = min(next_offset, self._step.installed.end_offset)
                 if not intent.is_match and next_offset < self._log.end_offset:
                     # A whole epoch back at once: its entries came from one leader, and one of them is wrong.
-                    next_offset = max(self._log.epoch_start(next_offset), self._decisions.commit_end)
+                    next_offset = max(self._log.epoch_start(next_offset), self._rules.commit_end)
                 self._send(peer_id, self._append_ack(next_offset, is_match=intent.is_match))
             case VoteRequestIntent():
                 request = VoteRequest(self.term, intent.last_offset, intent.last_epoch, self._is_transfer)

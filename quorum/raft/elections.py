@@ -1,5 +1,7 @@
 """When a voter campaigns, and when it helps others to: pre-vote, stickiness, leader loss.
 
+Kafka: `QuorumState`, `EpochElection`.
+
 A voter requests pre-votes when no leader contacted it for a random time, and becomes a candidate when a majority would
 vote for it (Raft thesis §9.6). It is sticky: it grants neither pre-votes nor votes while a leader contacts it (§4.2.3),
 but for an election that the leader itself requested. When the links show that the leader's process is gone, the voter

@@ -1,14 +1,14 @@
-"""How a leader hands its leadership to another voter (Raft thesis §3.10).
+"""Leadership transfer: a leader makes another voter lead (Raft thesis §3.10).
 
 | state        | leaves by                                                                             | to           |
 |--------------|---------------------------------------------------------------------------------------|--------------|
 | catching up  | the target has the whole log, and all of it is committed: it is asked to take over    | asked        |
-| any but done | this voter leads no more                                                              | handed over  |
+| any but done | this voter leads no more                                                              | transferred  |
 | asked        | a heartbeat's time has passed: it is asked again                                      | asked        |
-| handed over  | it is known who leads                                                                 | done         |
+| transferred  | it is known who leads                                                                 | done         |
 | any but done | the time is over; or, while this voter leads, no voter that could take over is linked | done         |
 
-While it is not handed over, the leader appends nothing: the log must end somewhere. When it does not succeed, the
+Until it is transferred, the leader appends nothing: the log must end somewhere. When it does not succeed, the
 leader goes on as before. A target that was asked may still campaign then; that costs an election and harms nothing.
 """
 

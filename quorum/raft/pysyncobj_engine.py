@@ -86,8 +86,8 @@ class TimeoutNowIntent(NamedTuple):
 Intent: TypeAlias = SendIntent | AckIntent | VoteRequestIntent | VoteIntent | TimeoutNowIntent
 
 
-class DecisionsListener(Protocol):
-    """Who acts on what was decided. Called in the middle of a call of `Decisions`: it must not call back in."""
+class RaftRulesListener(Protocol):
+    """Who acts on what was decided. Called in the middle of a call of `RaftRules`: it must not call back in."""
 
     def on_intent(self, peer_id: NodeId, intent: Intent) -> None: ...
 
@@ -95,8 +95,8 @@ class DecisionsListener(Protocol):
         """Learn that this voter leads from now on, or does not any more."""
 
 
-class Decisions:
-    """The decisions of one voter about one `RaftLog`, which it alone changes while it lives."""
+class RaftRules:
+    """Raft's rules for one voter and its `RaftLog`, which it alone changes while it lives."""
 
     def __init__(
         self,
@@ -105,10 +105,10 @@ class Decisions:
         node_id: NodeId,
         voter_ids: tuple[NodeId, ...],
         commit_end: int,
-        listener: DecisionsListener,
+        listener: RaftRulesListener,
         now_ms: Callable[[], int],
         heartbeat_ms: int,
-        quorum_timeout_ms: int,
+        check_quorum_ms: int,
     ) -> None:
         """`commit_end`: what is known to be committed. Raises ConsensusFailed when the library is another one."""
         install_hooks()
@@ -134,7 +134,8 @@ class Decisions:
             raftMinTimeout=heartbeat_ms * 4 / 1000,
             raftMaxTimeout=heartbeat_ms * 5 / 1000,
             connectionTimeout=heartbeat_ms * 5 / 1000,
-            leaderFallbackTimeout=quorum_timeout_ms / 1000,
+            # checkQuorum: the leader steps down when no majority answered for this long.
+            leaderFallbackTimeout=check_quorum_ms / 1000,
             appendEntriesBatchSizeBytes=1 << 30,
             logCompactionMinEntries=_NEVER,
             logCompactionMinTime=_NEVER,

@@ -1,5 +1,7 @@
 """The journal: the quorum's log and this voter's term, vote and membership, durably.
 
+Kafka: `ReplicatedLog`, `KafkaMetadataLog`.
+
 A folder of segments, `<offset of the first entry, 20 digits>.journal`, each a file of frames (`frames.py`). A frame is
 one write and one sync; its payload is a CBOR array of what it adds, in order (`journal_items.py`). The form knows
 nothing of any consensus library. Segments begin when a snapshot is made and go when one covers them.

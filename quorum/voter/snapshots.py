@@ -1,5 +1,7 @@
 """Snapshots on disk: the state at an offset, so that the journal below it can go.
 
+Kafka: `RecordsSnapshotWriter`, `RecordsSnapshotReader`.
+
 `<end offset, 20 digits, exclusive>-<epoch of its last entry, 10 digits>.checkpoint`, a file of frames (`frames.py`):
 first `[format, end offset, epoch]`, then the chunks as their owner made them, last `[number of chunks]`. It is written
 beside its place and renamed when it is complete and synced, so a file of that name is whole, or damaged.
@@ -177,7 +179,7 @@ class SnapshotIntake:
         if writer is not None:
             writer.give_up()
 
-    def carry_out(self, work: SnapshotWork) -> Snapshot | None:
+    def execute(self, work: SnapshotWork) -> Snapshot | None:
         """Return the snapshot when it is whole, named and read back. Raises OSError, ConsensusFailed."""
         match work:
             case KeepPart(part):

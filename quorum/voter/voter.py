@@ -1,5 +1,7 @@
 """A voter of the quorum, one of several or the only one: the shell around `raft/core.py` and what the node talks to.
 
+Kafka: `KafkaRaftClient`.
+
 One step at a time: what came is delivered, proposals are appended, what must last is written and synced in the
 executor, then messages leave and what is committed is applied. Proposals and messages that come while a sync runs share
 the next one.
@@ -245,15 +247,15 @@ class RaftVoter:
             raise NotLeader(self.leader_id, self.epoch)
         if node_id == self.node_id:
             return node_id
-        handover = core.begin_handover(node_id)
+        transfer = core.begin_transfer(node_id)
         self._wake()
-        while not handover.is_done and self._failure is None and not self._has_ended:
+        while not transfer.is_done and self._failure is None and not self._has_ended:
             await self._until_idle()
         if self._failure is not None:
             raise self._failure
-        if not handover.is_done:
+        if not transfer.is_done:
             raise NotLeader(None, self.epoch)
-        return handover.leader_id
+        return transfer.leader_id
 
     async def save_snapshot(self, *, end_offset: int, epoch: ControllerEpoch, chunks: Iterator[bytes]) -> bool:
         assert end_offset <= self.high_watermark, "a snapshot holds committed entries only"
@@ -380,7 +382,7 @@ class RaftVoter:
             self._become_idle()
             return
         try:
-            self._carry_out(step, arrived)
+            self._apply_step(step, arrived)
         except Exception as error:
             self._fail(as_failure(error))
             return
@@ -397,7 +399,7 @@ class RaftVoter:
         # A timer may fire a little early: it is due by this clock all the same.
         return round(self._loop.time() * 1000)
 
-    def _carry_out(self, step: Step, arrived: Snapshot | None) -> None:
+    def _apply_step(self, step: Step, arrived: Snapshot | None) -> None:
         assert self._core is not None
         assert self._applier is not None
         self._send(step.messages)

@@ -115,7 +115,7 @@ class VoterDisk:
         snapshot = None
         try:
             for piece in work:
-                snapshot = self._intake.carry_out(piece)
+                snapshot = self._intake.execute(piece)
         except OSError as error:
             # Also where what was just written cannot be read back.
             if not (is_passing(error) or isinstance(error, ReadError)):

@@ -1,5 +1,7 @@
 """What is done to all logs again and again: syncs, checkpoints, retention, removal of folders, expiry of producers.
 
+Kafka: `LogManager.cleanupLogs`, `flushDirtyLogs`, `checkpointLogRecoveryOffsets`.
+
 One task for each, on the loop's time. What goes over all logs does so in slices, so that requests get their turn; what
 waits for the disk is done in the executor. The intervals are those of Apache Kafka, but that due syncs are looked for
 at least every second, whatever `log.flush.scheduler.interval.ms` says: its default is never.

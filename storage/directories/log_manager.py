@@ -1,4 +1,4 @@
-"""The logs of this node, in its log directories.
+"""The logs of this node, in its log directories. Kafka: `LogManager`.
 
 Order of use: `load` (opens every log), then `get_or_create`, `delete` and so on, `close`. All on the loop's thread.
 An error of the disk takes its log directory offline, and the logs in it; the process goes on. Errors that say nothing

@@ -1,5 +1,7 @@
 """Which leader epoch wrote from which offset on: how replicas find where their logs part (KIP-101, KIP-279, KIP-320).
 
+Kafka: `LeaderEpochFileCache`.
+
 Kept in memory and in the file `leader-epoch-checkpoint`: a line with the version, one with the number of entries, then
 `epoch startOffset` lines. The file may lag: epochs above the recovery point are found again in the batches, and
 `truncate_from_start` and `truncate_from_end` after loading make it fit the log. So it is written before the recovery

@@ -1,5 +1,7 @@
 """One partition's log on one disk: appended to at its end, read by offset and by time, cut at both ends.
 
+Kafka: `UnifiedLog`, `LocalLog`.
+
 A log belongs to one thread, the event loop's; only the syncs that `files_to_sync` names may run in an executor, while
 appends go on. Every change is one synchronous step.
 

@@ -1,4 +1,4 @@
-"""The sparse map of a segment from offsets to positions, in the `.index` file.
+"""The sparse map of a segment from offsets to positions, in the `.index` file. Kafka: `OffsetIndex`.
 
     offset  size  field
     0       4     last offset of a batch, less the segment's base offset

@@ -1,5 +1,7 @@
 """Opening the folder of a log: what is there, how far it can be trusted, and what must be made anew.
 
+Kafka: `LogLoader`.
+
 After a clean stop everything is taken as it lies. After any other stop the segments from the recovery point on are
 walked batch by batch: each must be whole, in order and have its CRC. At the first that is not
 

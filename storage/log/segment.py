@@ -1,4 +1,4 @@
-"""One file range of a log and its indexes, named by its base offset.
+"""One file range of a log and its indexes, named by its base offset. Kafka: `LogSegment`.
 
 Only the last segment of a log, the active one, is appended to. For it the places of the newest batches are also kept in
 memory: readers at the tail, which most are, find their offset without touching a file.

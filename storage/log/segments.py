@@ -1,4 +1,7 @@
-"""The segments of one log in offset order, the last of them active, and the files of those that were deleted."""
+"""The segments of one log in offset order, the last of them active, and the files of those that were deleted.
+
+Kafka: `LogSegments`.
+"""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""The sparse map of a segment from timestamps to offsets, in the `.timeindex` file.
+"""The sparse map of a segment from timestamps to offsets, in the `.timeindex` file. Kafka: `TimeIndex`.
 
     offset  size  field
     0       8     the largest timestamp of the segment so far, milliseconds

@@ -1,4 +1,4 @@
-"""The aborted transactions whose markers lie in a segment, in the `.txnindex` file (KIP-98).
+"""The aborted transactions whose markers lie in a segment, in the `.txnindex` file (KIP-98). Kafka: `TransactionIndex`.
 
     offset  size  field
     0       2     version, 0

@@ -38,7 +38,7 @@ from penstock.storage.disk.memory_files import MemoryFiles
 
 GROUP = "group"
 TOPIC = "flights"
-STATE_TOPICS = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC)
+INTERNAL_TOPICS = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC)
 """By the types of keys in FindCoordinator."""
 NODES = (1, 2, 3)
 MINUTE = i32Timedelta.parse(timedelta(minutes=1))
@@ -48,12 +48,12 @@ TRY_AGAIN = frozenset(
 
 
 class World:
-    """Three nodes, the first a controller too; whatever is coordinated is all in one partition of `state_topic`."""
+    """Three nodes, the first a controller too; whatever is coordinated is all in one partition of `internal_topic`."""
 
-    def __init__(self, seed: int, partition_count: int, state_topic: str = OFFSETS_TOPIC) -> None:
+    def __init__(self, seed: int, partition_count: int, internal_topic: str = OFFSETS_TOPIC) -> None:
         self.random = Random(seed)
         self._partition_count = partition_count
-        self._state_topic = state_topic
+        self._internal_topic = internal_topic
         self.nodes: dict[int, Node] = {}
         self.disks = {node_id: MemoryFiles() for node_id in NODES}
         self.is_moving = False
@@ -83,7 +83,7 @@ class World:
             )
             await node.start()
             controller_port = controller_port or node.bound_ports["CONTROLLER"]
-        key_type = i8(STATE_TOPICS.index(self._state_topic))
+        key_type = i8(INTERNAL_TOPICS.index(self._internal_topic))
         await self.ask(1, FindCoordinatorRequest(key_type=key_type, coordinator_keys=(GROUP,)))
         async with await connect("127.0.0.1", self.nodes[1].bound_ports["PLAINTEXT"]) as connection:
             assert await create_topic(connection, TOPIC, self._partition_count) is ErrorCode.NONE
@@ -98,7 +98,7 @@ class World:
 
     def partition(self) -> PartitionRegistration:
         """Of the coordinator."""
-        partition = self.nodes[1].metadata.image.topics.partition(self._state_topic, 0)
+        partition = self.nodes[1].metadata.image.topics.partition(self._internal_topic, 0)
         assert partition is not None
         return partition
 
@@ -113,10 +113,10 @@ class World:
         await self.ask(
             1,
             AlterPartitionReassignmentsRequest(
-                timeout=MINUTE, topics=(ReassignableTopic(name=TopicName(self._state_topic), partitions=(moved,)),)
+                timeout=MINUTE, topics=(ReassignableTopic(name=TopicName(self._internal_topic), partitions=(moved,)),)
             ),
         )
-        wanted = TopicPartitions(topic=TopicName(self._state_topic), partitions=(i32(0),))
+        wanted = TopicPartitions(topic=TopicName(self._internal_topic), partitions=(i32(0),))
         while self.leader() != leader:
             await self.ask(1, ElectLeadersRequest(election_type=i8(0), topic_partitions=(wanted,), timeout=MINUTE))
 
@@ -184,10 +184,10 @@ def run(
     *,
     seed: int = 1,
     partition_count: int = 1,
-    state_topic: str = OFFSETS_TOPIC,
+    internal_topic: str = OFFSETS_TOPIC,
 ) -> None:
     async def main() -> None:
-        world = World(seed, partition_count, state_topic)
+        world = World(seed, partition_count, internal_topic)
         async with asyncio.timeout(60):
             await world.start()
             await scenario(world)

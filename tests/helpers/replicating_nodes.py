@@ -89,9 +89,9 @@ class World:
             found = [self.hosted(node_id) for node_id in node_ids]
             states = {
                 None
-                if hosted is None
-                else (hosted.log.log_start_offset, hosted.log.log_end_offset, hosted.state.high_watermark)
-                for hosted in found
+                if partition is None
+                else (partition.log.log_start_offset, partition.log.log_end_offset, partition.state.high_watermark)
+                for partition in found
             }
             return len(states) == 1 and None not in states
 
@@ -136,5 +136,5 @@ async def produce_some(connection: Connection, count: int) -> None:
 
 
 def leads(world: World, node_id: int) -> bool:
-    hosted = world.hosted(node_id)
-    return hosted is not None and hosted.state.is_leader
+    partition = world.hosted(node_id)
+    return partition is not None and partition.state.is_leader

@@ -135,11 +135,11 @@ class Scenario:
         """What each replica has, once nothing changes any more."""
         self.settle()
         for name, machine in self._machines.items():
-            hosted = self._hosted(name)
-            if hosted is None:
+            partition = self._hosted(name)
+            if partition is None:
                 self._tell(f"{name}: {'down' if machine.node is None else 'not there yet'}")
                 continue
-            state, log = hosted.state, hosted.log
+            state, log = partition.state, partition.log
             epochs = ", ".join(f"epoch {epoch} from {start}" for epoch, start in log.leader_epochs.entries) or "nothing"
             role = "leads" if state.is_leader else "follows" if state.is_following else "has no leader"
             counted = ""
@@ -190,16 +190,16 @@ class Scenario:
 
     def end_of(self, name: str) -> int:
         """Where a replica's log ends; -1 while there is none."""
-        hosted = self._hosted(name)
-        return -1 if hosted is None else hosted.log.log_end_offset
+        partition = self._hosted(name)
+        return -1 if partition is None else partition.log.log_end_offset
 
     def epoch_of(self, name: str) -> int:
-        hosted = self._hosted(name)
-        return -1 if hosted is None else hosted.state.leader_epoch
+        partition = self._hosted(name)
+        return -1 if partition is None else partition.state.leader_epoch
 
     def has_pending_isr(self, name: str) -> bool:
-        hosted = self._hosted(name)
-        return hosted is not None and hosted.state.pending_isr is not None
+        partition = self._hosted(name)
+        return partition is not None and partition.state.pending_isr is not None
 
     def _hosted(self, name: str) -> Partition | None:
         node = self._machines[name].node
@@ -226,9 +226,9 @@ class Scenario:
             same_count = same_count + 1 if state == before else 0
 
     def _state(self) -> object:
-        hosted = [self._hosted(name) for name in self._machines]
+        partition = [self._hosted(name) for name in self._machines]
         return self._registration, [
-            one and (one.log.log_end_offset, one.state.high_watermark, one.state.partition_epoch) for one in hosted
+            one and (one.log.log_end_offset, one.state.high_watermark, one.state.partition_epoch) for one in partition
         ]
 
     def kill(self, name: str) -> None:
@@ -300,9 +300,9 @@ class Scenario:
         self.say(f"a client sends {what} with acks={'all' if acks == ALL else acks} to {name}: {answer}")
 
     def _knows_that_it_leads(self, name: str) -> bool:
-        hosted = self._hosted(name)
+        partition = self._hosted(name)
         # Others may have heard of its leadership before it did.
-        return self.leader != name or (hosted is not None and hosted.state.is_leader)
+        return self.leader != name or (partition is not None and partition.state.is_leader)
 
     def read(self, name: str, offset: int, leader_epoch: int = -1) -> None:
         """A consumer's fetch, which may name the leader epoch that it believes in (KIP-320)."""

@@ -175,8 +175,8 @@ class SimulatedNodes:
         wanted = node_ids or NODES
 
         def leads() -> bool:
-            hosted = self.hosted(self.leader_id)
-            return self.leader_id in wanted and hosted is not None and hosted.state.is_leader
+            partition = self.hosted(self.leader_id)
+            return self.leader_id in wanted and partition is not None and partition.state.is_leader
 
         self.wait(leads, f"leader among {wanted}")
         return self.leader_id

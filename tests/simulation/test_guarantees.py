@@ -289,9 +289,9 @@ def only_the_leader_has(nodes: SimulatedNodes, acks: int) -> None:
         assert nodes.append(b"only here", acks=acks, to=1) is ErrorCode.NONE
     else:
         nodes.append_unasked(b"only here", to=1)
-    hosted = nodes.hosted(1)
-    assert hosted is not None
-    nodes.wait(lambda: hosted.log.log_end_offset == COUNT + 1, "record in the leader's log")
+    partition = nodes.hosted(1)
+    assert partition is not None
+    nodes.wait(lambda: partition.log.log_end_offset == COUNT + 1, "record in the leader's log")
 
 
 @pytest.mark.parametrize("acks", [0, 1])

@@ -12,12 +12,12 @@ from kio.schema.leave_group.v5.request import LeaveGroupRequest, MemberIdentity
 from kio.schema.sync_group.v5.request import SyncGroupRequest, SyncGroupRequestAssignment
 from kio.schema.types import GroupId
 from kio.static.primitive import i32
-from moving_coordinators import GROUP, MINUTE, NODES, STATE_TOPICS, World, run
+from moving_coordinators import GROUP, INTERNAL_TOPICS, MINUTE, NODES, World, run
 from waiting import loop_until
 
-from penstock.broker.coordinators import coordinator_context as coordinator_partition
+from penstock.broker.coordinators import coordinator_context
 from penstock.broker.coordinators.group_coordinator import OFFSETS_TOPIC
-from penstock.broker.node import assignments_manager as directory_reporter
+from penstock.broker.node import assignments_manager
 from penstock.protocol.errors import ErrorCode
 
 
@@ -144,32 +144,32 @@ def test_a_rebalance_goes_on_with_the_next_coordinator() -> None:
     run(scenario)
 
 
-@pytest.mark.parametrize("state_topic", STATE_TOPICS)
+@pytest.mark.parametrize("internal_topic", INTERNAL_TOPICS)
 def test_coordinator_that_cannot_read_its_log_is_replaced_by_an_in_sync_replica_and_keeps_its_log(
-    monkeypatch: pytest.MonkeyPatch, state_topic: str
+    monkeypatch: pytest.MonkeyPatch, internal_topic: str
 ) -> None:
-    monkeypatch.setattr(coordinator_partition, "HAND_OVER_AFTER_S", 0.5)
-    monkeypatch.setattr(directory_reporter, "LOST_AGAIN_S", 0.1)
+    monkeypatch.setattr(coordinator_context, "RESIGN_AFTER_S", 0.5)
+    monkeypatch.setattr(assignments_manager, "LOST_AGAIN_S", 0.1)
 
     async def scenario(world: World) -> None:
-        if state_topic == OFFSETS_TOPIC:
+        if internal_topic == OFFSETS_TOPIC:
             assert await world.commit("", -1, 42) is ErrorCode.NONE
         else:
             assert await world.init_producer_id() == 0
         before = world.leader()
         victim = next(one for one in NODES[1:] if one != before)
-        world.disks[victim].fail("read", under=f"/data/{state_topic}-0/", error=EMFILE, count=None)
+        world.disks[victim].fail("read", under=f"/data/{internal_topic}-0/", error=EMFILE, count=None)
         while world.leader() != victim:
             await world.move()
         await loop_until(lambda: world.leader() != victim, "another leader")
-        if state_topic == OFFSETS_TOPIC:
+        if internal_topic == OFFSETS_TOPIC:
             assert await world.committed() == 42
         else:
             assert await world.init_producer_id() == 1
         world.disks[victim].heal()
         await loop_until(lambda: set(world.partition().isr) == set(NODES), "the replica in sync again")
-        hosted = world.nodes[victim].parts.partitions.find(state_topic, 0)
-        assert hosted is not None
-        assert hosted.damage is None
+        partition = world.nodes[victim].parts.partitions.find(internal_topic, 0)
+        assert partition is not None
+        assert partition.damage is None
 
-    run(scenario, state_topic=state_topic)
+    run(scenario, internal_topic=internal_topic)

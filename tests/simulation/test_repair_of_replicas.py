@@ -7,7 +7,7 @@ from memory_node import end_offset
 from replicating_nodes import TOPIC, World, create, leads, produce_some, run
 from waiting import loop_until
 
-from penstock.broker.node import assignments_manager as directory_reporter
+from penstock.broker.node import assignments_manager
 from penstock.broker.replicas.partition import Partition
 from penstock.protocol.batches import HEADER_SIZE
 from penstock.quorum.metadata.image import PartitionRegistration
@@ -20,7 +20,7 @@ BATCHES = 10
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(directory_reporter, "LOST_AGAIN_S", 0.05)
+    monkeypatch.setattr(assignments_manager, "LOST_AGAIN_S", 0.05)
 
 
 def rot(world: World, node_id: int, batch: int) -> None:

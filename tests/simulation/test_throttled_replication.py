@@ -51,8 +51,8 @@ async def reassign(connection: Connection, *replicas: int) -> None:
 
 
 def log_end(world: World) -> int:
-    hosted = world.hosted(NEW)
-    return 0 if hosted is None else hosted.log.log_end_offset
+    partition = world.hosted(NEW)
+    return 0 if partition is None else partition.log.log_end_offset
 
 
 @pytest.mark.parametrize(("role", "node_id"), [("leader", LEADER), ("follower", NEW)])

@@ -1,5 +1,6 @@
 """Pages that are written by a program say what the program would write now, and promises name tests that there are."""
 
+import ast
 import importlib.util
 import re
 from pathlib import Path
@@ -52,3 +53,21 @@ def test_links_of_the_pages_lead_to_files_that_there_are() -> None:
         for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
             if "://" not in target:
                 assert (page.parent / target).exists(), f"{page.relative_to(ROOT)}: {target}"
+
+
+def test_files_name_the_classes_of_kafka_that_they_stand_for() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    table = page.split("## Kafka's class → here")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| (.+) \| (.+) \| (.+\)) \|$", table, re.MULTILINE)
+    assert len(rows) > 80
+    missing = []
+    for kafka, _, links in rows:
+        docstrings = [_docstring(ROOT / path) for path in re.findall(r"\]\(\.\./(.*?)\)", links)]
+        names = re.findall(r"[A-Za-z][\w.]+", kafka)
+        missing += [f"{name}: {links}" for name in names if not any(f"`{name}`" in text for text in docstrings)]
+    assert not missing, "name Kafka's class in the docstring of the file:\n" + "\n".join(missing)
+
+
+def _docstring(path: Path) -> str:
+    file = path / "__init__.py" if path.is_dir() else path
+    return ast.get_docstring(ast.parse(file.read_text())) or ""

@@ -1,5 +1,7 @@
 """A group of the classic protocol (JoinGroup, SyncGroup): its members, its generation, and what may follow on what.
 
+Kafka: `ClassicGroup`.
+
     state                 entered by                                    left by
     Empty                 creation; the last member is gone             a member joins
     PreparingRebalance    a member joins, leaves, fails or changes      all have joined again, or had the time to

@@ -1,5 +1,7 @@
 """The rebalance of a classic group: from a member that comes, goes or changes to an assignment for every member.
 
+Kafka: `GroupMetadataManager`.
+
 what happens                       in the state         follows
 a member joins, leaves, fails      Empty                PreparingRebalance, and a wait for others who start now
                                    Completing, Stable   PreparingRebalance; waiting SyncGroups are answered
@@ -93,13 +95,13 @@ class Rebalance:
 
     def _on_session_over(self, group: ClassicGroup, member_id: str) -> None:
         if member_id in group.pending_join:
-            logger.info("member never came back with its id: group=%s member=%s", group.id, member_id)
+            logger.info("Pending member removed after session timeout: group=%s member=%s", group.id, member_id)
             group.remove(member_id)
             self.complete_join_if_all_joined(group)
             return
         member = group.members.get(member_id)
         if member is not None and not member.has_satisfied_heartbeat:
-            logger.info("member failed: group=%s member=%s", group.id, member_id)
+            logger.info("Member has failed, removing it from the group: group=%s member=%s", group.id, member_id)
             self.remove_member(group, member)
             self.after_removal(group, f"member {member_id} sent no heartbeat")
 
@@ -149,7 +151,7 @@ class Rebalance:
         is_initial = group.state is ClassicState.EMPTY
         group.transition(ClassicState.PREPARING_REBALANCE, self._now_ms())
         logger.info(
-            "rebalance begins: group=%s generation=%d members=%d reason=%s",
+            "Preparing to rebalance group: group=%s generation=%d members=%d reason=%s",
             group.id,
             group.generation,
             len(group.members),
@@ -194,7 +196,7 @@ class Rebalance:
         for member in list(group.members.values()):
             # A static member may take as long as its session (KIP-345).
             if not member.is_awaiting_join and member.instance_id is None:
-                logger.info("member did not join again: group=%s member=%s", group.id, member.id)
+                logger.info("Group removed dynamic member that hasn't joined: group=%s member=%s", group.id, member.id)
                 group.remove(member.id)
                 self.forget_session(group, member.id)
         if group.members and not group.elect_joined_leader():
@@ -203,7 +205,7 @@ class Rebalance:
             return
         group.next_generation(self._now_ms())
         logger.info(
-            "generation begins: group=%s generation=%d members=%d", group.id, group.generation, len(group.members)
+            "Stabilized group: group=%s generation=%d members=%d", group.id, group.generation, len(group.members)
         )
         if not group.members:
             self._write_empty(group)
@@ -221,7 +223,7 @@ class Rebalance:
             self._groups.append([record_of(group)])
         except KafkaError as error:
             # The next coordinator of the group loads the members of before, who are gone by then.
-            logger.warning("empty group not written: group=%s error=%s", group.id, error)
+            logger.warning("Failed to write empty metadata for group: group=%s error=%s", group.id, error)
 
     # Assigning.
 

@@ -1,5 +1,7 @@
 """JoinGroup, SyncGroup, Heartbeat and LeaveGroup of classic groups: who may say what, and what is answered at once.
 
+Kafka: `GroupMetadataManager`.
+
 API        version  KIP
 JoinGroup  4        394  a member is told its id first, so that one that never comes back leaves no ghost
            5        345  static members
@@ -201,7 +203,7 @@ class MembershipRequests:
         waiter: Waiter[JoinResult],
     ) -> None:
         """A static member was started anew, and takes its place again with a new id."""
-        logger.info("static member replaced: group=%s old=%s new=%s", group.id, old.id, new_id)
+        logger.info("Static member rejoins with a new member id: group=%s old=%s new=%s", group.id, old.id, new_id)
         old_leader = group.leader
         self._rebalance.answer_join(group, old, join_failure(ErrorCode.FENCED_INSTANCE_ID, old.id))
         self._rebalance.answer_sync(old, sync_failure(ErrorCode.FENCED_INSTANCE_ID))
@@ -230,7 +232,7 @@ class MembershipRequests:
         try:
             self._groups.append([record_of(group)])
         except KafkaError as error:
-            logger.warning("static member not written: group=%s member=%s error=%s", group.id, new.id, error)
+            logger.warning("Failed to persist metadata: group=%s member=%s error=%s", group.id, new.id, error)
             group.update(
                 new,
                 old.protocols,
@@ -312,7 +314,7 @@ class MembershipRequests:
             member = group.check_member(member_id, instance_id)
         except KafkaError as error:
             return error.code
-        logger.info("member left: group=%s member=%s reason=%s", group.id, member.id, identity.reason)
+        logger.info("Member has left group: group=%s member=%s reason=%s", group.id, member.id, identity.reason)
         self._rebalance.forget_session(group, member.id)
         self._rebalance.remove_member(group, member)
         return ErrorCode.NONE

@@ -76,7 +76,7 @@ class ClassicMembers:
     ) -> None:
         """The group must not be empty. A member that is refused is told no member id. Raises KafkaError."""
         if self._policy is MigrationPolicy.DISABLED:
-            logger.info("classic member not let in: group=%s, whose protocol must not change", group.id)
+            logger.info("Cannot upgrade or downgrade group, its migration policy is disabled: group=%s", group.id)
             self._effects.reply(waiter, join_failure(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
             return
         is_new = request.member_id == UNKNOWN_MEMBER_ID
@@ -139,14 +139,19 @@ class ClassicMembers:
             return self._departures.check_static(known, member_id, instance_id), None
         if known is None:
             return ConsumerMember(id=member_id), None
-        logger.info("static member replaced: group=%s old=%s new=%s", group.id, known.id, member_id)
+        logger.info(
+            "Static member re-joins the consumer group using the classic protocol: group=%s old=%s new=%s",
+            group.id,
+            known.id,
+            member_id,
+        )
         return successor_of(known, member_id), known
 
     def _join_downgraded(self, group: ConsumerGroup, replaced: ConsumerMember, joining: ConsumerMember) -> JoinResult:
         """The last member of the consumer protocol was started anew, with the classic one."""
         members = list(group.members)
         target = group.targets.get(replaced.id, NO_PARTITIONS)
-        classic = self._downgrade.carry_out(group, frozenset({replaced.id}), joining, target)
+        classic = self._downgrade.convert(group, frozenset({replaced.id}), joining, target)
         for member_id in members:
             self._deadlines.forget(group.id, member_id)
         return _joined(joining.id, classic.generation, classic.protocol_name or "")
@@ -211,7 +216,7 @@ class ClassicMembers:
             else:
                 errors.append(ErrorCode.NONE)
                 leaving[member.id] = member
-        self._departures.remove(group, list(leaving.values()), "it left")
+        self._departures.remove(group, list(leaving.values()), "left the consumer group")
         return errors
 
     def _leaving(self, group: ConsumerGroup, identity: MemberIdentity) -> ConsumerMember:

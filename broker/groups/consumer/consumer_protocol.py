@@ -146,7 +146,11 @@ class ConsumerProtocol:
             if member is None and not is_joining:
                 raise _unknown_member(group.id, member_id)
             if member is None:
-                logger.info("member joins: group=%s member=%s", group.id, member_id)
+                logger.info(
+                    "Member joins the consumer group using the consumer protocol: group=%s member=%s",
+                    group.id,
+                    member_id,
+                )
                 return ConsumerMember(id=member_id), None
             _check_epoch(member, request.member_epoch, owned)
             return member, None
@@ -156,7 +160,12 @@ class ConsumerProtocol:
             _check_epoch(member, request.member_epoch, owned)
             return member, None
         if known is None:
-            logger.info("static member joins: group=%s member=%s instance=%s", group.id, member_id, instance_id)
+            logger.info(
+                "Static member joins the consumer group using the consumer protocol: group=%s member=%s instance=%s",
+                group.id,
+                member_id,
+                instance_id,
+            )
             return group.members.get(member_id, ConsumerMember(id=member_id)), None
         if not known.uses_classic_protocol and known.current.epoch != STATIC_LEAVE_EPOCH:
             if known.id == member_id:
@@ -167,7 +176,12 @@ class ConsumerProtocol:
                 f"Static member {member_id} with instance id {instance_id} cannot join the group because the instance "
                 f"id is owned by {known.id} member.",
             )
-        logger.info("static member replaced: group=%s old=%s new=%s", group.id, known.id, member_id)
+        logger.info(
+            "Static member re-joins the consumer group using the consumer protocol: group=%s old=%s new=%s",
+            group.id,
+            known.id,
+            member_id,
+        )
         return successor_of(known, member_id), known
 
     # Leaving.
@@ -186,7 +200,7 @@ class ConsumerProtocol:
             known = group.static_member(request.instance_id)
             member = self._departures.check_static(known, request.member_id, request.instance_id)
         if request.member_epoch == STATIC_LEAVE_EPOCH:
-            logger.info("static member left for a while: group=%s member=%s", group.id, member.id)
+            logger.info("Static member temporarily left the consumer group: group=%s member=%s", group.id, member.id)
             # It comes back with what it has; who reads on meanwhile in its name is too late.
             current = member.current._replace(
                 epoch=STATIC_LEAVE_EPOCH,
@@ -197,7 +211,7 @@ class ConsumerProtocol:
             )
             self._journal.write([CurrentChange(group.id, member.id, current)])
         else:
-            self._departures.remove(group, [member], "it left")
+            self._departures.remove(group, [member], "left the consumer group")
         return ConsumerGroupHeartbeatResponse(
             throttle_time=NO_THROTTLE,
             error_code=kio_error(ErrorCode.NONE),

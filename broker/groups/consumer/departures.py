@@ -36,17 +36,17 @@ class Departures:
         self._downgrade = downgrade
         self.deadlines = MemberDeadlines(effects)
 
-    def remove(self, group: ConsumerGroup, members: Sequence[ConsumerMember], reason: str) -> None:
-        """Raises KafkaError, and then nothing is changed."""
+    def remove(self, group: ConsumerGroup, members: Sequence[ConsumerMember], event: str) -> None:
+        """`event` is what the log line says of each member. Raises KafkaError, and then nothing is changed."""
         if not members:
             return
         for member in members:
-            logger.info("member removed: group=%s member=%s reason=%s", group.id, member.id, reason)
+            logger.info("Member %s: group=%s member=%s", event, group.id, member.id)
         gone = frozenset(member.id for member in members)
         if self._downgrade.is_due(group, gone):
             # Those that stay have other deadlines as members of a classic group.
             left, gone = gone, frozenset(group.members)
-            self._downgrade.carry_out(group, left)
+            self._downgrade.convert(group, left)
         else:
             self._journal.write(self._removal(group, members))
         for member_id in gone:
@@ -70,7 +70,7 @@ class Departures:
         if reason is None:
             return
         try:
-            self.remove(group, [member], reason)
+            self.remove(group, [member], f"fenced from the group because {reason}")
         except KafkaError:
             self.deadlines.retry(timeout)
             raise

@@ -118,4 +118,4 @@ class ExpressionResolver:
             self._journal.write(changes)
         except KafkaError as error:
             # The next heartbeat tries again.
-            logger.warning("regular expressions not written: group=%s error=%s", group_id, error)
+            logger.warning("Couldn't write resolved regular expressions: group=%s error=%s", group_id, error)

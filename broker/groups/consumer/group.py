@@ -1,4 +1,4 @@
-"""A group of the consumer protocol: its members, its epochs, and the target assignment.
+"""A group of the consumer protocol: its members, its epochs, and the target assignment. Kafka: `ConsumerGroup`.
 
 The group epoch rises with every change of who reads what; a target assignment is made for it; members are brought there
 one by one, each with an epoch of its own. Two members never own one partition, because a member is given only

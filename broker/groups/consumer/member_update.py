@@ -110,7 +110,7 @@ class MemberUpdates:
             changes += _target_changes(group, targets, updated, replaced)
             changes.append(TargetEpochChange(group.id, TargetEpochValue(epoch, self._now_ms())))
             target_epoch, target = epoch, targets[updated.id]
-            logger.info("target assignment made: group=%s epoch=%d members=%d", group.id, epoch, len(targets))
+            logger.info("Computed a new target assignment: group=%s epoch=%d members=%d", group.id, epoch, len(targets))
 
         has_subscription_changed = have_topics_changed or expression.is_updated
         current = updated.current

@@ -93,7 +93,7 @@ class Upgrade:
                 classic, {member: self._ids_of(assignment.partitions) for member, assignment in assignments.items()}
             )
         except CorruptData as error:
-            logger.warning("group not upgraded: group=%s error=%s", group_id, error)
+            logger.warning("Cannot upgrade classic group to consumer group: group=%s error=%s", group_id, error)
             raise _not_upgraded(group_id, "the embedded consumer protocol is malformed") from error
         for change in changes:
             apply(group, change)
@@ -102,7 +102,10 @@ class Upgrade:
     def finish(self, classic: ClassicGroup) -> None:
         """What was planned for it is written."""
         logger.info(
-            "group upgraded: group=%s generation=%d members=%d", classic.id, classic.generation, len(classic.members)
+            "Upgraded classic group to consumer group: group=%s generation=%d members=%d",
+            classic.id,
+            classic.generation,
+            len(classic.members),
         )
         for member in list(classic.members.values()):
             self._deadlines.expect_heartbeat(classic.id, member.id, member.session_timeout_ms)
@@ -178,7 +181,7 @@ class Upgrade:
 
 def _not_upgraded(group_id: str, reason: str, *, advice: str = "") -> KafkaError:
     """With Apache Kafka's sentences."""
-    logger.info("group not upgraded: group=%s reason=%s", group_id, reason)
+    logger.info("Cannot upgrade classic group to consumer group: group=%s reason=%s", group_id, reason)
     return KafkaError(
         ErrorCode.GROUP_ID_NOT_FOUND,
         f"Cannot upgrade classic group {group_id} to consumer group because {reason}. {advice}".rstrip(),
@@ -218,7 +221,7 @@ class Downgrade:
             and left_count <= self._max_size
         )
 
-    def carry_out(
+    def convert(
         self,
         group: ConsumerGroup,
         gone: frozenset[str],
@@ -232,7 +235,12 @@ class Downgrade:
         reason = _reason_to_rebalance(group, gone, joining)
         self._journal.write(removal_of_group(group), after=[record_of(classic)])
         self._groups.put(classic)
-        logger.info("group downgraded: group=%s epoch=%d members=%d", group.id, group.epoch, len(classic.members))
+        logger.info(
+            "Downgraded consumer group to classic group: group=%s epoch=%d members=%d",
+            group.id,
+            group.epoch,
+            len(classic.members),
+        )
         for member in classic.members.values():
             self._rebalance.expect_heartbeat(classic, member)
         if reason is not None:

@@ -1,4 +1,4 @@
-"""The assignor `range`: each member gets a run of partitions of each of its topics.
+"""The assignor `range`: each member gets a run of partitions of each of its topics. Kafka: `RangeAssignor`.
 
 Topics of equal partition counts that all members read are divided alike, so that what belongs together can be joined.
 Members are taken by instance id, static ones first, so that a restart changes nothing for them.

@@ -1,4 +1,4 @@
-"""The assignor `uniform`: balanced first, then as little moved as that allows.
+"""The assignor `uniform`: balanced first, then as little moved as that allows. Kafka: `UniformAssignor`.
 
 Members that all read the same topics have equally many partitions, give or take one. Members that do not are balanced
 as far as their subscriptions allow.

@@ -4,11 +4,11 @@
     committed  `commit`, `take_back`                         `propose`
     pending    `propose`, `propose_instead`                  `commit` of a higher partition epoch, `take_back`
 
-A response that leaves the result of the change unknown keeps it pending: a possible member counts as a member. A
-refusal keeps it pending too, because an earlier copy of the request may still be in flight: only a higher partition
-epoch fences that copy, and the proposal made instead raises it. The *maximal* ISR is the committed ISR plus pending
-additions (KIP-497, Kafka: `PartitionState.maximalIsr`) plus the ELR, from which the controller would elect if the ISR
-were empty (KIP-966): committed records must be on each of these replicas.
+A response that leaves the result of the change unknown keeps it pending (Kafka: `PendingPartitionChange`): a possible
+member counts as a member. A refusal keeps it pending too, because an earlier copy of the request may still be in
+flight: only a higher partition epoch fences that copy, and the proposal made instead raises it. The *maximal* ISR is
+the committed ISR plus pending additions (KIP-497, Kafka: `PartitionState`, `maximalIsr`) plus the ELR, from which the
+controller would elect if the ISR were empty (KIP-966): committed records must be on each of these replicas.
 """
 
 from collections.abc import Collection

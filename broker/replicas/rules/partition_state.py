@@ -1,5 +1,7 @@
 """One replica's view of its partition's leadership and high watermark: rules only, no log and no file.
 
+Kafka: `Partition.makeLeader`, `makeFollower`, `maybeShrinkIsr`, `maybeExpandIsr`.
+
 The shell (`partition.py`) owns the log, reports its changes, and carries out the effects in the order given. A replica
 is in one of these states:
 

@@ -1,4 +1,7 @@
-"""Where a follower's log leaves its leader's (KIP-101, KIP-279): rules only."""
+"""Where a follower's log leaves its leader's (KIP-101, KIP-279): rules only.
+
+Kafka: `AbstractFetcherThread.truncateToEpochEndOffsets`, `OffsetTruncationState`.
+"""
 
 from ....protocol.ids import LeaderEpoch
 

@@ -1,5 +1,7 @@
 """How many bytes a second replication may take for the replicas that an operator wants slowed down (KIP-73).
 
+Kafka: `ReplicationQuotaManager`.
+
 A rule without a clock: one for what leaders send, one for what followers fetch. The rate is measured over the last
 windows, as Apache Kafka measures it: the bytes in them by the time since the oldest began, at least one window. Bytes
 count when they have been moved, so one answer may exceed the quota; from there on replicas that are not in sync wait

@@ -52,7 +52,7 @@ class _Replica:
 
     machine: Machine
     process: Process | None
-    hosted: Partition
+    partition: Partition
     log: ReplicaLog = field(default_factory=ReplicaLog)
     state: _State = _NEW
 
@@ -117,7 +117,7 @@ class ReplicaJudge:
         """Whether any leader takes this node for one that may be in sync."""
         truth = self._partitions.get((topic, index))
         return truth is not None and any(
-            node_id in replica.hosted.state.maximal_isr for replica in truth.replicas.values()
+            node_id in replica.partition.state.maximal_isr for replica in truth.replicas.values()
         )
 
     def registration(self, topic: str, index: int) -> PartitionRegistration | None:
@@ -149,9 +149,9 @@ class ReplicaJudge:
                     known = {}
                     self._hosted[machine.node_id] = machine.process, known
                 count = 0
-                for count, hosted in enumerate(node.parts.partitions.hosted, 1):  # noqa: B007 - how many there were
-                    truth, replica = known.get(id(hosted)) or self._begin(machine, hosted, known)
-                    self._on_hosted(machine, hosted, truth, replica)
+                for count, partition in enumerate(node.parts.partitions.hosted, 1):  # noqa: B007 - how many there were
+                    truth, replica = known.get(id(partition)) or self._begin(machine, partition, known)
+                    self._on_partition(machine, partition, truth, replica)
                 if count < len(known):
                     self._look_at_those_gone(machine, known)
         for place, truth in changed:
@@ -194,29 +194,29 @@ class ReplicaJudge:
         """In the turn in which its disk failed, a replica may have advanced, and told clients so, just before."""
         for key, (truth, replica) in list(known.items()):
             if not _is_alive(replica):
-                self._on_hosted(machine, replica.hosted, truth, replica)
+                self._on_partition(machine, replica.partition, truth, replica)
                 del known[key]
 
     def _begin(
-        self, machine: Machine, hosted: Partition, known: dict[int, tuple[_Truth, _Replica]]
+        self, machine: Machine, partition: Partition, known: dict[int, tuple[_Truth, _Replica]]
     ) -> tuple[_Truth, _Replica]:
-        truth = self._partitions.setdefault((hosted.topic, hosted.index), _Truth())
-        replica = truth.replicas[machine.node_id] = _Replica(machine, machine.process, hosted)
-        known[id(hosted)] = truth, replica
+        truth = self._partitions.setdefault((partition.topic, partition.index), _Truth())
+        replica = truth.replicas[machine.node_id] = _Replica(machine, machine.process, partition)
+        known[id(partition)] = truth, replica
         return truth, replica
 
-    def _on_hosted(self, machine: Machine, hosted: Partition, truth: _Truth, replica: _Replica) -> None:
-        partition, log, old = hosted.state, hosted.log, replica.state
+    def _on_partition(self, machine: Machine, partition: Partition, truth: _Truth, replica: _Replica) -> None:
+        rules, log, old = partition.state, partition.log, replica.state
         now = (
-            log.log_start_offset, log.log_end_offset, partition.high_watermark, partition.leader_epoch,
-            partition.is_leader, partition.maximal_isr,
+            log.log_start_offset, log.log_end_offset, rules.high_watermark, rules.leader_epoch,
+            rules.is_leader, rules.maximal_isr,
         )  # fmt: skip
         if now == old:
             return
         state = replica.state = _State(*now)
         truth.highest_log_start = max(truth.highest_log_start, state.log_start_offset)
         self.check_count += 1
-        name = f"{hosted.topic}-{hosted.index} of node {machine.node_id}"
+        name = f"{partition.topic}-{partition.index} of node {machine.node_id}"
         if state.leader_epoch < old.leader_epoch:
             self._violate(f"Monotone: {name}: leader epoch {old.leader_epoch} becomes {state.leader_epoch}")
         # A log that held nothing begins anew with the whole batch that the leader's log begins in the midst of.
@@ -241,10 +241,10 @@ class ReplicaJudge:
             self._check_leader(name, truth, replica)
         if state.is_leader and not begins_to_lead:
             self._check_joining(name, truth, replica, state.maximal_isr - old.maximal_isr)
-        self._check_isr(f"{hosted.topic}-{hosted.index}", truth)
+        self._check_isr(f"{partition.topic}-{partition.index}", truth)
 
     def _follow_log(self, name: str, truth: _Truth, replica: _Replica) -> None:
-        log, files = replica.hosted.log, replica.machine.files
+        log, files = replica.partition.log, replica.machine.files
         new = replica.log.follow(
             lambda base_offset: files.look(f"{log.directory}/{base_offset:020}.log"),
             first_segment=log.first_segment_base_offset,
@@ -280,7 +280,7 @@ class ReplicaJudge:
 
     def _check_deleted(self, name: str, truth: _Truth, replica: _Replica) -> None:
         start = replica.state.log_start_offset
-        deletable_end = self._deletable_end(replica.hosted.topic, replica.hosted.index)
+        deletable_end = self._deletable_end(replica.partition.topic, replica.partition.index)
         committed_end = truth.committed[-1].end_offset if truth.committed else 0
         if start > (committed_end if deletable_end is None else min(deletable_end, committed_end)):
             self._violate(
@@ -292,7 +292,7 @@ class ReplicaJudge:
         if not truth.committed or replica.state.leader_epoch < max(truth.leaders):
             return
         for producer_id, written in truth.producers.items():
-            entry = replica.hosted.log.producers.entries.get(producer_id)
+            entry = replica.partition.log.producers.entries.get(producer_id)
             known = None if entry is None else (entry.epoch, entry.last_sequence)
             if known is None or known < written:
                 self._violate(
@@ -327,12 +327,12 @@ class ReplicaJudge:
             return
         if leader.state.leader_epoch != registration.leader_epoch:
             return
-        partition = leader.hosted.state
-        missing = {*registration.isr, *registration.elr} - {registration.leader} - partition.maximal_isr
+        rules = leader.partition.state
+        missing = {*registration.isr, *registration.elr} - {registration.leader} - rules.maximal_isr
         if missing:
             self._violate(
                 f"MaximalIsr: node {registration.leader}, the leader of {place}, counts "
-                f"{sorted(partition.maximal_isr)}, but the metadata have the ISR {registration.isr} and the ELR "
+                f"{sorted(rules.maximal_isr)}, but the metadata have the ISR {registration.isr} and the ELR "
                 f"{registration.elr}"
             )
         if not truth.committed:
@@ -370,7 +370,7 @@ def _has(replica: _Replica, last: Batch) -> bool:
 def _is_safe(replica: _Replica, last: Batch) -> bool:
     """Whether a loss of power leaves this batch, which the replica has, and what is before it in its file."""
     own = replica.log.last_below(last.end_offset)
-    log = replica.hosted.log
+    log = replica.partition.log
     if own is None or own.segment < log.first_segment_base_offset:
         return True
     return replica.machine.files.is_safe(f"{log.directory}/{own.segment:020}.log", own.position + own.size)
@@ -381,7 +381,7 @@ def _is_alive(replica: _Replica) -> bool:
     return (
         node is not None
         and node.has_parts
-        and node.parts.partitions.find(replica.hosted.topic, replica.hosted.index) is replica.hosted
+        and node.parts.partitions.find(replica.partition.topic, replica.partition.index) is replica.partition
     )
 
 
@@ -389,7 +389,7 @@ def _last_batches(replica: _Replica, batches: Iterable[Batch]) -> dict[int, tupl
     """Epoch and last sequence of the last of them by producer id, as the files have them."""
     last = {}
     for batch in batches:
-        path = f"{replica.hosted.log.directory}/{batch.segment:020}.log"
+        path = f"{replica.partition.log.directory}/{batch.segment:020}.log"
         header = read_header(replica.machine.files.look(path) or b"", batch.position)
         if header.has_producer_id and not header.attributes & CONTROL_FLAG:
             last[header.producer_id] = header.producer_epoch, header.last_sequence

@@ -225,7 +225,7 @@ class StreamTransport(asyncio.Transport):
         if self._is_reading_paused or self._is_closing:
             return
         if self._inbox:
-            self._hand_over(self._network.piece_size(min(len(self._inbox), _READ_BYTES)))
+            self._deliver(self._network.piece_size(min(len(self._inbox), _READ_BYTES)))
             self.peer_end.process.run(self.peer_end._on_room)
             if self._inbox or self._has_end_arrived:
                 self._read_soon()
@@ -235,7 +235,7 @@ class StreamTransport(asyncio.Transport):
             if not self._protocol.eof_received():
                 self.close()
 
-    def _hand_over(self, size: int) -> None:
+    def _deliver(self, size: int) -> None:
         protocol = self._protocol
         if isinstance(protocol, asyncio.BufferedProtocol):
             buffer = memoryview(protocol.get_buffer(-1))

@@ -1,5 +1,7 @@
 """The commands of the metadata shell: words in, lines out. Paths are those of `image_tree.py`, with `*`, `?` and `[…]`.
 
+Kafka: `MetadataShell`, `MetadataNode`.
+
 Paths that begin with a name below `/image` may leave that out, and a value may be followed by `data`, as in Kafka's
 shell of before 3.5: `/topics/byName/foo/0/data` is `/image/topics/byName/foo/0`.
 """

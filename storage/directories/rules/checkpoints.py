@@ -1,5 +1,7 @@
 """Offset checkpoint files: one offset for each partition of a log directory, in Apache Kafka's text form.
 
+Kafka: `OffsetCheckpointFile`.
+
 0                                   version
 2                                   number of entries
 flights 0 118                       topic, partition, offset

@@ -1,5 +1,7 @@
 """The file `meta.properties` of a log directory: which cluster and node it belongs to, and its own id (KIP-858).
 
+Kafka: `MetaProperties`, `BrokerMetadataCheckpoint`.
+
 version=1
 cluster.id=YW5jaG9yLWthZmthLTAwMQ
 node.id=0

@@ -1,4 +1,4 @@
-"""What an error of the disk says about the disk, and with that what must be given up.
+"""What an error of the disk says about the disk, and with that what must be given up. Kafka: `LogDirFailureChannel`.
 
     error                                     what is in doubt      what follows
     no room (ENOSPC, EDQUOT)                  nothing               the call is refused, and tried again later

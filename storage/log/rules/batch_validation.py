@@ -1,4 +1,4 @@
-"""What a client may append: the checks of Apache Kafka's LogValidator and UnifiedLog on one batch of a produce request.
+"""What a client may append: the checks of Kafka's `LogValidator` and `UnifiedLog` on one batch of a produce request.
 
 That it is one whole batch is known by then (`batch_admission`). It is judged by its header and CRC; its records are
 opened only where a rule needs them (`record_validation`). Rules, in the order in which they are judged, and the error

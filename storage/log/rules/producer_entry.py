@@ -1,4 +1,7 @@
-"""What a partition remembers of one producer id: its epoch, its last five batches, its open transaction (KIP-98)."""
+"""What a partition remembers of one producer id: its epoch, its last five batches, its open transaction (KIP-98).
+
+Kafka: `ProducerAppendInfo`, `ProducerStateEntry`, `BatchMetadata`.
+"""
 
 from collections.abc import Iterable
 from typing import Final, NamedTuple

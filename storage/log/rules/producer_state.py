@@ -1,7 +1,7 @@
 """What a partition remembers of each producer id: epoch, the last five batches, the open transaction (KIP-98).
 
 It refuses stale epochs and sequence gaps and recognises a batch that was appended already, so that a retry is answered
-with the offset of the original. Rules are those of Apache Kafka's ProducerStateManager and ProducerAppendInfo.
+with the offset of the original. Rules are those of Apache Kafka's `ProducerStateManager` and `ProducerAppendInfo`.
 
 An append is `check` (refuses or finds the duplicate, changes nothing), the write, then `apply` (remembers). A follower
 and recovery only `apply`: what is in the log was checked by its leader. What a coordinator writes has no sequences:

@@ -1,5 +1,7 @@
 """A record batch on its way into a log, a type for each stage (Kafka: `DefaultRecordBatch` in all of them).
 
+Kafka: `MutableRecordBatch`, `FileChannelRecordBatch`.
+
 | type | its bytes | made by |
 |---|---|---|
 | `ProducedBatch` | as the producer sent them; the header is parsed, the content may be anything | `batch_admission` |

@@ -1,5 +1,7 @@
 """What a leader remembers while it asks a coordinator whether a producer's transaction has its partition (KIP-890).
 
+Kafka: `VerificationStateEntry`, `VerificationGuard`.
+
 The first batch of a transaction in a partition is appended only with the object that was made before the coordinator
 was asked. The end of the transaction drops it, and so an answer that comes too late lets nothing in.
 """

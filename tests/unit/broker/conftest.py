@@ -161,16 +161,16 @@ class Replication:
         self.proposals: list[tuple[Partition, IsrProposal]] = []
         self.followed: dict[Partition, int] = {}
 
-    def submit(self, hosted: Partition, proposal: IsrProposal) -> None:
-        self.proposals.append((hosted, proposal))
+    def submit(self, partition: Partition, proposal: IsrProposal) -> None:
+        self.proposals.append((partition, proposal))
 
-    def follow(self, hosted: Partition) -> None:
-        self.followed[hosted] = hosted.state.leader_id
+    def follow(self, partition: Partition) -> None:
+        self.followed[partition] = partition.state.leader_id
 
-    def unfollow(self, hosted: Partition) -> None:
-        self.followed.pop(hosted, None)
+    def unfollow(self, partition: Partition) -> None:
+        self.followed.pop(partition, None)
 
-    def on_log_start(self, hosted: Partition) -> None:
+    def on_log_start(self, partition: Partition) -> None:
         """Nobody leads them."""
 
     async def stop(self) -> None: ...

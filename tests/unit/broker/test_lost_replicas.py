@@ -17,7 +17,7 @@ from replicated_topics import fence
 from typed_ids import node_ids
 
 from penstock.broker.cluster.controller_channel import ControllerChannel
-from penstock.broker.node import assignments_manager as directory_reporter
+from penstock.broker.node import assignments_manager
 from penstock.broker.node.assignments_manager import AssignmentsManager
 from penstock.protocol.errors import ErrorCode
 from penstock.protocol.ids import BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
@@ -66,7 +66,7 @@ class World:
         self.cluster = Cluster()
         self.logs = UnopenedLogs()
         self.asked_count = 0
-        self.reporter = AssignmentsManager(
+        self.assignments = AssignmentsManager(
             self.logs,
             cast(ControllerChannel, self),
             node_id=NodeId(1),
@@ -107,7 +107,7 @@ class World:
         ]  # fmt: skip
         for record in told:
             delta.replay(record)
-        self.reporter.publish(delta, self.cluster.image)
+        self.assignments.publish(delta, self.cluster.image)
 
     async def submit(self, _: object, request: AssignReplicasToDirsRequest) -> AssignReplicasToDirsResponse:
         self.asked_count += 1
@@ -117,7 +117,7 @@ class World:
         return response
 
     async def report_until(self, is_done: Callable[[], bool]) -> None:
-        running = asyncio.create_task(self.reporter.run())
+        running = asyncio.create_task(self.assignments.run())
         while not is_done():
             self.logs.is_looked_at.clear()
             await self.logs.is_looked_at.wait()
@@ -137,7 +137,7 @@ def test_another_leads_in_place_of_a_replica_whose_log_cannot_be_opened() -> Non
 
 
 def test_it_is_said_again_until_somebody_can_lead(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(directory_reporter, "LOST_AGAIN_S", 0.01)
+    monkeypatch.setattr(assignments_manager, "LOST_AGAIN_S", 0.01)
 
     async def main() -> None:
         world = World(isr=(1,), elr=(2,))
@@ -149,7 +149,7 @@ def test_it_is_said_again_until_somebody_can_lead(monkeypatch: pytest.MonkeyPatc
         asked_count = world.asked_count
         with suppress(TimeoutError):
             async with asyncio.timeout(0.1):
-                await world.reporter.run()
+                await world.assignments.run()
         assert world.asked_count == asked_count
 
     run(main)

@@ -207,7 +207,7 @@ async def committed_values(world: World, partition: int) -> list[bytes]:
 
 
 def run_moving(scenario: Callable[[World], Awaitable[None]], seed: int) -> None:
-    run(scenario, seed=seed, partition_count=len(PARTITIONS), state_topic=TRANSACTIONS_TOPIC)
+    run(scenario, seed=seed, partition_count=len(PARTITIONS), internal_topic=TRANSACTIONS_TOPIC)
 
 
 @pytest.mark.parametrize("version", [1, 2])

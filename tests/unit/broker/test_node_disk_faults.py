@@ -90,8 +90,8 @@ def test_topic_deleted_to_make_room_costs_nothing_else() -> None:
             world.files.fail("create", under="/data/t-0", error=ENOSPC, count=None)
             async with await connect("127.0.0.1", node.bound_ports["PLAINTEXT"]) as other:
                 refused = asyncio.create_task(produce(other, "t", b"refused"))
-                hosted = node.parts.partitions.get_online("t", 0)
-                while not hosted.is_flush_due:
+                partition = node.parts.partitions.get_online("t", 0)
+                while not partition.is_flush_due:
                     await describe(connection)
                 names = (DeleteTopicState(name=TopicName("t"), topic_id=None),)
                 await connection.call(DeleteTopicsRequest(topics=names, timeout=MINUTE))

@@ -28,10 +28,10 @@ def append(world: World, node_id: int, sequence: int, *, epoch: int = 0) -> None
         base_sequence=sequence,
         is_transactional=True,
     )
-    hosted = world.hosted(node_id)
-    assert hosted is not None
-    hosted.append(produced(batch), NOW, ALL, UNVERIFIED)
-    world.nodes[node_id].parts.partitions.complete_fetches(hosted)
+    partition = world.hosted(node_id)
+    assert partition is not None
+    partition.append(produced(batch), NOW, ALL, UNVERIFIED)
+    world.nodes[node_id].parts.partitions.complete_fetches(partition)
 
 
 async def end(world: World, sender_id: int, leader_id: int, *, epoch: int, is_commit: bool, version: int) -> ErrorCode:
@@ -51,11 +51,11 @@ async def end(world: World, sender_id: int, leader_id: int, *, epoch: int, is_co
 
 def seen(world: World, node_id: int) -> tuple[int, list[tuple[int, ...]], list[tuple[int, int, int | None]]]:
     """Last stable offset, aborted transactions, and of each producer id, epoch and open transaction."""
-    hosted = world.hosted(node_id)
-    assert hosted is not None
-    log = hosted.log
+    partition = world.hosted(node_id)
+    assert partition is not None
+    log = partition.log
     return (
-        log.last_stable_offset(hosted.state.high_watermark),
+        log.last_stable_offset(partition.state.high_watermark),
         [tuple(one) for one in log.aborted_transactions(0, log.log_end_offset)],
         [(one.producer_id, one.epoch, one.transaction_first_offset) for one in log.producers.active(NOW)],
     )

@@ -64,9 +64,9 @@ def test_another_leads_when_the_leader_stops_and_the_old_one_follows() -> None:
             await world.wait_in_sync(2, 3)
             assert await end_offset(leader, TOPIC) == 10
         await world.wait_equal(2, 3)
-        hosted = world.hosted(2)
-        assert hosted is not None
-        assert [start for _, start in hosted.log.leader_epochs.entries] == [0, 5]
+        partition = world.hosted(2)
+        assert partition is not None
+        assert [start for _, start in partition.log.leader_epochs.entries] == [0, 5]
 
     run(scenario)
 
@@ -216,8 +216,8 @@ def test_records_deleted_on_the_leader_are_deleted_on_followers() -> None:
 
 
 def _ends(world: World, node_id: int) -> tuple[int, int]:
-    hosted = world.hosted(node_id)
-    return (-1, -1) if hosted is None else (hosted.log.log_start_offset, hosted.log.log_end_offset)
+    partition = world.hosted(node_id)
+    return (-1, -1) if partition is None else (partition.log.log_start_offset, partition.log.log_end_offset)
 
 
 async def delete_before(connection: Connection, offset: int) -> int:

@@ -410,8 +410,8 @@ def test_producer_ids_expire_by_what_is_configured_now() -> None:
             await connection.call(IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False))
             await create_topic(connection, "b")
             for topic in ("a", "b"):
-                hosted = node.parts.partitions.find(topic, 0)
-                assert hosted is not None
-                assert hosted.log.producers.expiration_ms == 1000
+                partition = node.parts.partitions.find(topic, 0)
+                assert partition is not None
+                assert partition.log.producers.expiration_ms == 1000
 
     run(scenario)

@@ -123,11 +123,11 @@ def test_read_committed_names_aborted_transactions(filled: DataNode) -> None:
 
 
 def test_read_committed_names_no_transaction_far_behind_what_is_read(filled: DataNode) -> None:
-    hosted = filled.hosted()
+    partition = filled.hosted()
     for sequence in range(200):
         append_in_transaction(filled, sequence)
         marker = write_end_transaction_marker(7, 0, is_commit=False, coordinator_epoch=0, now_ms=filled.now_ms)
-        hosted.append_of_coordinator(marker, filled.now_ms)
+        partition.append_of_coordinator(marker, filled.now_ms)
     answer = filled.fetch((0, 5), partition_max_bytes=1, isolation_level=1)
     assert offsets(answer) == [5]
     assert [one.first_offset for one in answer.aborted_transactions[:2]] == [5, 7]
@@ -181,15 +181,15 @@ def test_what_was_appended_before_counts_for_min_bytes_when_it_is_committed(fill
 
 
 def test_what_a_transaction_brought_counts_for_min_bytes_when_it_ends(filled: DataNode) -> None:
-    hosted = filled.hosted()
+    partition = filled.hosted()
     for sequence in range(3):
         append_in_transaction(filled, sequence)
     exchange = filled.begin_fetch((0, 5), min_bytes=3 * SIZE, isolation_level=1)
     filled.produce(batch())
     assert not exchange.is_answered
     marker = write_end_transaction_marker(7, 0, is_commit=True, coordinator_epoch=0, now_ms=filled.now_ms)
-    hosted.append_of_coordinator(marker, filled.now_ms)
-    filled.partitions.complete_fetches(hosted)
+    partition.append_of_coordinator(marker, filled.now_ms)
+    filled.partitions.complete_fetches(partition)
     assert offsets(partitions(exchange)[0]) == [5, 6, 7, 8, 9]
 
 

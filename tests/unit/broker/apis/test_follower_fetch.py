@@ -129,8 +129,8 @@ def test_replica_that_catches_up_is_proposed_for_the_isr(led: DataNode) -> None:
     led.publish_isr("a", 1)
     assert led.hosted().state.high_watermark == 3
     ask(led, 3, last_fetched_epoch=0)
-    ((hosted, proposal),) = led.replication.proposals
-    assert hosted is led.hosted()
+    ((partition, proposal),) = led.replication.proposals
+    assert partition is led.hosted()
     assert isinstance(proposal, IsrProposal)
     assert proposal.members == ((1, -1), (2, 2))
 
@@ -153,85 +153,85 @@ def test_fewer_min_insync_replicas_release_what_waited(led: DataNode) -> None:
 
 def test_follower_appends_what_the_leader_has(node: DataNode) -> None:
     node.create_topic(leader=2, replicas=(1, 2))
-    hosted = node.hosted()
-    assert node.replication.followed == {hosted: 2}
-    hosted.append_as_follower(memoryview(write_batch([Record(0, 0, None, b"x")], leader_epoch=0)), 0)
-    assert hosted.log.leader_epochs.entries == ((0, 0),)
-    assert (hosted.log.log_end_offset, hosted.state.high_watermark) == (1, 0)
-    assert hosted.on_leader_offsets(high_watermark=5, log_start_offset=0)
-    assert hosted.state.high_watermark == 1
+    partition = node.hosted()
+    assert node.replication.followed == {partition: 2}
+    partition.append_as_follower(memoryview(write_batch([Record(0, 0, None, b"x")], leader_epoch=0)), 0)
+    assert partition.log.leader_epochs.entries == ((0, 0),)
+    assert (partition.log.log_end_offset, partition.state.high_watermark) == (1, 0)
+    assert partition.on_leader_offsets(high_watermark=5, log_start_offset=0)
+    assert partition.state.high_watermark == 1
 
 
 def test_what_was_committed_before_it_came_can_be_read_when_it_comes(node: DataNode) -> None:
     node.create_topic(leader=2, replicas=(1, 2))
-    hosted = node.hosted()
+    partition = node.hosted()
     batches = [memoryview(write_batch([Record(offset, 0, None, b"x")], leader_epoch=0)) for offset in range(2)]
-    assert not hosted.append_as_follower(batches[0], 0)
-    assert hosted.on_leader_offsets(high_watermark=2, log_start_offset=0)
-    assert hosted.append_as_follower(batches[1], 0)
-    assert not hosted.on_leader_offsets(high_watermark=2, log_start_offset=0)
+    assert not partition.append_as_follower(batches[0], 0)
+    assert partition.on_leader_offsets(high_watermark=2, log_start_offset=0)
+    assert partition.append_as_follower(batches[1], 0)
+    assert not partition.on_leader_offsets(high_watermark=2, log_start_offset=0)
 
 
 def test_log_start_of_the_leader_moves_the_followers_as_far_as_it_is_committed(node: DataNode) -> None:
     node.create_topic(leader=2, replicas=(1, 2))
-    hosted = node.hosted()
+    partition = node.hosted()
     records = [Record(number, 0, None, b"x") for number in range(6)]
-    hosted.append_as_follower(memoryview(write_batch(records, leader_epoch=0)), 0)
-    hosted.on_leader_offsets(high_watermark=4, log_start_offset=5)
-    assert hosted.log.log_start_offset == 4
-    hosted.on_leader_offsets(high_watermark=6, log_start_offset=5)
-    assert hosted.log.log_start_offset == 5
+    partition.append_as_follower(memoryview(write_batch(records, leader_epoch=0)), 0)
+    partition.on_leader_offsets(high_watermark=4, log_start_offset=5)
+    assert partition.log.log_start_offset == 4
+    partition.on_leader_offsets(high_watermark=6, log_start_offset=5)
+    assert partition.log.log_start_offset == 5
 
 
 def test_follower_that_has_to_sync_counts_what_is_synced(node: DataNode) -> None:
     node.create_topic(leader=2, replicas=(1, 2))
     node.configure("a", flush_messages=1)
-    hosted = node.hosted()
-    hosted.append_as_follower(memoryview(write_batch([Record(0, 0, None, b"x")], leader_epoch=0)), 0)
-    assert (hosted.is_synced, hosted.state.log_end_offset) == (False, 0)
+    partition = node.hosted()
+    partition.append_as_follower(memoryview(write_batch([Record(0, 0, None, b"x")], leader_epoch=0)), 0)
+    assert (partition.is_synced, partition.state.log_end_offset) == (False, 0)
     refused: list[bool] = []
-    hosted.on_synced = refused.append
+    partition.on_synced = refused.append
     node.flusher.finish()
-    assert (hosted.is_synced, hosted.state.log_end_offset, refused) == (True, 1, [False])
+    assert (partition.is_synced, partition.state.log_end_offset, refused) == (True, 1, [False])
 
 
 def test_what_the_leader_has_deleted_goes_when_the_sync_lets_it(node: DataNode) -> None:
     node.create_topic(leader=2, replicas=(1, 2))
     node.configure("a", flush_messages=1)
-    hosted = node.hosted()
-    hosted.append_as_follower(memoryview(write_batch([Record(0, 0, None, b"x")], leader_epoch=0)), 0)
-    assert not hosted.on_leader_offsets(high_watermark=1, log_start_offset=1)
-    before = hosted.log.log_start_offset
+    partition = node.hosted()
+    partition.append_as_follower(memoryview(write_batch([Record(0, 0, None, b"x")], leader_epoch=0)), 0)
+    assert not partition.on_leader_offsets(high_watermark=1, log_start_offset=1)
+    before = partition.log.log_start_offset
     node.flusher.finish()
-    assert (before, hosted.log.log_start_offset, hosted.state.high_watermark) == (0, 1, 1)
+    assert (before, partition.log.log_start_offset, partition.state.high_watermark) == (0, 1, 1)
 
 
 def test_who_waits_for_the_sync_of_what_is_cut_off_is_told(node: DataNode) -> None:
     node.create_topic(leader=2, replicas=(1, 2))
     node.configure("a", flush_messages=1)
-    hosted = node.hosted()
-    hosted.append_as_follower(memoryview(write_batch([Record(0, 0, None, b"x")], leader_epoch=0)), 0)
+    partition = node.hosted()
+    partition.append_as_follower(memoryview(write_batch([Record(0, 0, None, b"x")], leader_epoch=0)), 0)
     refused: list[bool] = []
-    hosted.on_synced = refused.append
-    node.partitions.truncate({hosted: 0})
-    assert (hosted.is_synced, refused) == (True, [False])
+    partition.on_synced = refused.append
+    node.partitions.truncate({partition: 0})
+    assert (partition.is_synced, refused) == (True, [False])
 
 
 def test_sync_from_before_a_cut_says_nothing_of_what_came_after(node: DataNode) -> None:
     node.create_topic(leader=2, replicas=(1, 2))
     node.configure("a", flush_messages=1)
-    hosted = node.hosted()
+    partition = node.hosted()
     for offset in range(3):
-        hosted.append_as_follower(memoryview(write_batch([Record(offset, 0, None, b"x")], leader_epoch=0)), 0)
-    node.partitions.truncate({hosted: 1})
+        partition.append_as_follower(memoryview(write_batch([Record(offset, 0, None, b"x")], leader_epoch=0)), 0)
+    node.partitions.truncate({partition: 1})
     node.flusher.finish()
-    assert hosted.state.log_end_offset == 1
+    assert partition.state.log_end_offset == 1
 
 
 def test_rule_7_deletion_waits_until_all_live_replicas_have_deleted(led: DataNode) -> None:
-    hosted = led.hosted()
+    partition = led.hosted()
     session = ask(led, 3, last_fetched_epoch=0, session_epoch=0, max_wait_ms=0).answer
-    fields = {"version": 17, "topic": hosted.topic_id, "session_id": session.session_id, "replica_id": FOLLOWER}
+    fields = {"version": 17, "topic": partition.topic_id, "session_id": session.session_id, "replica_id": FOLLOWER}
     waiting = led.begin_fetch(**fields, session_epoch=1, replica_epoch=2)
     deletion = led.loop.create_task(delete_records(led.partitions, deletion_of(2)))
     led.loop.run_until_complete(asyncio.sleep(0))

@@ -1,4 +1,4 @@
-"""Keys and values of state topics, byte by byte."""
+"""Keys and values of internal topics, byte by byte."""
 
 from uuid import UUID
 

@@ -12,7 +12,7 @@ from produced_batches import produced
 
 from penstock.broker.coordination.effects import Effect, Effects
 from penstock.broker.coordination.ports import StateRecord
-from penstock.broker.coordinators import coordinator_context as coordinator_partition
+from penstock.broker.coordinators import coordinator_context
 from penstock.broker.coordinators.coordinator_context import CoordinatorContext, WaitingRequest
 from penstock.broker.coordinators.coordinator_runtime import CoordinatorRuntime
 from penstock.broker.replicas.partition import Partition
@@ -82,9 +82,9 @@ class World:
         self.coordinators: CoordinatorRuntime[Recorder] = CoordinatorRuntime(TOPIC, 1, lambda: node.image, self._make)
         node.on_internal_change = self.coordinators.on_leadership
 
-    def _make(self, hosted: Partition) -> CoordinatorContext[Recorder]:
+    def _make(self, partition: Partition) -> CoordinatorContext[Recorder]:
         return CoordinatorContext(
-            hosted,
+            partition,
             Recorder,
             replies=self.node.produces,
             runtime=self.node.runtime,
@@ -194,8 +194,8 @@ def test_a_reply_waits_for_what_was_appended_before_it(world: World, node: DataN
 
 def test_what_was_loaded_and_is_not_committed_is_told_to_nobody(world: World, node: DataNode) -> None:
     node.create_topic(TOPIC, leader=2, replicas=(1, 2))
-    hosted = node.hosted(TOPIC)
-    hosted.append_as_follower(memoryview(write_batch([Record(0, node.now_ms, b"key", b"x")], leader_epoch=0)), 0)
+    partition = node.hosted(TOPIC)
+    partition.append_as_follower(memoryview(write_batch([Record(0, node.now_ms, b"key", b"x")], leader_epoch=0)), 0)
     node.elect(TOPIC, 1)
     world.settle()
     assert world.coordinator().shard.replayed == [(0, b"x")]
@@ -239,11 +239,11 @@ def fail_reads(monkeypatch: pytest.MonkeyPatch, count: int | None, error: Except
     read = Partition.read
     asked: list[int] = []
 
-    def fail(hosted: Partition, offset: int, *rest: Any) -> FetchData:
+    def fail(partition: Partition, offset: int, *rest: Any) -> FetchData:
         asked.append(offset)
         if count is None or len(asked) <= count:
             raise error
-        return read(hosted, offset, *rest)
+        return read(partition, offset, *rest)
 
     monkeypatch.setattr(Partition, "read", fail)
     return asked
@@ -260,7 +260,7 @@ def lead_again(node: DataNode) -> None:
 def test_a_read_that_fails_is_tried_again_and_loading_begins_anew(
     world: World, node: DataNode, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    monkeypatch.setattr(coordinator_partition, "LOAD_RETRY_S", 0.001)
+    monkeypatch.setattr(coordinator_context, "LOAD_RETRY_S", 0.001)
     node.create_topic(TOPIC)
     world.settle()
     for number in range(5):
@@ -291,8 +291,8 @@ def test_requests_are_told_to_wait_while_loading_is_tried_again(
 def test_leadership_is_given_up_when_reads_fail_for_long_and_loading_is_tried_on(
     world: World, node: DataNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(coordinator_partition, "LOAD_RETRY_S", 0.001)
-    monkeypatch.setattr(coordinator_partition, "HAND_OVER_AFTER_S", 0.0)
+    monkeypatch.setattr(coordinator_context, "LOAD_RETRY_S", 0.001)
+    monkeypatch.setattr(coordinator_context, "RESIGN_AFTER_S", 0.0)
     node.create_topic(TOPIC)
     world.settle()
     world.write(b"x")
@@ -300,39 +300,39 @@ def test_leadership_is_given_up_when_reads_fail_for_long_and_loading_is_tried_on
     node.on_damage = reported.append
     asked = fail_reads(monkeypatch, 5, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
     lead_again(node)
-    hosted = node.hosted(TOPIC)
-    world.wait_until(lambda: hosted.is_leadership_given_up)
-    assert hosted.damage is None
+    partition = node.hosted(TOPIC)
+    world.wait_until(lambda: partition.is_leadership_given_up)
+    assert partition.damage is None
     world.settle()
     assert len(asked) > 5
-    assert reported == [hosted], "once for a leadership; the reporter asks again"
-    assert not hosted.is_leadership_given_up
+    assert reported == [partition], "once for a leadership; AssignmentsManager asks again"
+    assert not partition.is_leadership_given_up
     assert world.coordinator().shard.replayed == [(0, b"x")]
 
 
 def test_a_leadership_that_comes_again_is_not_given_up(
     world: World, node: DataNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(coordinator_partition, "HAND_OVER_AFTER_S", 0.0)
+    monkeypatch.setattr(coordinator_context, "RESIGN_AFTER_S", 0.0)
     node.create_topic(TOPIC)
     world.settle()
     world.write(b"x")
     fail_reads(monkeypatch, None, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
     lead_again(node)
-    hosted = node.hosted(TOPIC)
-    world.wait_until(lambda: hosted.is_leadership_given_up)
+    partition = node.hosted(TOPIC)
+    world.wait_until(lambda: partition.is_leadership_given_up)
     node.elect(TOPIC, 2)
-    assert not hosted.is_leadership_given_up
+    assert not partition.is_leadership_given_up
     node.elect(TOPIC, 1)
-    assert not hosted.is_leadership_given_up
+    assert not partition.is_leadership_given_up
 
 
 def test_records_that_cannot_be_replayed_are_tried_again_by_a_new_machine_and_by_this_node_alone(
     world: World, node: DataNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All replicas have the same records: another leader would not get further."""
-    monkeypatch.setattr(coordinator_partition, "LOAD_RETRY_S", 0.001)
-    monkeypatch.setattr(coordinator_partition, "HAND_OVER_AFTER_S", 0.0)
+    monkeypatch.setattr(coordinator_context, "LOAD_RETRY_S", 0.001)
+    monkeypatch.setattr(coordinator_context, "RESIGN_AFTER_S", 0.0)
     node.create_topic(TOPIC)
     world.settle()
     world.write(b"x")
@@ -378,9 +378,9 @@ def test_the_end_of_a_transaction_is_replayed_in_its_place(world: World, node: D
         is_transactional=True,
         is_control=True,
     )
-    hosted = node.hosted(TOPIC)
-    hosted.append_as_follower(memoryview(records), 0)
-    hosted.append_as_follower(memoryview(marker), 0)
+    partition = node.hosted(TOPIC)
+    partition.append_as_follower(memoryview(records), 0)
+    partition.append_as_follower(memoryview(marker), 0)
     node.elect(TOPIC, 1)
     world.settle()
     shard = world.coordinator().shard
@@ -553,7 +553,7 @@ def test_a_leadership_that_goes_while_effects_are_applied_leaves_no_timer(
     assert world.seen == ["answered", "gone"]
     world.wait(50)
     assert shard.expired == []
-    assert "timer of a coordinator failed" not in caplog.text
+    assert "Execution of coordinator timer failed" not in caplog.text
 
 
 def test_no_event_begins_while_all_is_replayed(world: World, node: DataNode) -> None:
@@ -567,5 +567,5 @@ def test_a_key_is_looked_for_where_it_is_kept(world: World, node: DataNode) -> N
     node.configs = LogConfig()
     node.create_topic(TOPIC, partition_count=4)
     world.settle()
-    found = {world.coordinators.get(f"group{number}").hosted.index for number in range(50)}
+    found = {world.coordinators.get(f"group{number}").partition.index for number in range(50)}
     assert found == {0, 1, 2, 3}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from kio.schema.create_topics.v7.response import CreateTopicsResponse
 
-from penstock.broker.coordinators import internal_topic as state_topic
+from penstock.broker.coordinators import internal_topic
 from penstock.broker.coordinators.internal_topic import InternalTopic
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.quorum.metadata.image import EMPTY_IMAGE
@@ -27,7 +27,7 @@ class SlowController:
         raise KafkaError(ErrorCode.NOT_CONTROLLER)
 
 
-def state_topic_of(controller: Any) -> InternalTopic:
+def internal_topic_of(controller: Any) -> InternalTopic:
     async def settled() -> None: ...
 
     return InternalTopic(
@@ -43,11 +43,11 @@ def state_topic_of(controller: Any) -> InternalTopic:
 
 
 def test_clients_wait_a_bounded_time_for_one_creation(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(state_topic, "CREATION_WAIT_S", 0.01)
+    monkeypatch.setattr(internal_topic, "CREATION_WAIT_S", 0.01)
 
     async def main() -> None:
         controller = SlowController()
-        topic = state_topic_of(controller)
+        topic = internal_topic_of(controller)
         async with asyncio.timeout(10):
             await asyncio.gather(topic.ensure(), topic.ensure())
             await topic.ensure()
@@ -63,7 +63,7 @@ def test_clients_wait_a_bounded_time_for_one_creation(monkeypatch: pytest.Monkey
 def test_a_client_that_goes_does_not_end_the_creation_for_others() -> None:
     async def main() -> None:
         controller = SlowController()
-        topic = state_topic_of(controller)
+        topic = internal_topic_of(controller)
         gone, waiting = (asyncio.ensure_future(topic.ensure()) for _ in range(2))
         await asyncio.sleep(0)
         gone.cancel()
@@ -80,10 +80,10 @@ def test_a_topic_that_cannot_be_made_has_one_line_for_each_cause(caplog: pytest.
     async def main() -> None:
         controller = SlowController()
         controller.may_answer.set()
-        topic = state_topic_of(controller)
+        topic = internal_topic_of(controller)
         for _ in range(100):
             await topic.ensure()
         assert controller.asked_count == 100
 
     asyncio.run(main())
-    assert caplog.text.count("state topic not created: topic=__states reason=") == 1
+    assert caplog.text.count("Auto topic creation failed: topic=__states reason=") == 1

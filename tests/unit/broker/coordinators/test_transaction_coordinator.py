@@ -214,11 +214,11 @@ def load(world: World, transaction: Transaction) -> None:
     world.create_topics()
     world.node.elect(TRANSACTIONS_TOPIC, 2)
     record = record_of(transaction, 2)
-    hosted = world.node.hosted(TRANSACTIONS_TOPIC)
+    partition = world.node.hosted(TRANSACTIONS_TOPIC)
     batch = write_batch(
-        [Record(0, world.node.now_ms, record.key, record.value)], leader_epoch=hosted.state.leader_epoch
+        [Record(0, world.node.now_ms, record.key, record.value)], leader_epoch=partition.state.leader_epoch
     )
-    hosted.append_as_follower(memoryview(batch), 0)
+    partition.append_as_follower(memoryview(batch), 0)
     world.node.elect(TRANSACTIONS_TOPIC, 1)
     world.until(lambda: world.state() is not ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 

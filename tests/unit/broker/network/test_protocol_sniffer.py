@@ -9,7 +9,7 @@ import struct
 import pytest
 
 from penstock.broker.configuration.listener_config import ListenerConfig
-from penstock.broker.network import protocol_sniffer as first_bytes
+from penstock.broker.network import protocol_sniffer
 from penstock.broker.network.connection import ConnectionHost
 from penstock.broker.network.listeners import Listeners
 from penstock.broker.network.peer_log import PeerLog
@@ -91,11 +91,11 @@ def test_each_protocol_gets_its_own_connections() -> None:
 
 
 def test_those_that_say_nothing_are_bounded_and_keep_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(first_bytes, "UNKNOWN_MAX", 8)
+    monkeypatch.setattr(protocol_sniffer, "UNKNOWN_MAX", 8)
 
     async def test() -> None:
         listeners, port = await listening()
-        silent = [await asyncio.open_connection(HOST, port) for _ in range(first_bytes.UNKNOWN_MAX)]
+        silent = [await asyncio.open_connection(HOST, port) for _ in range(protocol_sniffer.UNKNOWN_MAX)]
         silent[0][1].write(OTHER[:2])
         assert await is_served(port)
         assert await hangs_up(silent[0][0])
@@ -109,7 +109,7 @@ def test_those_that_say_nothing_are_bounded_and_keep_nobody_out(monkeypatch: pyt
 
 
 def test_one_that_says_nothing_for_long_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(first_bytes, "UNKNOWN_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(protocol_sniffer, "UNKNOWN_TIMEOUT_S", 0.05)
 
     async def test() -> None:
         listeners, port = await listening()

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 from memory_node import World, create_topic, describe, produce, run
 
-from penstock.broker.node import assignments_manager as directory_reporter
+from penstock.broker.node import assignments_manager
 from penstock.broker.node.server import Node
 from penstock.client.connection import Connection
 from penstock.protocol.errors import ErrorCode, KafkaError
@@ -24,7 +24,7 @@ TWO_DISKS = {"log_dirs": "/data,/more"}
 
 @pytest.fixture(autouse=True)
 def _retry_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(directory_reporter, "RETRY_S", 0.01)
+    monkeypatch.setattr(assignments_manager, "RETRY_S", 0.01)
 
 
 def registered(node: Node, index: int, topic: str = "t") -> PartitionRegistration:
@@ -57,8 +57,8 @@ def test_replicas_are_where_their_logs_are() -> None:
         async with world.running() as (node, connection):
             assert await create_topic(connection, "t", 4) == OK
             for index in range(4):
-                hosted = node.parts.partitions.get_online("t", index)
-                path = hosted.log.directory.rpartition("/")[0]
+                partition = node.parts.partitions.get_online("t", index)
+                path = partition.log.directory.rpartition("/")[0]
                 assert await told(node, index) == directory_ids(node)[path]
         async with world.running() as (node, connection):
             assert {(await told(node, index)) for index in range(4)} == set(directory_ids(node).values())

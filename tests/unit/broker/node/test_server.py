@@ -157,7 +157,8 @@ def test_failed_log_directory_takes_its_partitions_and_not_the_node() -> None:
         async with world.running() as (node, connection):
             assert await create_topic(connection, "t", 2) == ErrorCode.NONE
             directories = {
-                hosted.index: hosted.log.directory.rpartition("/")[0] for hosted in node.parts.partitions.hosted
+                partition.index: partition.log.directory.rpartition("/")[0]
+                for partition in node.parts.partitions.hosted
             }
             assert sorted(directories.values()) == ["/data", "/more"]
             (lost,) = [index for index, directory in directories.items() if directory == "/more"]

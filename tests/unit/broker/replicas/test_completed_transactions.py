@@ -35,23 +35,23 @@ def marker(offset: int) -> bytes:
 
 def test_a_follower_forgets_them_behind_its_leaders_high_watermark(node: DataNode) -> None:
     node.create_topic(leader=2, replicas=(1, 2))
-    hosted = node.hosted()
+    partition = node.hosted()
     for number in range(COUNT):
         offset = 2 * number
-        hosted.append_as_follower(memoryview(batch(offset, number) + marker(offset + 1)), 0)
-        hosted.on_leader_offsets(high_watermark=max(offset - 1, 0), log_start_offset=0)
-        assert len(hosted.log.producers.completed) <= 3
-    assert hosted.log.last_stable_offset(2 * COUNT - 2) == 2 * COUNT - 2
-    assert hosted.log.last_stable_offset(2 * COUNT - 1) == 2 * COUNT - 2
-    assert hosted.log.last_stable_offset(2 * COUNT) == 2 * COUNT
+        partition.append_as_follower(memoryview(batch(offset, number) + marker(offset + 1)), 0)
+        partition.on_leader_offsets(high_watermark=max(offset - 1, 0), log_start_offset=0)
+        assert len(partition.log.producers.completed) <= 3
+    assert partition.log.last_stable_offset(2 * COUNT - 2) == 2 * COUNT - 2
+    assert partition.log.last_stable_offset(2 * COUNT - 1) == 2 * COUNT - 2
+    assert partition.log.last_stable_offset(2 * COUNT) == 2 * COUNT
 
 
 def test_a_leader_forgets_them_though_nobody_reads(node: DataNode) -> None:
     node.create_topic()
-    hosted = node.hosted()
+    partition = node.hosted()
     for number in range(COUNT):
-        hosted.append(produced(batch(0, number)), 0, verification=UNVERIFIED)
-        hosted.append_of_coordinator(
+        partition.append(produced(batch(0, number)), 0, verification=UNVERIFIED)
+        partition.append_of_coordinator(
             write_end_transaction_marker(PRODUCER, 0, is_commit=True, coordinator_epoch=0, now_ms=0), 0
         )
-        assert len(hosted.log.producers.completed) == 0
+        assert len(partition.log.producers.completed) == 0

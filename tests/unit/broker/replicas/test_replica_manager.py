@@ -58,10 +58,10 @@ def test_added_partitions_are_made(node: DataNode) -> None:
 
 def test_deleted_topic_takes_its_logs_along(node: DataNode, tmp_path: Path) -> None:
     node.create_topic(partition_count=2)
-    hosted = node.hosted()
+    partition = node.hosted()
     node.delete_topic("a")
     assert error_of(node, "a") is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert hosted.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert partition.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert list(tmp_path.iterdir()) == []
 
 
@@ -77,11 +77,11 @@ def test_a_cut_that_fails_ends_the_log_there_and_is_finished_when_the_disk_can_b
 ) -> None:
     """Elected meanwhile, it must not go on behind what is there no more."""
     node.create_topic(leader=2, replicas=(2, 1))
-    hosted = node.hosted()
+    partition = node.hosted()
     batches = [bytearray(write_batch([Record(0, 0, None, b"v")], leader_epoch=0)) for _ in range(3)]
     for offset, batch in enumerate(batches):
         batch[:8] = offset.to_bytes(8, "big")
-        hosted.append_as_follower(memoryview(batch), 0)
+        partition.append_as_follower(memoryview(batch), 0)
 
     def fail(_: Segment) -> int:
         raise failed_read("a.log", OSError(EIO, "the disk"))
@@ -89,14 +89,14 @@ def test_a_cut_that_fails_ends_the_log_there_and_is_finished_when_the_disk_can_b
     with monkeypatch.context() as patches:
         patches.setattr(Segment, "read_next_offset", fail)
         with pytest.raises(KafkaError, match="cannot be read"):
-            node.partitions.truncate({hosted: 1})
-        assert (hosted.state.log_end_offset, hosted.log.log_end_offset) == (1, 1)
-        assert hosted.recheck()
+            node.partitions.truncate({partition: 1})
+        assert (partition.state.log_end_offset, partition.log.log_end_offset) == (1, 1)
+        assert partition.recheck()
         with pytest.raises(KafkaError, match="it could not be cut there"):
-            hosted.append_as_follower(memoryview(batches[1]), 0)
-    assert not hosted.recheck()
-    hosted.append_as_follower(memoryview(batches[1]), 0)
-    assert (hosted.state.log_end_offset, hosted.log.log_end_offset) == (2, 2)
+            partition.append_as_follower(memoryview(batches[1]), 0)
+    assert not partition.recheck()
+    partition.append_as_follower(memoryview(batches[1]), 0)
+    assert (partition.state.log_end_offset, partition.log.log_end_offset) == (2, 2)
 
 
 @pytest.mark.parametrize(("number", "is_damage"), [(EIO, True), (EMFILE, False), (ENFILE, False), (ENOMEM, False)])
@@ -105,7 +105,7 @@ def test_shortage_of_descriptors_or_memory_is_no_damage_of_a_log(
 ) -> None:
     node.create_topic()
     node.produce()
-    hosted = node.hosted()
+    partition = node.hosted()
 
     def fail(*_: object) -> None:
         raise failed_read("a.log", OSError(number, "the disk"))
@@ -114,8 +114,8 @@ def test_shortage_of_descriptors_or_memory_is_no_damage_of_a_log(
         patches.setattr(Log, "check", fail)
         patches.setattr(Log, "read", lambda *_, **__: fail())
         with pytest.raises(KafkaError, match="cannot be read"):
-            hosted.read(0, 1000, 1, True)
-    assert (hosted.damage is not None) is is_damage
+            partition.read(0, 1000, 1, True)
+    assert (partition.damage is not None) is is_damage
     assert node.failed_directories == []
 
 
@@ -123,8 +123,8 @@ def test_a_log_that_finds_no_room_to_begin_anew_is_empty_until_there_is(
     node: DataNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     node.create_topic(leader=2, replicas=(2, 1))
-    hosted = node.hosted()
-    hosted.append_as_follower(memoryview(write_batch([Record(0, 0, None, b"v")], leader_epoch=0)), 0)
+    partition = node.hosted()
+    partition.append_as_follower(memoryview(write_batch([Record(0, 0, None, b"v")], leader_epoch=0)), 0)
 
     def fail(*_: object, **__: object) -> None:
         raise OSError(ENOSPC, "no room")
@@ -132,13 +132,17 @@ def test_a_log_that_finds_no_room_to_begin_anew_is_empty_until_there_is(
     with monkeypatch.context() as patches:
         patches.setattr(Segments, "create", fail)
         with pytest.raises(KafkaError, match="no room"):
-            node.partitions.restart(hosted, 8, ())
-        assert hosted.damage is not None
-        assert (hosted.state.log_end_offset, hosted.log.log_start_offset, hosted.log.log_end_offset) == (0, 0, 0)
-        assert hosted.recheck()
-    assert not hosted.recheck()
-    node.partitions.restart(hosted, 8, ())
-    assert (hosted.state.log_end_offset, hosted.state.high_watermark) == (8, 8)
+            node.partitions.restart(partition, 8, ())
+        assert partition.damage is not None
+        assert (partition.state.log_end_offset, partition.log.log_start_offset, partition.log.log_end_offset) == (
+            0,
+            0,
+            0,
+        )
+        assert partition.recheck()
+    assert not partition.recheck()
+    node.partitions.restart(partition, 8, ())
+    assert (partition.state.log_end_offset, partition.state.high_watermark) == (8, 8)
 
 
 def test_topic_made_again_in_one_delta_is_another(node: DataNode) -> None:
@@ -176,9 +180,9 @@ def test_first_delta_brings_every_partition(node: DataNode) -> None:
     node.produce()
     again = node.restarted({("a", 0): 1})
     again.publish(MetadataDelta.between(EMPTY_IMAGE, node.image), node.image)
-    hosted = again.get_online("a", 0)
-    assert (hosted.state.leader_epoch, hosted.state.high_watermark) == (0, 1)
-    assert again.topic_name(hosted.topic_id) == "a"
+    partition = again.get_online("a", 0)
+    assert (partition.state.leader_epoch, partition.state.high_watermark) == (0, 1)
+    assert again.topic_name(partition.topic_id) == "a"
 
 
 @pytest.mark.parametrize(("checkpointed", "clipped"), [(0, 1), (2, 2), (9, 3)])
@@ -256,7 +260,7 @@ def settle(node: DataNode) -> None:
 
 
 def led_count(node: DataNode) -> int:
-    return sum(hosted.state.is_leader for hosted in node.partitions.hosted)
+    return sum(partition.state.is_leader for partition in node.partitions.hosted)
 
 
 def test_many_partitions_are_made_in_turns_of_the_loop(node: DataNode) -> None:
@@ -273,7 +277,7 @@ def test_changes_that_come_while_others_are_carried_out_come_after_them(node: Da
     node.delete_topic("a")
     newer = node.create_topic()
     settle(node)
-    assert [(hosted.topic_id, hosted.index) for hosted in node.partitions.hosted] == [(newer, 0)]
+    assert [(partition.topic_id, partition.index) for partition in node.partitions.hosted] == [(newer, 0)]
     assert [folder.name for folder in tmp_path.iterdir()] == ["a-0"]
 
 

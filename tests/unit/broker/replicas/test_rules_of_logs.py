@@ -69,19 +69,19 @@ def test_rule_8_a_follower_asks_by_the_epoch_of_its_last_batch_not_by_its_leader
     node.create_topic(leader=2, replicas=(1, 2))
     for _ in range(3):
         node.elect("a", leader=2)
-    hosted = node.hosted()
-    hosted.append_as_follower(batch(0, 1), 0)
-    assert (hosted.state.leader_epoch, hosted.log.leader_epochs.latest_epoch) == (3, 1)
+    partition = node.hosted()
+    partition.append_as_follower(batch(0, 1), 0)
+    assert (partition.state.leader_epoch, partition.log.leader_epochs.latest_epoch) == (3, 1)
 
 
 def test_rule_8_a_follower_takes_no_batch_of_a_later_epoch_than_its_leaders(node: DataNode) -> None:
     node.create_topic(leader=2, replicas=(1, 2))
-    hosted = node.hosted()
-    hosted.append_as_follower(batch(0, 1), 0)
-    before = hosted.log.log_end_offset
+    partition = node.hosted()
+    partition.append_as_follower(batch(0, 1), 0)
+    before = partition.log.log_end_offset
     node.elect("a", leader=2)
-    hosted.append_as_follower(batch(0, 1), 0)
-    assert (before, hosted.log.log_end_offset) == (0, 1)
+    partition.append_as_follower(batch(0, 1), 0)
+    assert (before, partition.log.log_end_offset) == (0, 1)
 
 
 @pytest.mark.parametrize(
@@ -207,15 +207,15 @@ def test_rule_10_folders_that_the_metadata_do_not_know_are_kept_as_stray() -> No
 def test_rule_12_a_leader_begins_with_the_configs_of_the_same_change(node: DataNode) -> None:
     """Alone in sync it would commit everything at once by what was said before."""
     topic_id = node.create_topic(leader=2, replicas=(1, 2))
-    hosted = node.hosted()
-    hosted.append_as_follower(batch(0, 0), 0)
+    partition = node.hosted()
+    partition.append_as_follower(batch(0, 0), 0)
     node.configs = replace(node.configs, min_insync_replicas=2)
     node.publish(
         PartitionChangeRecord(topic_id=TopicId(topic_id), partition_id=0, leader=NodeId(1), isr=node_ids(1)),
         ConfigRecord(resource_type=2, resource_name="a", name="min.insync.replicas", value="2"),
     )
-    assert (hosted.state.is_leader, hosted.state.is_under_min_isr) == (True, True)
-    assert hosted.state.high_watermark == 0
+    assert (partition.state.is_leader, partition.state.is_under_min_isr) == (True, True)
+    assert partition.state.high_watermark == 0
 
 
 def test_rule_12_a_new_partition_begins_with_the_configs_of_the_same_change() -> None:
@@ -223,10 +223,10 @@ def test_rule_12_a_new_partition_begins_with_the_configs_of_the_same_change() ->
         world = memory_node.World()
         async with world.running() as (node, connection):
             await memory_node.create_topic(connection, "a", flush_messages="1", min_insync_replicas="2")
-            hosted = node.parts.partitions.get_online("a", 0)
-            assert (hosted.log.config.flush_messages, hosted.log.config.min_insync_replicas) == (1, 2)
+            partition = node.parts.partitions.get_online("a", 0)
+            assert (partition.log.config.flush_messages, partition.log.config.min_insync_replicas) == (1, 2)
             await memory_node.produce(connection, "a", b"synced")
-            assert hosted.log.recovery_point == 1
+            assert partition.log.recovery_point == 1
         # And so does one that was there before the node.
         async with world.running() as (node, _):
             assert node.parts.partitions.get_online("a", 0).log.config.flush_messages == 1

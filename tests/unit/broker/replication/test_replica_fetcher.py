@@ -124,10 +124,10 @@ class Followed:
             self.cuts.append((partition.log_end_offset, offset))
             partition.log_end_offset = offset
 
-    def restart(self, hosted: Any, offset: int, producers: Iterable[ProducerEntry]) -> None:
+    def restart(self, partition: Any, offset: int, producers: Iterable[ProducerEntry]) -> None:
         assert producers == PRODUCERS
-        self.restarts.append((hosted.log_end_offset, offset))
-        hosted.log_end_offset = offset
+        self.restarts.append((partition.log_end_offset, offset))
+        partition.log_end_offset = offset
 
     def complete_waiting(self, _hosted: Any) -> None:
         raise AssertionError("nothing was committed")
@@ -356,8 +356,8 @@ def test_consumers_of_a_follower_that_lags_hear_of_each_append(link: Link) -> No
             return True
 
     class Watched(Followed):
-        def complete_waiting(self, hosted: Any) -> None:
-            heard.append(hosted.log_end_offset)
+        def complete_waiting(self, partition: Any) -> None:
+            heard.append(partition.log_end_offset)
 
     heard: list[int] = []
 

@@ -108,11 +108,11 @@ class Replica:
         self.partition = SimpleNamespace(
             high_watermark=0, leader_epoch=1, is_leader=node_id == 1, maximal_isr=frozenset({1, 2})
         )
-        hosted = SimpleNamespace(topic="t", index=0, log=self.log, state=self.partition)
+        partition = SimpleNamespace(topic="t", index=0, log=self.log, state=self.partition)
         node = SimpleNamespace(
             has_parts=True,
             metadata=SimpleNamespace(image=SimpleNamespace(offset=0, topics=SimpleNamespace(by_name={}))),
-            parts=SimpleNamespace(partitions=SimpleNamespace(hosted=[hosted], find=lambda *_: hosted)),
+            parts=SimpleNamespace(partitions=SimpleNamespace(hosted=[partition], find=lambda *_: partition)),
         )
         self.node = node
         self.machine: Any = SimpleNamespace(

@@ -5,7 +5,7 @@ from replicated_topics import fence, make_topic
 from typed_ids import node_ids
 
 from penstock.protocol.ids import NodeId
-from penstock.quorum.decisions import periodic_elections as leader_upkeep
+from penstock.quorum.decisions import periodic_elections
 from penstock.quorum.decisions.periodic_elections import balance_leaders, elect_where_unclean
 from penstock.quorum.metadata.image import ConfigResourceType
 from penstock.quorum.metadata.records import ConfigRecord, PartitionChangeRecord
@@ -35,12 +35,12 @@ def test_preferred_replicas_lead_again_where_they_may(cluster: Cluster) -> None:
 
 def test_many_elections_are_several_decisions(cluster: Cluster) -> None:
     cluster.add_brokers(1, 2)
-    count = leader_upkeep.MAX_ELECTIONS + 1
+    count = periodic_elections.MAX_ELECTIONS + 1
     make_topic(cluster, "t", *[(1, 2)] * count)
     for index in range(count):
         change(cluster, "t", index, leader=2, isr=(1, 2))
     assert cluster.submit(balance_leaders, None)
-    assert leaders(cluster, "t").count(1) == leader_upkeep.MAX_ELECTIONS
+    assert leaders(cluster, "t").count(1) == periodic_elections.MAX_ELECTIONS
     assert not cluster.submit(balance_leaders, None)
     assert leaders(cluster, "t").count(1) == count
 

@@ -135,7 +135,7 @@ def test_the_vote_of_an_old_disk_elects_nobody_beside_a_leader_that_the_new_disk
         answers = table.step(voter, (candidate, request)).messages
         assert not any(isinstance(message, Vote | PreVote) for _, message in answers)
     core = table.cores[candidate]
-    core._decisions.on_higher_term(NodeId(leader), term)
+    core._rules.on_higher_term(NodeId(leader), term)
     core._campaign(table.now_ms)
     assert core.term == term + 1
     table.step(candidate, (swapped, old_vote))

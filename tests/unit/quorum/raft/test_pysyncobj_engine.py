@@ -51,5 +51,5 @@ def test_it_starts_no_thread_and_sees_no_command() -> None:
     table.run(0.2)
     assert threading.active_count() == before
     for core in table.cores.values():
-        journal = core._decisions._journal
+        journal = core._rules._journal
         assert {mark[0] for mark in journal[:]} == {b"\x10"}

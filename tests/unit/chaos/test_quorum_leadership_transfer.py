@@ -1,4 +1,4 @@
-"""What those who propose see of a leadership that is handed over, on simulated voters with journals and links."""
+"""What those who propose see of a leadership transfer, on simulated voters with journals and links."""
 
 from collections.abc import Callable, Iterator
 from random import Random
