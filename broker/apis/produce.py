@@ -25,11 +25,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from ...protocol.apis import ApiKey
-from ...protocol.batches import NO_TIMESTAMP, BatchHeader, Buffer
+from ...protocol.batches import NO_TIMESTAMP, TRANSACTIONAL_FLAG, BatchHeader, Buffer
 from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.ids import TopicId
 from ...protocol.produce import (
     NodeEndpoint,
     PartitionProduceResponse,
@@ -38,7 +40,10 @@ from ...protocol.produce import (
     encode_produce_response,
 )
 from ...protocol.single_produce import encode_single_produce, read_single_produce
+from ...storage.log.rules.append_info import AppendInfo
 from ...storage.log.rules.batch_admission import read_produced_batch
+from ...storage.log.rules.record_batch import ProducedBatch
+from ...storage.log.rules.transaction_verification import TransactionVerification
 from ..coordinators.transaction_verifier import (
     Outcomes,
     TransactionSupport,
@@ -52,7 +57,7 @@ from ..network.rules.request_memory import RequestMemory
 from ..replicas.delayed_produce import DelayedProduce, OpenAppend, TopicAnswers
 from ..replicas.partition import Partition
 from ..replicas.replica_manager import ReplicaManager
-from ..replicas.rules.produce_admission import admit, request_refusal
+from ..replicas.rules.produce_admission import RefusedRecords, TopicBatches, admit, read_batches
 
 logger = logging.getLogger(__name__)
 
@@ -106,38 +111,34 @@ class ProduceHandler:
 
     def begin(self, request: Request) -> None:
         single = read_single_produce(request.api_version, request.body, request.body_offset)
-        if single is None or not self._begin_single(request, *single):
-            self._begin_any(request)
+        if single is None or not self._append_single(request, *single):
+            self._append_any(request)
 
-    def _begin_single(
+    def _append_single(
         self, request: Request, acks: int, timeout_ms: int, topic: bytes, name: str | None, index: int, records: Buffer
     ) -> bool:
-        """Appends to one partition. Returns False if the batch is not admitted: `_begin_any` then finds out why."""
+        """Appends to one partition. Returns False if the batch is not admitted: `_append_any` then finds out why."""
         partitions = self._partitions
         partition = partitions.find_by_id(topic, index) if name is None else partitions.find(name, index)
         if partition is None:
             return False
         try:
-            batch = admit(records, request.api_version, acks, request.client_id, partition.is_internal)
+            batch = read_produced_batch(records, request.api_version)
+            admit(batch, acks, request.client_id, partition.is_internal)
         except KafkaError:
+            return False
+        if batch.header.attributes & TRANSACTIONAL_FLAG:
             return False
         try:
             info = partition.append(batch, self._wall_clock_ms(), acks)
         except KafkaError as error:
-            message = decode_produce(request.api_version, request.body, request.body_offset)
-            self._append_all(request, message, {}, failed=error)
+            topic_id = partition.topic_id if name is None else None
+            self._answer(request, acks, timeout_ms, [(name, topic_id, [append_failure(index, partition, error)])], [])
             return True
+        end_offset = info.last_offset + 1
         if not acks:
             request.respond_nothing()
-        elif partition.is_pending(info.last_offset + 1, acks):
-            answer = PartitionProduceResponse(
-                index, 0, info.first_offset, info.log_append_time_ms, info.log_start_offset
-            )
-            topic_id = partition.topic_id if name is None else None
-            answers: list[TopicAnswers] = [(name, topic_id, [answer])]
-            opened = OpenAppend(partition, info.last_offset + 1, partition.state.leader_epoch, answers[0][2], 0)
-            self._park(request, acks, timeout_ms, answers, [opened])
-        else:
+        elif not partition.is_pending(end_offset, acks):
             request.respond(
                 encode_single_produce(
                     request.api_version,
@@ -150,163 +151,138 @@ class ProduceHandler:
                     info.log_start_offset,
                 )
             )
+        else:
+            topic_id = partition.topic_id if name is None else None
+            answers = [success(index, info)]
+            opened = OpenAppend(partition, end_offset, partition.state.leader_epoch, answers, 0)
+            self._answer(request, acks, timeout_ms, [(name, topic_id, answers)], [opened])
         partitions.complete_fetches(partition)
         return True
 
-    def _begin_any(self, request: Request) -> None:
+    def _append_any(self, request: Request) -> None:
+        """Appends to all partitions of a request, those of transactional batches once these are verified."""
         message = decode_produce(request.api_version, request.body, request.body_offset)
-        headers = None if message.transactional_id is None else self._transactional_batches(request, message)
+        try:
+            topics = read_batches(message, request.api_version)
+            headers = (
+                {} if message.transactional_id is None else self._transactional_headers(request, message.acks, topics)
+            )
+        except KafkaError as error:
+            self._refuse(request, message, error)
+            return
         if not headers:
-            self._append_all(request, message, {})
-        elif len({(header.producer_id, header.producer_epoch) for header in headers.values()}) > 1:
-            self._append_all(request, message, {}, ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+            self._append_all(request, message, topics, {})
         else:
-            self._begin_in_transaction(request, message, headers)
+            self._append_in_transaction(request, message, topics, headers)
 
-    def _transactional_batches(self, request: Request, message: ProduceRequest) -> dict[Partition, BatchHeader]:
-        """Returns the headers of the transactional batches that may be appended."""
-        headers = {}
-        for topic in message.topics:
-            name = topic.name if topic.topic_id is None else self._partitions.topic_name(topic.topic_id)
-            for index, records in topic.partitions:
-                partition = None if name is None else self._partitions.find(name, index)
-                if partition is None:
-                    continue
-                try:
-                    batch = admit(
-                        records,
-                        request.api_version,
-                        message.acks,
-                        request.client_id,
-                        partition.is_internal,
-                        is_in_transaction=True,
-                    )
-                except KafkaError:
-                    continue
-                if batch.header.is_transactional:
-                    headers[partition] = batch.header
+    def _refuse(self, request: Request, message: ProduceRequest, error: KafkaError) -> None:
+        """Answers every partition with the error."""
+        answers: list[TopicAnswers] = [
+            (topic.name, topic.topic_id, [failure(index, error) for index, _ in topic.partitions])
+            for topic in message.topics
+            if topic.partitions
+        ]
+        self._answer(request, message.acks, message.timeout_ms, answers, [])
+
+    def _transactional_headers(
+        self, request: Request, acks: int, topics: Sequence[TopicBatches]
+    ) -> dict[Partition, BatchHeader]:
+        """Returns the headers of the transactional batches that may be appended; raises KafkaError, for all partitions,
+        if they have several producers."""
+        headers: dict[Partition, BatchHeader] = {}
+        for name, topic_id, batches in topics:
+            for index, batch in batches:
+                with suppress(KafkaError):
+                    partition = self._find(name, topic_id, index, batch)
+                    admitted = admit(batch, acks, request.client_id, partition.is_internal)
+                    if admitted.header.is_transactional:
+                        headers[partition] = admitted.header
+        if len({(header.producer_id, header.producer_epoch) for header in headers.values()}) > 1:
+            raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
         return headers
 
-    def _begin_in_transaction(
-        self, request: Request, message: ProduceRequest, headers: Mapping[Partition, BatchHeader]
-    ) -> None:
-        assert message.transactional_id is not None
-        first = next(iter(headers.values()))
-        support = transaction_support(request.api_version)
-        writer = Writer(message.transactional_id, first.producer_id, first.producer_epoch, support)
-        sequences = {partition: header.base_sequence for partition, header in headers.items()}
-        outcomes = self._verifier.begin(writer, sequences)
-        if not needs_confirmation(outcomes):
-            self._append_all(request, message, outcomes)
-            return
-        # The connection's buffer is reused when this returns.
-        kept = decode_produce(request.api_version, memoryview(bytes(request.body)), request.body_offset)
-        kept_bytes = len(request.body)
-        self._memory.take(kept_bytes)
-        request.hold_later_requests()
-
-        def append(confirmed: Outcomes) -> None:
-            self._memory.give_back(self, kept_bytes)
-            request.release_later_requests()
-            try:
-                self._append_all(request, kept, confirmed)
-            except Exception:
-                logger.exception("Error processing transactional produce request: client=%s", request.client_id)
-                if request.answer is None:
-                    request.close_connection("error processing transactional produce request")
-
-        self._verifier.confirm(writer, sequences, outcomes, append)
-
-    def _append_all(
+    def _append_in_transaction(
         self,
         request: Request,
         message: ProduceRequest,
-        outcomes: Outcomes,
-        refusal: ErrorCode | None = None,
-        *,
-        failed: KafkaError | None = None,
+        topics: Sequence[TopicBatches],
+        headers: Mapping[Partition, BatchHeader],
     ) -> None:
-        """`failed` is the error of an append that was tried already, to the only partition of the message."""
+        assert message.transactional_id is not None
+        version = request.api_version
+        first = next(iter(headers.values()))
+        writer = Writer(message.transactional_id, first.producer_id, first.producer_epoch, transaction_support(version))
+        sequences = {partition: header.base_sequence for partition, header in headers.items()}
+        outcomes = self._verifier.begin(writer, sequences)
+        if not needs_confirmation(outcomes):
+            self._append_all(request, message, topics, outcomes)
+            return
+        # The connection's buffer is reused when this returns.
+        kept = decode_produce(version, memoryview(bytes(request.body)), request.body_offset)
+        kept_bytes = len(request.body)
+        self._memory.take(kept_bytes)
+        request.hold_later_requests()
+        self._verifier.confirm(writer, sequences, outcomes, partial(self._append_confirmed, request, kept, kept_bytes))
+
+    def _append_confirmed(self, request: Request, message: ProduceRequest, kept_bytes: int, outcomes: Outcomes) -> None:
+        self._memory.give_back(self, kept_bytes)
+        request.release_later_requests()
+        try:
+            self._append_all(request, message, read_batches(message, request.api_version), outcomes)
+        except Exception:
+            logger.exception("Error processing transactional produce request: client=%s", request.client_id)
+            if request.answer is None:
+                request.close_connection("error processing transactional produce request")
+
+    def _append_all(
+        self, request: Request, message: ProduceRequest, topics: Sequence[TopicBatches], outcomes: Outcomes
+    ) -> None:
+        """Appends the batches of `topics`, which are those of `message`; `outcomes` are those of transactional ones."""
         acks = message.acks
         now_ms = self._wall_clock_ms()
-        refusal = refusal or request_refusal(message)
-        is_in_transaction = message.transactional_id is not None
         answers: list[TopicAnswers] = []
         opened: list[OpenAppend] = []
         appended: list[Partition] = []
-        has_error = False
-        for topic in message.topics:
-            name = topic.name if topic.topic_id is None else self._partitions.topic_name(topic.topic_id)
+        for name, topic_id, batches in topics:
             topic_answers: list[PartitionProduceResponse] = []
-            if topic.partitions:
-                answers.append((topic.name, topic.topic_id, topic_answers))
-            for index, records in topic.partitions:
-                partition = None if name is None else self._partitions.find(name, index)
+            answers.append((name, topic_id, topic_answers))
+            for index, batch in batches:
                 try:
-                    if refusal is not None:
-                        raise KafkaError(refusal)
-                    if partition is None:
-                        error = KafkaError(self._absence(name, index))
-                        with suppress(KafkaError):
-                            batch = read_produced_batch(records, request.api_version)
-                            self._partitions.note_refused(topic.topic_id or topic.name, index, batch, error)
-                        raise error
-                    batch = admit(
-                        records,
-                        request.api_version,
-                        acks,
-                        request.client_id,
-                        partition.is_internal,
-                        is_in_transaction=is_in_transaction,
-                    )
-                    if partition not in outcomes and batch.header.is_transactional:
-                        # The partition moved here while the coordinator verified the others.
-                        raise partition.in_passing(batch, KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
-                    verification = outcomes.get(partition)
-                    if isinstance(verification, KafkaError):
-                        raise unverified(verification.code, request.api_version)
+                    partition = self._find(name, topic_id, index, batch)
+                    admitted = admit(batch, acks, request.client_id, partition.is_internal)
+                    verification = verified(partition, admitted, outcomes, request.api_version)
                 except KafkaError as error:
-                    has_error = True
-                    topic_answers.append(failure(index, error, NO_OFFSET, error.message))
+                    topic_answers.append(failure(index, error))
                     continue
                 try:
-                    if failed is not None:
-                        raise failed
-                    info = partition.append(batch, now_ms, acks, verification)
+                    info = partition.append(admitted, now_ms, acks, verification)
                 except KafkaError as error:
-                    has_error = True
-                    log_start_offset = NO_OFFSET if error.code in WITHOUT_LOG_START else partition.log.log_start_offset
-                    # The log's error message is sent only with its record errors (KIP-467).
-                    message_text = error.message if error.record_errors else None
-                    topic_answers.append(failure(index, error, log_start_offset, message_text))
+                    topic_answers.append(append_failure(index, partition, error))
                     continue
                 appended.append(partition)
                 end_offset = info.last_offset + 1
                 if acks and partition.is_pending(end_offset, acks):
                     leader_epoch = partition.state.leader_epoch
                     opened.append(OpenAppend(partition, end_offset, leader_epoch, topic_answers, len(topic_answers)))
-                topic_answers.append(
-                    PartitionProduceResponse(
-                        index, 0, info.first_offset, info.log_append_time_ms, info.log_start_offset
-                    )
-                )
-        if opened:
-            self._park(request, acks, message.timeout_ms, answers, opened)
-        elif acks:
-            self._respond(request, answers)
-        elif has_error:
-            request.close_connection(f"produce with acks=0 failed: {_first_error(answers)}")
-        else:
-            request.respond_nothing()
+                topic_answers.append(success(index, info))
+        self._answer(request, acks, message.timeout_ms, answers, opened)
         for partition in appended:
             self._partitions.complete_fetches(partition)
 
-    def _absence(self, name: str | None, index: int) -> ErrorCode:
-        if name is None:
-            return ErrorCode.UNKNOWN_TOPIC_ID
-        return self._partitions.absence(name, index)
+    def _find(
+        self, name: str | None, topic_id: TopicId | None, index: int, batch: ProducedBatch | RefusedRecords
+    ) -> Partition:
+        """Returns the partition; raises KafkaError if it is not hosted, and notes the batch (`refused_batches.py`)."""
+        known = name if topic_id is None else self._partitions.topic_name(topic_id)
+        partition = None if known is None else self._partitions.find(known, index)
+        if partition is not None:
+            return partition
+        error = KafkaError(ErrorCode.UNKNOWN_TOPIC_ID if known is None else self._partitions.absence(known, index))
+        if not isinstance(batch, RefusedRecords):
+            self._partitions.note_refused(topic_id or name, index, batch, error)
+        raise error
 
-    def _park(
+    def _answer(
         self,
         request: Request,
         acks: int,
@@ -314,11 +290,19 @@ class ProduceHandler:
         answers: Sequence[TopicAnswers],
         opened: list[OpenAppend],
     ) -> None:
-        operation = DelayedProduce(acks, answers, opened, lambda settled: self._respond(request, settled))
-        produces = self._partitions.produces
-        # Appends stay when the client disconnects; only the delayed response is cancelled.
-        request.on_disconnect = lambda: produces.cancel(operation)
-        produces.watch(operation, {append.partition for append in opened}, timeout_ms)
+        """Answers the request, once the `opened` appends are acknowledged."""
+        if acks and not opened:
+            self._respond(request, answers)
+        elif opened:
+            operation = DelayedProduce(acks, answers, opened, partial(self._respond, request))
+            produces = self._partitions.produces
+            # Appends stay when the client disconnects; only the delayed response is cancelled.
+            request.on_disconnect = lambda: produces.cancel(operation)
+            produces.watch(operation, {append.partition for append in opened}, timeout_ms)
+        elif error := first_error(answers):
+            request.close_connection(f"produce with acks=0 failed: {error}")
+        else:
+            request.respond_nothing()
 
     def _respond(self, request: Request, answers: Sequence[TopicAnswers]) -> None:
         version = request.api_version
@@ -366,15 +350,40 @@ def unverified(error: ErrorCode, version: int) -> KafkaError:
     return KafkaError(error)
 
 
-def failure(index: int, error: KafkaError, log_start_offset: int, message: str | None) -> PartitionProduceResponse:
+def verified(
+    partition: Partition, batch: ProducedBatch, outcomes: Outcomes, version: int
+) -> TransactionVerification | None:
+    """Returns the verification that the append needs; raises KafkaError if the batch may not be appended."""
+    if partition not in outcomes and batch.header.is_transactional:
+        # The partition moved here while the coordinator verified the others.
+        raise partition.in_passing(batch, KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+    outcome = outcomes.get(partition)
+    if isinstance(outcome, KafkaError):
+        raise unverified(outcome.code, version)
+    return outcome
+
+
+def success(index: int, info: AppendInfo) -> PartitionProduceResponse:
+    return PartitionProduceResponse(index, 0, info.first_offset, info.log_append_time_ms, info.log_start_offset)
+
+
+def failure(index: int, error: KafkaError) -> PartitionProduceResponse:
+    """Answers a batch that did not come to the log."""
+    return PartitionProduceResponse(index, error.code, error_message=error.message)
+
+
+def append_failure(index: int, partition: Partition, error: KafkaError) -> PartitionProduceResponse:
+    log_start_offset = NO_OFFSET if error.code in WITHOUT_LOG_START else partition.log.log_start_offset
+    # The log's error message is sent only with its record errors (KIP-467).
+    message = error.message if error.record_errors else None
     return PartitionProduceResponse(
         index, error.code, NO_OFFSET, NO_TIMESTAMP, log_start_offset, error.record_errors, message
     )
 
 
-def _first_error(answers: Sequence[TopicAnswers]) -> str:
+def first_error(answers: Sequence[TopicAnswers]) -> str | None:
     for name, topic_id, topic_answers in answers:
         for answer in topic_answers:
             if answer.error_code:
                 return f"{ErrorCode(answer.error_code).name} for {name or topic_id}-{answer.partition_index}"
-    raise AssertionError("no partition failed")
+    return None
