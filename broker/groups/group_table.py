@@ -50,6 +50,11 @@ class GroupTable:
             raise KafkaError(error)
         return group
 
+    def find_incarnation(self, group_id: str, incarnation: int) -> ClassicGroup | None:
+        """None if the group is gone, or another one has its name."""
+        group = self._groups.get(group_id)
+        return group if group is not None and group.incarnation == incarnation else None
+
     def put(self, group: ClassicGroup) -> None:
         group.incarnation = next(self._incarnations)
         self._groups[group.id] = group
