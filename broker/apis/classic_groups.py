@@ -1,7 +1,7 @@
 """JoinGroup 0 to 9, SyncGroup 0 to 5, Heartbeat 0 to 4 and LeaveGroup 0 to 5: members of classic groups.
 
-`broker/groups/classic/requests.py` lists the versions. A JoinGroup or SyncGroup is answered when the group has reached
-that state; later requests on the connection wait meanwhile, as in Apache Kafka.
+`broker/groups/classic/join_phase.py` and `membership.py` have what the versions brought. A JoinGroup or SyncGroup is
+answered when the group has reached that state; later requests on the connection wait meanwhile, as in Apache Kafka.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ...protocol.messages import NO_THROTTLE, kio_error
 from ..configuration.group_config import GroupConfig
 from ..coordinators.coordinator_context import WaitingRequest
 from ..coordinators.group_coordinator import GroupCoordinator
-from ..groups.classic.requests import JoinContext
+from ..groups.classic.join_phase import JoinContext
 from ..groups.classic.results import UNKNOWN_MEMBER_ID, JoinResult, SyncResult, join_failure, sync_failure
 from ..network.handlers import Handlers
 from ..network.request import Request

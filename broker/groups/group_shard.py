@@ -24,8 +24,9 @@ from ..configuration.group_config import GroupConfig
 from ..coordination.effects import Effects, Waiter
 from ..coordination.ports import TransactionalStateLog
 from ..coordination.record_format import version_of
-from .classic.group import ClassicGroup, ClassicState
-from .classic.rebalance import JoinDeadline, MemberSession, Rebalance, SyncDeadline
+from .classic.group import ClassicState
+from .classic.join_phase import JoinContext, JoinPhase
+from .classic.membership import Membership
 from .classic.records import (
     GROUP_METADATA_KEY,
     GROUP_METADATA_KEYS,
@@ -33,13 +34,15 @@ from .classic.records import (
     OFFSET_COMMIT_KEY,
     OFFSET_COMMIT_KEYS,
     OFFSET_COMMIT_VALUE,
+    group_of,
 )
-from .classic.requests import JoinContext, MembershipRequests
 from .classic.results import JoinResult, SyncResult, join_failure, sync_failure
+from .classic.sync_phase import SyncPhase
+from .classic.timers import JoinDeadline, MemberSession, SyncDeadline
 from .consumer.changes import CONSUMER_GROUP_KEYS
 from .consumer.consumer_groups import ConsumerGroups
+from .consumer.group_table import GroupTable
 from .consumer.member_deadlines import MemberTimeout
-from .group_table import GroupTable
 from .offset_protocol import OffsetProtocol
 from .offset_store import CommittedOffset, OffsetStore
 
@@ -73,20 +76,21 @@ class GroupShard:
         self._steady_now_ms = steady_now_ms
         self._offset_store = OffsetStore()
         self.groups = GroupTable(log)
-        self._rebalance = Rebalance(self.groups, self.effects, steady_now_ms, config.group_initial_rebalance_delay_ms)
-        self._classic = MembershipRequests(
+        self._join_phase = JoinPhase(
             self.groups,
-            self._rebalance,
             self.effects,
             now_ms=steady_now_ms,
             new_id=new_id,
             max_size=config.group_max_size,
+            initial_delay_ms=config.group_initial_rebalance_delay_ms,
         )
+        self._sync_phase = SyncPhase(self.groups, self._join_phase, self.effects, steady_now_ms)
+        self._membership = Membership(self.groups, self._join_phase)
         self.consumer = ConsumerGroups(
             self.groups,
             log,
             self.effects,
-            self._rebalance,
+            self._join_phase,
             image,
             config=config.consumer,
             settings_of=settings_of,
@@ -97,9 +101,9 @@ class GroupShard:
         self.offsets = OffsetProtocol(
             self.groups,
             self._offset_store,
-            self._rebalance,
             self.consumer,
             log,
+            self.effects,
             steady_now_ms,
             metadata_bytes_max=config.offset_metadata_max_bytes,
             retention_ms=config.offsets_retention_ms,
@@ -116,7 +120,8 @@ class GroupShard:
             return
         if group is not None:
             self.consumer.make_classic(group)
-        self._classic.join(request, context, waiter)
+        assert self.groups.find_consumer(request.group_id) is None, "a name is one group"
+        self._join_phase.join(request, context, waiter)
 
     def sync(self, request: SyncGroupRequest, waiter: Waiter[SyncResult]) -> None:
         """The reply may come later. Raises KafkaError."""
@@ -124,21 +129,21 @@ class GroupShard:
         if group is not None:
             self.consumer.classic_members.sync(group, request, waiter)
         else:
-            self._classic.sync(request, waiter)
+            self._sync_phase.sync(request, waiter)
 
     def heartbeat(self, request: HeartbeatRequest) -> ErrorCode:
         """Returns REBALANCE_IN_PROGRESS or NONE. Raises KafkaError."""
         group = self.groups.find_consumer(request.group_id)
         if group is not None:
             return self.consumer.classic_members.heartbeat(group, request)
-        return self._classic.heartbeat(request)
+        return self._membership.heartbeat(request)
 
     def leave(self, request: LeaveGroupRequest) -> list[ErrorCode]:
         """Returns an error for each of the request's members, in their order. Raises KafkaError."""
         group = self.groups.find_consumer(request.group_id)
         if group is not None:
             return self.consumer.classic_members.leave(group, request)
-        return self._classic.leave(request)
+        return self._membership.leave(request)
 
     # Its state, from the log.
 
@@ -157,7 +162,7 @@ class GroupShard:
             if value is None:
                 self.groups.forget(group_id)
             else:
-                self.groups.put(ClassicGroup.from_record(group_id, GROUP_METADATA_VALUE.read(value)))
+                self.groups.put(group_of(group_id, GROUP_METADATA_VALUE.read(value), self.effects))
         elif kind in CONSUMER_GROUP_KEYS:
             self.consumer.replay(kind, key, value)
 
@@ -179,9 +184,9 @@ class GroupShard:
         """All is replayed: sessions begin, and members have as long as they ever had."""
         for group in list(self.groups):
             for member in group.members.values():
-                self._rebalance.expect_heartbeat(group, member)
+                group.expect_heartbeat(member)
             if len(group.members) > self._config.group_max_size:
-                self._rebalance.prepare(group, "the group is larger than group.max.size")
+                self._join_phase.prepare(group, "the group is larger than group.max.size")
         self.consumer.on_loaded()
         self._schedule_expiration()
 
@@ -189,13 +194,17 @@ class GroupShard:
         """Another node coordinates the groups now: waiting requests are answered NOT_COORDINATOR."""
         for group in self.groups:
             for member in group.members.values():
-                self._rebalance.answer_join(group, member, join_failure(ErrorCode.NOT_COORDINATOR, member.id))
-                self._rebalance.answer_sync(member, sync_failure(ErrorCode.NOT_COORDINATOR))
+                group.answer_join(member, join_failure(ErrorCode.NOT_COORDINATOR, member.id))
+                group.answer_sync(member, sync_failure(ErrorCode.NOT_COORDINATOR))
 
     def on_timer(self, key: Hashable) -> None:
         """Raises KafkaError: nothing could be written, and the next timer or request tries again."""
-        if isinstance(key, MemberSession | JoinDeadline | SyncDeadline):
-            self._rebalance.on_timer(key)
+        if isinstance(key, MemberSession):
+            self._membership.on_session_over(key)
+        elif isinstance(key, JoinDeadline):
+            self._join_phase.on_deadline(key)
+        elif isinstance(key, SyncDeadline):
+            self._sync_phase.on_deadline(key)
         elif isinstance(key, MemberTimeout):
             self.consumer.on_timer(key)
         else:

@@ -12,14 +12,14 @@ from uuid import UUID
 
 from ...protocol.errors import ErrorCode, KafkaError
 from ...quorum.metadata.image import TopicImage
+from ..coordination.effects import Effects
 from ..coordination.ports import StateRecord, TransactionalStateLog, TransactionProducer
 from .classic.group import ClassicGroup, ClassicState
-from .classic.rebalance import Rebalance
 from .classic.records import NO_TIMESTAMP, OffsetCommitValue, offset_commit_key, offset_commit_value, tombstone_of
 from .consumer.consumer_groups import ConsumerGroups
 from .consumer.group import ConsumerGroup
+from .consumer.group_table import GroupTable
 from .consumer.offset_access import check_commit, check_commit_in_transaction, check_fetch
-from .group_table import GroupTable
 from .offset_store import CommittedOffset, OffsetStore
 
 logger = logging.getLogger(__name__)
@@ -70,9 +70,9 @@ class OffsetProtocol:
         self,
         groups: GroupTable,
         offsets: OffsetStore,
-        rebalance: Rebalance,
         consumer: ConsumerGroups,
         log: TransactionalStateLog,
+        effects: Effects,
         now_ms: Callable[[], int],
         *,
         metadata_bytes_max: int,
@@ -83,7 +83,7 @@ class OffsetProtocol:
         `metadata_bytes_max` is `offset.metadata.max.bytes`, `retention_ms` is `offsets.retention.minutes`."""
         self._groups = groups
         self._offsets = offsets
-        self._rebalance = rebalance
+        self._effects = effects
         self._consumer = consumer
         self._log = log
         self._now_ms = now_ms
@@ -114,7 +114,7 @@ class OffsetProtocol:
         else:
             member = group.check_commit(committer.member_id, committer.instance_id, committer.generation)
             if member is not None and group.state is not ClassicState.COMPLETING_REBALANCE:
-                self._rebalance.expect_heartbeat(group, member)
+                group.expect_heartbeat(member)
         records = self._records_of(committer.group_id, offsets)
         if records.written:
             first_offset = self._log.append(records.written)
@@ -170,13 +170,13 @@ class OffsetProtocol:
     ) -> None:
         """Replays a transactional offset record; creates an empty (simple) group if needed."""
         if not self._groups.is_known(group_id):
-            self._groups.put(ClassicGroup(group_id, now_ms=self._now_ms()))
+            self._groups.put(ClassicGroup(group_id, self._effects, now_ms=self._now_ms()))
         self._offsets.put_pending(producer_id, group_id, topic, partition, committed)
 
     def put(self, group_id: str, topic: str, partition: int, committed: CommittedOffset) -> None:
         """Replays an offset record; creates an empty (simple) group if needed."""
         if not self._groups.is_known(group_id):
-            self._groups.put(ClassicGroup(group_id, now_ms=self._now_ms()))
+            self._groups.put(ClassicGroup(group_id, self._effects, now_ms=self._now_ms()))
         self._offsets.put(group_id, topic, partition, committed)
 
     def check_fetcher(self, group_id: str, member_id: str | None, member_epoch: int) -> None:

@@ -4,8 +4,10 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
+from ...broker.coordination.effects import Effects
 from ...broker.coordinators.coordinator_context import CoordinatorContext
-from ...broker.groups.classic import rebalance as classic_rebalance
+from ...broker.groups import group_shard
+from ...broker.groups.classic import sync_phase
 from ...broker.groups.classic.group import ClassicGroup
 from ...broker.groups.classic.records import OFFSET_COMMIT_KEY, GroupMetadataValue
 from ...broker.groups.consumer.group import ConsumerGroup
@@ -20,14 +22,11 @@ def _as_the_leader(synced: Callable[..., Any]) -> Any:
     return synced_as_the_leader
 
 
-def _without_generation(from_record: Any) -> Any:
-    def from_record_without_generation(
-        cls: type[ClassicGroup], group_id: str, value: GroupMetadataValue
-    ) -> ClassicGroup:
-        group: ClassicGroup = from_record.__func__(cls, group_id, value._replace(generation=0))
-        return group
+def _without_generation(group_of: Callable[..., ClassicGroup]) -> Any:
+    def group_without_generation(group_id: str, value: GroupMetadataValue, effects: Effects) -> ClassicGroup:
+        return group_of(group_id, value._replace(generation=0), effects)
 
-    return classmethod(from_record_without_generation)
+    return group_without_generation
 
 
 def _of_nobody(_: Any) -> Any:
@@ -53,15 +52,15 @@ MUTANTS: Final = (
     Mutant(
         name="one-assignment-for-all",
         bug="every member of a classic group gets its leader's assignment",
-        owner=classic_rebalance,
+        owner=sync_phase,
         attribute="synced",
         make=_as_the_leader,
     ),
     Mutant(
         name="generations-begin-anew",
         bug="a coordinator that loads a classic group does not go on with its generation",
-        owner=ClassicGroup,
-        attribute="from_record",
+        owner=group_shard,
+        attribute="group_of",
         make=_without_generation,
     ),
     Mutant(

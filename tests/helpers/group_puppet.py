@@ -22,7 +22,7 @@ from penstock.broker.configuration.consumer_config import ConsumerGroupConfig, G
 from penstock.broker.configuration.group_config import GroupConfig
 from penstock.broker.coordination.effects import CancelTimer, Effect, Reply, ScheduleTimer, Waiter
 from penstock.broker.coordination.ports import StateRecord, TransactionProducer
-from penstock.broker.groups.classic.requests import JoinContext
+from penstock.broker.groups.classic.join_phase import JoinContext
 from penstock.broker.groups.classic.results import JoinResult, SyncResult
 from penstock.broker.groups.consumer.expression_resolver import ResolveExpressions
 from penstock.broker.groups.group_shard import GroupShard

@@ -16,16 +16,17 @@ log with members is Stable.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
+from dataclasses import replace
 from enum import Enum
 from typing import Final, NamedTuple
 
 from ....protocol.errors import CorruptData, ErrorCode, KafkaError
-from ...coordination.effects import Waiter
+from ...coordination.effects import Effects, Waiter
 from .embedded_protocol import CONSUMER_PROTOCOL_TYPE, subscribed_topics_of
 from .member import ClassicMember, MemberProtocol
-from .records import GroupMetadataValue, MemberMetadata
-from .results import JoinResult
+from .results import NO_ASSIGNMENT, JoinedMember, JoinResult, SyncResult, join_failure, sync_failure
+from .timers import MemberSession, SyncDeadline
 
 FIRST_GENERATION: Final = 0
 
@@ -39,9 +40,6 @@ class ClassicState(Enum):
     STABLE = "Stable"
 
 
-REBALANCE_MAY_BEGIN: Final = frozenset({ClassicState.STABLE, ClassicState.COMPLETING_REBALANCE, ClassicState.EMPTY})
-
-
 class InitialDelay(NamedTuple):
     """`group.initial.rebalance.delay.ms` as far as it goes (KIP-134)."""
 
@@ -52,10 +50,10 @@ class InitialDelay(NamedTuple):
 
 
 class ClassicGroup:
-    """The members are kept in the order in which they came."""
+    """Its members in the order in which they came, their requests that wait for a response, and their sessions."""
 
     __slots__ = (
-        "_awaiting_join_count",
+        "_effects",
         "_protocol_counts",
         "_static_members",
         "generation",
@@ -63,6 +61,7 @@ class ClassicGroup:
         "id",
         "incarnation",
         "initial_delay",
+        "join_waiters",
         "leader",
         "members",
         "pending_join",
@@ -73,13 +72,15 @@ class ClassicGroup:
         "state",
         "state_timestamp_ms",
         "subscribed_topics",
+        "sync_waiters",
     )
 
-    def __init__(self, group_id: str, *, now_ms: int | None) -> None:
+    def __init__(self, group_id: str, effects: Effects, *, now_ms: int | None) -> None:
         """`now_ms` is the wall clock's; None when the time of the last change is unknown."""
         self.id = group_id
         # Given by the table of groups: no other group that had the name has the same.
         self.incarnation = 0
+        self._effects = effects
         self.state = ClassicState.EMPTY
         self.previous_state = ClassicState.EMPTY
         self.state_timestamp_ms = now_ms
@@ -89,6 +90,9 @@ class ClassicGroup:
         self.protocol_name: str | None = None
         self.leader: str | None = None
         self.members: dict[str, ClassicMember] = {}
+        # By the members' ids.
+        self.join_waiters: dict[str, Waiter[JoinResult]] = {}
+        self.sync_waiters: dict[str, Waiter[SyncResult]] = {}
         # Members that have been told an id, and not come back with it.
         self.pending_join: set[str] = set()
         self.pending_sync: set[str] = set()
@@ -100,80 +104,25 @@ class ClassicGroup:
         self.initial_delay: InitialDelay | None = None
         self._static_members: dict[str, str] = {}
         self._protocol_counts: Counter[str] = Counter()
-        self._awaiting_join_count = 0
-
-    @classmethod
-    def from_record(cls, group_id: str, value: GroupMetadataValue) -> ClassicGroup:
-        group = cls(group_id, now_ms=value.state_timestamp_ms if value.state_timestamp_ms >= 0 else None)
-        group.generation = value.generation
-        for stored in value.members:
-            protocols = [] if value.protocol is None else [MemberProtocol(value.protocol, stored.subscription)]
-            timeout_ms = stored.rebalance_timeout_ms
-            member = ClassicMember(
-                id=stored.member_id,
-                instance_id=stored.group_instance_id,
-                client_id=stored.client_id,
-                client_host=stored.client_host,
-                rebalance_timeout_ms=timeout_ms if timeout_ms >= 0 else stored.session_timeout_ms,
-                session_timeout_ms=stored.session_timeout_ms,
-                protocols=protocols,
-                assignment=stored.assignment,
-            )
-            group.add(member, value.protocol_type, None)
-        if value.members:
-            group.state = ClassicState.STABLE
-        group.protocol_type = value.protocol_type or None
-        group.protocol_name = value.protocol
-        group.leader = value.leader
-        group.subscribed_topics = group._compute_subscribed_topics()
-        return group
-
-    def to_record(self, assignments: Mapping[str, bytes] | None = None) -> GroupMetadataValue:
-        """With the members' own assignments unless others are given."""
-        protocol = self.protocol_name
-        return GroupMetadataValue(
-            protocol_type=self.protocol_type or "",
-            generation=self.generation,
-            protocol=protocol,
-            leader=self.leader,
-            state_timestamp_ms=-1 if self.state_timestamp_ms is None else self.state_timestamp_ms,
-            members=tuple(
-                MemberMetadata(
-                    member_id=member.id,
-                    group_instance_id=member.instance_id,
-                    client_id=member.client_id,
-                    client_host=member.client_host,
-                    rebalance_timeout_ms=member.rebalance_timeout_ms,
-                    session_timeout_ms=member.session_timeout_ms,
-                    subscription=b"" if protocol is None else member.metadata_of(protocol),
-                    assignment=member.assignment if assignments is None else assignments[member.id],
-                )
-                for member in self.members.values()
-            ),
-        )
 
     # What it is.
-
-    @property
-    def can_rebalance(self) -> bool:
-        return self.state in REBALANCE_MAY_BEGIN
 
     @property
     def is_of_consumers(self) -> bool:
         return self.protocol_type == CONSUMER_PROTOCOL_TYPE
 
     @property
-    def awaiting_join_count(self) -> int:
-        return self._awaiting_join_count
-
-    @property
     def have_all_joined(self) -> bool:
-        return len(self.members) == self._awaiting_join_count and not self.pending_join
+        return len(self.members) == len(self.join_waiters) and not self.pending_join
 
     @property
     def rebalance_timeout_ms(self) -> int:
         """The longest that a member may take to join again."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+
+    def has_waiting_request(self, member: ClassicMember) -> bool:
+        """It cannot send heartbeats meanwhile, and need not, unless it is new and may be gone."""
+        return not member.is_new and (member.id in self.join_waiters or member.id in self.sync_waiters)
 
     def static_member_id(self, instance_id: str) -> str | None:
         return self._static_members.get(instance_id)
@@ -193,6 +142,25 @@ class ClassicGroup:
         candidates = frozenset(name for name, knowing in self._protocol_counts.items() if knowing == count)
         votes = Counter(member.vote(candidates) for member in self.members.values())
         return votes.most_common(1)[0][0]
+
+    def joined(self, member: ClassicMember, *, leader: str | None = None, skip_assignment: bool = False) -> JoinResult:
+        """What a member learns of the generation; only the leader learns the members and their metadata."""
+        leads = self.leader == member.id and leader is None
+        protocol_name = self.protocol_name
+        return JoinResult(
+            error_code=ErrorCode.NONE,
+            generation_id=self.generation,
+            protocol_type=self.protocol_type,
+            protocol_name=protocol_name,
+            leader=leader if leader is not None else self.leader or "",
+            skip_assignment=skip_assignment,
+            member_id=member.id,
+            members=tuple(
+                JoinedMember(one.id, one.instance_id, one.metadata_of(protocol_name)) for one in self.members.values()
+            )
+            if leads and protocol_name is not None
+            else (),
+        )
 
     def check_member(self, member_id: str, instance_id: str | None) -> ClassicMember:
         """Raises KafkaError: UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID when another has taken the instance's place."""
@@ -247,25 +215,45 @@ class ClassicGroup:
         self.generation = generation
         self.protocol_name = self.select_protocol()
         self.transition(ClassicState.STABLE, now_ms)
+        self.find_subscribed_topics()
+
+    def find_subscribed_topics(self) -> None:
+        """Of the generation, or of one that goes on with a member that reads something else."""
         self.subscribed_topics = self._compute_subscribed_topics()
 
-    def refresh_subscribed_topics(self) -> None:
-        """A member reads something else, and the generation goes on."""
-        self.subscribed_topics = self._compute_subscribed_topics()
-
-    def next_generation(self, now_ms: int) -> None:
-        """All members have joined."""
-        self.generation += 1
+    def begin_rebalance(self, now_ms: int) -> None:
+        """Its members are to join again; SyncGroups that wait are answered so."""
+        if self.state is ClassicState.COMPLETING_REBALANCE:
+            self.reset_assignments(ErrorCode.REBALANCE_IN_PROGRESS)
         self.pending_sync.clear()
-        if self.members:
-            self.protocol_name = self.select_protocol()
-            self.transition(ClassicState.COMPLETING_REBALANCE, now_ms)
-        else:
-            self.protocol_name = None
-            self.transition(ClassicState.EMPTY, now_ms)
-        self.subscribed_topics = self._compute_subscribed_topics()
+        self._cancel_sync_deadline()
+        self.transition(ClassicState.PREPARING_REBALANCE, now_ms)
 
-    def add(self, member: ClassicMember, protocol_type: str, waiter: Waiter[JoinResult] | None) -> None:
+    def begin_generation(self, now_ms: int) -> None:
+        """All members have joined: each receives the generation, and is to send its SyncGroup."""
+        self.generation += 1
+        self.protocol_name = self.select_protocol() if self.members else None
+        self.transition(ClassicState.COMPLETING_REBALANCE if self.members else ClassicState.EMPTY, now_ms)
+        self.find_subscribed_topics()
+        for member in self.members.values():
+            self.answer_join(member, self.joined(member))
+            self.expect_heartbeat(member)
+            member.is_new = False
+            self.pending_sync.add(member.id)
+        if self.members:
+            deadline = SyncDeadline(self.id, self.incarnation, self.generation)
+            self._effects.schedule_timer(deadline, self.rebalance_timeout_ms)
+
+    def on_sync(self, member: ClassicMember) -> None:
+        """It has asked for its part, and waits for it or has had it."""
+        self.pending_sync.discard(member.id)
+        if not self.pending_sync:
+            self._cancel_sync_deadline()
+
+    def _cancel_sync_deadline(self) -> None:
+        self._effects.cancel_timer(SyncDeadline(self.id, self.incarnation, self.generation))
+
+    def add(self, member: ClassicMember, protocol_type: str) -> None:
         if member.instance_id is not None:
             assert member.instance_id not in self._static_members, "an instance is one member"
             self._static_members[member.instance_id] = member.id
@@ -275,53 +263,38 @@ class ClassicGroup:
             self.leader = member.id
         self.members[member.id] = member
         self._count_protocols(member, 1)
-        self._set_join_waiter(member, waiter)
         self.pending_join.discard(member.id)
 
     def remove(self, member_id: str) -> None:
-        """No error if it is only pending, or unknown. Its waiting requests must have been answered."""
+        """No error if it is only pending, or unknown. One that is still alive joins again."""
         member = self.members.pop(member_id, None)
         if member is not None:
+            self.answer_join(member, join_failure(ErrorCode.UNKNOWN_MEMBER_ID))
+            self.answer_sync(member, sync_failure(ErrorCode.UNKNOWN_MEMBER_ID))
             self._count_protocols(member, -1)
-            if member.is_awaiting_join:
-                self._awaiting_join_count -= 1
             if member.instance_id is not None:
                 self._static_members.pop(member.instance_id, None)
         if self.leader == member_id:
             self.leader = next(iter(self.members), None)
         self.pending_join.discard(member_id)
         self.pending_sync.discard(member_id)
+        self._effects.cancel_timer(MemberSession(self.id, self.incarnation, member_id))
 
-    def update(
-        self,
-        member: ClassicMember,
-        protocols: Sequence[MemberProtocol],
-        *,
-        rebalance_timeout_ms: int,
-        session_timeout_ms: int,
-        waiter: Waiter[JoinResult] | None,
-    ) -> None:
-        """It has joined again."""
+    def update(self, member: ClassicMember, joining: ClassicMember) -> None:
+        """It has joined again, with the protocols and timeouts of `joining`."""
         self._count_protocols(member, -1)
-        member.protocols = tuple(protocols)
+        member.protocols = joining.protocols
         self._count_protocols(member, 1)
-        member.rebalance_timeout_ms = rebalance_timeout_ms
-        member.session_timeout_ms = session_timeout_ms
-        self._set_join_waiter(member, waiter)
+        member.rebalance_timeout_ms = joining.rebalance_timeout_ms
+        member.session_timeout_ms = joining.session_timeout_ms
 
     def replace_static(self, old: ClassicMember, new_id: str) -> ClassicMember:
         """The process of a static member was started anew: its successor gets all that it had (KIP-345)."""
         assert old.instance_id is not None, "only static members are replaced"
-        new = ClassicMember(
-            id=new_id,
-            instance_id=old.instance_id,
-            client_id=old.client_id,
-            client_host=old.client_host,
-            rebalance_timeout_ms=old.rebalance_timeout_ms,
-            session_timeout_ms=old.session_timeout_ms,
-            protocols=old.protocols,
-            assignment=old.assignment,
-        )
+        self.answer_join(old, join_failure(ErrorCode.FENCED_INSTANCE_ID, old.id))
+        self.answer_sync(old, sync_failure(ErrorCode.FENCED_INSTANCE_ID))
+        self._effects.cancel_timer(MemberSession(self.id, self.incarnation, old.id))
+        new = replace(old, id=new_id, is_new=False)
         self.members = {new.id if key == old.id else key: value for key, value in self.members.items()}
         self.members[new.id] = new
         if self.leader == old.id:
@@ -330,29 +303,50 @@ class ClassicGroup:
             self.pending_sync.discard(old.id)
             self.pending_sync.add(new.id)
         self._static_members[old.instance_id] = new.id
+        self.expect_heartbeat(new)
         return new
-
-    def take_join(self, member: ClassicMember) -> Waiter[JoinResult] | None:
-        """The JoinGroup that waits, to be answered; None without one."""
-        waiter = member.join_waiter
-        self._set_join_waiter(member, None)
-        return waiter
 
     def elect_joined_leader(self) -> bool:
         """The leader keeps its place if it has joined; otherwise another member that has. False without one."""
         if self.leader is None:
             return False
-        if self.members[self.leader].is_awaiting_join:
-            return True
-        joined = next((member for member in self.members.values() if member.is_awaiting_join), None)
-        if joined is None:
-            return False
-        self.leader = joined.id
+        if self.leader not in self.join_waiters:
+            joined_id = next((member_id for member_id in self.members if member_id in self.join_waiters), None)
+            if joined_id is None:
+                return False
+            self.leader = joined_id
         return True
 
-    def _set_join_waiter(self, member: ClassicMember, waiter: Waiter[JoinResult] | None) -> None:
-        self._awaiting_join_count += (waiter is not None) - member.is_awaiting_join
-        member.join_waiter = waiter
+    def reset_assignments(self, error: ErrorCode) -> None:
+        """No member has one; SyncGroups that wait are answered `error`."""
+        for member in self.members.values():
+            member.assignment = NO_ASSIGNMENT
+            if self.answer_sync(member, sync_failure(error)):
+                self.expect_heartbeat(member)
+
+    # What it owes its members, and expects of them.
+
+    def answer_join(self, member: ClassicMember, result: JoinResult) -> None:
+        """No error if it does not wait."""
+        waiter = self.join_waiters.pop(member.id, None)
+        if waiter is not None:
+            self._effects.reply(waiter, result)
+
+    def answer_sync(self, member: ClassicMember, result: SyncResult) -> bool:
+        """Whether it waited."""
+        waiter = self.sync_waiters.pop(member.id, None)
+        if waiter is None:
+            return False
+        self._effects.reply(waiter, result)
+        return True
+
+    def expect_heartbeat(self, member: ClassicMember) -> None:
+        """It has been heard: its session begins anew."""
+        self.expect(member.id, member.session_timeout_ms)
+
+    def expect(self, member_id: str, within_ms: int) -> None:
+        """The session of a member, or of one that has been told an id, is over then."""
+        self._effects.schedule_timer(MemberSession(self.id, self.incarnation, member_id), within_ms)
 
     def _count_protocols(self, member: ClassicMember, step: int) -> None:
         # A member that names one twice is one member that knows it.

@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 from struct import Struct
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from ....protocol.primitives import uvarint
+from ...coordination.effects import Effects
 from ...coordination.ports import StateRecord
 from ...coordination.record_format import RecordFormat, field, struct_array
-
-if TYPE_CHECKING:
-    from .group import ClassicGroup
+from .group import ClassicGroup, ClassicState
+from .member import ClassicMember, MemberProtocol
 
 OFFSET_COMMIT_KEYS: Final = range(2)
 GROUP_METADATA_KEYS: Final = range(2, 3)
@@ -136,9 +136,54 @@ GROUP_METADATA_VALUE: Final = RecordFormat(
 
 def record_of(group: ClassicGroup, assignments: Mapping[str, bytes] | None = None) -> StateRecord:
     """With the members' own assignments unless others are given."""
-    return StateRecord(
-        GROUP_METADATA_KEY.write(GroupMetadataKey(group.id)), GROUP_METADATA_VALUE.write(group.to_record(assignments))
+    protocol = group.protocol_name
+    value = GroupMetadataValue(
+        protocol_type=group.protocol_type or "",
+        generation=group.generation,
+        protocol=protocol,
+        leader=group.leader,
+        state_timestamp_ms=NO_TIMESTAMP if group.state_timestamp_ms is None else group.state_timestamp_ms,
+        members=tuple(
+            MemberMetadata(
+                member_id=member.id,
+                group_instance_id=member.instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                rebalance_timeout_ms=member.rebalance_timeout_ms,
+                session_timeout_ms=member.session_timeout_ms,
+                subscription=b"" if protocol is None else member.metadata_of(protocol),
+                assignment=member.assignment if assignments is None else assignments[member.id],
+            )
+            for member in group.members.values()
+        ),
     )
+    return StateRecord(GROUP_METADATA_KEY.write(GroupMetadataKey(group.id)), GROUP_METADATA_VALUE.write(value))
+
+
+def group_of(group_id: str, value: GroupMetadataValue, effects: Effects) -> ClassicGroup:
+    """The group that `record_of` has written; the sessions of its members have not begun."""
+    group = ClassicGroup(group_id, effects, now_ms=value.state_timestamp_ms if value.state_timestamp_ms >= 0 else None)
+    group.generation = value.generation
+    for stored in value.members:
+        timeout_ms = stored.rebalance_timeout_ms
+        member = ClassicMember(
+            id=stored.member_id,
+            instance_id=stored.group_instance_id,
+            client_id=stored.client_id,
+            client_host=stored.client_host,
+            rebalance_timeout_ms=timeout_ms if timeout_ms >= 0 else stored.session_timeout_ms,
+            session_timeout_ms=stored.session_timeout_ms,
+            protocols=() if value.protocol is None else (MemberProtocol(value.protocol, stored.subscription),),
+            assignment=stored.assignment,
+        )
+        group.add(member, value.protocol_type)
+    if value.members:
+        group.state = ClassicState.STABLE
+    group.protocol_type = value.protocol_type or None
+    group.protocol_name = value.protocol
+    group.leader = value.leader
+    group.find_subscribed_topics()
+    return group
 
 
 def tombstone_of(group_id: str) -> StateRecord:

@@ -10,9 +10,8 @@ from ...configuration.consumer_config import ConsumerGroupConfig, SettingsOf
 from ...coordination.effects import Effects
 from ...coordination.ports import StateLog
 from ..classic.group import ClassicGroup
-from ..classic.rebalance import Rebalance
+from ..classic.join_phase import JoinPhase
 from ..classic.records import record_of
-from ..group_table import GroupTable
 from .assignor import Assignor
 from .changes import from_record, removal_of_group
 from .classic_members import ClassicMembers
@@ -20,6 +19,7 @@ from .consumer_protocol import ConsumerProtocol
 from .departures import Departures
 from .expression_resolver import ExpressionResolver
 from .group import ConsumerGroup
+from .group_table import GroupTable
 from .journal import ConsumerJournal
 from .member import STATIC_LEAVE_EPOCH
 from .member_deadlines import MemberTimeout
@@ -38,7 +38,7 @@ class ConsumerGroups:
         groups: GroupTable,
         log: StateLog,
         effects: Effects,
-        rebalance: Rebalance,
+        join_phase: JoinPhase,
         image: Callable[[], MetadataImage],
         *,
         config: ConsumerGroupConfig,
@@ -47,11 +47,12 @@ class ConsumerGroups:
         now_ms: Callable[[], int],
         new_id: Callable[[], str],
     ) -> None:
-        """`image` is the newest; `rebalance` takes over groups that are classic again, of `classic_max_size` members at
-        most."""
+        """`image` is the newest; groups that are classic again, of `classic_max_size` members at most, rebalance in
+        `join_phase`."""
         self._groups = groups
         self._settings_of = settings_of
         self._config = config
+        self._effects = effects
         self._now_ms = now_ms
         topics = self.topics = SubscribedTopics(image)
         self._journal = ConsumerJournal(groups, log)
@@ -59,7 +60,8 @@ class ConsumerGroups:
             groups,
             self._journal,
             topics,
-            rebalance,
+            join_phase,
+            effects,
             now_ms,
             policy=config.migration_policy,
             max_size=classic_max_size,
@@ -83,9 +85,7 @@ class ConsumerGroups:
             updates,
             self._deadlines,
             self._departures,
-            Upgrade(
-                groups, topics, rebalance, self._deadlines, policy=config.migration_policy, max_size=config.max_size
-            ),
+            Upgrade(groups, topics, self._deadlines, policy=config.migration_policy, max_size=config.max_size),
             self.expressions,
             max_size=config.max_size,
             settings_of=settings_of,
@@ -143,7 +143,7 @@ class ConsumerGroups:
     def make_classic(self, group: ConsumerGroup) -> None:
         """Puts a classic group in the place of one that is empty: its offsets are that group's, whether members join or
         not. Raises KafkaError, and then nothing is changed."""
-        classic = ClassicGroup(group.id, now_ms=self._now_ms())
+        classic = ClassicGroup(group.id, self._effects, now_ms=self._now_ms())
         self._journal.write(removal_of_group(group), after=[record_of(classic)])
         self._groups.put(classic)
 

@@ -14,14 +14,14 @@ from uuid import UUID
 
 from ....protocol.errors import CorruptData, ErrorCode, KafkaError
 from ...configuration.consumer_config import MigrationPolicy
+from ...coordination.effects import Effects
 from ...coordination.ports import StateRecord
 from ..classic.embedded_protocol import CONSUMER_PROTOCOL_TYPE, read_assignment, read_subscription, write_assignment
 from ..classic.group import ClassicGroup, ClassicState
+from ..classic.join_phase import JoinPhase
 from ..classic.member import ClassicMember
-from ..classic.rebalance import Rebalance
 from ..classic.records import record_of, tombstone_of
 from ..classic.results import join_failure, sync_failure
-from ..group_table import GroupTable
 from .changes import (
     CurrentChange,
     GroupChange,
@@ -33,6 +33,7 @@ from .changes import (
     removal_of_group,
 )
 from .group import ConsumerGroup
+from .group_table import GroupTable
 from .journal import ConsumerJournal
 from .member import NO_PARTITIONS, ConsumerMember, CurrentAssignment, MemberState, Partitions, merged
 from .member_deadlines import MemberDeadlines
@@ -62,7 +63,6 @@ class Upgrade:
         self,
         groups: GroupTable,
         topics: SubscribedTopics,
-        rebalance: Rebalance,
         deadlines: MemberDeadlines,
         *,
         policy: MigrationPolicy,
@@ -70,7 +70,6 @@ class Upgrade:
     ) -> None:
         self._groups = groups
         self._topics = topics
-        self._rebalance = rebalance
         self._deadlines = deadlines
         self._policy = policy
         self._max_size = max_size
@@ -110,8 +109,8 @@ class Upgrade:
         for member in list(classic.members.values()):
             self._deadlines.expect_heartbeat(classic.id, member.id, member.session_timeout_ms)
             # To them it is another rebalance, which they join.
-            self._rebalance.answer_join(classic, member, join_failure(ErrorCode.REBALANCE_IN_PROGRESS, member.id))
-            self._rebalance.answer_sync(member, sync_failure(ErrorCode.REBALANCE_IN_PROGRESS))
+            classic.answer_join(member, join_failure(ErrorCode.REBALANCE_IN_PROGRESS, member.id))
+            classic.answer_sync(member, sync_failure(ErrorCode.REBALANCE_IN_PROGRESS))
 
     def _refusal(self, classic: ClassicGroup) -> str | None:
         if not self._policy.allows_upgrade:
@@ -196,7 +195,8 @@ class Downgrade:
         groups: GroupTable,
         journal: ConsumerJournal,
         topics: SubscribedTopics,
-        rebalance: Rebalance,
+        join_phase: JoinPhase,
+        effects: Effects,
         now_ms: Callable[[], int],
         *,
         policy: MigrationPolicy,
@@ -206,7 +206,8 @@ class Downgrade:
         self._groups = groups
         self._journal = journal
         self._topics = topics
-        self._rebalance = rebalance
+        self._join_phase = join_phase
+        self._effects = effects
         self._now_ms = now_ms
         self._policy = policy
         self._max_size = max_size
@@ -242,15 +243,15 @@ class Downgrade:
             len(classic.members),
         )
         for member in classic.members.values():
-            self._rebalance.expect_heartbeat(classic, member)
+            classic.expect_heartbeat(member)
         if reason is not None:
-            self._rebalance.prepare(classic, reason)
+            self._join_phase.prepare(classic, reason)
         return classic
 
     def _classic(
         self, group: ConsumerGroup, gone: frozenset[str], joining: ConsumerMember | None, target: Partitions
     ) -> ClassicGroup:
-        classic = ClassicGroup(group.id, now_ms=self._now_ms())
+        classic = ClassicGroup(group.id, self._effects, now_ms=self._now_ms())
         staying = [member for member in group.members.values() if member.id not in gone]
         if joining is not None:
             staying.append(joining)
@@ -266,7 +267,7 @@ class Downgrade:
                 session_timeout_ms=subscription.classic.session_timeout_ms,
                 protocols=subscription.classic.protocols,
             )
-            classic.add(classic_member, CONSUMER_PROTOCOL_TYPE, None)
+            classic.add(classic_member, CONSUMER_PROTOCOL_TYPE)
         classic.resume(group.epoch, self._now_ms())
         assert classic.protocol_name is not None, "there are members"
         for classic_member in classic.members.values():

@@ -10,7 +10,7 @@ from consumer_puppet import Consumer, ConsumerPuppet
 from group_puppet import GROUP, INITIAL_DELAY_MS, REBALANCE_MS, SESSION_MS, SETTINGS, GroupPuppet
 
 from penstock.broker.coordination.effects import CancelTimer, Reply, ScheduleTimer
-from penstock.broker.groups.classic.rebalance import JoinDeadline, MemberSession, SyncDeadline
+from penstock.broker.groups.classic.timers import JoinDeadline, MemberSession, SyncDeadline
 from penstock.broker.groups.consumer.member_deadlines import MemberTimeout
 from penstock.broker.groups.group_shard import OffsetExpiration
 from penstock.protocol.errors import ErrorCode

@@ -12,7 +12,7 @@ from group_puppet import CONFIG, GROUP, INITIAL_DELAY_MS, REBALANCE_MS, SESSION_
 
 from penstock.broker.configuration.consumer_config import MigrationPolicy
 from penstock.broker.groups.classic.embedded_protocol import read_assignment, read_subscription, write_assignment
-from penstock.broker.groups.classic.rebalance import JoinDeadline
+from penstock.broker.groups.classic.timers import JoinDeadline
 from penstock.protocol.errors import CorruptData, ErrorCode, KafkaError
 
 ALL = {("topic", partition) for partition in range(6)}
