@@ -31,13 +31,22 @@ from .primitives import (
 from .produce import NodeEndpoint, node_endpoints_field
 
 MAX_OFFSET = 2**63 - 1
+NO_SESSION = 0
+"""The session id of a fetch outside a session (KIP-227)."""
+READ_COMMITTED = 1
+"""The `isolation_level` of Fetch and ListOffsets that ends at the last stable offset (KIP-98)."""
+
+FIRST_ZSTD_VERSION = 10
+"""Of Fetch (KIP-110)."""
+FIRST_TOPIC_ID_VERSION = 13
+"""Of Fetch (KIP-516)."""
+FIRST_LEADER_HINT_VERSION = 16
+"""The first whose response may name the current leader (KIP-951)."""
 
 _FIRST_WITH_SESSIONS = 7
 _FIRST_WITH_RACK = 11
 _FIRST_FLEXIBLE = 12
-_FIRST_WITH_IDS = 13
 _FIRST_WITH_REPLICA_STATE = 15
-_FIRST_WITH_ENDPOINTS = 16
 
 _INT = Struct(">i")
 _LONG = Struct(">q")
@@ -173,7 +182,7 @@ def encode_fetch_response(
         out += _INT.pack(session_id)
     out += length_bytes(len(topics), is_flexible=is_flexible, is_short=False)
     for name, topic_id, partitions in topics:
-        if version >= _FIRST_WITH_IDS:
+        if version >= FIRST_TOPIC_ID_VERSION:
             out += uuid_bytes(topic_id)
         else:
             out += string_bytes(name or "", is_flexible=is_flexible)
@@ -193,7 +202,7 @@ def encode_fetch_response(
         if is_flexible:
             out += b"\0"
     if is_flexible:
-        if node_endpoints and version >= _FIRST_WITH_ENDPOINTS:
+        if node_endpoints and version >= FIRST_LEADER_HINT_VERSION:
             out += b"\x01" + node_endpoints_field(node_endpoints)
         else:
             out += b"\0"
@@ -318,7 +327,7 @@ def _read_forgotten(version: int, buffer: Buffer, position: int) -> tuple[tuple[
 
 
 def _read_identity(version: int, buffer: Buffer, position: int) -> tuple[str | None, TopicId | None, int]:
-    if version >= _FIRST_WITH_IDS:
+    if version >= FIRST_TOPIC_ID_VERSION:
         return None, topic_id_from(bytes(take(buffer, position, 16))), position + 16
     if version >= _FIRST_FLEXIBLE:
         name, position = read_compact_string(buffer, position)

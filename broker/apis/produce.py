@@ -28,9 +28,10 @@ from contextlib import suppress
 from typing import Final
 
 from ...protocol.apis import ApiKey
-from ...protocol.batches import NO_TIMESTAMP, BatchHeader, Buffer
+from ...protocol.batches import NO_OFFSET, NO_TIMESTAMP, BatchHeader, Buffer
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.produce import (
+    FIRST_LEADER_HINT_VERSION,
     NodeEndpoint,
     PartitionProduceResponse,
     ProduceRequest,
@@ -56,9 +57,6 @@ from ..replicas.rules.produce_admission import admit, request_refusal
 
 logger = logging.getLogger(__name__)
 
-NO_OFFSET: Final = -1
-FIRST_LEADER_HINT_VERSION: Final = 10
-FIRST_TOPIC_ID_VERSION: Final = 13
 FIRST_VERSION_WITH_ABORTABLE_ERROR: Final = 11
 FIRST_VERSION_THAT_ADDS_PARTITIONS: Final = 12
 
