@@ -43,18 +43,18 @@ CRC_OFFSET: Final = 17
 ATTRIBUTES_OFFSET: Final = 21
 CURRENT_MAGIC: Final = 2
 
+NO_OFFSET: Final = -1
 NO_PRODUCER_ID: Final = -1
 NO_PRODUCER_EPOCH: Final = -1
 NO_SEQUENCE: Final = -1
+MAX_SEQUENCE: Final = 2**31 - 1
 NO_TIMESTAMP: Final = -1
-NO_LEADER_EPOCH: Final = -1
 
 COMPRESSION_MASK: Final = 0x07
 LOG_APPEND_TIME_FLAG: Final = 0x08
 TRANSACTIONAL_FLAG: Final = 0x10
 CONTROL_FLAG: Final = 0x20
 
-_MAX_SEQUENCE = 2**31 - 1
 _HEADER = Struct(">qiibIhiqqqhii")
 _ASSIGNED = Struct(">qii")
 _CRC = Struct(">I")
@@ -173,8 +173,8 @@ def is_crc_valid(buffer: Buffer, position: int, header: BatchHeader) -> bool:
 
 def next_sequence(sequence: int, increment: int) -> int:
     """`sequence` moved on by `increment`, within 0 to 2**31 - 1."""
-    if sequence > _MAX_SEQUENCE - increment:
-        return increment - (_MAX_SEQUENCE - sequence) - 1
+    if sequence > MAX_SEQUENCE - increment:
+        return increment - (MAX_SEQUENCE - sequence) - 1
     return sequence + increment
 
 

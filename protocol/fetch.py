@@ -29,13 +29,22 @@ from .primitives import (
 from .produce import NodeEndpoint, node_endpoints_field
 
 MAX_OFFSET = 2**63 - 1
+NO_SESSION = 0
+"""The session id of a fetch outside a session (KIP-227)."""
+READ_COMMITTED = 1
+"""The `isolation_level` of Fetch and ListOffsets that ends at the last stable offset (KIP-98)."""
+
+FIRST_ZSTD_VERSION = 10
+"""Of Fetch (KIP-110)."""
+FIRST_TOPIC_ID_VERSION = 13
+"""Of Fetch (KIP-516)."""
+FIRST_LEADER_HINT_VERSION = 16
+"""The first whose response may name the current leader (KIP-951)."""
 
 _FIRST_WITH_SESSIONS = 7
 _FIRST_WITH_RACK = 11
 _FIRST_FLEXIBLE = 12
-_FIRST_WITH_IDS = 13
 _FIRST_WITH_REPLICA_STATE = 15
-_FIRST_WITH_ENDPOINTS = 16
 
 _INT = Struct(">i")
 _LONG = Struct(">q")
@@ -171,7 +180,7 @@ def encode_fetch_response(
         out += _INT.pack(session_id)
     out += length_bytes(len(topics), is_flexible=is_flexible, is_short=False)
     for name, topic_id, partitions in topics:
-        if version >= _FIRST_WITH_IDS:
+        if version >= FIRST_TOPIC_ID_VERSION:
             out += uuid_bytes(topic_id)
         else:
             out += string_bytes(name or "", is_flexible=is_flexible)
@@ -191,7 +200,7 @@ def encode_fetch_response(
         if is_flexible:
             out += b"\0"
     if is_flexible:
-        if node_endpoints and version >= _FIRST_WITH_ENDPOINTS:
+        if node_endpoints and version >= FIRST_LEADER_HINT_VERSION:
             out += b"\x01" + node_endpoints_field(node_endpoints)
         else:
             out += b"\0"
@@ -210,7 +219,7 @@ def encode_fetch_error(version: int, correlation_id: int, request: FetchRequest,
     Kafka: `FetchRequest.getErrorResponse`.
     """
     topics: list[TopicFetchResponse[Never]] = []
-    if version < _FIRST_WITH_IDS:
+    if version < FIRST_TOPIC_ID_VERSION:
         topics = [
             (topic.name, None, [PartitionFetchResponse(one.partition_index, error_code) for one in topic.partitions])
             for topic in request.topics
@@ -275,7 +284,7 @@ def _decode(version: int, buffer: Buffer, position: int) -> tuple[FetchRequest, 
 
 def _read_topics(version: int, buffer: Buffer, position: int) -> tuple[tuple[FetchTopic, ...], int]:
     is_flexible = version >= _FIRST_FLEXIBLE
-    has_ids = version >= _FIRST_WITH_IDS
+    has_ids = version >= FIRST_TOPIC_ID_VERSION
     topic_count, position = read_count(buffer, position, is_flexible=is_flexible)
     topics = []
     for _ in range(topic_count):
@@ -318,7 +327,7 @@ def _read_topics(version: int, buffer: Buffer, position: int) -> tuple[tuple[Fet
 
 def _read_forgotten(version: int, buffer: Buffer, position: int) -> tuple[tuple[ForgottenTopic, ...], int]:
     is_flexible = version >= _FIRST_FLEXIBLE
-    has_ids = version >= _FIRST_WITH_IDS
+    has_ids = version >= FIRST_TOPIC_ID_VERSION
     topic_count, position = read_count(buffer, position, is_flexible=is_flexible)
     forgotten = []
     for _ in range(topic_count):

@@ -11,7 +11,7 @@ from struct import Struct
 from typing import Final, NamedTuple
 
 from .errors import CorruptData
-from .ids import TopicId
+from .ids import NO_LEADER_EPOCH, TopicId
 from .primitives import (
     GARBAGE_ERRORS,
     Buffer,
@@ -26,13 +26,13 @@ from .primitives import (
     uuid_bytes,
 )
 
-NO_LEADER_EPOCH: Final = -1
+FIRST_TOPIC_ID_VERSION: Final = 10
+"""Of OffsetCommit (KIP-848)."""
 
 _LAST_WITH_RETENTION = 4
 _FIRST_WITH_EPOCHS = 6
 _FIRST_WITH_INSTANCES = 7
 _FIRST_FLEXIBLE = 8
-_FIRST_WITH_IDS = 10
 _FIRST_WITH_THROTTLE = 3
 _INT = Struct(">i")
 _RETENTION_BYTES = 8
@@ -91,7 +91,7 @@ def encode_offset_commit_response(
         out += _INT.pack(0)
     out += length_bytes(len(topics), is_flexible=is_flexible, is_short=False)
     for topic, codes in zip(topics, errors, strict=True):
-        if version >= _FIRST_WITH_IDS:
+        if version >= FIRST_TOPIC_ID_VERSION:
             out += uuid_bytes(topic.topic_id)
         else:
             out += string_bytes(topic.name, is_flexible=is_flexible)
@@ -133,7 +133,7 @@ def _decode(version: int, buffer: Buffer, position: int) -> tuple[OffsetCommitRe
 def _decode_topic(version: int, buffer: Buffer, position: int) -> tuple[CommittedTopic, int]:
     is_flexible = version >= _FIRST_FLEXIBLE
     has_epochs = version >= _FIRST_WITH_EPOCHS
-    has_ids = version >= _FIRST_WITH_IDS
+    has_ids = version >= FIRST_TOPIC_ID_VERSION
     name, topic_id, position = read_topic(buffer, position, has_ids=has_ids, is_flexible=is_flexible)
     count, position = read_count(buffer, position, is_flexible=is_flexible)
     read_text = read_compact_string if is_flexible else read_short_string

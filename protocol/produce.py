@@ -26,15 +26,18 @@ from .primitives import (
     uuid_bytes,
     uvarint,
 )
-from .single_produce import FIRST_PLAIN, encode_single_produce
+from .single_produce import FIRST_PLAIN, FIRST_TOPIC_ID_VERSION, encode_single_produce
 
 ENTRIES_MAX = 100_000
 """Topics and partitions of one request. An honest entry has a batch of 62 bytes or more; one of three bytes, of which
 100 MiB have 35 million, would keep the reader, and with it all other clients, for half a minute."""
 
+FIRST_ZSTD_VERSION = 7
+"""Of Produce (KIP-110)."""
+FIRST_LEADER_HINT_VERSION = 10
+"""The first whose response may name the current leader (KIP-951)."""
+
 _FIRST_FLEXIBLE = 9
-_FIRST_WITH_IDS = 13
-_FIRST_WITH_LEADERS = 10
 _ACKS_AND_TIMEOUT = Struct(">hi")
 # Acks, timeout, topic count.
 _LEGACY_START = Struct(">hii")
@@ -153,7 +156,7 @@ def node_endpoints_field(node_endpoints: Sequence[NodeEndpoint]) -> bytes:
 
 
 def _decode_flexible(version: int, buffer: Buffer, position: int) -> tuple[ProduceRequest, int]:
-    has_ids = version >= _FIRST_WITH_IDS
+    has_ids = version >= FIRST_TOPIC_ID_VERSION
     buffer_size = len(buffer)
     name: str | None = None
     topic_id: TopicId | None = None
@@ -248,7 +251,7 @@ def _decode_legacy(buffer: Buffer, position: int) -> tuple[ProduceRequest, int]:
 
 def _topic_bytes(version: int, name: str | None, topic_id: TopicId | None) -> bytes:
     """How an answer tells which topic it is about."""
-    if version >= _FIRST_WITH_IDS:
+    if version >= FIRST_TOPIC_ID_VERSION:
         return uuid_bytes(topic_id)
     return string_bytes(name or "", is_flexible=version >= _FIRST_FLEXIBLE)
 
@@ -280,7 +283,7 @@ def _write_partition(out: bytearray, version: int, partition: PartitionProduceRe
             out += b"\0"
     out += string_bytes(message, is_flexible=is_flexible)
     if is_flexible:
-        if leader is None or version < _FIRST_WITH_LEADERS:
+        if leader is None or version < FIRST_LEADER_HINT_VERSION:
             out += b"\0"
         else:
             # One tagged field: tag 0, nine bytes, of which the last says that the struct has no tags of its own.
@@ -288,6 +291,6 @@ def _write_partition(out: bytearray, version: int, partition: PartitionProduceRe
 
 
 def _node_endpoint_tags(version: int, node_endpoints: Sequence[NodeEndpoint]) -> bytes:
-    if not node_endpoints or version < _FIRST_WITH_LEADERS:
+    if not node_endpoints or version < FIRST_LEADER_HINT_VERSION:
         return b"\0"
     return b"\x01" + node_endpoints_field(node_endpoints)

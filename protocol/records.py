@@ -19,7 +19,6 @@ from .batches import (
     CURRENT_MAGIC,
     HEADER_SIZE,
     LENGTH_OVERHEAD,
-    NO_LEADER_EPOCH,
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
     NO_SEQUENCE,
@@ -29,6 +28,7 @@ from .batches import (
 )
 from .compression import Compression, compress, decompress
 from .errors import CorruptData
+from .ids import NO_LEADER_EPOCH
 from .primitives import uvarint
 
 # What a batch may become uncompressed. A batch comes in a request of at most socket.request.max.bytes, 100 MiB.

@@ -11,8 +11,9 @@ from .primitives import GARBAGE_ERRORS, Buffer, read_uvarint
 
 FIRST_PLAIN = 8
 """The first version whose answers have one layout but for the topic and the tags."""
+FIRST_TOPIC_ID_VERSION = 13
+"""Of Produce (KIP-516)."""
 _FIRST_FLEXIBLE = 9
-_FIRST_WITH_IDS = 13
 
 # No transaction, acks, timeout, one topic; its id, one partition, its index.
 _START_13 = Struct(">BhiB16sBi")
@@ -48,7 +49,7 @@ def read_single_produce(version: int, buffer: Buffer, offset: int) -> SingleProd
     None for every other request and for bytes that are none: `decode_produce` tells which.
     """
     try:
-        if version >= _FIRST_WITH_IDS:
+        if version >= FIRST_TOPIC_ID_VERSION:
             no_transaction, acks, timeout_ms, topics, topic, partitions, index = _START_13.unpack_from(buffer, offset)
             name = None
             position = offset + _START_13.size

@@ -29,6 +29,7 @@ from ...protocol.errors import ErrorCode, KafkaError, error_info
 from ...protocol.messages import NO_THROTTLE, kio_error
 from ...quorum.metadata.features import GROUP_VERSION
 from ..cluster.metadata_cache import MetadataCache
+from ..cluster.rules.cluster_view import OPERATIONS_NOT_ASKED_FOR
 from ..configuration.consumer_config import ConsumerGroupConfig
 from ..coordinators.group_coordinator import GroupCoordinator
 from ..groups.consumer.consumer_protocol import HeartbeatContext, check_heartbeat, heartbeat_failure
@@ -36,7 +37,7 @@ from ..groups.consumer.group import ConsumerGroup
 from ..groups.consumer.member import NO_PARTITIONS, ConsumerMember, merged
 from ..network.handlers import Handlers
 from ..network.request import Request
-from .group_administration import GROUP_AUTHORIZED_OPERATIONS, OPERATIONS_NOT_ASKED_FOR
+from .group_administration import GROUP_AUTHORIZED_OPERATIONS
 from .response_collector import ResponseCollector
 
 CONSUMER_GROUPS_SINCE: Final = 1

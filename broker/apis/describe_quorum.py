@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest
 from kio.schema.describe_quorum.v2.response import (
@@ -19,7 +19,7 @@ from kio.static.primitive import i32, i64, u16
 
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError, error_info
-from ...protocol.ids import NodeId
+from ...protocol.ids import NO_NODE, NodeId
 from ...protocol.messages import kio_error
 from ...quorum.metadata.metadata_log import METADATA_TOPIC
 from ...quorum.metadata.voters import Voter
@@ -30,7 +30,6 @@ from ..network.request import RequestContext
 DescribeQuorum: TypeAlias = Callable[
     [DescribeQuorumRequest, RequestContext], DescribeQuorumResponse | Awaitable[DescribeQuorumResponse]
 ]
-_NO_LEADER: Final = -1
 
 
 def register(handlers: Handlers, describe: DescribeQuorum) -> None:
@@ -146,7 +145,7 @@ def _not_leader(status: QuorumStatus) -> PartitionData:
         partition_index=i32(0),
         error_code=kio_error(ErrorCode.NOT_LEADER_OR_FOLLOWER),
         error_message=error_info(ErrorCode.NOT_LEADER_OR_FOLLOWER).sentence,
-        leader_id=BrokerId(_NO_LEADER if status.leader_id is None else status.leader_id),
+        leader_id=BrokerId(NO_NODE if status.leader_id is None else status.leader_id),
         leader_epoch=i32(status.epoch),
         high_watermark=i64(-1),
         current_voters=(),

@@ -30,6 +30,9 @@ from typing import Final
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode
 from ...protocol.fetch import (
+    FIRST_LEADER_HINT_VERSION,
+    FIRST_ZSTD_VERSION,
+    READ_COMMITTED,
     FetchRequest,
     TopicFetchResponse,
     decode_fetch,
@@ -58,12 +61,10 @@ from ..replication.rules.replication_quota import ReplicationQuota
 
 FUTURE_REPLICA_ID: Final = -3
 """A replica that moves between the log directories of one broker; like followers it reads to the log end offset."""
-READ_COMMITTED: Final = 1
-ZSTD: Final = "zstd"
+ZSTD_TYPE: Final = "zstd"
+"""Of the config `compression.type`."""
 FIRST_STORAGE_ERROR_VERSION: Final = 6
-FIRST_ZSTD_VERSION: Final = 10
 FIRST_CLOSEST_REPLICA_VERSION: Final = 11
-FIRST_LEADER_HINT_VERSION: Final = 16
 ELSEWHERE: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 
 
@@ -204,6 +205,6 @@ def _for_old_client(version: int, wanted: FetchablePartition, answer: PartitionA
     """Clients below version 10 cannot read zstd; those below 6 do not know KAFKA_STORAGE_ERROR."""
     if answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR and version < FIRST_STORAGE_ERROR_VERSION:
         return answer._replace(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    if wanted.hosted is not None and wanted.hosted.log.config.compression_type == ZSTD:
+    if wanted.hosted is not None and wanted.hosted.log.config.compression_type == ZSTD_TYPE:
         return failed(wanted.index, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
     return answer

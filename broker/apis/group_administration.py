@@ -22,6 +22,7 @@ from kio.static.primitive import i32
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
+from ..cluster.rules.cluster_view import OPERATIONS_NOT_ASKED_FOR
 from ..coordinators.group_coordinator import GroupCoordinator, GroupPartition
 from ..groups.classic.embedded_protocol import CONSUMER_PROTOCOL_TYPE
 from ..groups.classic.group import ClassicGroup, ClassicState
@@ -37,7 +38,6 @@ DEAD: Final = "Dead"
 TELLS_ABSENCE_SINCE: Final = 6
 GROUP_AUTHORIZED_OPERATIONS: Final = sum(1 << operation for operation in (3, 6, 8, 10, 11))
 """Read, delete, describe, describe configs, alter configs (KIP-430)."""
-OPERATIONS_NOT_ASKED_FOR: Final = -(2**31)
 
 
 def register(handlers: Handlers, groups: GroupCoordinator) -> None:

@@ -34,6 +34,7 @@ from kio.static.primitive import i32, i64
 from ...protocol.apis import ApiKey
 from ...protocol.batches import NO_TIMESTAMP
 from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.fetch import READ_COMMITTED
 from ...protocol.ids import NO_LEADER_EPOCH, LeaderEpoch, NodeId
 from ...protocol.messages import NO_THROTTLE, decode_request, encode_response, kio_error
 from ...storage.log.timestamp_lookup import TimestampOffset
@@ -65,7 +66,6 @@ FIRST_VERSIONS: Final[Mapping[int, int]] = {
 FIRST_OFFSET_NOT_AVAILABLE_VERSION: Final = 5
 CONSUMER_REPLICA_ID: Final = -1
 DEBUGGING_REPLICA_ID: Final = -2
-READ_COMMITTED: Final = 1
 
 
 class FoundOffset(NamedTuple):

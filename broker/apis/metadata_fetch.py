@@ -25,7 +25,7 @@ from kio.static.primitive import Records, i32, i64
 
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
-from ...protocol.ids import ControllerEpoch
+from ...protocol.ids import NO_NODE, ControllerEpoch
 from ...protocol.messages import NO_THROTTLE, kio_error
 from ...quorum.controller.controller import Controller
 from ...quorum.metadata.metadata_log import METADATA_TOPIC, METADATA_TOPIC_ID
@@ -34,7 +34,6 @@ from ...quorum.voter.snapshots import Snapshots
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
 
-_NO_LEADER: Final = -1
 _NOTHING: Final = Records(b"")
 
 
@@ -178,7 +177,7 @@ class MetadataFetchHandler:
 
     def _leader_id(self) -> BrokerId:
         leader_id = self._consensus.leader_id
-        return BrokerId(_NO_LEADER if leader_id is None else leader_id)
+        return BrokerId(NO_NODE if leader_id is None else leader_id)
 
     def _epoch(self) -> i32:
         return i32(self._consensus.epoch)

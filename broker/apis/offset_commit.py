@@ -11,6 +11,7 @@ from typing import Final
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.offset_commit import (
+    FIRST_TOPIC_ID_VERSION,
     CommittedTopic,
     OffsetCommitRequest,
     decode_offset_commit,
@@ -24,7 +25,6 @@ from ..network.handlers import Handlers
 from ..network.request import Request
 
 KNOWS_GROUP_ERRORS_SINCE: Final = 9
-FIRST_WITH_IDS: Final = 10
 
 
 def register(handlers: Handlers, groups: GroupCoordinator, metadata: MetadataCache) -> None:
@@ -74,7 +74,8 @@ def _check(
 ) -> list[ErrorCode]:
     """Returns an error for each partition; adds those that may be committed to `offsets`."""
     if topic is None:
-        absence = ErrorCode.UNKNOWN_TOPIC_ID if version >= FIRST_WITH_IDS else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        has_ids = version >= FIRST_TOPIC_ID_VERSION
+        absence = ErrorCode.UNKNOWN_TOPIC_ID if has_ids else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return [absence] * len(wanted.partitions)
     errors = []
     for index, offset, leader_epoch, metadata in wanted.partitions:

@@ -29,10 +29,11 @@ from functools import partial
 from typing import Final
 
 from ...protocol.apis import ApiKey
-from ...protocol.batches import NO_TIMESTAMP, TRANSACTIONAL_FLAG, BatchHeader, Buffer
+from ...protocol.batches import NO_OFFSET, NO_TIMESTAMP, TRANSACTIONAL_FLAG, BatchHeader, Buffer
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.ids import TopicId
 from ...protocol.produce import (
+    FIRST_LEADER_HINT_VERSION,
     NodeEndpoint,
     PartitionProduceResponse,
     ProduceRequest,
@@ -61,9 +62,6 @@ from ..replicas.rules.produce_admission import RefusedRecords, TopicBatches, adm
 
 logger = logging.getLogger(__name__)
 
-NO_OFFSET: Final = -1
-FIRST_LEADER_HINT_VERSION: Final = 10
-FIRST_TOPIC_ID_VERSION: Final = 13
 FIRST_VERSION_WITH_ABORTABLE_ERROR: Final = 11
 FIRST_VERSION_THAT_ADDS_PARTITIONS: Final = 12
 

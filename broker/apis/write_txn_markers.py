@@ -28,6 +28,7 @@ from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import kio_error
 from ...storage.log.rules.control_records import write_end_transaction_marker
+from ..configuration.node_config import REQUEST_TIMEOUT_MS
 from ..coordinators.group_coordinator import OFFSETS_TOPIC, GroupCoordinator
 from ..network.handlers import Handlers
 from ..network.request import Request
@@ -38,8 +39,6 @@ from .response_collector import ResponseCollector
 
 logger = logging.getLogger(__name__)
 
-COMMIT_TIMEOUT_MS: Final = 30_000
-"""How long a marker may wait for the in-sync replicas: Kafka's default of request.timeout.ms."""
 NOT_READY: Final = frozenset(
     {ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR}
 )
@@ -124,7 +123,7 @@ class MarkerWriter:
         self, partition: Partition, end_offset: int, settle: Callable[[ErrorCode], None]
     ) -> None:
         operation = DelayedAppend(partition, end_offset, settle)
-        self._partitions.produces.watch(operation, (partition,), COMMIT_TIMEOUT_MS)
+        self._partitions.produces.watch(operation, (partition,), REQUEST_TIMEOUT_MS)
 
 
 def _as_leader(error: ErrorCode) -> ErrorCode:

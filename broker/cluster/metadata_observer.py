@@ -24,7 +24,7 @@ from kio.static.primitive import i32, i32Timedelta, i64
 
 from ...client.connection import Connection
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
-from ...protocol.ids import NO_CONTROLLER_EPOCH, ControllerEpoch, NodeId
+from ...protocol.ids import NO_CONTROLLER_EPOCH, NO_NODE, ControllerEpoch, NodeId
 from ...quorum.links.rules.peer_proof import PeerRefused
 from ...quorum.metadata.image import MetadataImage
 from ...quorum.metadata.loader import MetadataLoader
@@ -51,7 +51,6 @@ FETCH_BYTES: Final = 1024 * 1024
 SNAPSHOT_FETCH_BYTES: Final = 1024 * 1024
 # Before the voters are tried again, when none was of use.
 RETRY_MS: Final = 50
-_NO_LEADER: Final = -1
 
 
 class _DiskRefusedError(Exception):
@@ -168,8 +167,8 @@ class MetadataObserver:
             return False
         if partition.current_leader.leader_epoch >= self.epoch:
             self.epoch = ControllerEpoch(partition.current_leader.leader_epoch)
-            leader_id = partition.current_leader.leader_id
-            self.leader_id = None if leader_id == _NO_LEADER else NodeId(leader_id)
+            leader_id = NodeId(partition.current_leader.leader_id)
+            self.leader_id = None if leader_id == NO_NODE else leader_id
         if partition.error_code:
             logger.debug("Fetch of the metadata log failed: voter=%d error=%s", voter_id, partition.error_code.name)
             return False

@@ -14,6 +14,7 @@ from ...protocol.ids import NodeId
 from ...protocol.messages import Request as Message
 from ...protocol.messages import Response
 from ...quorum.links.rules.peer_proof import PeerRefused
+from ..configuration.node_config import REQUEST_TIMEOUT_MS
 from ..network.handlers import Handlers, MessageHandler
 from ..network.request import Answer, Request, RequestContext
 from .metadata_cache import MetadataCache
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-REQUEST_TIMEOUT_MS: Final = 30_000
-"""Kafka's default of request.timeout.ms."""
 FENCED_CHECK_MS: Final = 250
 """How soon a waiting request notices that its broker was fenced: others lead what that one led."""
 

@@ -49,6 +49,8 @@ DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
         "replica.lag.time.max.ms": "10000",
     }
 )
+REQUEST_TIMEOUT_MS: Final = 30_000
+"""Kafka's default of `request.timeout.ms`, of requests between nodes and of waits for a commit; it is no key here."""
 # Kafka's -1 means no bound at all; memory held for requests that are still arriving always has one here.
 QUEUED_MAX_REQUEST_BYTES: Final = 256 * 1024 * 1024
 # Of `replica.selector.class`: who answers consumers. Without it, leaders do.

@@ -13,6 +13,7 @@ from ...protocol.errors import ErrorCode, KafkaError
 from ...quorum.metadata.delta import MetadataDelta
 from ...quorum.metadata.features import TRANSACTION_VERSION
 from ...quorum.metadata.image import MetadataImage
+from ..configuration.node_config import REQUEST_TIMEOUT_MS
 from ..configuration.transaction_config import TransactionConfig
 from ..coordination.effects import Effect
 from ..replicas.partition import Partition
@@ -29,8 +30,6 @@ from .marker_sender import MarkerSender, Peers
 T = TypeVar("T")
 
 TRANSACTIONS_TOPIC: Final = "__transaction_state"
-COMMIT_TIMEOUT_MS: Final = 30_000
-"""Kafka's default of request.timeout.ms: as long as a client waits for what its request has changed."""
 TransactionPartitionState: TypeAlias = CoordinatorContext[TransactionShard]
 
 
@@ -130,7 +129,7 @@ class TransactionCoordinator:
             runtime=self._runtime,
             on_append=self._partitions.complete_fetches,
             load_bytes=self._config.transaction_state_log_load_buffer_size,
-            commit_timeout_ms=COMMIT_TIMEOUT_MS,
+            commit_timeout_ms=REQUEST_TIMEOUT_MS,
             apply_effect=self._apply_effect,
         )
 

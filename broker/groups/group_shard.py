@@ -17,6 +17,7 @@ from kio.schema.join_group.v9.request import JoinGroupRequest
 from kio.schema.leave_group.v5.request import LeaveGroupRequest
 from kio.schema.sync_group.v5.request import SyncGroupRequest
 
+from ...protocol.batches import NO_PRODUCER_ID
 from ...protocol.errors import CorruptData, ErrorCode
 from ...quorum.metadata.image import MetadataImage
 from ..configuration.consumer_config import SettingsOf
@@ -47,8 +48,6 @@ from .offset_protocol import OffsetProtocol
 from .offset_store import CommittedOffset, OffsetStore
 
 logger = logging.getLogger(__name__)
-
-NO_PRODUCER_ID = -1
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar
 from uuid import UUID
 
+from ...protocol.batches import NO_TIMESTAMP
 from ...protocol.errors import ErrorCode, KafkaError
 from ...quorum.metadata.image import TopicImage
 from ..coordination.effects import Effects
 from ..coordination.ports import StateRecord, TransactionalStateLog, TransactionProducer
 from .classic.group import ClassicGroup, ClassicState
-from .classic.records import NO_TIMESTAMP, OffsetCommitValue, offset_commit_key, offset_commit_value, tombstone_of
+from .classic.records import OffsetCommitValue, offset_commit_key, offset_commit_value, tombstone_of
 from .consumer.consumer_groups import ConsumerGroups
 from .consumer.group import ConsumerGroup
 from .consumer.group_table import GroupTable
@@ -30,7 +31,6 @@ UNKNOWN_OFFSET: Final = -1
 TOMBSTONES_PER_BATCH: Final = 1_000
 TOMBSTONE_KEYS_BYTES_MAX: Final = 512 * 1024
 """Of one batch: half of what `max.message.bytes` allows by default. Nothing but the protocol bounds a group's id."""
-NO_GENERATION: Final = -1
 
 
 class OffsetToCommit(NamedTuple):

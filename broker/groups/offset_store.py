@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 from uuid import UUID
 
-from .classic.records import NO_TIMESTAMP, OffsetCommitValue
+from ...protocol.batches import NO_TIMESTAMP
+from .classic.records import OffsetCommitValue
 
 
 class CommittedOffset(NamedTuple):

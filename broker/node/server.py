@@ -30,7 +30,7 @@ from ...storage.disk.files import Files
 from ..cluster.metadata_cache import MetadataCache
 from ..cluster.quorum_link import QuorumLink
 from ..cluster.tls_contexts import TlsContexts
-from ..configuration.node_config import NodeConfig
+from ..configuration.node_config import REQUEST_TIMEOUT_MS, NodeConfig
 from ..configuration.topic_configs import ConfigResolver
 from ..timing.runtime import Runtime
 from .feature_guard import FeatureGuard
@@ -39,8 +39,6 @@ from .wiring import BrokerParts, wire_broker
 
 logger = logging.getLogger(__name__)
 
-REQUEST_TIMEOUT_MS = 30_000
-"""Kafka's default of request.timeout.ms: how long a client waits for what is asked on its behalf."""
 DRAIN_TIMEOUT_MS = 10_000
 """For clients that do not read their answers; whatever else requests wait for is ended at once."""
 ROOM_CHECK_S = 1.0

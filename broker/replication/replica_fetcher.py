@@ -1,4 +1,4 @@
-"""Copies from one leader what this node follows of it: a long poll at a time, over one connection, in a fetch session.
+"""Replicates from one leader: one connection, one incremental fetch session (KIP-227), long polling.
 
 Kafka: `ReplicaFetcherThread`, `AbstractFetcherThread`.
 

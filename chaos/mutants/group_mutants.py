@@ -29,7 +29,7 @@ def _without_generation(group_of: Callable[..., ClassicGroup]) -> Any:
     return group_without_generation
 
 
-def _of_nobody(_: Any) -> Any:
+def _of_no_member(_: Any) -> Any:
     return lambda _group, _topic_id, _partition: None
 
 
@@ -68,7 +68,7 @@ MUTANTS: Final = (
         bug="a member is given what another has not let go (KIP-848)",
         owner=ConsumerGroup,
         attribute="owner_epoch",
-        make=_of_nobody,
+        make=_of_no_member,
     ),
     Mutant(
         name="commit-answered-at-append",

@@ -1,7 +1,8 @@
-"""Whether a voter's disk counts: a new disk under an old id must not undo what the old one promised.
+"""Voting eligibility of a replica with an empty log: a replaced disk must not vote until it has caught up.
 
-A voter's journal says whether it is a member's. An empty one is of no member yet: its voter neither votes nor
-campaigns nor answers barriers, and its copies count for no commit.
+A new disk under an old node id would undo the votes and acknowledgements of the old one. A voter's journal says whether
+it is a member's. An empty one is of no member yet: its voter neither votes nor campaigns nor answers barriers, and its
+copies count for no commit.
 
 | state      | leaves by                                                                        | to     |
 |------------|----------------------------------------------------------------------------------|--------|
@@ -24,7 +25,7 @@ from .messages import CensusReply
 
 
 class EmptyLogProbe:
-    """The answers of the other voters to one run's question."""
+    """Whether the other voters' logs are empty too: their answers to one CensusRequest of this run."""
 
     def __init__(self, disk_incarnation: int, peer_ids: Iterable[NodeId]) -> None:
         self.disk_incarnation = disk_incarnation

@@ -1,4 +1,4 @@
-"""Messages that wait for a step, looked at and bounded."""
+"""Pending Raft messages: decoded, checked and bounded."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -7,7 +7,7 @@ from ...protocol.errors import CorruptData
 from ...protocol.ids import NodeId
 from .messages import RaftMessage, decode_message
 
-# A sync that takes longer than this many bytes take to come is that of a broken disk.
+# More bytes arrive only while a sync takes so long that the disk is broken.
 _MAX_BYTES = 64 * 1024 * 1024
 
 # No honest peer is so far ahead, and a leap to the last term there is would leave no term to elect anyone in.
@@ -23,7 +23,7 @@ Heard: TypeAlias = RaftMessage | PeerGone
 
 
 class Inbox:
-    """In the order in which they came."""
+    """Pending Raft messages, FIFO, at most 64 MiB."""
 
     def __init__(self) -> None:
         self._messages: list[tuple[NodeId, Heard]] = []
@@ -44,7 +44,7 @@ class Inbox:
         self._size_bytes += len(data)
 
     def add_gone(self, peer_id: NodeId) -> None:
-        """Hear the end of a peer, once what it sent before has been heard."""
+        """Adds the end of a peer, behind the messages that it sent before."""
         self._messages.append((peer_id, PeerGone()))
 
     def take(self) -> list[tuple[NodeId, Heard]]:

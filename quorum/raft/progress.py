@@ -1,4 +1,4 @@
-"""What a leader knows about one peer's log, and what to send it next."""
+"""The leader's replication progress for each follower (etcd: `Progress`)."""
 
 from collections import deque
 
@@ -13,7 +13,7 @@ NEVER_MS = -(1 << 53)
 
 
 class Progress:
-    """Of one peer in one leadership."""
+    """The leader's replication progress for one follower, in one leadership: match and next offset, parts in flight."""
 
     def __init__(self, next_offset: int) -> None:
         """Try from `next_offset` on: the peer says if that is too far."""

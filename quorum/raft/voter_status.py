@@ -23,7 +23,7 @@ def quorum_status(
     now_ms: int,
     wall_ms: int,
 ) -> QuorumStatus:
-    """Return what is known here: of others only while this node leads, else -1. Times are wall-clock milliseconds."""
+    """DescribeQuorum state; other voters' offsets and times are -1 unless this node leads. Times are wall-clock ms."""
 
     def wall_time_ms(time_ms: int) -> int:
         return -1 if time_ms == NEVER_MS else wall_ms - (now_ms - time_ms)

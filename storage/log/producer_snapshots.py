@@ -31,7 +31,7 @@ from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
-from ...protocol.batches import NO_SEQUENCE
+from ...protocol.batches import NO_OFFSET, NO_SEQUENCE
 from ...protocol.errors import CorruptData
 from ..disk.files import Files
 from ..disk.rules.disk_errors import ReadError, is_passing
@@ -43,7 +43,6 @@ _VERSION: Final = 1
 _HEADER: Final = Struct(">hI")
 _COUNT: Final = Struct(">i")
 _ENTRY: Final = Struct(">qhiqiqiq")
-_NO_OFFSET: Final = -1
 _TAIL_VERSION: Final = 1
 _TAIL_VERSION_FIELD: Final = Struct(">h")
 _ENTRY_TAIL: Final = Struct(">qB")
@@ -70,11 +69,11 @@ def encode_snapshot(entries: Collection[ProducerEntry], completed: Mapping[int, 
                 entry.producer_id,
                 entry.epoch,
                 NO_SEQUENCE if last is None else last.last_sequence,
-                _NO_OFFSET if last is None else last.last_offset,
+                NO_OFFSET if last is None else last.last_offset,
                 0 if last is None else last.last_offset - last.first_offset,
                 entry.last_timestamp,
                 entry.coordinator_epoch,
-                _NO_OFFSET if open_since is None else open_since,
+                NO_OFFSET if open_since is None else open_since,
             )
         )
         older = entry.batches[:-1]

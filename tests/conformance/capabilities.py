@@ -1,4 +1,4 @@
-"""What this broker cannot do yet: the reasons for which a test of somebody else's suite does not pass."""
+"""What this broker cannot do yet: the reasons for which a test of another project's suite does not pass."""
 
 from __future__ import annotations
 

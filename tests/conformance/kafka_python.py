@@ -30,7 +30,7 @@ DOWNLOAD_TIMEOUT_S = 300.0
 COLLECT_TIMEOUT_S = 60.0
 TEST_TIMEOUT_S = 120.0
 RUN_TIMEOUT_S = 1800.0
-# The archive leaves out this module of the suite; of it, only a broker that somebody else started is used here.
+# The archive leaves out this module of the suite; of it, only a broker that another program started is used here.
 SERVICE = """
 class ExternalService:
     def __init__(self, host, port):

@@ -1,8 +1,8 @@
 """The server properties that the suites are written for, and that Apache Kafka had when the baselines were taken.
 
 Apache Kafka also has an authorizer that lets everyone do everything. There is none here, and a node refuses to start
-with the property, so that nobody takes it for protected; the tests that make ACLs are on the lists of what cannot pass
-yet.
+with the property, so that no operator takes it for protected; the tests that make ACLs are on the lists of what cannot
+pass yet.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ class Node:
 
 
 class Suite(Protocol):
-    """Tests that somebody else wrote, with what it takes to run them."""
+    """Tests of another project, with what it takes to run them."""
 
     @property
     def name(self) -> str: ...

@@ -1,4 +1,4 @@
-"""How a connection ends: APIs and versions that nobody serves, requests that cannot be read, bytes left over."""
+"""How a connection ends: APIs and versions that no broker serves, requests that cannot be read, bytes left over."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def connections_that_end(run: Run) -> None:
         run.send(f"ApiVersions v{version} without a body", HEADER.pack(ApiKey.API_VERSIONS, version, 1, -1) + b"\0")
     header = HEADER.pack(ApiKey.LIST_OFFSETS, 1, 1, -1)
     run.send("bytes behind the request", header + no_topics + b"more")
-    # Tagged fields that nobody knows are skipped, in the header and in the body (KIP-482).
+    # Tagged fields that the broker does not know are skipped, in the header and in the body (KIP-482).
     flexible = HEADER.pack(ApiKey.LIST_OFFSETS, 6, 1, -1)
     body = struct.pack(">ib", -1, 0) + b"\1"
     run.send("unknown tag in the header", flexible + b"\1\x63\2ab" + body + b"\0")

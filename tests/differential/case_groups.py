@@ -15,7 +15,7 @@ NOT_YET = (14, 15, 16)
 UNKNOWN_ID = UUID(int=7)
 SLOWEST_INTERVAL_MS = "15000"
 GROUP_CONFIG, SET = 32, 0
-NOBODY: dict[str, Any] = {"generation_id_or_member_epoch": -1, "member_id": ""}
+NO_MEMBER: dict[str, Any] = {"generation_id_or_member_epoch": -1, "member_id": ""}
 
 
 def group(run: Run, word: str = "g") -> str:
@@ -48,7 +48,9 @@ def offsets(run: Run, topic: str, *partitions: tuple[int, int, str | None]) -> d
 def committed(run: Run) -> tuple[str, str]:
     """A group that has committed offsets of a topic, and the topic."""
     name, topic = group(run), run.create("t", 2)
-    run.quiet(ApiKey.OFFSET_COMMIT, 9, group_id=name, topics=[offsets(run, topic, (0, 5, "m"), (1, 7, None))], **NOBODY)
+    run.quiet(
+        ApiKey.OFFSET_COMMIT, 9, group_id=name, topics=[offsets(run, topic, (0, 5, "m"), (1, 7, None))], **NO_MEMBER
+    )
     return name, topic
 
 
@@ -96,10 +98,10 @@ def heartbeat(run: Run) -> None:
 @case(ApiKey.LEAVE_GROUP)
 def leave_group(run: Run) -> None:
     name, _ = committed(run)
-    nobody = [{"member_id": "nobody", "group_instance_id": None}, {"member_id": "", "group_instance_id": "static"}]
-    run.ask("unknown member", group_id=name, member_id="nobody", members=nobody)
-    run.ask("unknown group", group_id=group(run, "other"), member_id="nobody", members=nobody)
-    run.ask("no group", group_id="", member_id="nobody", members=nobody)
+    unknown = [{"member_id": "nobody", "group_instance_id": None}, {"member_id": "", "group_instance_id": "static"}]
+    run.ask("unknown member", group_id=name, member_id="nobody", members=unknown)
+    run.ask("unknown group", group_id=group(run, "other"), member_id="nobody", members=unknown)
+    run.ask("no group", group_id="", member_id="nobody", members=unknown)
 
 
 @case(ApiKey.OFFSET_COMMIT)
@@ -107,7 +109,7 @@ def offset_commit(run: Run) -> None:
     name, topic = group(run), run.create("t", 2)
 
     def ask(step: str, *topics: dict[str, Any], of: str = name, **who: Any) -> None:
-        run.ask(step, group_id=of, topics=list(topics), **{**NOBODY, **who})
+        run.ask(step, group_id=of, topics=list(topics), **{**NO_MEMBER, **who})
 
     ask("nobody's", offsets(run, topic, (0, 5, "m"), (1, 7, None)))
     ask("unknown partition", offsets(run, topic, (0, 6, ""), (2, 6, ""), (-1, 6, "")))

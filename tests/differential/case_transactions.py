@@ -46,7 +46,7 @@ def described(run: Run, name: str) -> Any:
 
 
 def begin(run: Run, name: str) -> Producer:
-    """As whoever begins next with the transactional id."""
+    """As the next producer with the transactional id."""
     # The first id that a broker gives is 0, which errors have in the place of one.
     run.producer_id()
     answers: list[Any] = []

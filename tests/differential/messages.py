@@ -57,7 +57,7 @@ def decode(entity: type[Entity], data: bytes, position: int = 0) -> dict[str, An
 
 
 def skip_tags(data: bytes, position: int) -> int:
-    """The position behind tagged fields that nobody looks at."""
+    """The position behind tagged fields that are not read."""
     count, position = _read_uvarint(data, position)
     for _ in range(count):
         _, position = _read_uvarint(data, position)

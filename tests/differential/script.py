@@ -175,7 +175,7 @@ class Run:
         while not condition():
             if time.perf_counter() > deadline:
                 return False
-            time.sleep(_POLL_S)  # noqa: TID251 - a broker in another process tells nobody when it is ready
+            time.sleep(_POLL_S)  # noqa: TID251 - a broker in another process does not say when it is ready
         return True
 
     def wait_gone(self, name: str) -> None:

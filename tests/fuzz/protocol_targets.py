@@ -301,7 +301,7 @@ def _id(topic: Any) -> UUID | None:
 
 
 def _assert_readable(batch: bytes, header: BatchHeader, config: LogConfig) -> None:
-    """Where records were opened to be judged, whoever reads them gets what was judged."""
+    """Where records were opened to be judged, their reader gets what was judged."""
     records = list(read_records(batch, header))
     assert len(records) == header.record_count
     for record in records:

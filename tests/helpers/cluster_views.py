@@ -87,14 +87,14 @@ def brokers(address: str) -> set[int]:
 
 
 def produce(address: str, name: str, partition: int, values: Sequence[bytes]) -> ErrorCode:
-    """Give this node a batch with acks=all, whoever leads the partition elsewhere, and return what it says."""
+    """Give this node a batch with acks=all, whichever node leads the partition elsewhere, and return what it says."""
     batch = write_batch([Record(number, clock.now_ms(), None, value) for number, value in enumerate(values)])
     request = produce_request(_topic_id(address, name), partition, batch, timeout_ms=int(DEADLINE_S * 1000))
     return ErrorCode(int(ask(address, request, ProduceResponse).responses[0].partition_responses[0].error_code))
 
 
 def read(address: str, name: str, partition: int) -> list[bytes | None]:
-    """Return the values of all that this node lets consumers read, whoever leads the partition elsewhere."""
+    """Return the values of all that this node lets consumers read, whichever node leads the partition elsewhere."""
     topic_id = _topic_id(address, name)
     values: list[bytes | None] = []
     offset = 0

@@ -32,7 +32,7 @@ class CutProxy:
                     one.shutdown(socket.SHUT_RDWR)
 
     def refuse(self) -> None:
-        """Cut, and nobody listens."""
+        """Cut, and the port refuses connections."""
         self.cut()
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)

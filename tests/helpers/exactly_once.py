@@ -54,7 +54,7 @@ TRANSACTION_TIMEOUT_MS: Final = 5_000
 # A Java application starts, joins its group and restores its state, on a machine that others use too.
 WAIT_S: Final = 300.0
 # librdkafka's send_offsets_to_transaction waits for ever, whatever its timeout, for a group coordinator that has gone
-# from the metadata (its issues 5456 and 5511). Somebody has to look after such an application.
+# from the metadata (its issues 5456 and 5511). The test kills such an application.
 HANG_S: Final = 20.0
 
 
@@ -86,7 +86,7 @@ class Application(Protocol):
 
     @property
     def hang_s(self) -> float | None:
-        """Whoever gets no further for so long hangs; None: it never does."""
+        """An application that gets no further for so long hangs; None: it never does."""
 
     def start(self) -> None: ...
 

@@ -281,7 +281,7 @@ class GroupPuppet:
             return shard.leave(request)
 
     def stable(self, count_of_members: int = 2, **options: Any) -> tuple[int, list[str]]:
-        """Generation and members, the leader first, of a group in which everybody has an assignment, named as it is."""
+        """Generation and members, the leader first, of a group whose members all have an assignment, named as it is."""
         joins = [self.join(**options) for _ in range(count_of_members)]
         self.timers.wait(2 * INITIAL_DELAY_MS)
         members = [join.answer.member_id for join in joins]

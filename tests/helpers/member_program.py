@@ -7,7 +7,7 @@
 
 Between lines it reads nothing, and stays a member. What a rebalance gives and takes comes in between:
 {"event": "assigned", "partitions": [0], "at_s": 12.5}, and "revoked" or "lost", by the machine's monotonic clock.
-Whoever closes gives up all it has when it begins to, whether or not its client says so (aiokafka does not).
+A member that closes gives up all it has when it begins to, whether or not its client says so (aiokafka does not).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from penstock.client.clock import monotonic_s
 WAIT_S: Final = 0.1
 LONG_WAIT_S: Final = 3.0
 """For kafka-python: a join that outlives the poll in which it began is never finished there, and the member stands
-still (seen with 3.0.12: the answer to SyncGroup is received, and nobody takes the assignment from it)."""
+still (seen with 3.0.12: the answer to SyncGroup is received, and the assignment is never taken from it)."""
 HEARTBEAT_MS: Final = 300
 TIMEOUT_S: Final = 60.0
 Record = tuple[int, int]

@@ -7,8 +7,8 @@ import inspect
 async def end_other_tasks() -> None:
     """Cancel all tasks of the loop but the caller's, and those that they leave behind, until none is left.
 
-    Each has its first step before: one that is cancelled earlier never begins its coroutine, and nobody closes what
-    that was given, as a connection that the loop has just accepted.
+    Each has its first step before: one that is cancelled earlier never begins its coroutine, and what
+    that was given is never closed, as a connection that the loop has just accepted.
     """
     cancelled: set[asyncio.Task[object]] = set()
     while others := asyncio.all_tasks() - {asyncio.current_task()}:

@@ -163,5 +163,5 @@ def draw_generator(place: str) -> random.Random:
 
 
 def say(*words: object) -> None:
-    """One line of what happened, for whoever reads the output."""
+    """One line of what happened, for the reader of the output."""
     sys.stdout.write(" ".join(map(str, words)) + "\n")

@@ -157,8 +157,8 @@ class Scenario:
             self._registration = registration
             elr = f", eligible {self._set(registration.elr)}" if registration.elr else ""
             self._tell(
-                f"metadata: {self.leader or 'nobody'} leads, leader epoch {registration.leader_epoch}, partition epoch "
-                f"{registration.partition_epoch}, ISR {self._set(registration.isr)}{elr}"
+                f"metadata: {self.leader or 'no broker'} leads, leader epoch {registration.leader_epoch}, "
+                f"partition epoch {registration.partition_epoch}, ISR {self._set(registration.isr)}{elr}"
             )
 
     def _tell_log(self, process: Process, text: str) -> None:

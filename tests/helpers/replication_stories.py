@@ -2,7 +2,7 @@
 
 `python replication_stories.py` tells them all, as one JSON object from name to text; with the name of a known bug and
 that of a story, that one as it goes with the bug in all nodes. It needs an interpreter of its
-own: of processes that are killed, tasks and connections are left that nobody ends.
+own: of processes that are killed, tasks and connections are left that no process ends.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from penstock.chaos.mutants.known_bugs import applied
 from penstock.protocol.apis import ApiKey
 
 PROGRAM = __file__
-EVERYBODY = {"A", "B", "C"}
+ALL_BROKERS = {"A", "B", "C"}
 
 
 def story_environment() -> Mapping[str, str]:
@@ -59,12 +59,12 @@ def kip_279_logs_part_in_epochs_that_the_leader_never_had() -> Scenario:
     it.show()
     it.say("-- B has an epoch that C never saw, A an epoch that was longer there than in C's log.")
     it.heal()
-    it.until(lambda: it.isr == EVERYBODY)
+    it.until(lambda: it.isr == ALL_BROKERS)
     it.show()
     return it
 
 
-def kip_320_whoever_is_in_another_epoch_is_told_so() -> Scenario:
+def kip_320_a_replica_in_another_epoch_is_told_so() -> Scenario:
     it = Scenario()
     it.produce("A", 3)
     it.settle()
@@ -80,7 +80,7 @@ def kip_320_whoever_is_in_another_epoch_is_told_so() -> Scenario:
     it.find_end("B", 0, current_leader_epoch=1)
     it.find_end("B", 0, current_leader_epoch=0)
     it.heal()
-    it.until(lambda: it.isr == EVERYBODY)
+    it.until(lambda: it.isr == ALL_BROKERS)
     it.read("A", 3, leader_epoch=1)
     it.show()
     return it
@@ -102,7 +102,7 @@ def kip_903_a_process_that_is_gone_does_not_join_the_isr() -> Scenario:
     it.until(lambda: not it.has_pending_isr("A"))
     it.show()
     it.heal()
-    it.until(lambda: it.isr == EVERYBODY)
+    it.until(lambda: it.isr == ALL_BROKERS)
     it.show()
     return it
 
@@ -117,7 +117,7 @@ def kip_966_the_last_replica_that_stood_is_not_the_only_one_that_may_lead() -> S
     it.settle()
     it.stop("C")
     it.until(lambda: it.isr == {"A"})
-    it.say("-- A is alone, and may commit nothing: whoever is eligible has all that is committed.")
+    it.say("-- A is alone, and may commit nothing: a replica that is eligible has all that is committed.")
     it.produce("A", 1)
     it.produce("A", 1, acks=LEADER_ONLY)
     it.cut_between("A", "B")
@@ -133,7 +133,7 @@ def kip_966_the_last_replica_that_stood_is_not_the_only_one_that_may_lead() -> S
     it.read("C", 3)
     it.produce("C", 1)
     it.start("A")
-    it.until(lambda: it.isr == EVERYBODY)
+    it.until(lambda: it.isr == ALL_BROKERS)
     it.show()
     return it
 
@@ -161,7 +161,7 @@ def alter_partition_that_arrives_again_changes_nothing() -> Scenario:
     it.until(lambda: it.isr == {"A", "C"})
     it.hold_up("A", ApiKey.ALTER_PARTITION, 8.0)
     it.start("B")
-    it.until(lambda: it.isr == EVERYBODY and not it.has_pending_isr("A"))
+    it.until(lambda: it.isr == ALL_BROKERS and not it.has_pending_isr("A"))
     it.say("-- A waited for the answer, and asked again by another connection. The first request is still under way.")
     it.cut_between("A", "B")
     it.produce("A", 1, acks=LEADER_ONLY)
@@ -172,7 +172,7 @@ def alter_partition_that_arrives_again_changes_nothing() -> Scenario:
     return it
 
 
-def high_watermark_waits_for_whoever_may_be_in_the_isr() -> Scenario:
+def high_watermark_waits_for_the_maximal_isr() -> Scenario:
     it = Scenario()
     it.produce("A", 3)
     it.kill("B")
@@ -184,12 +184,12 @@ def high_watermark_waits_for_whoever_may_be_in_the_isr() -> Scenario:
     it.cut_between("A", "B")
     it.produce("A", 2)
     it.show()
-    it.until(lambda: it.isr == EVERYBODY)
+    it.until(lambda: it.isr == ALL_BROKERS)
     it.say("-- B lags behind, and is taken out again. Only then the records are committed.")
     it.until(lambda: it.isr == {"A", "C"})
     it.show()
     it.heal()
-    it.until(lambda: it.isr == EVERYBODY)
+    it.until(lambda: it.isr == ALL_BROKERS)
     return it
 
 
@@ -205,7 +205,7 @@ def a_leader_is_isolated_with_its_clients() -> Scenario:
     it.produce("B", 1)
     it.show()
     it.heal()
-    it.until(lambda: it.isr == EVERYBODY)
+    it.until(lambda: it.isr == ALL_BROKERS)
     it.produce("A", 1)
     it.read("B", 3)
     it.show()
@@ -221,7 +221,7 @@ def three_elections_in_three_epochs() -> Scenario:
     it.until(lambda: it.leader == "B")
     it.produce("B", 2)
     it.start("A")
-    it.until(lambda: it.isr == EVERYBODY)
+    it.until(lambda: it.isr == ALL_BROKERS)
     it.settle()
     it.say("-- B is cut off.")
     it.cut("B")
@@ -229,14 +229,14 @@ def three_elections_in_three_epochs() -> Scenario:
     it.until(lambda: it.leader == "A")
     it.produce("A", 2)
     it.heal()
-    it.until(lambda: it.isr == EVERYBODY)
+    it.until(lambda: it.isr == ALL_BROKERS)
     it.say("-- A is killed.")
     it.kill("A")
     it.until(lambda: it.leader not in (None, "A"))
     assert it.leader is not None
     it.produce(it.leader, 1)
     it.start("A")
-    it.until(lambda: it.isr == EVERYBODY)
+    it.until(lambda: it.isr == ALL_BROKERS)
     it.show()
     return it
 
@@ -244,12 +244,12 @@ def three_elections_in_three_epochs() -> Scenario:
 STORIES: tuple[Callable[[], Scenario], ...] = (
     kip_101_followers_do_not_cut_what_may_be_committed,
     kip_279_logs_part_in_epochs_that_the_leader_never_had,
-    kip_320_whoever_is_in_another_epoch_is_told_so,
+    kip_320_a_replica_in_another_epoch_is_told_so,
     kip_903_a_process_that_is_gone_does_not_join_the_isr,
     kip_966_the_last_replica_that_stood_is_not_the_only_one_that_may_lead,
     stale_alter_partition_is_refused,
     alter_partition_that_arrives_again_changes_nothing,
-    high_watermark_waits_for_whoever_may_be_in_the_isr,
+    high_watermark_waits_for_the_maximal_isr,
     a_leader_is_isolated_with_its_clients,
     three_elections_in_three_epochs,
 )

@@ -119,7 +119,7 @@ class SimulatedNodes:
         self.wait_in_sync(*NODES)
 
     def close(self) -> None:
-        """End what is left of all processes, so that nobody hears of it later."""
+        """End what is left of all processes: no later test sees their exceptions."""
         self.loop.on_exception = lambda _: None
         for process in self._processes:
             process.is_dead = process.is_paused = False

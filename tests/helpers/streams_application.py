@@ -54,7 +54,7 @@ class StreamsApplication(ProcessApplication):
             "default.value.serde": "org.apache.kafka.common.serialization.Serdes$StringSerde",
             # Each flight changes a count, and each change is written.
             "statestore.cache.max.bytes": "0",
-            # Whoever follows a killed application takes its place at once.
+            # The application that follows a killed one takes its place at once.
             "group.instance.id": APPLICATION_ID,
             "session.timeout.ms": "10000",
         }
@@ -86,7 +86,7 @@ class Feed:
     """Writes the rows in their order, as many flights as may be written by now, from a thread of its own."""
 
     def __init__(self, bootstrap: str, rows: Sequence[Row], *, allowed: Callable[[], int] | None = None) -> None:
-        """All at once, if nobody says how many."""
+        """All at once without `allowed`."""
         self._rows = rows
         self._allowed = allowed or (lambda: len(rows))
         self._errors: list[str] = []

@@ -42,14 +42,14 @@ def test_a_killed_node_leads_nothing_long_before_its_session_is_over(cluster: Lo
 
 def test_a_broker_that_only_seems_to_be_gone_is_let_in_again_and_told_of(cluster: LocalCluster, tmp_path: Path) -> None:
     """Its address refuses and its connections to the controllers break, as behind a proxy that is restarted."""
-    nobody = f"PLAINTEXT://{HOST}:{find_free(random.Random())}"
+    unused = f"PLAINTEXT://{HOST}:{find_free(random.Random())}"
     address = cluster.nodes[1].address
     logs = [started.log for started in cluster.nodes.values()]
 
     def count(sentence: str) -> int:
         return sum(log.read_text().count(sentence) for log in logs)
 
-    with FourthBroker(cluster, tmp_path, {**TIMES, "advertised.listeners": nobody}) as fourth:
+    with FourthBroker(cluster, tmp_path, {**TIMES, "advertised.listeners": unused}) as fourth:
         fourth.start()
         wait_for(lambda: 4 in brokers(address))
         fourth.cut()

@@ -76,8 +76,8 @@ def test_empty_disks_under_the_same_id_lead_nothing_and_the_old_ones_come_back(
 
 
 def test_empty_disks_within_the_session_of_the_old_ones_wait_for_its_end(tmp_path: Path) -> None:
-    """Nobody can prove that the old process is gone, so its session must end; as with Apache Kafka, nobody has to start
-    the new one again for that."""
+    """No proof shows that the old process is gone, so its session must end; as with Apache Kafka, the new one need not
+    be started again for that."""
     session = {"broker.session.timeout.ms": "4000", "broker.heartbeat.interval.ms": "200"}
     properties = {**session, "broker.fast.fencing.enable": "false"}
     with (

@@ -167,7 +167,7 @@ def test_a_node_that_waits_for_its_cluster_can_be_told_to_stop(tmp_path: Path) -
         {
             "process.roles": "broker",
             "controller.quorum.voters": f"1@127.0.0.1:{find_free(random.Random())}",
-            "cluster.secret": "nobody else knows it",
+            "cluster.secret": "the secret of another cluster",
         }
     )
     waiting.start()

@@ -75,7 +75,7 @@ def test_a_cut_off_broker_serves_what_it_leads_and_changes_nothing(
         if properties is SESSION:
             wait_for(lambda: leaders(others, "flights")[0].broker_id == -1)
 
-        # A client that reaches the others as well may have heard from them that nobody leads; these asked only here.
+        # A client that reaches the others as well may know from them that there is no leader; these asked only here.
         assert produce(address, "flights", 0, written(100, 100)) is ErrorCode.NONE
         assert read(address, "flights", 0) == written(0, 200)
         assert {int(broker.node_id) for broker in metadata(address).brokers} == {1, 2, 3, 4}

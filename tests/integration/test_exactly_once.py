@@ -1,4 +1,4 @@
-"""Consume, transform, produce: every input is copied exactly once, whoever is killed meanwhile.
+"""Consume, transform, produce: every input is copied exactly once, whichever process is killed meanwhile.
 
 The application, the node that coordinates its transactions and leaders of its partitions are killed at random.
 `PENSTOCK_TEST_KILLS` is how often (4; more in a soak). `PENSTOCK_TEST_BROKER=apache-kafka` does it to Apache Kafka.

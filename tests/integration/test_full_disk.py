@@ -1,4 +1,4 @@
-"""A node whose disk is really full: a small file system of its own, filled by producers or by somebody else.
+"""A node whose disk is really full: a small file system of its own, filled by producers or by another process.
 
 Producers get a storage error, everything else goes on, and writes go on as soon as there is room, without a restart.
 """
@@ -70,7 +70,7 @@ def start(disk: SmallDisk, tmp_path: Path) -> Iterator[StartCluster]:
 
 
 @pytest.mark.parametrize("reserve_bytes", ["-1", "0"])
-def test_full_disk_refuses_producers_until_there_is_room_and_nobody_else(
+def test_full_disk_refuses_producers_until_there_is_room_and_no_other_request(
     disk: SmallDisk, start: StartCluster, reserve_bytes: str
 ) -> None:
     cluster = start(log_dir_reserve_bytes=reserve_bytes)

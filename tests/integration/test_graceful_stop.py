@@ -42,7 +42,7 @@ def eligible(address: str, topic: str) -> tuple[tuple[int, ...], tuple[int, ...]
 
 
 async def fetch_while_it_stops(fourth: FourthBroker, topic_id: object) -> FetchResponse:
-    """Let a fetch wait for records that nobody sends, and the node stop meanwhile."""
+    """Let a fetch wait for records that no producer sends, and the node stop meanwhile."""
     host, _, port = fourth.node.address.rpartition(":")
     partition = FetchPartition(partition=i32(0), fetch_offset=i64(0), partition_max_bytes=i32(1_000))
     request = FetchRequest(

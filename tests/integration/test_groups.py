@@ -23,7 +23,7 @@ PARTITIONS = 4
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    # A short first wait: here nobody starts hundreds of consumers.
+    # A short first wait: no test here starts hundreds of consumers.
     properties = {"group.initial.rebalance.delay.ms": "200"}
     with LocalCluster(
         tmp_path_factory.mktemp("groups") / "cluster", node_count=NODE_COUNT, properties=properties

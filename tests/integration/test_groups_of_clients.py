@@ -170,7 +170,7 @@ def test_members_join_leave_are_killed_and_paused(scene: Scene, clients: Sequenc
     members = []
     for number, client in enumerate(clients, start=1):
         members.append(scene.join(client))
-        # Whoever is joining while a group changes its protocol is told REBALANCE_IN_PROGRESS, as by Apache Kafka, and
+        # A member that joins while a group changes its protocol is told REBALANCE_IN_PROGRESS, as by Apache Kafka, and
         # aiokafka gives up then: in a live group that changes it, members join one after the other.
         if number in (1, 2) or clients == BOTH:
             scene.wait_shared(*[partition_count // number] * number)

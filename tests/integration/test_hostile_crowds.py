@@ -1,4 +1,4 @@
-"""Crowds of clients that do not behave: memory is bounded, and everybody else is served.
+"""Crowds of clients that do not behave: memory is bounded, and all other clients are served.
 
 How long others wait is measured, not asserted: `python -m penstock.bench.crowd`.
 """
@@ -154,7 +154,7 @@ def test_more_connections_than_files_are_refused_and_the_node_serves_on(tmp_path
                 assert ask(early, question())
             for one in (*attempts, *waiting):
                 one.close()
-        # Whoever comes before the node has closed what was closed is turned away.
+        # A client that connects before the node has closed what was closed is refused.
         assert clock.wait_until(lambda: is_served(node), timeout_s=DEADLINE_S)
         assert len(node.log.read_text().splitlines()) < 100
 

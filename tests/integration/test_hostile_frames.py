@@ -1,4 +1,4 @@
-"""What no client should send: the broker hangs up or answers an error, and everybody else is served as before.
+"""What no client should send: the broker hangs up or answers an error, and all other clients are served as before.
 
 Against another broker (`PENSTOCK_TEST_BOOTSTRAP`) the frames that announce much are left out: Apache Kafka reserves
 what they announce and is out of memory for minutes.

@@ -33,7 +33,7 @@ KILLS: Final = int(os.environ.get("PENSTOCK_TEST_KILLS", "4"))
 OUTPUTS_BETWEEN_KILLS: Final = 100
 # What is in the application's hands when something is killed, at least.
 AHEAD: Final = 100
-# Twice for each kill somebody waits until the application has come on.
+# Twice for each kill the test waits until the application has come on.
 FLIGHTS: Final = (2 * KILLS + 1) * (OUTPUTS_BETWEEN_KILLS + AHEAD)
 FEW_FLIGHTS: Final = 60
 INPUTS: Final = ("flights", "weather", "airlines")

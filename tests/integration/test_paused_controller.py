@@ -62,7 +62,7 @@ def test_no_living_broker_is_fenced_with_the_active_controller_and_no_write_fail
                 cluster.pause_node(paused_id)
                 created = create_topic(addresses[number % 3], f"while-silent-{number}", {0: BROKERS})
                 assert ErrorCode(int(created.error_code)) is ErrorCode.NONE, created.error_message
-                # Whoever was not heard since is fenced with it.
+                # Brokers without a heartbeat since are fenced with it.
                 wait_for(lambda: all(paused_id not in brokers(one) for one in addresses), "it is fenced")  # noqa: B023 - waited for here
                 assert all(set(BROKERS) <= brokers(one) for one in addresses)
                 writer.wait_acknowledged(RECORDS_BETWEEN_FAULTS, timeout_s=DEADLINE_S)

@@ -116,7 +116,7 @@ def test_a_node_that_comes_back_empty_refills_before_it_leads_and_nothing_acknow
 
 
 def test_what_a_lost_tail_costs_a_topic_with_one_replica_is_found(tmp_path: Path) -> None:
-    """The fault is real and the judge can fail: with one replica nobody else has what was not synced."""
+    """The fault is real and the judge can fail: with one replica no other node has what was not synced."""
     cluster = LocalCluster(tmp_path / "cluster")
     faults = NodeFaults(cluster.nodes[1])
     with cluster:

@@ -1,4 +1,4 @@
-"""Three real nodes and whoever finds their ports: refused, logged a little, nothing executed, nobody disturbed."""
+"""Three real nodes and connections without the secret: refused, logged a little, nothing executed or disturbed."""
 
 import base64
 import json

@@ -97,7 +97,7 @@ def test_sigkill_of_leaders_loses_nothing_and_replicas_end_equal(tmp_path: Path,
 
 
 def test_bit_rot_of_a_leader_is_found_by_its_follower_and_mended_under_load(tmp_path: Path) -> None:
-    """The follower begins with nothing, so it fetches what nobody has looked at since it was written."""
+    """The follower begins with nothing, so it fetches what was not read since it was written."""
     generator = draw_generator("test_bit_rot_of_a_leader_is_found_by_its_follower_and_mended_under_load")
     with LocalCluster(tmp_path / "cluster", node_count=len(NODES)) as cluster:
         world = World(cluster, generator)

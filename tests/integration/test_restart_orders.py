@@ -82,7 +82,7 @@ def kill_and_judge(world: ReplicatedCluster, generator: Random, faults: Mapping[
         world.wait_in_sync()
         writer.wait_acknowledged(100, timeout_s=DEADLINE_S)
     world.check(writer)
-    # One that is killed while it starts has taken nobody's place.
+    # One that is killed while it starts has taken no other's place.
     world.check_leaderships(kills=1)
     say(kills, "kills,", len(writer.acknowledged_s), "records acknowledged")
 

@@ -125,7 +125,7 @@ def test_record_that_the_broker_refuses_fails_the_command(penstock: Penstock, to
 def test_without_acknowledgements_records_arrive_too(penstock: Penstock, topic: str) -> None:
     penstock("topic", "create", topic)
     penstock("produce", topic, "--acks", 0, stdin="a\nb\n")
-    # Nobody was told when they had arrived, so the end may be read too early: follow instead.
+    # The producer was not told when they had arrived, so the end may be read too early: follow instead.
     assert penstock("consume", topic, "--follow", "-n", 2).stdout == "a\nb\n"
 
 

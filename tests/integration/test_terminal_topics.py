@@ -81,7 +81,7 @@ def test_one_refused_topic_does_not_stop_the_others(penstock: Penstock, topic: s
 
 
 def test_unreachable_broker_is_named_with_the_reason(penstock: Penstock) -> None:
-    # Nobody can listen on the discard port of a machine that tests run on.
+    # No process can listen on the discard port of a machine that tests run on.
     refused = penstock("topic", "list", "--bootstrap", "127.0.0.1:9", status=1)
     assert "127.0.0.1:9: connection refused" in refused.stderr
 

@@ -158,7 +158,7 @@ def test_the_command_line_speaks_tls(cluster: TlsCluster) -> None:
     assert "certificate verify failed" in refused.stderr
 
 
-def test_nobody_gets_in_without_a_certificate_that_is_valid_now(cluster: TlsCluster) -> None:
+def test_no_connection_is_let_in_without_a_certificate_that_is_valid_now(cluster: TlsCluster) -> None:
     strangers = {
         "none": "",
         "expired": cluster.authority.issue(common_name="a user", is_expired=True),

@@ -348,7 +348,7 @@ async def describe_cluster(connection: Connection, endpoint_type: int) -> tuple[
 
 
 def test_each_listener_tells_of_its_own_kind_of_node() -> None:
-    """KIP-919: what a controller says of itself is a record, so whoever has the metadata knows all of them."""
+    """KIP-919: what a controller says of itself is a record, so a node that has the metadata knows all of them."""
 
     async def scenario(world: World) -> None:
         first, second = await world.start(1), await world.start(2)

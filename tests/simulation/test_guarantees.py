@@ -1,7 +1,7 @@
 """What survives what, for each `acks`, `min.insync.replicas` and `flush.messages`: the lines of `docs/guarantees.md`.
 
 Three whole nodes in virtual time, with one replica each of one partition, which node 1 leads at first. Where something
-is not promised, a test shows that it happens: a promise nobody could break would be no promise.
+is not promised, a test shows that it happens: a promise that could not be broken would be no promise.
 """
 
 from collections.abc import Sequence
@@ -77,7 +77,7 @@ def test_a_leader_that_lost_power_follows_though_it_is_back_before_it_was_missed
 @FLUSH
 @pytest.mark.parametrize("order", list(permutations(NODES)))
 def test_acks_all_survives_the_kill_of_all(order: Sequence[int], is_flushed: bool) -> None:
-    """Whatever order they come back in, somebody leads."""
+    """Whatever order they come back in, one of them leads."""
     with simulated_nodes(2, is_flushed=is_flushed) as nodes:
         nodes.append_some(COUNT)
         nodes.kill(*NODES)
@@ -123,7 +123,7 @@ def test_without_flush_the_power_loss_of_all_may_lose_what_was_acknowledged(min_
 
 
 def test_the_power_loss_of_the_leader_with_the_kill_of_all_others_may_lose_what_was_acknowledged() -> None:
-    """All three stopped uncleanly, and nobody can tell which of them has everything: the last leader leads again."""
+    """All three stopped uncleanly, and it is unknown which of them has everything: the last leader leads again."""
     with simulated_nodes(2, has_own_controllers=True) as nodes:
         nodes.append_some(COUNT)
         lose_all_that_is_not_synced(nodes, 1)
@@ -145,7 +145,7 @@ def alone_with_records(nodes: SimulatedNodes) -> None:
 
 @FLUSH
 def test_min_insync_replicas_1_survives_the_kill_of_a_leader_that_was_alone(is_flushed: bool) -> None:
-    """Nobody leads until it is back."""
+    """There is no leader until it is back."""
     with simulated_nodes(1, has_own_controllers=True, is_flushed=is_flushed) as nodes:
         alone_with_records(nodes)
         nodes.kill(1)
@@ -181,7 +181,7 @@ def test_with_fewer_in_sync_than_min_insync_replicas_nothing_is_taken_in(min_isr
     with simulated_nodes(min_isr, has_own_controllers=True) as nodes:
         nodes.append_some(COUNT)
         nodes.leave_alone_in_sync(1)
-        # Once it was: acks=1 asks for nothing, but nobody is shown it.
+        # Once it was: acks=1 asks for nothing, but no consumer is shown it.
         assert nodes.append(b"refused") is ErrorCode.NOT_ENOUGH_REPLICAS
         assert sorted(nodes.read()) == list(range(COUNT))
         nodes.heal()
@@ -196,7 +196,7 @@ def test_acks_all_survives_a_leader_cut_off_with_its_clients(min_isr: int) -> No
     with simulated_nodes(min_isr) as nodes:
         nodes.append_some(COUNT)
         nodes.isolate(1)
-        assert nodes.append(b"nobody else has it", to=1) is not ErrorCode.NONE
+        assert nodes.append(b"no follower has it", to=1) is not ErrorCode.NONE
         nodes.wait_leader(2, 3)
         if min_isr != 3:
             nodes.append_some(COUNT)
@@ -209,7 +209,7 @@ def test_acks_1_of_a_leader_cut_off_is_lost() -> None:
     with simulated_nodes(1) as nodes:
         nodes.append_some(COUNT)
         nodes.isolate(1)
-        assert nodes.append(b"nobody else has it", acks=1, to=1) is ErrorCode.NONE
+        assert nodes.append(b"no follower has it", acks=1, to=1) is ErrorCode.NONE
         nodes.wait_leader(2, 3)
         assert nodes.append(b"in its place") is ErrorCode.NONE
         nodes.heal()
@@ -234,7 +234,7 @@ def test_acks_all_survives_an_emptied_disk(min_isr: int, is_flushed: bool) -> No
         assert nodes.lost() == {}
 
 
-def test_the_emptied_disk_of_a_leader_that_was_alone_takes_the_records_and_nobody_leads() -> None:
+def test_the_emptied_disk_of_a_leader_that_was_alone_takes_the_records_and_leaves_no_leader() -> None:
     """Rather no leader than one that passes its empty log for all there was."""
     with simulated_nodes(1, has_own_controllers=True) as nodes:
         alone_with_records(nodes)

@@ -100,7 +100,7 @@ class Consumer:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_what_was_answered_holds_whoever_coordinates_next(seed: int) -> None:
+def test_what_was_answered_holds_for_the_next_coordinator(seed: int) -> None:
     async def scenario(world: World) -> None:
         consumer = Consumer(world)
         offset = 0
@@ -135,7 +135,7 @@ def test_a_rebalance_goes_on_with_the_next_coordinator() -> None:
         joining = asyncio.create_task(second.join())
         await until_rebalance(first)
         await world.move()
-        # Whoever waited is told, and joins the group again as it was written last.
+        # A member that waited is told, and joins the group again as it was written last.
         await until_rebalance(first)
         await asyncio.gather(first.join(), joining)
         assert first.generation == second.generation == 2

@@ -71,7 +71,7 @@ def test_leader_with_bit_rot_is_found_by_a_follower_hands_over_and_is_repaired()
     run(scenario)
 
 
-def test_bit_rot_that_nobody_else_can_replace_changes_nothing() -> None:
+def test_bit_rot_that_no_replica_can_replace_changes_nothing() -> None:
     async def scenario(world: World) -> None:
         async with world.asking(2) as leader:
             await create(leader, 2, 3)

@@ -34,7 +34,7 @@ BROKEN_STORIES = {
         r"MaximalIsr: node \d, the leader of t-0, counts .*StrongIsr: ",
     ),
     "committed-isr-only": (
-        "high_watermark_waits_for_whoever_may_be_in_the_isr",
+        "high_watermark_waits_for_the_maximal_isr",
         r"StrongIsr: node \d is in the ISR .*, but lacks what is below 5, .* its log ends at 3",
     ),
     "follower-not-fenced": (

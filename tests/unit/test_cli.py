@@ -51,7 +51,7 @@ def complete(words: str, position: int) -> list[str]:
         "_PENSTOCK_COMPLETE": "bash_complete",
         "COMP_WORDS": words,
         "COMP_CWORD": str(position),
-        # Nobody listens there, so no topic is found, and that is no error.
+        # No broker listens there, so no topic is found, and that is no error.
         "KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:9",
     }
     answer = CliRunner().invoke(cli.main, [], prog_name="penstock", env=environment)

@@ -16,14 +16,13 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeVar
 
 from ....protocol.errors import ErrorCode
+from ....protocol.fetch import FIRST_TOPIC_ID_VERSION, NO_SESSION
 from .fetch_session import FetchablePartition, FetchSession, FollowerId, PartitionKey
 from .follower_session import FollowerSession
 
-NO_SESSION = 0
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 MAX_EPOCH = 2**31 - 1
-FIRST_TOPIC_ID_VERSION = 13
 
 MIN_EVICTION_MS = 120_000
 """A session unused for this long can be evicted by any other; one younger than this is safe from larger ones."""

@@ -1,5 +1,7 @@
 """JoinGroup of classic groups: from a member that comes, goes or changes to a generation.
 
+Kafka: `GroupMetadataManager`.
+
 what happens                       in the state         follows
 a member joins, leaves, fails      Empty                PreparingRebalance, and a wait for others who start now
                                    Completing, Stable   PreparingRebalance; waiting SyncGroups are answered

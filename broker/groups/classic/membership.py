@@ -1,4 +1,7 @@
-"""Heartbeat and LeaveGroup of classic groups: members that are there, leave or fail."""
+"""Heartbeat and LeaveGroup of classic groups: members that are there, leave or fail.
+
+Kafka: `GroupMetadataManager`.
+"""
 
 from __future__ import annotations
 

@@ -13,6 +13,8 @@ from struct import Struct
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from ....protocol.batches import NO_TIMESTAMP
+from ....protocol.ids import NO_LEADER_EPOCH
 from ....protocol.primitives import uvarint
 from ...coordination.effects import Effects
 from ...coordination.ports import StateRecord
@@ -22,8 +24,6 @@ from .member import ClassicMember, MemberProtocol
 
 OFFSET_COMMIT_KEYS: Final = range(2)
 GROUP_METADATA_KEYS: Final = range(2, 3)
-NO_TIMESTAMP: Final = -1
-NO_LEADER_EPOCH: Final = -1
 
 
 class OffsetCommitKey(NamedTuple):

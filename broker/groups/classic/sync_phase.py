@@ -1,5 +1,7 @@
 """SyncGroup of classic groups: from the leader's assignment to one for every member.
 
+Kafka: `GroupMetadataManager`.
+
 what happens                       in the state         follows
 the leader has assigned            Completing           it is written; Stable: every member receives its part
 a member did not request its       Completing, Stable   it is removed, and PreparingRebalance

@@ -6,6 +6,7 @@ ones; members of the ISR have a whole `replica.lag.time.max.ms` for their first 
 
 from typing import Protocol
 
+from ....protocol.batches import NO_OFFSET
 from ....protocol.errors import ErrorCode
 from ....protocol.ids import NO_BROKER_EPOCH, NO_LEADER_EPOCH, NO_PARTITION_EPOCH, BrokerEpoch, NodeId
 from ....quorum.metadata.image import PartitionRegistration
@@ -29,7 +30,6 @@ NOT_DONE = frozenset({ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTE
 """AlterPartition errors by which the epochs were right and nothing changed. An earlier copy of the same proposal, lost
 with its connection, may arrive after this response, when the replica is eligible again: until that copy is fenced, the
 change may still be made."""
-NO_OFFSET = -1
 
 
 class Brokers(Protocol):

@@ -16,6 +16,7 @@ for. Leader epoch and partition epoch never decrease; the high watermark does on
 after an unclean election.
 """
 
+from ....protocol.batches import NO_OFFSET
 from ....protocol.errors import ErrorCode
 from ....protocol.ids import NO_LEADER_EPOCH, NO_PARTITION_EPOCH, BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch
 from ....quorum.metadata.image import PartitionRegistration
@@ -33,8 +34,6 @@ from .effects import (
 from .follower_progress import FollowerProgress
 from .in_sync_replicas import IsrProposal
 from .leader_state import AWAIT_METADATA, NOT_DONE, Brokers, LeaderState
-
-NO_OFFSET = -1
 
 
 class PartitionState:

@@ -14,12 +14,12 @@ before the new leader did.
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
+from ....protocol.fetch import NO_SESSION
 from ....protocol.replica_fetch import FollowedPartition
 
 FollowedKey: TypeAlias = tuple[bytes, int]
 """Topic id and index."""
 
-NO_SESSION = 0
 FULL_FETCH_EPOCH = 0
 SESSION_EPOCH_MAX = 2**31 - 1
 DELAY_MS_MIN = 20

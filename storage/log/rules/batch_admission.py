@@ -23,11 +23,11 @@ from ....protocol.batches import (
     Buffer,
     read_header,
 )
+from ....protocol.compression import Compression
 from ....protocol.errors import CorruptData, ErrorCode, KafkaError
+from ....protocol.produce import FIRST_ZSTD_VERSION
 from .record_batch import ProducedBatch
 
-FIRST_ZSTD_VERSION: Final = 7
-ZSTD: Final = 4
 BATCH_LENGTH: Final = Struct(">i")
 BATCH_LENGTH_OFFSET: Final = 8
 BATCH_LENGTH_MIN: Final = 14
@@ -50,7 +50,7 @@ def read_produced_batch(records: Buffer | None, version: int) -> ProducedBatch:
         raise AssertionError("a v2 batch that is whole has a header") from None
     if LENGTH_OVERHEAD + header.batch_length != len(data):
         data = data[: _batch_end(data)]
-    if version < FIRST_ZSTD_VERSION and header.attributes & COMPRESSION_MASK == ZSTD:
+    if version < FIRST_ZSTD_VERSION and header.attributes & COMPRESSION_MASK == Compression.ZSTD:
         raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
     # What `ProducedBatch` does, without its detour through Python.
     return tuple.__new__(ProducedBatch, (data, header))

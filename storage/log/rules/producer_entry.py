@@ -6,11 +6,10 @@ Kafka: `ProducerAppendInfo`, `ProducerStateEntry`, `BatchMetadata`.
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from ....protocol.batches import NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP, BatchHeader, next_sequence
+from ....protocol.batches import MAX_SEQUENCE, NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP, BatchHeader, next_sequence
 
 RETAINED_BATCHES: Final = 5
 """A producer has at most five requests in flight, so a duplicate is one of its last five batches."""
-_MAX_SEQUENCE: Final = 2**31 - 1
 
 
 class BatchMetadata(NamedTuple):
@@ -111,11 +110,11 @@ class ProducerEntry:
             del batches[0]
         batches.append(batch)
         last = batch.last_sequence
-        self.next_sequence = 0 if last == _MAX_SEQUENCE else last + 1
+        self.next_sequence = 0 if last == MAX_SEQUENCE else last + 1
 
 
 def first_sequence_of(last_sequence: int, offset_delta: int) -> int:
     """The sequence of the first of `offset_delta` + 1 records whose last one has `last_sequence`."""
     if last_sequence >= offset_delta:
         return last_sequence - offset_delta
-    return next_sequence(last_sequence + 1, _MAX_SEQUENCE - offset_delta)
+    return next_sequence(last_sequence + 1, MAX_SEQUENCE - offset_delta)

@@ -127,7 +127,7 @@ class ProducerState:
         return verification
 
     def holds_verification(self, producer_id: int, verification: TransactionVerification) -> bool:
-        """Whether neither a batch nor an end of its transaction came since it was begun."""
+        """Whether the verification guard is valid (KIP-890): no batch and no end of the transaction since it began."""
         return self._verifications.get(producer_id) is verification
 
     def check_epoch(self, header: BatchHeader, offset: int, verification: TransactionVerification | None) -> None:

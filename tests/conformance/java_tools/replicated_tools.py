@@ -139,6 +139,6 @@ class ReplicatedTools:
         try:
             found = admin.list_topics(topic, timeout=_ANSWER_TIMEOUT_S).topics[topic]
         except KafkaException:
-            # Nobody answers while a quorum is elected: the caller asks again, until its time is over.
+            # No controller answers while a quorum is elected: the caller asks again, until its time is over.
             return {}
         return found.partitions if found.error is None else {}

@@ -208,7 +208,7 @@ class FreshClusters:
 
 def serve(clusters: FreshClusters) -> None:
     """Answers lines until there are no more."""
-    # Whoever kills the tests with all their processes leaves this one to end the brokers.
+    # A signal that kills the tests with all their processes leaves this one to end the brokers.
     os.setsid()
     try:
         for line in sys.stdin:

@@ -51,7 +51,7 @@ class KafkaClusters(FreshClusters):
         super().start_all(request)
 
     def down(self) -> Answer:
-        """Nobody looks at how Apache Kafka stops, and its nodes wait for each other."""
+        """No test looks at how Apache Kafka stops, and its nodes wait for each other."""
         self.kill()
         return {}
 

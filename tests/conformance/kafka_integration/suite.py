@@ -98,7 +98,7 @@ def _batches(test_class: str, run: Run, not_run: Mapping[str, Capability]) -> It
     listed = {test for test in known if test in run.expectations.not_yet}
     unwanted = {test for test in known if test in not_run or not run.wants(test)}
     if known - unwanted - listed or run.wants(test_class):
-        # All but what is known, so that a test that nobody has seen yet is run too.
+        # All but what is known, so that a test that is on no list yet is run too.
         yield _Batch(
             test_class=test_class,
             number=1,

@@ -38,7 +38,7 @@ def built_sources() -> Path:
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix="librdkafka-") as work:
         source = _fetch(Path(work))
         _build(source, Path(work))
-        # Renamed when whole: nobody finds half of it.
+        # Renamed when whole: no reader finds half of it.
         source.rename(folder)
     return folder
 

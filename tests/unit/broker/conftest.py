@@ -171,7 +171,7 @@ class Replication:
         self.followed.pop(partition, None)
 
     def on_log_start(self, partition: Partition) -> None:
-        """Nobody leads them."""
+        """They have no leader."""
 
     async def stop(self) -> None: ...
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 COUNT = 300
 
 
-class Nobody:
+class DeafConnection:
     """A connection that takes no notice."""
 
     def on_answer(self, *_: object) -> None: ...
@@ -25,7 +25,9 @@ class Nobody:
 
 def again(exchange: Exchange) -> Request:
     one = exchange.request
-    return Request(Nobody(), one.api_key, one.api_version, one.correlation_id, one.context, one.body, one.body_offset)
+    return Request(
+        DeafConnection(), one.api_key, one.api_version, one.correlation_id, one.context, one.body, one.body_offset
+    )
 
 
 @pytest.mark.parametrize("version", [8, 9, 11])

@@ -136,7 +136,7 @@ def test_another_leads_in_place_of_a_replica_whose_log_cannot_be_opened() -> Non
     run(main)
 
 
-def test_it_is_said_again_until_somebody_can_lead(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_said_again_until_another_replica_can_lead(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(assignments_manager, "LOST_AGAIN_S", 0.01)
 
     async def main() -> None:

@@ -68,7 +68,7 @@ class Consumer:
 
 
 async def settle(consumers: Sequence[Consumer]) -> None:
-    """Until nobody hears anything new."""
+    """Until no member's assignment changes any more."""
     for _ in range(10):
         before = [(consumer.epoch, consumer.owned) for consumer in consumers]
         for consumer in consumers:
@@ -82,7 +82,7 @@ async def settle(consumers: Sequence[Consumer]) -> None:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_what_was_answered_holds_whoever_coordinates_next(seed: int) -> None:
+def test_what_was_answered_holds_for_the_next_coordinator(seed: int) -> None:
     async def scenario(world: World) -> None:
         world.is_moving = True
         epochs = []

@@ -27,13 +27,13 @@ from penstock.client.connection import connect
 from penstock.protocol.apis import ApiKey
 from penstock.protocol.batches import read_header
 from penstock.protocol.errors import ErrorCode
+from penstock.protocol.fetch import READ_COMMITTED
 from penstock.protocol.records import Record, control_type, read_records, write_batch
 
 ID = TransactionalId("mover")
 LATEST = -1
 NOW_MS = 1_700_000_000_000
 """The clock of these nodes stands: timestamps far apart would be in segments of their own."""
-READ_COMMITTED = 1
 PARTITIONS = (0, 1)
 NOT_YET = TRY_AGAIN | {
     ErrorCode.CONCURRENT_TRANSACTIONS,

@@ -231,7 +231,7 @@ async def delete_before(connection: Connection, offset: int) -> int:
 
 
 def append_behind_its_back(files: MemoryFiles, count: int) -> None:
-    """What a leader took in and nobody else has, as it is found when its process is gone."""
+    """What a leader took in and no follower has, as it is found when its process is gone."""
     log = Log.open(
         files,
         f"/data/{TOPIC}-0",

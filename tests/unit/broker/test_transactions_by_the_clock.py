@@ -69,7 +69,7 @@ def test_a_transaction_times_out_by_the_time_that_passes(jump_ms: int) -> None:
             await begin(connection, "long", MINUTE)
             world.now_ms += jump_ms
             await begin(connection, "short", SOON)
-            # Whoever looks at this one looks at the other as well.
+            # The check that ends this one looks at the other as well.
             while await state(connection, "short") == OPEN:
                 pass
             assert await state(connection, "long") == OPEN

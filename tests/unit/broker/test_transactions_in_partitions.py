@@ -33,13 +33,13 @@ from penstock.broker.coordinators.transaction_verifier import Place, Transaction
 from penstock.broker.node.server import Node
 from penstock.client.connection import Connection
 from penstock.protocol.errors import ErrorCode
+from penstock.protocol.fetch import READ_COMMITTED
 from penstock.protocol.records import Record, write_batch
 
 GROUP = "g"
 OFFSETS = "__consumer_offsets"
 PARTITION = partition_of_key(GROUP, 50)
 PRODUCER = 7
-READ_COMMITTED = 1
 UNVERIFIED = {"transaction_partition_verification_enable": "false"}
 """Coordinators of transactions are not asked: these tests are about what comes after."""
 

@@ -41,7 +41,7 @@ class Quorum:
         return voter
 
     def leads(self, node_id: int | None) -> bool:
-        """Whether somebody, or this one, leads with everyone's knowledge and an entry of its own."""
+        """Whether a voter, or this one, leads with everyone's knowledge and an entry of its own."""
         leader_id = self.voter(1).leader_id
         return (
             leader_id is not None
@@ -109,7 +109,7 @@ def test_what_is_proposed_meanwhile_is_never_made_or_made_elsewhere(quorum: Quor
     assert all(quorum.voters[node_id].commands == [b"before"] for node_id in IDS)
 
 
-def test_what_is_proposed_meanwhile_is_made_when_nobody_takes_over(quorum: Quorum) -> None:
+def test_what_is_proposed_meanwhile_is_made_when_no_voter_takes_over(quorum: Quorum) -> None:
     old_id = quorum.leader_id
     target_id = old_id % 3 + 1
     old = quorum.voter(old_id)

@@ -111,7 +111,7 @@ def test_a_follower_that_hears_nothing_either_moves_no_leadership(world: World) 
 
 
 def test_a_leader_that_is_refused_for_to_everyone_is_replaced_once(world: World) -> None:
-    """Nobody can tell it anything any more, so it is no leader."""
+    """No node reaches it any more, so it is no leader."""
     (leader_id,), before = world.leader_ids, world.term_count
     for node_id in IDS:
         if node_id != leader_id:

@@ -115,7 +115,7 @@ def test_a_peer_that_speaks_something_else_is_corrupt() -> None:
     run(answering(lambda _: b"HTTP/1.1 400 Bad Request\r\n"), scenario_that_fails(CorruptData, "does not speak Kafka"))
 
 
-def test_nobody_there_is_a_connection_error_with_the_address() -> None:
+def test_a_closed_port_is_a_connection_error_with_the_address() -> None:
     async def scenario(host: str, port: int) -> None:
         server = await asyncio.start_server(lambda _reader, _writer: None, "127.0.0.1", 0)
         (_, free_port) = server.sockets[0].getsockname()
@@ -132,7 +132,7 @@ def test_nobody_there_is_a_connection_error_with_the_address() -> None:
 def test_a_name_that_no_machine_can_have_is_a_connection_error(
     host: str, new_loop: Callable[[], asyncio.AbstractEventLoop]
 ) -> None:
-    """Other nodes say where they are, and one that is configured wrongly takes nobody down."""
+    """Other nodes say where they are, and one that is configured wrongly takes no other down."""
 
     async def scenario() -> None:
         with pytest.raises(ConnectionError, match=f"no connection to {re.escape(host)}:9092: "):

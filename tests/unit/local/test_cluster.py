@@ -64,7 +64,7 @@ def test_free_port_can_be_listened_on_at_once() -> None:
     socket.create_server(("127.0.0.1", port)).close()
 
 
-def test_free_port_is_another_each_time_though_nobody_listens_on_it_yet() -> None:
+def test_free_port_is_another_each_time_though_no_process_listens_on_it_yet() -> None:
     assert find_free(random.Random(1)) != find_free(random.Random(1))
 
 

@@ -64,7 +64,7 @@ def test_records_are_a_part_of_the_receive_buffer() -> None:
 
 
 @pytest.mark.parametrize("version", [3, 9, 13])
-def test_more_entries_than_anybody_has_are_corrupt_before_they_are_read(version: int) -> None:
+def test_more_entries_than_a_client_has_are_corrupt_before_they_are_read(version: int) -> None:
     too_many = ENTRIES_MAX + 1
     start = b"\xff\xff\0\1\0\0\0\1" if version == 3 else b"\0\0\1\0\0\0\1"
     count = struct.pack(">i", too_many) if version == 3 else uvarint(too_many + 1)

@@ -55,7 +55,7 @@ def test_a_replica_that_is_not_here_yet_will_be_made_there(node: DataNode) -> No
     assert alter(node, asked) == ([ErrorCode.REPLICA_NOT_AVAILABLE], [(("a", 0), "/other")])
 
 
-def test_a_partition_that_nobody_knows_yet_will_be_made_there(node: DataNode) -> None:
+def test_an_unknown_partition_will_be_made_there(node: DataNode) -> None:
     asked = request("/other")
     assert alter(node, asked) == ([ErrorCode.UNKNOWN_TOPIC_OR_PARTITION], [(("a", 0), "/other")])
 

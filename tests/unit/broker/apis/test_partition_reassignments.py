@@ -58,5 +58,5 @@ def test_partitions_on_the_move_are_listed() -> None:
     assert moving() == moving(("t", (0, 1))) == [("t", 1, (2,), (1,))]
 
 
-def test_those_that_stay_and_those_that_nobody_knows_are_left_out() -> None:
+def test_those_that_stay_and_unknown_partitions_are_left_out() -> None:
     assert moving(("t", (0, 5)), ("x", (0,))) == []

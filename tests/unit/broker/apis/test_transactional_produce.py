@@ -51,7 +51,7 @@ def settle(node: DataNode) -> None:
 def wait_for_question(node: DataNode) -> None:
     deadline_s = node.loop.time() + 10
     while not node.peers.asked:
-        assert node.loop.time() < deadline_s, "nobody was asked"
+        assert node.loop.time() < deadline_s, "no coordinator was asked"
         node.loop.call_later(0.001, node.loop.stop)
         node.loop.run_forever()
 
@@ -105,7 +105,7 @@ def test_version_2_adds_the_partition_by_the_same_question(node: DataNode) -> No
 
 
 @pytest.mark.usefixtures("topic")
-def test_later_batches_of_a_transaction_ask_nobody(node: DataNode) -> None:
+def test_later_batches_of_a_transaction_are_not_verified_again(node: DataNode) -> None:
     begin(node)
     answer(node)
     exchange = begin(node, 1)
@@ -293,7 +293,7 @@ def test_one_request_asks_for_all_its_partitions_at_once(node: DataNode) -> None
 
 
 @pytest.mark.parametrize("version", [V1, V2])
-def test_partition_that_nobody_was_asked_about_is_to_be_sent_again(node: DataNode, version: int) -> None:
+def test_partition_that_was_not_verified_is_to_be_sent_again(node: DataNode, version: int) -> None:
     node.create_topic("__transaction_state", leader=COORDINATOR, replicas=(COORDINATOR,))
     node.create_topic("a")
     exchange = node.begin_produce(batch(), transactional_id="t", version=version, more=((1, batch()),))
@@ -349,7 +349,7 @@ def test_request_of_two_producers_is_refused(node: DataNode) -> None:
 
 
 @pytest.mark.usefixtures("topic")
-def test_without_verification_nobody_is_asked_but_to_add(node: DataNode) -> None:
+def test_without_verification_the_coordinator_is_asked_only_to_add(node: DataNode) -> None:
     node.verification = node.verification._replace(is_enabled=False)
     assert code(begin(node)) is ErrorCode.NONE
     begin(node, index=1, version=V2)

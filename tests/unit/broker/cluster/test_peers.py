@@ -29,7 +29,7 @@ def silent_about_versions(header: RequestHeader) -> bytes:
         (silent_about_versions, "does not tell its versions"),
     ],
 )
-def test_another_broker_at_the_address_of_a_node_is_nobody_of_use(answer: Answer, said: str) -> None:
+def test_another_broker_at_the_address_of_a_node_is_not_used(answer: Answer, said: str) -> None:
     """Those who dial try again later, or elsewhere; no other error is expected of a connection."""
     hello = PeerHello(node_id=NodeId(1), directory_id=UUID(int=9), cluster_id=None, nonce=bytes(NONCE_BYTES))
     peers = PeerConnector(secret=b"hush", hello=lambda: hello)

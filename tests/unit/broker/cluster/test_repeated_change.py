@@ -101,7 +101,7 @@ def test_a_deletion_that_was_not_done_is_done_by_the_second_attempt(cluster: Clu
     assert "t" not in cluster.image.topics.by_name
 
 
-def test_a_topic_that_nobody_knows_is_still_unknown(cluster: Cluster) -> None:
+def test_an_unknown_topic_is_still_unknown(cluster: Cluster) -> None:
     repetition = repetition_of(deletion(), cluster.image)
     assert isinstance(repetition, DeleteTopicsRequest)
     answer = answer_of(deletion(), cluster.submit(delete_topics, repetition), cluster.image, cluster.image)

@@ -58,7 +58,7 @@ def test_pem_in_a_property_may_have_lost_its_line_breaks() -> None:
     assert "CCCC" not in repr(config)
 
 
-def test_who_required_a_certificate_is_not_warned_that_everybody_gets_in() -> None:
+def test_who_required_a_certificate_is_not_warned_that_every_client_gets_in() -> None:
     wide = {**CLUSTER, "listeners": "SSL://10.0.0.1:1,CONTROLLER://10.0.0.1:2"}
     assert load(wide).warnings == ()
     (warning,) = load({**wide, "listener.name.ssl.ssl.client.auth": "requested"}).warnings

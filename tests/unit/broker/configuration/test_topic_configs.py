@@ -77,7 +77,7 @@ def test_topics_with_the_same_configs_share_one_log_config() -> None:
     assert resolver.log_config(image, "a") is resolver.log_config(image, "b")
 
 
-def test_whoever_obeys_broker_configs_hears_of_a_change_once_it_is_in_effect() -> None:
+def test_a_listener_of_broker_configs_is_called_after_a_change_once_it_is_in_effect() -> None:
     resolver = ConfigResolver(load({"max.connections": "10"}))
     heard: list[tuple[NodeConfig, NodeConfig]] = []
     resolver.on_change(lambda old, new: heard.append((old, new)))

@@ -192,7 +192,7 @@ def test_a_reply_waits_for_what_was_appended_before_it(world: World, node: DataN
     assert world.answers == [ErrorCode.NONE, ErrorCode.NONE]
 
 
-def test_what_was_loaded_and_is_not_committed_is_told_to_nobody(world: World, node: DataNode) -> None:
+def test_what_was_loaded_and_is_not_committed_is_not_told(world: World, node: DataNode) -> None:
     node.create_topic(TOPIC, leader=2, replicas=(1, 2))
     partition = node.hosted(TOPIC)
     partition.append_as_follower(memoryview(write_batch([Record(0, node.now_ms, b"key", b"x")], leader_epoch=0)), 0)
@@ -388,7 +388,7 @@ def test_the_end_of_a_transaction_is_replayed_in_its_place(world: World, node: D
     assert shard.ended == [(7, True)]
 
 
-def test_a_change_that_nobody_waits_for_is_made_when_loading_is_over(world: World, node: DataNode) -> None:
+def test_a_change_without_a_waiting_request_is_made_when_loading_is_over(world: World, node: DataNode) -> None:
     node.create_topic(TOPIC)
     seen: list[bool] = []
     world.coordinator().run_when_loaded(lambda shard: seen.append(shard.is_loaded))

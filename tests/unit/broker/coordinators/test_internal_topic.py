@@ -1,4 +1,4 @@
-"""The topic of a coordinator is made once, and nobody waits long for that."""
+"""The topic of a coordinator is made once, and no request waits long for that."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock.quorum.metadata.image import EMPTY_IMAGE
 
 
 class SlowController:
-    """Answers when it is told to, that there is nobody to ask."""
+    """Answers when it is told to, that there is no controller to ask."""
 
     def __init__(self) -> None:
         self.asked_count = 0

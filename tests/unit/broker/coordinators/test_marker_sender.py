@@ -79,7 +79,7 @@ class Peers:
         self.asked.append((broker_id, message))
         await self.may_answer.wait()
         if broker_id in self.unreached:
-            raise KafkaError(ErrorCode.NETWORK_EXCEPTION, "nobody is there")
+            raise KafkaError(ErrorCode.NETWORK_EXCEPTION, "no broker is there")
         return WriteTxnMarkersResponse(
             markers=tuple(
                 WritableTxnMarkerResult(
@@ -192,7 +192,7 @@ def test_what_comes_while_a_broker_is_asked_goes_out_together() -> None:
     run(scenario)
 
 
-def test_what_a_broker_does_not_write_is_asked_again_of_whoever_leads() -> None:
+def test_what_a_broker_does_not_write_is_asked_again_of_the_leader() -> None:
     async def scenario() -> None:
         case = Case(1, 1)
         case.peers.errors[P0] = [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_ENOUGH_REPLICAS]
@@ -252,7 +252,7 @@ def test_a_broker_that_is_silent_is_not_waited_for_when_it_is_gone() -> None:
     run(scenario)
 
 
-def test_what_nobody_leads_waits_for_a_leader() -> None:
+def test_markers_of_a_leaderless_partition_wait_for_a_leader() -> None:
     async def scenario() -> None:
         case = Case(-1)
         case.order(P0)
@@ -370,7 +370,7 @@ def test_orders_of_one_transaction_are_each_an_order_of_their_own() -> None:
     run(scenario)
 
 
-def test_a_node_that_stops_asks_nobody() -> None:
+def test_a_node_that_stops_sends_no_markers() -> None:
     async def scenario() -> None:
         case = Case(1)
         case.peers.may_answer.clear()

@@ -143,7 +143,7 @@ def test_markers_are_sent_when_the_decision_is_committed(world: World) -> None:
 def test_a_commit_that_comes_after_the_time_of_a_reply_is_followed_up(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transaction_coordinator, "COMMIT_TIMEOUT_MS", 10)
+    monkeypatch.setattr(transaction_coordinator, "REQUEST_TIMEOUT_MS", 10)
     world.create_topics()
     producer = world.begin()
     world.await_replicas()

@@ -85,6 +85,6 @@ def test_replica_that_the_consumer_cannot_reach_is_not_read_from(placed: Placed)
     assert placed.closest(listener="OTHER") is None
 
 
-def test_follower_sends_nobody_on(placed: Placed) -> None:
+def test_follower_names_no_other_replica(placed: Placed) -> None:
     placed.replica.register(leader=2)
     assert placed.closest() is None

@@ -157,7 +157,7 @@ def test_session_of_an_earlier_process_ends_with_the_first_of_the_next(follower:
     assert node.hosted("a", 1).watchers == {}
 
 
-def test_session_is_of_nobody_else(follower: Follower) -> None:
+def test_session_is_of_no_other_follower(follower: Follower) -> None:
     follower.node.peer_node_id = None
     stranger = follower.node.begin_fetch(
         topic=follower.topic_id, version=17, session_id=follower.session_id, session_epoch=follower.epoch + 1

@@ -81,7 +81,7 @@ def test_a_dynamic_member_is_told_its_id_first(puppet: GroupPuppet) -> None:
     assert joined.error is ErrorCode.NONE
 
 
-def test_a_member_that_never_comes_back_with_its_id_holds_up_nobody(puppet: GroupPuppet) -> None:
+def test_a_member_that_never_comes_back_with_its_id_holds_up_no_rebalance(puppet: GroupPuppet) -> None:
     generation, (leader, _) = puppet.stable()
     puppet.join(requires_member_id=True)
     again = puppet.join(leader)
@@ -315,7 +315,7 @@ def test_a_static_member_that_is_removed_while_it_waits_is_told(puppet: GroupPup
     assert waiting.error is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_an_assignment_that_is_not_written_reaches_nobody(puppet: GroupPuppet) -> None:
+def test_an_assignment_that_is_not_written_reaches_no_member(puppet: GroupPuppet) -> None:
     joins = [puppet.join(), puppet.join()]
     puppet.timers.wait(2 * INITIAL_DELAY_MS)
     leader, follower = (join.answer.member_id for join in joins)
@@ -352,7 +352,7 @@ def test_a_new_coordinator_goes_on_with_the_generation_and_its_parts(puppet: Gro
     assert successor.state == "Empty"
 
 
-def test_whoever_waits_is_told_when_the_coordinator_moves(puppet: GroupPuppet) -> None:
+def test_waiting_members_are_told_when_the_coordinator_moves(puppet: GroupPuppet) -> None:
     joined = puppet.join()
     puppet.unload()
     assert joined.error is ErrorCode.NOT_COORDINATOR

@@ -156,7 +156,7 @@ def test_only_empty_groups_are_deleted_with_all_that_they_had(puppet: GroupPuppe
         assert committed(one) == -1
 
 
-def test_offsets_of_nobodys_group_expire_from_their_commit_on(puppet: GroupPuppet) -> None:
+def test_offsets_of_a_group_without_members_expire_from_their_commit_on(puppet: GroupPuppet) -> None:
     commit(puppet, 5)
     puppet.timers.wait(RETENTION_MS - EXPIRATION_CHECK_MS)
     commit(puppet, 6, topic="u")

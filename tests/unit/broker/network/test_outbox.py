@@ -126,7 +126,7 @@ def test_slice_that_cannot_be_read_aborts_its_own_connection_only(
     node = Node(loop)
     connection, wire = node.connect()
     feed(connection, wire, frame(1))
-    # Returns, as it must for whoever completed this answer.
+    # Returns, as it must for the caller that completed this answer.
     node.begun[0].respond([b"head", FailingSlice(100)])
     assert wire.is_closing()
     assert "Input/output error" in caplog.text

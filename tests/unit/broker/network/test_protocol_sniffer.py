@@ -90,7 +90,7 @@ def test_each_protocol_gets_its_own_connections() -> None:
     asyncio.run(asyncio.wait_for(test(), 20))
 
 
-def test_those_that_say_nothing_are_bounded_and_keep_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_those_that_say_nothing_are_bounded_and_keep_no_client_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(protocol_sniffer, "UNKNOWN_MAX", 8)
 
     async def test() -> None:

@@ -1,4 +1,4 @@
-"""Transactions that are over are remembered until their end is committed, and no longer, whoever asks for it."""
+"""Transactions that are over are remembered until their end is committed, and no longer."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_follower_forgets_them_behind_its_leaders_high_watermark(node: DataNod
     assert partition.log.last_stable_offset(2 * COUNT) == 2 * COUNT
 
 
-def test_a_leader_forgets_them_though_nobody_reads(node: DataNode) -> None:
+def test_a_leader_forgets_them_without_readers(node: DataNode) -> None:
     node.create_topic()
     partition = node.hosted()
     for number in range(COUNT):

@@ -24,7 +24,7 @@ REPAIRABLE = PartitionRegistration(
 )
 
 
-def test_replica_that_nobody_relies_on_may_be_repaired() -> None:
+def test_replica_outside_isr_and_elr_may_be_repaired() -> None:
     assert may_repair(REPAIRABLE, NodeId(1), is_hosted=True)
 
 

@@ -316,7 +316,7 @@ def test_topic_that_is_deleted_before_its_turn_has_come_is_never_served(node: Da
     assert node.hosted().topic_id == topic_id
 
 
-def test_log_that_cannot_be_opened_is_repaired_when_nobody_relies_on_it(node: DataNode) -> None:
+def test_log_that_cannot_be_opened_is_repaired_when_it_is_outside_isr_and_elr(node: DataNode) -> None:
     node.logs.failure = CorruptData("not a log")
     node.create_topic(leader=2, replicas=(2, 1))
     assert node.logs.repairs == []

@@ -183,7 +183,7 @@ def test_rule_10_folders_that_the_metadata_do_not_know_are_kept_as_stray() -> No
         async with world.running() as (_, connection):
             await memory_node.create_topic(connection, "a")
             await memory_node.produce(connection, "a", b"kept")
-        # Another topic's, and one that nobody knows.
+        # Another topic's, and one that no node knows.
         log = Log.open(
             world.files, "/data/b-0", topic="b", partition=0, topic_id=TopicId(UUID(int=9)), config=LogConfig(),
             is_clean=True, now_ms=0,

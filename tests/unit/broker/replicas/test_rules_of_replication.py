@@ -93,7 +93,7 @@ def test_rule_1_another_process_of_a_caught_up_replica_counts_for_what_it_has_it
     assert replica.fetch(2, 6) == (AdvanceHighWatermark(to=6),)
 
 
-def test_rule_1_a_fenced_replica_holds_up_nobody() -> None:
+def test_rule_1_a_fenced_replica_holds_up_no_commit() -> None:
     replica = leader()
     replica.register(isr=(1, 2))
     replica.append(5)
@@ -166,7 +166,7 @@ def test_rule_2_one_proposal_at_a_time() -> None:
 
 
 @pytest.mark.parametrize("error", [None, ErrorCode.NOT_CONTROLLER, ErrorCode.STALE_BROKER_EPOCH])
-def test_rule_2_what_nobody_answered_is_asked_again(error: ErrorCode | None) -> None:
+def test_rule_2_what_was_not_answered_is_asked_again(error: ErrorCode | None) -> None:
     replica, effect = lagging()
     for _ in range(3):
         assert replica.partition.on_isr_refused(effect.proposal, error) is effect.proposal

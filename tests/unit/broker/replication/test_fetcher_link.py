@@ -69,7 +69,7 @@ def test_a_connection_that_is_lost_before_it_is_taken_over_is_refused(end: End, 
 
 @pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
 @pytest.mark.parametrize("end", [close, reset])
-def test_a_link_that_is_lost_says_so_once_and_takes_questions_to_nobody(end: End, new_loop: NewLoop) -> None:
+def test_a_link_that_is_lost_says_so_once_and_sends_no_more_questions(end: End, new_loop: NewLoop) -> None:
     async def scenario(connection: Connection, leader: asyncio.StreamWriter) -> None:
         answers: list[bytes] = []
         reasons: list[str] = []
@@ -84,7 +84,7 @@ def test_a_link_that_is_lost_says_so_once_and_takes_questions_to_nobody(end: End
         for _ in range(10):
             link.send(b"question")
             await asyncio.sleep(0)
-        link.close("nobody wants it any more")
+        link.close("no fetcher uses it any more")
         assert answers == [b"answer"]
         assert len(reasons) == 1
 

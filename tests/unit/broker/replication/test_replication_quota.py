@@ -81,7 +81,7 @@ def test_throttled_are_the_replicas_of_this_broker_that_the_topic_names(replicas
     assert used.is_set is bool(throttled)
 
 
-def test_without_a_rate_nobody_has_to_wait() -> None:
+def test_without_a_rate_no_fetch_has_to_wait() -> None:
     used = quota(byte_rate_max=UNLIMITED)
     used.throttle("t", "*", NodeId(1))
     assert not used.is_set

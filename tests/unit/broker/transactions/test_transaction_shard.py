@@ -154,7 +154,7 @@ def test_an_open_transaction_is_aborted_before_another_producer_begins(feature_l
     assert (order.is_commit, order.coordinator_epoch, order.transaction.producer_epoch) == (False, 5, fence)
     assert order.transaction.client_version == (2 if feature_level == 2 else 0)
     puppet.mark_all()
-    # The epoch of the fence was never given to anybody.
+    # The epoch of the fence was never given to a producer.
     assert puppet.init() == Producer(7, fence + 1)
 
 
@@ -269,7 +269,7 @@ def test_version_1_ends_nothing_that_has_not_begun(is_commit: bool) -> None:
     assert refused is ErrorCode.INVALID_TXN_STATE
 
 
-# EndTxn of version 2, in each state: what is told to whoever says which epoch.
+# EndTxn of version 2, in each state: the answer for each epoch.
 
 NEW, OLD, LATER = 0, -1, 1
 
@@ -712,7 +712,7 @@ def test_a_timeout_that_the_log_refuses_is_tried_again() -> None:
 
 
 @pytest.mark.parametrize("state", [state for state in TransactionState if state.is_over])
-def test_ids_that_nobody_uses_expire(state: TransactionState) -> None:
+def test_unused_transactional_ids_expire(state: TransactionState) -> None:
     puppet = loaded(in_state(state))
     puppet.timers.wait(EXPIRATION_MS + EXPIRATION_INTERVAL_MS)
     assert error_of(lambda: puppet.shard.describe(ID)) is ErrorCode.TRANSACTIONAL_ID_NOT_FOUND

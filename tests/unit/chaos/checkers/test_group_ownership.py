@@ -36,7 +36,7 @@ def test_who_joins_later_is_not_of_an_earlier_epoch() -> None:
     assert group.violations == ["c gets epoch 2 after epoch 3"]
 
 
-def test_what_is_held_is_given_to_nobody_else_within_the_session() -> None:
+def test_what_is_held_is_given_to_no_other_member_within_the_session() -> None:
     group = GroupOwnership()
     group.hold("a", [0], asked_s=0.0, now_s=1.0)
     group.on_session("a", 6.0)

@@ -58,8 +58,8 @@ def test_another_leader_in_the_same_epoch_is_found() -> None:
 
 
 def test_the_eligible_and_then_the_last_known_leader_may_lead() -> None:
-    nobody = state(NO_LEADER, 2, (), elr=(1,))
-    assert judge_leaderships([BOTH, nobody, state(1, 3, (1,))]) == []
+    leaderless = state(NO_LEADER, 2, (), elr=(1,))
+    assert judge_leaderships([BOTH, leaderless, state(1, 3, (1,))]) == []
     last_known = state(NO_LEADER, 2, (), last_known=(1,))
     assert judge_leaderships([BOTH, last_known, state(1, 3, (1,))]) == []
     assert len(judge_leaderships([BOTH, last_known, state(2, 3, (2,))])) == 1
@@ -67,6 +67,6 @@ def test_the_eligible_and_then_the_last_known_leader_may_lead() -> None:
 
 def test_the_last_known_leader_may_lead_when_the_only_eligible_one_is_replaced() -> None:
     """It had lost its place itself before."""
-    nobody = state(NO_LEADER, 2, (), elr=(1,), last_known=(2,))
-    assert judge_leaderships([BOTH, nobody, state(2, 3, (2,), process="second")]) == []
-    assert len(judge_leaderships([BOTH, nobody, state(2, 3, (2,))])) == 1
+    leaderless = state(NO_LEADER, 2, (), elr=(1,), last_known=(2,))
+    assert judge_leaderships([BOTH, leaderless, state(2, 3, (2,), process="second")]) == []
+    assert len(judge_leaderships([BOTH, leaderless, state(2, 3, (2,))])) == 1

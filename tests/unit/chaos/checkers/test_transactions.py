@@ -36,7 +36,7 @@ def read(place: Place, *records: Stored, at_s: float = 20.0, reader: str = "read
 
 
 class History:
-    """`one` is committed, of `two` nobody knows, and it was."""
+    """`one` is committed, of `two` it is unknown, and it was."""
 
     def __init__(self) -> None:
         self.one = Transaction(
@@ -60,14 +60,14 @@ def test_whole_transactions_are_no_anomaly(history: History) -> None:
     assert history.found() == set()
 
 
-def test_transaction_of_which_nobody_knows_may_be_aborted(history: History) -> None:
+def test_transaction_with_an_unknown_outcome_may_be_aborted(history: History) -> None:
     history.polls = [read(A, A0, A1), read(B, B0), read(A, A0, A1, A3, reader="other", committed=False)]
     history.ends[A] = replace(history.ends[A], committed=(A0, A1))
     history.ends[B] = replace(history.ends[B], committed=(B0,))
     assert history.found() == set()
 
 
-def test_aborted_read_of_what_nobody_asked_to_commit(history: History) -> None:
+def test_aborted_read_of_what_no_producer_asked_to_commit(history: History) -> None:
     history.two.commit_asked_s = None
     assert history.found() == {Anomaly.ABORTED_READ}
 
@@ -115,7 +115,7 @@ def test_record_that_is_elsewhere_than_read(history: History) -> None:
     assert history.found() == {Anomaly.MOVED}
 
 
-def test_record_that_nobody_sent(history: History) -> None:
+def test_record_that_was_never_sent(history: History) -> None:
     history.ends[B] = place_end((B0, B3, Stored(4, b"?")), (B0, B3, Stored(4, b"?")))
     assert history.found() == {Anomaly.FOREIGN}
 

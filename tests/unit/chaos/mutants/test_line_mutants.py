@@ -36,7 +36,7 @@ CAUGHT_BY = {
     "test_end_of_a_transaction_drops_the_verification_of_the_next_batch",
     "one-batch-remembered": "storage/log/test_producer_state.py::test_last_five_batches_are_known_as_duplicates",
     "marker-taken-for-written": "broker/coordinators/test_marker_sender.py::"
-    "test_what_a_broker_does_not_write_is_asked_again_of_whoever_leads",
+    "test_what_a_broker_does_not_write_is_asked_again_of_the_leader",
     "pending-offset-wins": "broker/groups/test_group_offsets.py::"
     "test_an_offset_of_a_transaction_that_is_older_or_aborted_does_not_count",
     "older-member-epoch-commits": "broker/groups/consumer/test_consumer_offsets.py::"

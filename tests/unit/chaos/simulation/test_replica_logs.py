@@ -211,7 +211,7 @@ def test_who_may_be_elected_has_what_was_committed_though_the_leader_does_not_kn
     assert violation.startswith("StrongIsr: node 2 ")
 
 
-def test_leader_proposes_nobody_who_lacks_what_was_committed() -> None:
+def test_leader_proposes_no_replica_that_lacks_what_was_committed() -> None:
     leader, follower, former = Replica(1), Replica(2), Replica(3)
     judge = ReplicaJudge([leader.machine, follower.machine, former.machine], lambda *_: None)
     leader.is_told(registered(isr=(1,)))

@@ -100,7 +100,7 @@ def test_bytes_arrive_in_order_and_each_side_ends_by_itself() -> None:
     assert near.events == ["end"]
 
 
-def test_nobody_listens_where_nobody_listens() -> None:
+def test_a_closed_port_refuses_connections() -> None:
     world = World()
     with pytest.raises(ConnectionRefusedError):
         world.run(world.client_process, world.connect)
@@ -149,7 +149,7 @@ def test_a_machine_without_power_says_nothing_before_it_is_back() -> None:
     world.server_process.is_dead = True
     world.network.end_process(world.server_process, is_told=False)
     world.network.darken(B)
-    near.transport.write(b"anybody there?")
+    near.transport.write(b"is it open?")
     world.loop.run_for(10)
     assert near.events == []
     world.network.light(B)

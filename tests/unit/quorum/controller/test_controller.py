@@ -294,7 +294,7 @@ async def test_a_snapshot_is_made_when_asked_for() -> None:
     async with running(files) as node:
         await node.controller.submit(write(feature("f")), None)
         end_offset = node.controller.image.offset + 1
-        # Whoever asks while one is being made gets the same.
+        # A request while one is being made gets the same.
         first, second = await asyncio.gather(node.controller.snapshots.save_now(), node.controller.snapshots.save_now())
         assert first == second == SnapshotId(end_offset, ControllerEpoch(1))
         assert snapshots(files) == [f"{end_offset:020}-{1:010}.checkpoint"]
@@ -305,7 +305,7 @@ async def test_a_snapshot_is_made_when_asked_for() -> None:
 
 @on_a_loop
 async def test_without_room_for_a_snapshot_the_log_stays() -> None:
-    """Whoever follows from outside would be sent to a snapshot that is not there."""
+    """An observer would be sent to a snapshot that is not there."""
     files = MemoryFiles()
     async with running(files) as node:
         await node.controller.submit(write(feature("f")), None)

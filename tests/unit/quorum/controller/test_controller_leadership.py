@@ -227,9 +227,7 @@ class Watcher:
 
 
 @on_a_loop
-async def test_whoever_watches_the_brokers_hears_of_them_while_this_node_is_active(
-    puppet: Puppet, controller: Controller
-) -> None:
+async def test_the_watch_of_brokers_sees_them_while_this_node_is_active(puppet: Puppet, controller: Controller) -> None:
     def leave(_image: MetadataImage, _request: None, _context: DecisionContext) -> ControllerResult[None]:
         return ControllerResult(records=(), response=None, heard_broker=NodeId(2), left_broker=NodeId(2))
 

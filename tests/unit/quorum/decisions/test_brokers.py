@@ -125,7 +125,7 @@ def test_a_process_that_started_no_later_takes_no_place_from_a_living_one(
 
 
 def test_disks_as_they_were_earlier_take_the_place_after_the_session(cluster: Cluster) -> None:
-    """Somebody put an older copy of the log directories back, with the number of starts that it had then."""
+    """An operator put an older copy of the log directories back, with the number of starts that it had then."""
     old = start(cluster, incarnation=3)
     register(cluster, registration(incarnation=2))
     assert cluster.image.brokers[1].epoch > old.epoch
@@ -235,7 +235,7 @@ def test_only_what_is_registered_can_be_unregistered(cluster: Cluster) -> None:
 
 
 def test_a_broker_that_comes_back_after_it_was_unregistered_stopped_as_if_it_had_been_killed(cluster: Cluster) -> None:
-    """Nobody knows whether it kept what it acknowledged; as the last leader it leads again all the same (KIP-966)."""
+    """It is unknown whether it kept what it acknowledged; as the last leader it leads again all the same (KIP-966)."""
     epoch = start(cluster, 1).epoch
     add_topic(cluster, 1)
     cluster.submit(unregister_broker, UnregisterBrokerRequest(broker_id=BrokerId(1)))
@@ -256,7 +256,7 @@ def test_a_broker_that_comes_back_with_other_disks_after_it_was_unregistered_doe
 
 
 def test_the_last_member_in_sync_is_remembered_where_the_leader_was_gone_before(cluster: Cluster) -> None:
-    """All replicas may be killed, and come back in any order, and somebody leads again (KIP-966)."""
+    """All replicas may be killed, and come back in any order, and one of them leads again (KIP-966)."""
     start(cluster, 1)
     start(cluster, 2)
     add_topic(cluster, 1, 2)

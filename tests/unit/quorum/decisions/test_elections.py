@@ -1,4 +1,4 @@
-"""Electing leaders because somebody asks for it (KIP-460)."""
+"""Electing leaders because an operator asks for it (KIP-460)."""
 
 import pytest
 from kio.schema.elect_leaders.v2.request import ElectLeadersRequest, TopicPartitions
@@ -72,7 +72,7 @@ def test_a_preferred_replica_that_is_behind_or_gone_is_not_available(cluster: Cl
     assert cluster.partition("t", 1).leader == 2
 
 
-def test_an_unclean_election_takes_whoever_is_alive(cluster: Cluster) -> None:
+def test_an_unclean_election_takes_any_live_replica(cluster: Cluster) -> None:
     change(cluster, 0, leader=-1, isr=(1,))
     fence(cluster, 1)
     assert elect(cluster, PREFERRED, ("t", 0)) == [("t", 0, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE)]
@@ -80,7 +80,7 @@ def test_an_unclean_election_takes_whoever_is_alive(cluster: Cluster) -> None:
     assert (cluster.partition("t").leader, cluster.partition("t").isr) == (2, (2,))
 
 
-def test_without_anybody_alive_nobody_is_elected(cluster: Cluster) -> None:
+def test_without_a_live_replica_no_leader_is_elected(cluster: Cluster) -> None:
     change(cluster, 0, leader=-1, isr=(1,))
     fence(cluster, 1)
     fence(cluster, 2)

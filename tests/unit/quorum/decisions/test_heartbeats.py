@@ -129,7 +129,7 @@ def test_a_failed_directory_takes_its_replicas_out(cluster: Cluster) -> None:
     assert cluster.partition("t").leader == -1
 
 
-def test_a_heartbeat_that_lets_a_broker_in_elects_nobody_in_a_directory_that_it_says_has_failed(
+def test_a_heartbeat_that_lets_a_broker_in_elects_no_replica_in_a_directory_that_it_says_has_failed(
     cluster: Cluster,
 ) -> None:
     start(cluster, 1)

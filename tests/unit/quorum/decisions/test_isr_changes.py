@@ -142,7 +142,7 @@ def test_who_is_fenced_or_another_process_is_not_let_in(cluster: Cluster) -> Non
 
 
 def test_a_lost_replica_is_not_let_in_until_its_broker_tells_where_it_is(cluster: Cluster) -> None:
-    """It counts as one that has nothing when that is told: as the last of an ISR, nobody could be elected any more."""
+    """It counts as one that has nothing when that is told: as the last of an ISR it would leave no leader to elect."""
     topic_id = cluster.image.topics.by_name["t"].topic_id
     here = cluster.partition("t").directory_of(NodeId(3))
     for directory, error in ((DIRECTORY_LOST, ErrorCode.INELIGIBLE_REPLICA), (here, ErrorCode.NONE)):
@@ -177,7 +177,7 @@ def test_who_leaves_an_isr_that_gets_too_small_stays_eligible_until_it_is_large_
     assert cluster.partition("t").elr == ()
 
 
-def test_a_topic_that_nobody_knows_is_told_and_the_others_are_changed(cluster: Cluster) -> None:
+def test_an_unknown_topic_is_told_and_the_others_are_changed(cluster: Cluster) -> None:
     [result] = alter(cluster, asked(cluster, (1,)), topic_id=UUID(int=77))
     assert code(result) is ErrorCode.UNKNOWN_TOPIC_ID
 

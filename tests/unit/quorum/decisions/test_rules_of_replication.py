@@ -155,7 +155,7 @@ def test_rule_6_who_leaves_an_isr_that_gets_too_small_stays_eligible(cluster: Cl
     assert cluster.partition(TOPIC).elr == (2, 3)
 
 
-def test_rule_6_without_the_feature_nobody_is_eligible(cluster: Cluster) -> None:
+def test_rule_6_without_the_feature_no_replica_is_eligible(cluster: Cluster) -> None:
     cluster.replay([FeatureLevelRecord(name="eligible.leader.replicas.version", feature_level=0)])
     propose(cluster, 1)
     assert cluster.partition(TOPIC).elr == ()

@@ -11,11 +11,11 @@ def test_a_session_lasts_from_the_last_contact() -> None:
     assert sessions.expired(1_500) == [1, 2]
 
 
-def test_whoever_was_never_heard_does_not_expire() -> None:
+def test_a_broker_that_was_never_heard_does_not_expire() -> None:
     assert BrokerSessions(1_000).expired(10_000) == []
 
 
-def test_sessions_begin_anew_when_nobody_could_be_heard() -> None:
+def test_sessions_begin_anew_when_no_broker_could_be_heard() -> None:
     sessions = BrokerSessions(1_000)
     sessions.touch(NodeId(1), 0)
     sessions.renew(5_000)
@@ -33,7 +33,7 @@ def test_the_time_of_being_caught_up_stays_while_a_broker_falls_behind() -> None
     assert sessions.positions() == {}
 
 
-def test_whoever_left_has_no_session_until_it_is_heard_again() -> None:
+def test_a_broker_that_left_has_no_session_until_it_is_heard_again() -> None:
     sessions = BrokerSessions(1_000)
     sessions.touch(NodeId(1), 0)
     sessions.end(NodeId(1))

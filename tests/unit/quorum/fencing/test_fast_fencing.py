@@ -166,7 +166,7 @@ def test_one_attempt_at_a_time_is_made_for_a_broker(brokers: Brokers) -> None:
 
 def test_who_may_not_be_fenced_is_not_dialed(brokers: Brokers) -> None:
     assert brokers.closed(1) == (), "this controller's own node"
-    assert brokers.closed(9) == (), "nobody"
+    assert brokers.closed(9) == (), "no such broker"
     brokers.change(2, is_fenced=True)
     assert brokers.closed(2) == (), "fenced"
     brokers.change(3, in_controlled_shutdown=True)
@@ -241,7 +241,7 @@ def test_a_broker_that_is_heard_before_the_decision_is_neither_fenced_nor_barred
     assert brokers.rules.is_fencing(brokers.ask_to_fence(2))
 
 
-def test_leadership_that_ends_before_the_decision_fences_nobody(brokers: Brokers) -> None:
+def test_leadership_that_ends_before_the_decision_fences_no_broker(brokers: Brokers) -> None:
     fence = brokers.ask_to_fence(2)
     brokers.rules.on_inactive()
     assert not brokers.rules.is_fencing(fence)

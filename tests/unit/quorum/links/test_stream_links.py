@@ -279,7 +279,7 @@ def test_a_hello_with_absurd_fields_is_none(hello: list[object]) -> None:
         decode_hello(cbor2.dumps(hello))
 
 
-def test_greetings_that_nobody_ends_are_bounded_and_keep_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unfinished_greetings_are_bounded_and_keep_no_client_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream_links, "GREETINGS_MAX", 4)
 
     async def test() -> None:
@@ -302,7 +302,7 @@ def test_greetings_that_nobody_ends_are_bounded_and_keep_nobody_out(monkeypatch:
     asyncio.run(asyncio.wait_for(test(), 60))
 
 
-# Whoever loads it ends.
+# A process that loads it ends.
 PICKLE = b"cos\n_exit\n(I77\ntR."
 
 
@@ -354,7 +354,7 @@ def test_what_a_slow_peer_is_owed_is_bounded(monkeypatch: pytest.MonkeyPatch) ->
         one, two = await pair(Identity(1), Identity(2))
         await one.heard.until(lambda: one.heard.up == [2])
         for _ in range(1_000):
-            # Nobody reads meanwhile: this loop is busy here.
+            # The peer does not read meanwhile: this loop is busy here.
             one.links.send(NodeId(2), bytes(100_000))
         await one.heard.until(lambda: one.heard.down == [2])
         await one.heard.until(lambda: one.heard.up == [2, 2])

@@ -1,4 +1,4 @@
-"""Messages of the right form that no voter would send: whoever knows the secret can send them."""
+"""Messages of the right form that no voter would send: a process that knows the secret can send them."""
 
 import os
 import sys

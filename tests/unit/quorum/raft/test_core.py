@@ -86,7 +86,7 @@ def test_entries_that_conflict_replace_the_tail() -> None:
 
 
 def candidate(table: Table) -> int:
-    """Return a voter that campaigns and that nobody answers."""
+    """Return a voter that campaigns and that no voter answers."""
     node_id = table.followers[0]
     table.is_lost = lambda *_: True
     end_ms = table.now_ms + 1_500
@@ -149,7 +149,7 @@ def part(term: int, end_offset: int, epoch: int, chunks: tuple[bytes, ...], *, i
 
 
 def test_a_snapshot_message_commits_nothing() -> None:
-    """B4: any snapshot message moved the commit index over entries that nobody had compared."""
+    """B4: any snapshot message moved the commit index over entries that no voter had compared."""
     table = elected()
     old = table.leader_id
     table.isolate(old)
@@ -244,7 +244,7 @@ def test_a_bridge_partition_starts_no_election() -> None:
     assert table.leader_id == leader
 
 
-def test_a_voter_that_comes_back_after_long_disturbs_nobody() -> None:
+def test_a_voter_that_comes_back_after_long_disturbs_no_leader() -> None:
     table = elected()
     leader, follower = table.leader_id, table.followers[0]
     before = terms(table)
@@ -357,7 +357,7 @@ def elects_at_once(seed: int) -> bool:
 
 
 def test_a_leader_that_one_voter_takes_for_gone_goes_on_leading() -> None:
-    """A network that refuses connections for it: nobody else helps, and its next heartbeat sets that one right."""
+    """A network that refuses connections for it: no other voter helps, and its next heartbeat sets that one right."""
     table = elected()
     leader, before = table.leader_id, terms(table)
     for _ in range(20):

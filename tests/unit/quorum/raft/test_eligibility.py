@@ -106,7 +106,7 @@ def test_a_leader_asks_for_an_entry_when_a_disk_comes_back() -> None:
     assert not table.steps[leader][-1].wants_entry
 
 
-def test_the_vote_of_an_old_disk_elects_nobody_beside_a_leader_that_the_new_disk_counts_for() -> None:
+def test_the_vote_of_an_old_disk_elects_no_leader_beside_the_one_that_the_new_disk_counts_for() -> None:
     """Of five voters. A candidate that had the old disk's vote lacks the entry that let the new disk in again, and a
     majority has it."""
     table = elected(5)
@@ -145,7 +145,7 @@ def test_the_vote_of_an_old_disk_elects_nobody_beside_a_leader_that_the_new_disk
     assert {table.commit_end(node_id) for node_id in table.ids} == {table.logs[table.leader_id].end_offset}
 
 
-def test_an_admission_of_an_earlier_run_or_term_lets_nobody_in() -> None:
+def test_an_admission_of_an_earlier_run_or_term_lets_no_voter_in() -> None:
     table = elected()
     leader, swapped = table.leader_id, table.followers[0]
     table.is_lost = lambda _source, _target, message: isinstance(message, Admission)

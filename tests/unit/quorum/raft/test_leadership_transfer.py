@@ -146,7 +146,7 @@ def test_only_one_is_under_way() -> None:
 
 
 def test_it_waits_until_what_was_proposed_is_committed() -> None:
-    """Whoever waits for an entry is answered by the leader that took it."""
+    """A proposer that waits for an entry is answered by the leader that took it."""
     table = elected(5)
     leader_id, (target_id, *others) = table.leader_id, table.followers
     table.is_lost = lambda _, to_id, message: to_id in others and isinstance(message, Append)
@@ -163,7 +163,7 @@ def test_it_waits_until_what_was_proposed_is_committed() -> None:
     assert table.commit_end(leader_id) >= 2
 
 
-def test_a_leader_that_nobody_follows_after_all_says_so() -> None:
+def test_a_leader_that_no_voter_follows_after_all_says_so() -> None:
     transfer = LeadershipTransfer(NodeId(2), now_ms=0, ask_again_ms=100)
     transfer.note_leader(None, 500)
     assert not transfer.is_done

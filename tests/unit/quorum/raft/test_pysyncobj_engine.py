@@ -33,7 +33,7 @@ def test_one_without_the_names_that_are_replaced_is_refused(monkeypatch: pytest.
         install_hooks()
 
 
-def test_nobody_else_imports_it() -> None:
+def test_no_other_module_imports_it() -> None:
     program = (
         "import sys; import penstock.quorum.raft.log, penstock.quorum.voter.journal, penstock.quorum.raft.messages, "
         "penstock.quorum.links.stream_links, penstock.quorum.voter.snapshots, penstock.quorum.voter.voter_disk, "

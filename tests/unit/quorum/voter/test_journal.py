@@ -220,7 +220,7 @@ def test_power_lost_inside_a_call_keeps_what_was_promised(seed: int, skip: int) 
     files.heal()
     files.crash(random)
     _, entries = opened(files)
-    # The write in flight may be there: nobody was told either way.
+    # The write in flight may be there: no answer said so either way.
     assert entries in (promised, promised + attempted)
 
 
@@ -242,7 +242,7 @@ def test_journal_goes_on_with_part_of_its_reserve_on_a_full_disk_and_takes_it_ba
     assert opened(files)[1] == promised
 
 
-def test_reserve_outlasts_somebody_who_takes_all_that_it_frees() -> None:
+def test_reserve_outlasts_a_process_that_takes_all_that_it_frees() -> None:
     files, journal = fresh()
     promised = append(journal, 1)
     journal.keep_reserve()

@@ -140,7 +140,7 @@ async def test_a_barrier_that_comes_while_a_step_is_on_the_disk_is_answered_behi
     voter, _ = await started(MemoryFiles())
     await voter.read_barrier()
     first = voter.propose(b"x", epoch=ControllerEpoch(1))
-    while not voter._is_stepping:  # noqa: ASYNC110 - nobody tells of it
+    while not voter._is_stepping:  # noqa: ASYNC110 - there is no event for it
         await asyncio.sleep(0)
     waiting = asyncio.ensure_future(voter.read_barrier())
     await first
@@ -187,7 +187,7 @@ class SlowDisk(MemoryFiles):
         if operation == self.slow:
             self.slow = None
             self.has_begun.set()
-            assert self.go_on.wait(10), "nobody lets the disk go on"
+            assert self.go_on.wait(10), "the test does not let the disk go on"
         super().note(operation, path)
 
     async def begun(self) -> None:

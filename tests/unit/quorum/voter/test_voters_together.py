@@ -105,7 +105,7 @@ def test_proposals_that_a_snapshot_jumped_over_have_an_unknown_outcome() -> None
         assert old.voter is not None
         assert old.loop is not None
         waiting: list[asyncio.Future[CommitPosition]] = []
-        # It stands still with proposals that nobody has, and wakes up when the others are past them.
+        # It stands still with proposals that no other voter has, and wakes up when the others are past them.
         quorum.isolate(old.node_id)
         for number in range(3):
             waiting.append(old.voter.propose(b"lost %d" % number, epoch=old.voter.epoch))
@@ -164,7 +164,7 @@ def test_a_voter_that_hears_no_leader_names_none() -> None:
         swapped.kill(has_power=True)
         swapped.swap_disk()
         quorum.commit(b"second")
-        # The disk is new, and nobody hears that it has caught up: it does not count, and has no election to begin.
+        # The disk is new, and no voter hears that it has caught up: it does not count, and has no election to begin.
         for peer_id in (member.node_id, quorum.leader.node_id):
             quorum.network.cut(swapped.node_id, peer_id)
         swapped.start()

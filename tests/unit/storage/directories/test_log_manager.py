@@ -473,7 +473,7 @@ def test_a_folder_whose_owner_cannot_be_read_at_the_start_is_no_stray_unless_it_
         assert any("-stray" in name for name in node.names()) is not is_kept
 
 
-def test_a_topic_that_is_deleted_while_nobody_knows_whose_its_folder_is_comes_back_empty() -> None:
+def test_a_topic_that_is_deleted_while_its_folder_has_no_topic_id_comes_back_empty() -> None:
     with node_disk() as node:
         node.start()
         append(node.log("flights"))
@@ -525,7 +525,7 @@ def test_directory_that_fails_while_it_closes_is_not_marked_clean() -> None:
         assert ".kafka_cleanshutdown" not in node.names()
 
 
-def test_damage_is_found_again_by_every_start_until_somebody_decides() -> None:
+def test_damage_is_found_again_by_every_start_until_the_metadata_decide() -> None:
     with node_disk() as node:
         node.start()
         append(node.log("flights"), 3)
@@ -811,7 +811,7 @@ def test_repair_sets_a_log_aside_that_cannot_be_opened_at_all() -> None:
         node.start()
         append(node.log("a"), 3)
         node.stop()
-        node.files.write("/data/a-0/partition.metadata", b"nobody's")
+        node.files.write("/data/a-0/partition.metadata", b"no log's")
         node.start()
         with pytest.raises(OSError, match=r"partition\.metadata"):
             node.log("a")

@@ -57,7 +57,7 @@ def test_whatever_would_change_a_folder_that_was_given_up_is_refused(disk: tuple
 
 def test_a_folder_that_is_locked_again_changes_again(disk: tuple[Files, str]) -> None:
     files, folder = disk
-    files.write(f"{folder}/a", b"nobody ever locked it")
+    files.write(f"{folder}/a", b"never locked")
     lock = files.lock(f"{folder}/.lock")
     lock.release()
     lock.release()

@@ -24,7 +24,7 @@ def test_a_task_cancelled_again_and_again_ends_when_its_call_has_ended() -> None
 
     def call() -> None:
         has_begun.set()
-        assert go_on.wait(10), "nobody lets it go on"
+        assert go_on.wait(10), "the test does not let it go on"
         raise ValueError("the task has no use for it")
 
     async def run() -> None:

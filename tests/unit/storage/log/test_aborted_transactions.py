@@ -83,7 +83,7 @@ def test_what_is_not_decided_bounds_it_too() -> None:
 @pytest.mark.parametrize("is_clean", [True, False])
 @pytest.mark.parametrize("lost", [b"", b"\x00\x01"])
 def test_an_index_that_is_none_is_made_anew(lost: bytes, *, is_clean: bool) -> None:
-    """Of a segment that recovery would not look at: nobody could read committed records of it any more."""
+    """Of a segment that recovery would not look at: no consumer could read committed records of it any more."""
     files = MemoryFiles()
     config = LogConfig(segment_bytes=1_000)
     log = log_of_aborts(config, files)

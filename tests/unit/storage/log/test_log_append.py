@@ -147,7 +147,7 @@ def patched(records: bytes, position: int, data: bytes) -> bytes:
         "control batch",
         "count and offsets differ",
         "producer id without sequence",
-        "transaction nobody verified",
+        "transaction that was not verified",
     ],
 )
 def test_what_a_client_may_not_append(tmp_path: Path, records: bytes, code: ErrorCode) -> None:

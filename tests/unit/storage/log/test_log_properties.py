@@ -186,7 +186,7 @@ class LogLife(RuleBasedStateMachine):
             self.current = Version(start_offset=log.log_end_offset)
         self.log_start_offset = start
         self.sequences = {pid: entry[1] for pid, entry in self.expected_producers().items()}
-        # What recovery found is synced before anybody sees it.
+        # What recovery found is synced before a reader sees it.
         self.note_flush(self.current.end_offset)
         assert log.recovery_point == log.log_end_offset
         self.check_everything()

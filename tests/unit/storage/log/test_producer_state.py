@@ -254,7 +254,7 @@ def test_end_of_a_transaction_drops_the_verification_of_the_next_batch(producers
     assert begin(producers) is not verification
 
 
-def test_batch_of_an_older_epoch_asks_nobody(producers: Producers) -> None:
+def test_batch_of_an_older_epoch_asks_no_coordinator(producers: Producers) -> None:
     producers.append(header(0, epoch=3, transactional=True))
     producers.end(1, epoch=3)
     with pytest.raises(KafkaError) as caught:

@@ -237,7 +237,7 @@ def test_retention_deletes_what_an_intact_snapshot_tells_of_and_no_more() -> Non
 
 
 def test_retry_is_recognised_after_a_loss_of_power_below_the_log_start(restarting: Restarting) -> None:
-    """The log ends where it was synced, below records that were deleted. Begun anew behind these it knew nobody."""
+    """The log ends where it was synced, below records that were deleted. Begun anew there it knew no producer."""
     restarting.append(0)
     restarting.log.flush()
     restarting.append(0, producer_id=8)

@@ -106,7 +106,7 @@ def test_offsets_of_topics_that_are_read_are_not_deleted(puppet: ConsumerPuppet)
     ]
 
 
-def test_offsets_of_topics_that_nobody_reads_expire_and_with_the_last_the_group() -> None:
+def test_offsets_of_unsubscribed_topics_expire_and_with_the_last_the_group() -> None:
     puppet = ConsumerPuppet()
     one = Consumer(puppet, "one")
     commit(puppet, "one", one.epoch)

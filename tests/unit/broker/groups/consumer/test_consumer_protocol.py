@@ -105,7 +105,7 @@ def test_the_assignor_that_most_members_name_is_used() -> None:
     assert third.partitions == {("a", 1), ("b", 1)}
 
 
-def test_a_member_that_nobody_knows_is_refused(puppet: ConsumerPuppet) -> None:
+def test_an_unknown_member_is_refused(puppet: ConsumerPuppet) -> None:
     assert refusal(puppet, "one", 1).code is ErrorCode.GROUP_ID_NOT_FOUND
     puppet.join_consumer("one")
     error = refusal(puppet, "two", 1)
@@ -326,7 +326,7 @@ def test_new_partitions_are_assigned_with_the_next_heartbeat(puppet: ConsumerPup
     assert puppet.group.epoch == 3
 
 
-def test_nothing_is_remembered_of_topics_that_are_deleted_when_nobody_reads_them(puppet: ConsumerPuppet) -> None:
+def test_nothing_is_remembered_of_topics_that_are_deleted_without_subscribers(puppet: ConsumerPuppet) -> None:
     for number in range(3):
         puppet.change_topics({"topic": 6, f"reply-{number}": 1}, are_some_new=True)
         one = Consumer(puppet, "one", topics=[f"reply-{number}"])

@@ -392,7 +392,7 @@ def test_members_that_wait_are_told_of_the_upgrade(puppet: ConsumerPuppet) -> No
     assert waiting.error is ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def test_nobody_is_told_epoch_0_when_a_classic_group_is_upgraded_in_its_first_rebalance() -> None:
+def test_no_member_is_told_epoch_0_when_a_classic_group_is_upgraded_in_its_first_rebalance() -> None:
     """Whose topics are not there yet, so that nothing else raises the epoch."""
     puppet = ConsumerPuppet(topics={})
     classic = ClassicConsumer(puppet)
@@ -421,7 +421,9 @@ def test_a_member_that_does_not_know_the_protocol_of_before_is_upgraded(puppet: 
     assert members[waiting.answer.member_id].subscription.topics == ("other", "topic")
 
 
-def test_a_group_that_is_upgraded_in_a_rebalance_takes_nothing_from_whoever_reads_on(puppet: ConsumerPuppet) -> None:
+def test_a_group_that_is_upgraded_in_a_rebalance_takes_nothing_from_members_that_read_on(
+    puppet: ConsumerPuppet,
+) -> None:
     """Cooperative members keep what they have through rebalances, of which the last may have ended without parts."""
     classics = classic_group(puppet)
     waiting = [member.join() for member in (ClassicConsumer(puppet), *classics)]
@@ -488,7 +490,7 @@ def test_a_group_that_is_not_of_consumers_stays_what_it_is(puppet: ConsumerPuppe
 
 
 @pytest.mark.parametrize("garbage", [b"", b"garbage", b"\0\1\0\0\0\0"])
-def test_members_that_say_what_nobody_understands_are_not_upgraded(puppet: ConsumerPuppet, garbage: bytes) -> None:
+def test_members_with_unreadable_subscriptions_are_not_upgraded(puppet: ConsumerPuppet, garbage: bytes) -> None:
     puppet.stable(1, protocols={"range": garbage})
     with pytest.raises(KafkaError) as caught:
         puppet.join_consumer("one")

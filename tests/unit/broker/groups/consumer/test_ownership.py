@@ -1,4 +1,4 @@
-"""No partition is ever owned by two members, whoever joins, leaves, dies or is not heard, and whoever coordinates.
+"""No partition is ever owned by two members, when members join, leave, die or are not heard, and coordinators move.
 
 Members do as real ones: they give up what they are told to when they get round to it, do not hear every answer, are
 fenced and join again, and change what they read. After every event is checked that

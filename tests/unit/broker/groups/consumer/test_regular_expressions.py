@@ -153,7 +153,7 @@ def test_expressions_are_resolved_anew_at_an_interval(puppet: ConsumerPuppet) ->
     assert puppet.group.epoch == epoch, "nothing has changed"
 
 
-def test_an_expression_that_nobody_has_any_more_is_forgotten(puppet: ConsumerPuppet) -> None:
+def test_an_expression_without_members_is_forgotten(puppet: ConsumerPuppet) -> None:
     one = matcher(puppet, "one", "orders-.*")
     puppet.resolve()
     one.beat()
@@ -184,7 +184,7 @@ def test_a_result_for_a_group_that_is_gone_is_dropped(puppet: ConsumerPuppet) ->
     assert len(puppet.log.records) == count
 
 
-def test_what_nobody_waits_for_ends_early() -> None:
+def test_a_resolution_without_members_ends_early() -> None:
     wanted = iter([True, False, False])
     assert topics_matching(["."], ["a", "b", "c"], lambda: next(wanted)) == {".": ("a",)}
 

@@ -84,7 +84,7 @@ final class Stubs {
         return brokers;
     }
 
-    /** Empty to whoever waits for each controller in turn; one that knows the topic ids to whoever asks for one by its id. */
+    /** Empty for a caller that waits for each controller in turn; with the topic ids for one that asks by its id. */
     static Map<Integer, ControllerServer> controllers(OutsideCluster cluster) {
         Controller controller = stub(Controller.class, Map.of(
             "findAllTopicIds", call -> CompletableFuture.completedFuture(cluster.topicIds())));
