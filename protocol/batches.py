@@ -39,7 +39,6 @@ LENGTH_OVERHEAD: Final = 12
 # The part that a leader writes anew on append: base offset, batch length, leader epoch.
 ASSIGNED_SIZE: Final = 16
 MAGIC_OFFSET: Final = 16
-CRC_OFFSET: Final = 17
 ATTRIBUTES_OFFSET: Final = 21
 CURRENT_MAGIC: Final = 2
 

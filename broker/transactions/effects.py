@@ -78,6 +78,3 @@ class CompletionRetry:
     """Timer: the completion of a transaction is appended again."""
 
     transactional_id: str
-
-
-TimerKey: TypeAlias = TimeoutCheck | ExpirationCheck | CompletionRetry

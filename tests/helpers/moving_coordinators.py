@@ -26,6 +26,7 @@ from kio.schema.offset_fetch.v10.request import OffsetFetchRequest, OffsetFetchR
 from kio.schema.types import BrokerId, GroupId, ProducerId, TopicName, TransactionalId
 from kio.static.primitive import i8, i16, i32, i32Timedelta, i64
 from memory_node import create_topic
+from waiting import ask_until
 
 from penstock.broker.configuration.node_config import load
 from penstock.broker.coordinators.group_coordinator import OFFSETS_TOPIC
@@ -117,19 +118,18 @@ class World:
             ),
         )
         wanted = TopicPartitions(topic=TopicName(self._internal_topic), partitions=(i32(0),))
-        while self.leader() != leader:
-            await self.ask(1, ElectLeadersRequest(election_type=i8(0), topic_partitions=(wanted,), timeout=MINUTE))
+        elect = ElectLeadersRequest(election_type=i8(0), topic_partitions=(wanted,), timeout=MINUTE)
+        await ask_until(lambda: self.ask(1, elect), lambda _: self.leader() == leader, f"node {leader} as the leader")
 
     async def ask_coordinator(self, request: Any, error_of: Callable[[Any], int]) -> Any:
         """As a client does: finds out who coordinates, and asks again while that changes."""
         if self.is_moving:
             await self.move()
-        async with asyncio.timeout(20):
-            while True:
-                answer = await self.ask(self.leader(), request)
-                if ErrorCode(int(error_of(answer))) not in TRY_AGAIN:
-                    return answer
-                await asyncio.sleep(0.005)
+        return await ask_until(
+            lambda: self.ask(self.leader(), request),
+            lambda answer: ErrorCode(int(error_of(answer))) not in TRY_AGAIN,
+            "a coordinator that answers",
+        )
 
     async def commit(self, member_id: str, epoch: int, offset: int, *, partition: int = 0) -> ErrorCode:
         """`epoch` is a generation or a member epoch."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 from penstock.client import clock
@@ -35,11 +35,33 @@ def wait_for(
 
 
 async def loop_until(
-    condition: Callable[[], object], what: str = "the condition", *, timeout_s: float = 20.0, interval_s: float = 0.005
+    condition: Callable[[], object],
+    what: str | Callable[[], str] = "the condition",
+    *,
+    timeout_s: float = 20.0,
+    interval_s: float = 0.005,
 ) -> None:
     """Run the loop, real or virtual, until `condition` is true. AssertionError after `timeout_s` seconds."""
     loop = asyncio.get_running_loop()
     deadline_s = loop.time() + timeout_s
     while not condition():
-        assert loop.time() < deadline_s, f"not within {timeout_s:g} s: {what}"
+        if loop.time() >= deadline_s:
+            raise AssertionError(f"not within {timeout_s:g} s: {what if isinstance(what, str) else what()}")
         await asyncio.sleep(interval_s)
+
+
+async def ask_until(
+    ask: Callable[[], Awaitable[T]],
+    is_wanted: Callable[[T], object],
+    what: str = "the answer",
+    *,
+    timeout_s: float = 20.0,
+    interval_s: float = 0.005,
+) -> T:
+    """Ask again until `is_wanted` takes the answer; return that. AssertionError, with the last, after `timeout_s` s."""
+    loop = asyncio.get_running_loop()
+    deadline_s = loop.time() + timeout_s
+    while not is_wanted(answer := await ask()):
+        assert loop.time() < deadline_s, f"not within {timeout_s:g} s: {what}; the last answer: {answer}"
+        await asyncio.sleep(interval_s)
+    return answer

@@ -14,7 +14,6 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from waiting import wait_for
 
-from penstock.client import clock
 from penstock.local.cluster import LocalCluster
 from penstock.local.local_node import LocalNode
 from penstock.local.ports import find_free
@@ -53,9 +52,12 @@ def read(bootstrap: str, topic: str, partition_count: int, count: int) -> list[i
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False})
     consumer.assign([TopicPartition(topic, index, 0) for index in range(partition_count)])
     found: list[int] = []
-    deadline_s = clock.monotonic_s() + DEADLINE_S
-    while len(found) < count and clock.monotonic_s() < deadline_s:
-        found += [int(message.value() or b"") for message in consumer.consume(count, 0.5) if message.error() is None]
+
+    def has_all() -> bool:
+        found.extend(int(message.value() or b"") for message in consumer.consume(count, 0.5) if message.error() is None)
+        return len(found) >= count
+
+    wait_for(has_all, lambda: f"{count} records of {topic}; {len(found)} came")
     consumer.close()
     return sorted(found)
 

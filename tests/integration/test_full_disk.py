@@ -161,5 +161,7 @@ def test_topic_made_on_a_full_disk_is_served_once_there_is_room(disk: SmallDisk,
     assert {produce_once(cluster, "late", partition=index) for index in (0, 19)} == {STORAGE_ERROR}
     disk.empty()
     for index in range(20):
-        while produce_once(cluster, "late", partition=index) != ACKNOWLEDGED:
-            pass
+        wait_for(
+            lambda index=index: produce_once(cluster, "late", partition=index) == ACKNOWLEDGED,  # type: ignore[misc]
+            f"room for partition {index}",
+        )

@@ -33,6 +33,7 @@ from kio.schema.unregister_broker.v0.response import UnregisterBrokerResponse
 from kio.schema.update_features.v2.request import FeatureUpdateKey, UpdateFeaturesRequest
 from kio.schema.update_features.v2.response import UpdateFeaturesResponse
 from kio.static.primitive import i8, i16, i32, i64
+from waiting import loop_until
 
 from penstock.broker.cluster.peers import PeerConnector
 from penstock.broker.configuration.node_config import load
@@ -355,8 +356,7 @@ def test_each_listener_tells_of_its_own_kind_of_node() -> None:
         await second.metadata.wait_for(first.metadata.image.offset)
         mismatch = int(ErrorCode.MISMATCHED_ENDPOINT_TYPE)
         async with asking(first, "CONTROLLER") as controller, asking(second) as broker:
-            while not first.metadata.image.controllers:
-                await describe_cluster(controller, 2)
+            await loop_until(lambda: first.metadata.image.controllers, "the registration of the controller")
             assert await describe_cluster(controller, 2) == (0, {1}, 1)
             assert await describe_cluster(controller, 1) == (mismatch, set(), -1)
             assert (await describe_cluster(broker, 1))[:2] == (0, {1, 2})

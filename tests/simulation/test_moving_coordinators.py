@@ -13,7 +13,7 @@ from kio.schema.sync_group.v5.request import SyncGroupRequest, SyncGroupRequestA
 from kio.schema.types import GroupId
 from kio.static.primitive import i32
 from moving_coordinators import GROUP, INTERNAL_TOPICS, MINUTE, NODES, World, run
-from waiting import loop_until
+from waiting import ask_until, loop_until
 
 from penstock.broker.coordinators import coordinator_context
 from penstock.broker.coordinators.group_coordinator import OFFSETS_TOPIC
@@ -122,10 +122,7 @@ def test_what_was_answered_holds_for_the_next_coordinator(seed: int) -> None:
 
 
 async def until_rebalance(consumer: Consumer) -> None:
-    async with asyncio.timeout(20):
-        # It asks over a connection each time, so that others have their turns.
-        while await consumer.heartbeat() is not ErrorCode.REBALANCE_IN_PROGRESS:
-            pass
+    await ask_until(consumer.heartbeat, lambda error: error is ErrorCode.REBALANCE_IN_PROGRESS, "word of the rebalance")
 
 
 def test_a_rebalance_goes_on_with_the_next_coordinator() -> None:

@@ -42,11 +42,6 @@ _RETRY_S: Final = 0.2
 _JOIN: Final = 0
 _LEAVE: Final = -1
 _FENCED: Final = (ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID)
-_ELSEWHERE: Final = (
-    ErrorCode.NOT_COORDINATOR,
-    ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-)
 
 
 class Leadership(NamedTuple):

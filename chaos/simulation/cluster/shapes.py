@@ -12,7 +12,6 @@ from typing import Final, NamedTuple
 
 from .profiles import PROFILES, Profile
 
-NODES_MAX: Final = 9
 # Nodes with both roles, and nodes that are only brokers; all nodes of a run that chose neither are at most seven.
 _VOTER_COUNTS: Final = (3, 3, 3, 3, 4, 5)
 _BROKER_COUNTS: Final = (0, 0, 0, 1, 2, 3)

@@ -15,6 +15,7 @@ from memory_node import run
 from metadata_cluster import Cluster
 from replicated_topics import fence
 from typed_ids import node_ids
+from waiting import loop_until
 
 from penstock.broker.cluster.controller_channel import ControllerChannel
 from penstock.broker.node import assignments_manager
@@ -118,9 +119,7 @@ class World:
 
     async def report_until(self, is_done: Callable[[], bool]) -> None:
         running = asyncio.create_task(self.assignments.run())
-        while not is_done():
-            self.logs.is_looked_at.clear()
-            await self.logs.is_looked_at.wait()
+        await loop_until(is_done, "what the reporter has to report")
         running.cancel()
         with suppress(asyncio.CancelledError):
             await running

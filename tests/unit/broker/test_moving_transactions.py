@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -21,6 +20,7 @@ from kio.schema.produce.v12.request import PartitionProduceData, ProduceRequest,
 from kio.schema.types import BrokerId, ProducerId, TopicName, TransactionalId
 from kio.static.primitive import Records, i8, i16, i32, i64
 from moving_coordinators import MINUTE, TOPIC, TRY_AGAIN, World, run
+from waiting import ask_until
 
 from penstock.broker.coordinators.transaction_coordinator import TRANSACTIONS_TOPIC
 from penstock.client.connection import connect
@@ -99,12 +99,12 @@ class Producer:
             timeout=MINUTE,
             topic_data=(TopicProduceData(name=TopicName(TOPIC), partition_data=data),),
         )
-        while True:
+
+        async def ask() -> ErrorCode:
             answer = await self._ask(self._leader(partition), request, (ApiKey.PRODUCE, 10 + self.version))
-            error = ErrorCode(int(answer.responses[0].partition_responses[0].error_code))
-            if error not in NOT_YET:
-                break
-            await asyncio.sleep(0.005)
+            return ErrorCode(int(answer.responses[0].partition_responses[0].error_code))
+
+        error = await ask_until(ask, lambda error: error not in NOT_YET, "a leader that takes the batch")
         if error is ErrorCode.NONE:
             self.sequences[partition] += 1
         return error
@@ -131,11 +131,11 @@ class Producer:
 
     async def _ask_coordinator(self, request: Any, error_of: Any, version: tuple[int, int] | None = None) -> Any:
         await self._maybe_move()
-        while True:
-            answer = await self._ask(self.world.leader(), request, version)
-            if ErrorCode(int(error_of(answer))) not in NOT_YET:
-                return answer
-            await asyncio.sleep(0.005)
+        return await ask_until(
+            lambda: self._ask(self.world.leader(), request, version),
+            lambda answer: ErrorCode(int(error_of(answer))) not in NOT_YET,
+            "a coordinator that answers",
+        )
 
     async def _ask(self, node_id: int, request: Any, version: tuple[int, int] | None) -> Any:
         port = self.world.nodes[node_id].bound_ports["PLAINTEXT"]
@@ -169,9 +169,12 @@ async def committed_values(world: World, partition: int) -> list[bytes]:
     image = world.nodes[1].metadata.image
     found = image.topics.partition(TOPIC, partition)
     assert found is not None
-    end_offset = -1
-    while await stable_end(world, found.leader, partition, READ_COMMITTED) != end_offset:
-        end_offset = await stable_end(world, found.leader, partition, 0)
+
+    async def ends() -> tuple[int, int]:
+        stable = await stable_end(world, found.leader, partition, READ_COMMITTED)
+        return stable, await stable_end(world, found.leader, partition, 0)
+
+    await ask_until(ends, lambda ends: ends[0] == ends[1], "the end of all transactions")
     wanted = FetchPartition(partition=i32(partition), fetch_offset=i64(0), partition_max_bytes=i32(1 << 24))
     topic = FetchTopic(topic_id=image.topics.by_name[TOPIC].topic_id, partitions=(wanted,))
     answer = await world.ask(

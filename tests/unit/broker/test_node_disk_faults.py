@@ -14,6 +14,7 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i8, i32, i64
 from memory_node import MINUTE, World, create_topic, describe, end_offset, produce, run
 from other_tasks import end_other_tasks
+from waiting import ask_until, loop_until
 
 from penstock.broker.node import server
 from penstock.client.connection import Connection, connect
@@ -48,8 +49,7 @@ async def fetch(connection: Connection, topic: str, *partitions: int) -> dict[in
 
 
 async def produce_until_stored(connection: Connection, topic: str) -> None:
-    while await produce(connection, topic, b"x") != OK:
-        pass
+    await ask_until(lambda: produce(connection, topic, b"x"), lambda error: error == OK, "room for the record")
 
 
 @pytest.fixture(autouse=True)
@@ -91,13 +91,14 @@ def test_topic_deleted_to_make_room_costs_nothing_else() -> None:
             async with await connect("127.0.0.1", node.bound_ports["PLAINTEXT"]) as other:
                 refused = asyncio.create_task(produce(other, "t", b"refused"))
                 partition = node.parts.partitions.get_online("t", 0)
-                while not partition.is_flush_due:
-                    await describe(connection)
+                await loop_until(lambda: partition.is_flush_due, "the sync of what was appended")
                 names = (DeleteTopicState(name=TopicName("t"), topic_id=None),)
                 await connection.call(DeleteTopicsRequest(topics=names, timeout=MINUTE))
                 assert await refused == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            while any(name.startswith("t-0") for name in world.files.list_directory("/data")):
-                await describe(connection)
+            await loop_until(
+                lambda: not any(name.startswith("t-0") for name in world.files.list_directory("/data")),
+                "the deletion of the folder",
+            )
             for _ in range(3):
                 # As often as a look for room.
                 node.parts.partitions.retry_offline_partitions()
@@ -153,8 +154,12 @@ def test_sync_refused_for_want_of_room_is_made_up_for() -> None:
             waiting = asyncio.create_task(produce(connection, "t", b"waits"))
             async with await connect("127.0.0.1", node.bound_ports["PLAINTEXT"]) as other:
                 refused = world.files.operation_counts["sync"]
-                while world.files.operation_counts["sync"] == refused:
+
+                async def has_no_end_offset() -> bool:
                     assert await end_offset(other, "t") == 0
+                    return world.files.operation_counts["sync"] > refused
+
+                await ask_until(has_no_end_offset, bool, "another try of the sync")
                 world.files.heal()
                 assert await waiting == OK
                 assert await end_offset(other, "t") == 1

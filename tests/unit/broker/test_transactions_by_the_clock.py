@@ -17,6 +17,7 @@ from kio.schema.init_producer_id.v5.request import InitProducerIdRequest
 from kio.schema.types import TopicName, TransactionalId
 from kio.static.primitive import i8, i32, i32Timedelta
 from memory_node import MINUTE, World, create_topic, run
+from waiting import ask_until
 
 from penstock.client.connection import Connection
 from penstock.protocol.errors import ErrorCode
@@ -38,11 +39,12 @@ async def call(connection: Connection, request: Any, version: int) -> Any:
 
 async def begin(connection: Connection, name: str, timeout: i32Timedelta) -> None:
     await connection.call(FindCoordinatorRequest(key_type=i8(1), coordinator_keys=(name,)))
-    while True:
-        request = InitProducerIdRequest(transactional_id=TransactionalId(name), transaction_timeout=timeout)
-        told = await call(connection, request, 4)
-        if int(told.error_code) != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-            break
+    init = InitProducerIdRequest(transactional_id=TransactionalId(name), transaction_timeout=timeout)
+    told = await ask_until(
+        lambda: call(connection, init, 4),
+        lambda told: int(told.error_code) != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        "a coordinator that has read its log",
+    )
     transaction = AddPartitionsToTxnTransaction(
         transactional_id=TransactionalId(name),
         producer_id=told.producer_id,
@@ -70,8 +72,7 @@ def test_a_transaction_times_out_by_the_time_that_passes(jump_ms: int) -> None:
             world.now_ms += jump_ms
             await begin(connection, "short", SOON)
             # The check that ends this one looks at the other as well.
-            while await state(connection, "short") == OPEN:
-                pass
+            await ask_until(lambda: state(connection, "short"), lambda state: state != OPEN, "the time-out")
             assert await state(connection, "long") == OPEN
 
     run(scenario)

@@ -27,6 +27,7 @@ from kio.schema.types import BrokerId, GroupId, ProducerId, TopicName, Transacti
 from kio.schema.write_txn_markers.v2.request import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
 from kio.static.primitive import Records, i8, i16, i32, i64
 from memory_node import LATEST, MINUTE, World, create_topic, describe, run
+from waiting import ask_until
 
 from penstock.broker.coordination.key_partitions import partition_of_key
 from penstock.broker.coordinators.transaction_verifier import Place, TransactionVerifier
@@ -171,11 +172,12 @@ async def committed(connection: Connection, *, require_stable: bool = True) -> i
         groups=(OffsetFetchRequestGroup(group_id=GroupId(GROUP), member_id=None, topics=(wanted,)),),
         require_stable=require_stable,
     )
-    while True:
-        response: Any = await connection.call(request)
-        # After a start the coordinator reads first what there is.
-        if int(response.groups[0].error_code) != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-            break
+    # After a start the coordinator reads first what there is.
+    response: Any = await ask_until(
+        lambda: connection.call(request),
+        lambda response: int(response.groups[0].error_code) != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        "a coordinator that has read its log",
+    )
     one = response.groups[0].topics[0].partitions[0]
     return ErrorCode(int(one.error_code)) or int(one.committed_offset)
 

@@ -17,6 +17,7 @@ from kio.schema.update_features.v2.request import FeatureUpdateKey, UpdateFeatur
 from kio.static.primitive import i8, i16, i32, i32Timedelta
 from memory_node import MINUTE, World, create_topic, run
 from produced_batches import produced
+from waiting import ask_until
 
 from penstock.broker.coordination.key_partitions import partition_of_key
 from penstock.client.connection import Connection
@@ -162,12 +163,19 @@ def test_an_expression_is_resolved_beside_the_loop() -> None:
             await prepare(connection)
             assert await create_topic(connection, "topic-too") is ErrorCode.NONE
             epoch = int((await beat(connection, 0, regex="topic-.*")).member_epoch)
-            while True:
+
+            async def beat_again() -> Any:
+                nonlocal epoch
                 response = await beat(connection, epoch)
                 assert response.error_code == 0
                 epoch = int(response.member_epoch)
-                if response.assignment is not None and len(response.assignment.topic_partitions) == 2:
-                    break
+                return response.assignment
+
+            await ask_until(
+                beat_again,
+                lambda assignment: assignment is not None and len(assignment.topic_partitions) == 2,
+                "both topics that the expression names",
+            )
 
     run(scenario)
 
@@ -220,10 +228,11 @@ def test_groups_are_listed_without_those_of_a_partition_that_cannot_be_read() ->
             await beat(connection, 0)
         spoil(there, 1 - partition_of_key("group", 2))
         async with there.running() as (_, connection):
-            while True:
-                listed: Any = await connection.call(ListGroupsRequest(states_filter=(), types_filter=()))
-                if listed.error_code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-                    break
+            listed: Any = await ask_until(
+                lambda: connection.call(ListGroupsRequest(states_filter=(), types_filter=())),
+                lambda listed: listed.error_code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+                "a coordinator that has read its log",
+            )
             assert listed.error_code == ErrorCode.NONE
             assert [group.group_id for group in listed.groups] == ["group"]
 

@@ -23,6 +23,7 @@ from kio.schema.types import GroupId, ProducerId, TopicName, TransactionalId
 from kio.static.primitive import i8, i16, i32, i32Timedelta, i64
 from memory_node import World, create_topic, run
 from produced_batches import produced
+from waiting import ask_until
 
 from penstock.broker.coordination.key_partitions import partition_of_key
 from penstock.broker.coordinators.transaction_coordinator import TRANSACTIONS_TOPIC
@@ -276,10 +277,11 @@ def test_transactions_are_listed_without_those_of_a_partition_that_cannot_be_rea
             assert (await Producer(connection).begin()).error_code == ErrorCode.NONE
         spoil(world, 1 - partition_of_key("mover", 2))
         async with world.running() as (_, connection):
-            while True:
-                answer: Any = await connection.call(ListTransactionsRequest())
-                if answer.error_code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-                    break
+            answer: Any = await ask_until(
+                lambda: connection.call(ListTransactionsRequest()),
+                lambda answer: answer.error_code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+                "a coordinator that has read its log",
+            )
             assert answer.error_code == ErrorCode.NONE
             assert [one.transactional_id for one in answer.transaction_states] == ["mover"]
 

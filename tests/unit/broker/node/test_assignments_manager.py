@@ -7,6 +7,7 @@ from uuid import UUID
 
 import pytest
 from memory_node import World, create_topic, describe, produce, run
+from waiting import ask_until, loop_until
 
 from penstock.broker.node import assignments_manager
 from penstock.broker.node.server import Node
@@ -41,8 +42,9 @@ def directory_ids(node: Node) -> dict[str, UUID]:
 
 async def told(node: Node, index: int, topic: str = "t") -> UUID:
     """Where the controller has the replica, once it has been told."""
-    while registered(node, index, topic).directories == (DIRECTORY_UNASSIGNED,):
-        await node.metadata.wait_for(node.metadata.image.offset + 1)
+    await loop_until(
+        lambda: registered(node, index, topic).directories != (DIRECTORY_UNASSIGNED,), "a directory of the replica"
+    )
     return registered(node, index, topic).directory_of(NodeId(1))
 
 
@@ -77,9 +79,11 @@ def test_partitions_of_a_failed_directory_have_no_leader_and_the_others_are_serv
             assert len(lost) == 2
             world.files.fail(under="/more", count=None)
             assert await produce(connection, "t", b"x", min(lost)) == STORAGE_ERROR
-            while any(leader == 1 for index, (_, leader) in (await leaders(connection)).items() if index in lost):
-                pass
-            answers = await leaders(connection)
+            answers = await ask_until(
+                lambda: leaders(connection),
+                lambda answers: all(answers[index][1] != 1 for index in lost),
+                "partitions of the failed directory without a leader",
+            )
             for index in range(4):
                 assert answers[index] == ((LEADER_NOT_AVAILABLE, -1) if index in lost else (OK, 1))
                 assert (await produce(connection, "t", b"x", index) == OK) is (index not in lost)

@@ -10,6 +10,7 @@ import pytest
 from kio.schema.broker_heartbeat.v2.response import BrokerHeartbeatResponse
 from kio.schema.broker_registration.v4.response import BrokerRegistrationResponse
 from kio.static.primitive import i64
+from waiting import loop_until
 
 from penstock.broker.cluster.metadata_cache import MetadataCache
 from penstock.broker.node.lifecycle import BrokerLifecycle
@@ -133,9 +134,12 @@ async def test_a_heartbeat_under_an_old_epoch_says_that_the_place_is_taken(world
     await world.register()
     world.controller.refusal = KafkaError(ErrorCode.STALE_BROKER_EPOCH)
     alive = asyncio.ensure_future(world.lifecycle.keep_alive())
-    while not world.replaced:
+
+    def beats_and_is_replaced() -> bool:
         world.lifecycle.report_failed_directory(UUID(int=1000))
-        await asyncio.sleep(0)
+        return bool(world.replaced)
+
+    await loop_until(beats_and_is_replaced, "word that the place is taken", interval_s=0)
     alive.cancel()
 
 

@@ -14,6 +14,7 @@ from kio.schema.metadata.v13.response import MetadataResponse
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i32, i64
 from memory_node import MINUTE, World, create_topic, describe, end_offset, produce, run
+from waiting import loop_until
 
 from penstock.client.connection import connect
 from penstock.protocol.apis import ApiKey
@@ -113,9 +114,7 @@ def test_parked_fetch_is_answered_when_the_node_stops() -> None:
                     )
                 )
             )
-            async with await connect("127.0.0.1", node.bound_ports["PLAINTEXT"]) as other:
-                while node.parts.data_path.fetches.statistics().parked_count == 0:
-                    await describe(other)
+            await loop_until(lambda: node.parts.data_path.fetches.statistics().parked_count > 0, "a fetch that waits")
             await node.stop()
             response = await fetching
             assert isinstance(response, FetchResponse)
@@ -166,8 +165,7 @@ def test_failed_log_directory_takes_its_partitions_and_not_the_node() -> None:
             assert await produce(connection, "t", b"x", lost) == ErrorCode.KAFKA_STORAGE_ERROR
             assert await produce(connection, "t", b"x", 1 - lost) == ErrorCode.NONE
             # The controller hears of it with a heartbeat.
-            while len(node.metadata.image.brokers[1].directories) > 1:
-                await describe(connection)
+            await loop_until(lambda: len(node.metadata.image.brokers[1].directories) == 1, "the loss of a directory")
             assert not node.failure.done()
 
     run(scenario)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from errno import EIO, EMFILE, ENFILE, ENOMEM, ENOSPC
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from waiting import loop_until
 
 from penstock.broker.replicas.change_queue import CHANGES_PER_TURN
 from penstock.protocol.errors import CorruptData, ErrorCode, KafkaError
@@ -309,8 +309,9 @@ def test_topic_that_is_deleted_before_its_turn_has_come_is_never_served(node: Da
     node.create_topic("a")
     node.delete_topic("a")
     topic_id = node.create_topic("a")
-    while node.partitions.find("a", 0) is None:
-        node.loop.run_until_complete(asyncio.sleep(0))
+    node.loop.run_until_complete(
+        loop_until(lambda: node.partitions.find("a", 0) is not None, "the turn of the topic", interval_s=0)
+    )
     assert node.hosted().topic_id == topic_id
     settle(node)
     assert node.hosted().topic_id == topic_id

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 import pytest
 import uvloop
+from waiting import loop_until
 
 from penstock.broker.replication.fetcher_link import FetcherLink
 from penstock.client.connection import Connection
@@ -25,11 +26,6 @@ def close(writer: asyncio.StreamWriter) -> None:
 
 def reset(writer: asyncio.StreamWriter) -> None:
     writer.transport.abort()
-
-
-async def turns_until(condition: Callable[[], bool]) -> None:
-    while not condition():  # noqa: ASYNC110 - turns of the loop are what it waits for
-        await asyncio.sleep(0)
 
 
 def run(new_loop: NewLoop, scenario: Callable[[Connection, asyncio.StreamWriter], Coroutine[Any, Any, None]]) -> None:
@@ -60,7 +56,7 @@ def run(new_loop: NewLoop, scenario: Callable[[Connection, asyncio.StreamWriter]
 def test_a_connection_that_is_lost_before_it_is_taken_over_is_refused(end: End, new_loop: NewLoop) -> None:
     async def scenario(connection: Connection, leader: asyncio.StreamWriter) -> None:
         end(leader)
-        await turns_until(lambda: not connection.is_open)
+        await loop_until(lambda: not connection.is_open, "the end of the connection", interval_s=0)
         with pytest.raises(ConnectionError, match="leader:9092 closed the connection"):
             FetcherLink(connection, on_answer=lambda _: None, on_lost=lambda _: None)
 
@@ -75,7 +71,7 @@ def test_a_link_that_is_lost_says_so_once_and_sends_no_more_questions(end: End, 
         reasons: list[str] = []
         link = FetcherLink(connection, on_answer=lambda frame: answers.append(bytes(frame)), on_lost=reasons.append)
         leader.write(struct.pack(">i", 6) + b"answer")
-        await turns_until(lambda: bool(answers))
+        await loop_until(lambda: answers, "the answer", interval_s=0)
         end(leader)
         while not reasons:
             link.send(b"question")

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from collections.abc import Callable
 from uuid import UUID
 
 import pytest
@@ -29,6 +30,7 @@ from kio.static.primitive import i8, i16, i32, i64
 from metadata_cluster import Cluster
 from puppet_engine import Puppet, activate, on_a_loop, read
 from replicated_topics import make_topic
+from waiting import loop_until
 
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.protocol.ids import NodeId
@@ -109,6 +111,14 @@ def test_what_may_concern_any_partition_is_no_light_decision_where_there_are_man
     assert weight(cluster.image, assignments(1)) <= INLINE_MAX
 
 
+async def commit_until(puppet: Puppet, is_decided: Callable[[], bool]) -> None:
+    def is_done() -> bool:
+        puppet.commit()
+        return is_decided()
+
+    await loop_until(is_done, "the answer to the decision", interval_s=0)
+
+
 @on_a_loop
 async def test_others_wait_for_a_large_decision_and_build_on_it(puppet: Puppet, controller: Controller) -> None:
     activate(puppet)
@@ -123,9 +133,7 @@ async def test_others_wait_for_a_large_decision_and_build_on_it(puppet: Puppet, 
     assert not other.offsets
     held.may_end.set()
     assert await asyncio.get_running_loop().run_in_executor(None, other.has_begun.wait, 20)
-    while not next_large.done():
-        puppet.commit()
-        await asyncio.sleep(0)
+    await commit_until(puppet, next_large.done)
     assert await large == 7
     assert (await small)["f"] == 7
     assert held.offsets[0] < other.offsets[0]
@@ -140,9 +148,7 @@ async def test_a_large_decision_is_made_anew_when_another_entry_took_its_offset(
     large = await held.begun(controller)
     puppet.hear()
     held.may_end.set()
-    while not large.done():
-        puppet.commit()
-        await asyncio.sleep(0)
+    await commit_until(puppet, large.done)
     first, second = held.offsets
     assert second == first + 1 == controller.image.offset
 
@@ -168,7 +174,5 @@ async def test_a_caller_that_gives_up_does_not_stop_a_large_decision(puppet: Pup
     large.cancel()
     looking = asyncio.ensure_future(controller.submit(read, None))
     held.may_end.set()
-    while not looking.done():
-        puppet.commit()
-        await asyncio.sleep(0)
+    await commit_until(puppet, looking.done)
     assert (await looking)["f"] == 7

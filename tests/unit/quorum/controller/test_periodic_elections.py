@@ -5,6 +5,7 @@ from uuid import UUID
 
 from puppet_engine import Puppet, activate, on_a_loop
 from typed_ids import node_ids
+from waiting import loop_until
 
 from penstock.protocol.ids import BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
 from penstock.quorum.controller.controller import Controller
@@ -48,12 +49,12 @@ async def test_preferred_replicas_get_their_leaderships_back_without_being_asked
     activate(puppet)
     upkeep = PeriodicElections(controller, balance_interval_ms=5, unclean_interval_ms=5)
     duty = asyncio.ensure_future(upkeep.run())
-    leader = 2
-    while leader != 1:
+
+    def has_its_leadership_back() -> bool:
         puppet.commit()
         partition = controller.image.topics.partition("t", 0)
-        assert partition is not None
-        leader = partition.leader
-        await asyncio.sleep(0.001)
+        return partition is not None and partition.leader == 1
+
+    await loop_until(has_its_leadership_back, "leadership of the preferred replica")
     duty.cancel()
     await asyncio.wait([duty])

@@ -14,8 +14,8 @@ from uuid import UUID
 import pytest
 from certificates import Authority
 from quorum_node import ProtocolSniffer
+from waiting import loop_until
 
-from penstock.client.clock import monotonic_s
 from penstock.local.ports import find_free
 from penstock.protocol.ids import NodeId
 from penstock.quorum.links.rules import refusals
@@ -98,10 +98,7 @@ def run(
         two = Voter(2, ports, folder, second_shows, secrets[1])
         await one.start()
         await two.start()
-        deadline_s = monotonic_s() + 20
-        while not done(one, two):
-            assert monotonic_s() < deadline_s, (one.up, two.up)
-            await asyncio.sleep(0.01)
+        await loop_until(lambda: done(one, two), lambda: f"links of node 1 {one.up} and of node 2 {two.up}")
         await one.stop()
         await two.stop()
 

@@ -10,6 +10,7 @@ from uuid import UUID
 
 import pytest
 from typed_ids import node_ids
+from waiting import loop_until
 
 from penstock.protocol.ids import ControllerEpoch, NodeId
 from penstock.quorum.links.rules.peer_links import LinkListener, PeerLinks
@@ -140,11 +141,10 @@ async def test_a_barrier_that_comes_while_a_step_is_on_the_disk_is_answered_behi
     voter, _ = await started(MemoryFiles())
     await voter.read_barrier()
     first = voter.propose(b"x", epoch=ControllerEpoch(1))
-    while not voter._is_stepping:  # noqa: ASYNC110 - there is no event for it
-        await asyncio.sleep(0)
+    await loop_until(lambda: voter._is_stepping, "a step on the disk", interval_s=0)
     waiting = asyncio.ensure_future(voter.read_barrier())
     await first
-    assert await asyncio.wait_for(waiting, 5) >= CommitPosition(1, ControllerEpoch(1))
+    assert await waiting >= CommitPosition(1, ControllerEpoch(1))
     await voter.stop()
 
 
