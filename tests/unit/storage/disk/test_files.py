@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from penstock.storage.disk.files import DiskFile, DiskFiles
+from penstock.storage.disk.disk_file import DiskFile
+from penstock.storage.disk.files import DiskFiles
 
 
 @pytest.fixture
@@ -142,7 +143,7 @@ def test_without_nowait_reads_only_what_was_written_lately_is_read_at_once(
         raise OSError(errno.EOPNOTSUPP, "not supported")
 
     monkeypatch.setattr(os, "preadv", unsupported)
-    monkeypatch.setattr("penstock.storage.disk.files._RECENT_BYTES", 10)
+    monkeypatch.setattr("penstock.storage.disk.disk_file._RECENT_BYTES", 10)
     file = files.open(f"{folder}/a")
     assert file.read_at_nowait(0, 4) is None
     assert file.read_at_nowait(0, 4) is None
@@ -263,7 +264,7 @@ def test_shortage_of_descriptors_is_an_error_once_none_is_idle(folder: str, monk
     files = DiskFiles()
     file = files.open(f"{folder}/a", create=True)
     assert isinstance(file, DiskFile)
-    files.enter(file)
+    files.descriptors.enter(file)
     Descriptors(monkeypatch, 0)
     for call in (
         lambda: files.open(f"{folder}/b", create=True),
@@ -272,7 +273,7 @@ def test_shortage_of_descriptors_is_an_error_once_none_is_idle(folder: str, monk
     ):
         with pytest.raises(OSError, match="Too many open files"):
             call()
-    files.leave(file)
+    files.descriptors.leave(file)
     assert files.list_directory(folder) == ["a"]
 
 

@@ -154,7 +154,7 @@ def test_failed_append_leaves_the_log_as_it_was(tmp_path: Path, monkeypatch: pyt
     log = open_log(tmp_path)
     append(log, before)
     with monkeypatch.context() as patch:
-        patch.setattr("penstock.storage.disk.files.DiskFile.append", refuse)
+        patch.setattr("penstock.storage.disk.disk_file.DiskFile.append", refuse)
         for _ in range(2):
             with pytest.raises(FullDiskError):
                 append(log, epoch=1)

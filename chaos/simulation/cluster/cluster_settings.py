@@ -1,0 +1,61 @@
+"""What nodes and topics of a simulated cluster are configured with: drawn from the seed, in this order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from random import Random
+
+from .shapes import Shape
+from .transactional_load import SETTINGS as TRANSACTION_SETTINGS
+
+
+class ClusterSettings:
+    def __init__(self, seed: int, shape: Shape, random: Random) -> None:
+        # Only what is synced is acknowledged, or else no more replicas lose power than may.
+        self.is_flushed = len(shape.node_ids) == 1 or random.random() < 0.5
+        self.request_timeout_ms = random.choice((3_000, 10_000))
+        """Of clients."""
+        self.session_ms = random.choice((1_500, 1_500, 3_000, 9_000))
+        """Of brokers."""
+        self.consumer_session_ms = Random(f"session {seed}").choice((2_000, 6_000))
+        self.of_nodes: Mapping[str, str] = self._settings_of_nodes(shape, random)
+
+    def _settings_of_nodes(self, shape: Shape, random: Random) -> dict[str, str]:
+        groups = {}
+        if shape.has_groups:
+            groups = {
+                "offsets.topic.num.partitions": "1",
+                "group.min.session.timeout.ms": "1000",
+                "group.consumer.min.session.timeout.ms": "1000",
+                "group.consumer.session.timeout.ms": str(self.consumer_session_ms),
+                "group.consumer.min.heartbeat.interval.ms": "100",
+                "group.consumer.heartbeat.interval.ms": "500",
+                "group.initial.rebalance.delay.ms": str(random.choice((0, 500))),
+            }
+        if shape.has_transactions:
+            groups |= TRANSACTION_SETTINGS
+        if groups and self.is_flushed:
+            groups["log.flush.interval.messages"] = "1"
+        return {
+            **groups,
+            "broker.session.timeout.ms": str(self.session_ms),
+            "broker.heartbeat.interval.ms": str(self.session_ms // 4),
+            "replica.lag.time.max.ms": str(random.choice((1_000, 3_000, 10_000))),
+            "replica.high.watermark.checkpoint.interval.ms": str(random.choice((500, 5_000))),
+            "log.flush.offset.checkpoint.interval.ms": str(random.choice((1_000, 60_000))),
+            "log.initial.task.delay.ms": "500",
+            "log.retention.check.interval.ms": "2000",
+            "metadata.log.max.record.bytes.between.snapshots": str(random.choice((2_000, 20_971_520))),
+        }
+
+    def of_topics(self, random: Random, *, has_retention: bool) -> dict[str, str]:
+        configs = {
+            "min.insync.replicas": str(random.choice((1, 2, 2))),
+            "internal.segment.bytes": str(random.choice((2_000, 10_000, 1_000_000))),
+            "file.delete.delay.ms": str(random.choice((0, 1_000))),
+        }
+        if has_retention:
+            configs["retention.bytes"] = "10000"
+        if self.is_flushed:
+            configs["flush.messages"] = "1"
+        return configs
