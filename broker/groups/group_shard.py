@@ -39,8 +39,8 @@ from .classic.sync_phase import SyncPhase
 from .classic.timers import JoinDeadline, MemberSession, SyncDeadline
 from .consumer.changes import CONSUMER_GROUP_KEYS
 from .consumer.consumer_groups import ConsumerGroups
+from .consumer.group_table import GroupTable
 from .consumer.member_deadlines import MemberTimeout
-from .group_table import GroupTable
 from .offset_protocol import OffsetProtocol
 from .offset_store import CommittedOffset, OffsetStore
 
@@ -118,6 +118,7 @@ class GroupShard:
             return
         if group is not None:
             self.consumer.make_classic(group)
+        assert self.groups.find_consumer(request.group_id) is None, "a name is one group"
         self._join_phase.join(request, context, waiter)
 
     def sync(self, request: SyncGroupRequest, waiter: Waiter[SyncResult]) -> None:

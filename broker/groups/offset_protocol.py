@@ -15,8 +15,8 @@ from .classic.group import ClassicGroup, ClassicState
 from .classic.records import NO_TIMESTAMP, OffsetCommitValue, offset_commit_key, offset_commit_value, tombstone_of
 from .consumer.consumer_groups import ConsumerGroups
 from .consumer.group import ConsumerGroup
+from .consumer.group_table import GroupTable
 from .consumer.offset_access import check_commit, check_commit_in_transaction, check_fetch
-from .group_table import GroupTable
 from .offset_store import CommittedOffset, OffsetStore
 
 logger = logging.getLogger(__name__)

@@ -24,8 +24,8 @@ from kio.schema.join_group.v9.request import JoinGroupRequest
 
 from ....protocol.errors import ErrorCode, KafkaError
 from ...coordination.effects import Effects, Waiter
-from ..group_table import GroupTable
 from .group import ClassicGroup, ClassicState, InitialDelay
+from .group_table import ClassicGroupTable
 from .member import ClassicMember, MemberProtocol
 from .records import record_of
 from .results import UNKNOWN_MEMBER_ID, JoinResult, join_failure
@@ -53,7 +53,7 @@ class JoinContext:
 class JoinPhase:
     def __init__(
         self,
-        groups: GroupTable,
+        groups: ClassicGroupTable,
         effects: Effects,
         *,
         now_ms: Callable[[], int],
@@ -97,7 +97,6 @@ class JoinPhase:
             self._effects.reply(waiter, join_failure(ErrorCode.UNKNOWN_MEMBER_ID, joining.id))
 
     def _create(self, group_id: str) -> ClassicGroup:
-        assert self._groups.find_consumer(group_id) is None, "a name is one group"
         group = ClassicGroup(group_id, self._effects, now_ms=self._now_ms())
         self._groups.put(group)
         try:

@@ -8,8 +8,8 @@ from kio.schema.heartbeat.v4.request import HeartbeatRequest
 from kio.schema.leave_group.v5.request import LeaveGroupRequest, MemberIdentity
 
 from ....protocol.errors import ErrorCode, KafkaError
-from ..group_table import GroupTable
 from .group import ClassicGroup, ClassicState
+from .group_table import ClassicGroupTable
 from .join_phase import JoinPhase
 from .results import UNKNOWN_MEMBER_ID
 from .timers import MemberSession
@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 
 class Membership:
-    def __init__(self, groups: GroupTable, join_phase: JoinPhase) -> None:
+    def __init__(self, groups: ClassicGroupTable, join_phase: JoinPhase) -> None:
         self._groups = groups
         self._join_phase = join_phase
 

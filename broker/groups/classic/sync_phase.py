@@ -14,8 +14,8 @@ from kio.schema.sync_group.v5.request import SyncGroupRequest
 
 from ....protocol.errors import ErrorCode, KafkaError
 from ...coordination.effects import Effects, Waiter
-from ..group_table import GroupTable
 from .group import ClassicGroup, ClassicState
+from .group_table import ClassicGroupTable
 from .join_phase import JoinPhase
 from .member import ClassicMember
 from .records import record_of
@@ -24,7 +24,9 @@ from .timers import SyncDeadline
 
 
 class SyncPhase:
-    def __init__(self, groups: GroupTable, join_phase: JoinPhase, effects: Effects, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, groups: ClassicGroupTable, join_phase: JoinPhase, effects: Effects, now_ms: Callable[[], int]
+    ) -> None:
         """`now_ms` is the steady wall clock's."""
         self._groups = groups
         self._join_phase = join_phase

@@ -24,9 +24,9 @@ from ..classic.embedded_protocol import CONSUMER_PROTOCOL_TYPE, EmbeddedSubscrip
 from ..classic.join_phase import JoinContext
 from ..classic.member import MemberProtocol
 from ..classic.results import UNKNOWN_MEMBER_ID, JoinResult, SyncResult, join_failure
-from ..group_table import GroupTable
 from .departures import Departures
 from .group import ConsumerGroup
+from .group_table import GroupTable
 from .journal import ConsumerJournal
 from .member import NO_PARTITIONS, ConsumerMember, MemberState
 from .member_deadlines import MemberDeadlines

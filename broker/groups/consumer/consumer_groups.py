@@ -12,7 +12,6 @@ from ...coordination.ports import StateLog
 from ..classic.group import ClassicGroup
 from ..classic.join_phase import JoinPhase
 from ..classic.records import record_of
-from ..group_table import GroupTable
 from .assignor import Assignor
 from .changes import from_record, removal_of_group
 from .classic_members import ClassicMembers
@@ -20,6 +19,7 @@ from .consumer_protocol import ConsumerProtocol
 from .departures import Departures
 from .expression_resolver import ExpressionResolver
 from .group import ConsumerGroup
+from .group_table import GroupTable
 from .journal import ConsumerJournal
 from .member import STATIC_LEAVE_EPOCH
 from .member_deadlines import MemberTimeout

@@ -26,11 +26,11 @@ from kio.static.primitive import i32, i32Timedelta
 from ....protocol.errors import ErrorCode, KafkaError
 from ....protocol.messages import NO_THROTTLE, kio_error
 from ...configuration.consumer_config import SettingsOf
-from ..group_table import GroupTable
 from .changes import CurrentChange
 from .departures import Departures
 from .expression_resolver import ExpressionResolver
 from .group import ConsumerGroup
+from .group_table import GroupTable
 from .journal import ConsumerJournal
 from .member import JOIN_EPOCH, LEAVE_EPOCH, OWNS_NOTHING, STATIC_LEAVE_EPOCH, ConsumerMember, is_subset
 from .member_deadlines import MemberDeadlines

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 from ....protocol.errors import ErrorCode, KafkaError
 from ...coordination.effects import Effects
-from ..group_table import GroupTable
 from .changes import GroupChange, GroupEpochChange, RegularExpressionChange, removal_of_member
 from .group import ConsumerGroup, count_down
+from .group_table import GroupTable
 from .journal import ConsumerJournal
 from .member import ConsumerMember, MemberState
 from .member_deadlines import MemberDeadlines, MemberTimeout

@@ -11,9 +11,9 @@ from typing import Final
 from ....protocol.errors import KafkaError
 from ....quorum.metadata.image import MetadataImage
 from ...coordination.effects import Effect, Effects
-from ..group_table import GroupTable
 from .changes import GroupChange, GroupEpochChange, RegularExpressionChange
 from .group import ConsumerGroup, count_down
+from .group_table import GroupTable
 from .journal import ConsumerJournal
 from .records import GroupEpochValue, RegularExpressionValue
 from .regular_expressions import topics_matching

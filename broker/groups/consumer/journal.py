@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...coordination.ports import StateLog, StateRecord
-from ..group_table import GroupTable
 from .changes import GroupChange, GroupEpochChange, apply, to_record
 from .group import ConsumerGroup
+from .group_table import GroupTable
 
 
 class ConsumerJournal:

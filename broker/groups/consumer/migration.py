@@ -22,7 +22,6 @@ from ..classic.join_phase import JoinPhase
 from ..classic.member import ClassicMember
 from ..classic.records import record_of, tombstone_of
 from ..classic.results import join_failure, sync_failure
-from ..group_table import GroupTable
 from .changes import (
     CurrentChange,
     GroupChange,
@@ -34,6 +33,7 @@ from .changes import (
     removal_of_group,
 )
 from .group import ConsumerGroup
+from .group_table import GroupTable
 from .journal import ConsumerJournal
 from .member import NO_PARTITIONS, ConsumerMember, CurrentAssignment, MemberState, Partitions, merged
 from .member_deadlines import MemberDeadlines
