@@ -18,7 +18,8 @@ from ..coordinators.transaction_verifier import Peers, TransactionVerifier, Veri
 from ..fetching.rules.fetch_sessions import FetchSessions
 from ..network.rules.request_memory import RequestMemory
 from ..replicas.partition import Flusher, Partition
-from ..replicas.replica_manager import AlterPartitions, Logs, ReplicaFetchers, ReplicaManager
+from ..replicas.ports import AlterPartitions, Logs, ReplicaFetchers
+from ..replicas.replica_manager import ReplicaManager
 from ..replication.rules.replication_quota import ReplicationQuota
 from ..timing.purgatory import Purgatory
 from ..timing.runtime import Runtime

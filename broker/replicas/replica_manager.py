@@ -13,7 +13,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import Final, NamedTuple, Protocol, assert_never
+from typing import Final, NamedTuple, assert_never
 from uuid import UUID
 
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
@@ -23,9 +23,7 @@ from ...quorum.metadata.delta import MetadataDelta
 from ...quorum.metadata.image import EMPTY_IMAGE, ConfigResourceType, MetadataImage, PartitionRegistration, TopicImage
 from ...quorum.metadata.records import NO_LEADER
 from ...quorum.metadata.topics_delta import TopicDelta
-from ...storage.directories.offline_logs import OfflineLogs
 from ...storage.disk.rules.disk_errors import leaves_directory_usable
-from ...storage.log.log import Log
 from ...storage.log.rules.config import LogConfig
 from ...storage.log.rules.producer_entry import ProducerEntry
 from ...storage.log.rules.record_batch import ProducedBatch
@@ -33,6 +31,7 @@ from ..timing.purgatory import Purgatory
 from ..timing.runtime import Runtime
 from .change_queue import ChangeQueue
 from .partition import Flusher, Partition
+from .ports import AlterPartitions, Logs, ReplicaFetchers
 from .rules.change_lines import log_changes
 from .rules.damage import may_repair
 from .rules.effects import (
@@ -45,7 +44,6 @@ from .rules.effects import (
     StartEpoch,
     StopFollowing,
 )
-from .rules.in_sync_replicas import IsrProposal
 from .rules.known_brokers import KnownBrokers
 from .rules.refused_batches import RefusedByAbsence
 
@@ -55,68 +53,6 @@ SKIPPED_PER_CHANGE = 64
 """Partitions of other nodes that count as one change: skipping one takes some microseconds."""
 CHECKED_PER_TURN: Final = 200
 """Partitions whose followers are checked in one turn of the loop: a fraction of a millisecond."""
-
-
-class Logs(Protocol):
-    """The part of `storage/directories/log_manager.py` that partitions use. Kafka: `LogManager`."""
-
-    @property
-    def offline(self) -> OfflineLogs:
-        """Partitions without an open log, and why."""
-
-    def get_or_create(
-        self,
-        topic: str,
-        partition: int,
-        topic_id: TopicId,
-        config: LogConfig,
-        *,
-        directory_id: UUID | None = None,
-        is_new: bool = False,
-    ) -> Log:
-        """Raises OSError when the log directory (existing or chosen) fails or is full; KafkaError when the log there
-        belongs to another topic id; CorruptData when its files are not a log."""
-
-    def begin_repair(self, topic: str, partition: int, damage_offset: int | None) -> bool:
-        """Discards a log's records from `damage_offset` on (None: from the damage found at opening), or a whole log
-        that cannot be opened. Such a log is `offline` until it is opened again, the other no more. Returns False if
-        there is nothing to repair. Raises OSError."""
-
-    def delete(self, topic: str, partition: int) -> None: ...
-
-    def update_config(self, topic: str, config: LogConfig) -> None: ...
-
-    def truncate(self, offsets: Mapping[Log, int]) -> None:
-        """Truncates logs of one log directory. Raises OSError."""
-
-    def restart(self, log: Log, offset: int, producers: Iterable[ProducerEntry], now_ms: int) -> None:
-        """Truncates a log fully and restarts it at `offset` with this producer state. Raises OSError.
-
-        Kafka: `LogManager.truncateFullyAndStartAt`.
-        """
-
-
-class ReplicaFetchers(Protocol):
-    """The part of `replication/replica_fetcher_manager.py` that followers use. Kafka: `ReplicaFetcherManager`."""
-
-    def follow(self, partition: Partition) -> None:
-        """Starts fetching from the partition's leader at the log end offset."""
-
-    def unfollow(self, partition: Partition) -> None:
-        """Stops fetching; nothing is appended to the partition's log from now on."""
-
-    def on_log_start(self, partition: Partition) -> None:
-        """The partition's log start offset changed: a follower's next fetch reports it to the leader."""
-
-    async def stop(self) -> None:
-        """Nothing is fetched any more."""
-
-
-class AlterPartitions(Protocol):
-    """The part of `replication/alter_partition_manager.py` that leaders use. Kafka: `AlterPartitionManager`."""
-
-    def submit(self, partition: Partition, proposal: IsrProposal) -> None:
-        """Sends AlterPartition to the controller and passes its answer to the partition."""
 
 
 class LeaderHint(NamedTuple):
