@@ -8,7 +8,7 @@ refused.
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
@@ -19,7 +19,8 @@ from ...quorum.configs.table import topic_configs
 from ...quorum.links.rules.node_certificates import NodeCertificates
 from ...quorum.metadata.voters import Voter, parse_voters
 from .group_config import GroupConfig, load_groups
-from .listener_config import ListenerConfig, check_distinct_ports, parse_listeners, parse_protocol_map
+from .listener_config import ListenerConfig, parse_listeners
+from .node_listeners import advertised_listeners, inter_broker_listener_name, security_protocols, tls_of_listeners
 from .penstock_keys import (
     BROKER_FAST_FENCING_ENABLE,
     CLUSTER_CERTIFICATE_NAME,
@@ -31,7 +32,7 @@ from .penstock_keys import (
 )
 from .property_values import PropertyValues
 from .quorum_times import QuorumTimes, load_quorum_times
-from .tls_config import CLIENT_AUTH, KEYSTORE_LOCATION, TlsConfig, check_served, keys_of, read_tls
+from .tls_config import CLIENT_AUTH, KEYSTORE_LOCATION, TlsConfig
 from .transaction_config import TransactionConfig, load_transactions
 
 # What a node without any property is: all roles, seen from this machine only, its data beside where it was started.
@@ -185,12 +186,12 @@ class NodeConfig:
 def load(properties: Mapping[str, str]) -> NodeConfig:
     """Reads and checks what a node is told. Raises ConfigError with one sentence about the first thing wrong."""
     values = PropertyValues(_with_both_ids(properties), DEFAULTS)
-    protocols = _protocols(values)
+    protocols = security_protocols(values)
     controller_names = {name.upper() for name in values.strings("controller.listener.names")}
     all_listeners = parse_listeners("listeners", values.strings("listeners"), protocols)
     listeners = tuple(listener for listener in all_listeners if listener.name not in controller_names)
     controller_listeners = tuple(listener for listener in all_listeners if listener.name in controller_names)
-    advertised = _advertised(values, protocols, listeners, controller_names)
+    advertised = advertised_listeners(values, protocols, listeners, controller_names)
     log_dirs = values.strings("log.dirs") or values.strings("log.dir")
     config = NodeConfig(
         node_id=_node_id(values),
@@ -203,9 +204,9 @@ def load(properties: Mapping[str, str]) -> NodeConfig:
         listeners=listeners,
         controller_listeners=controller_listeners,
         advertised_listeners=advertised,
-        inter_broker_listener_name=_inter_broker_listener(values, advertised),
+        inter_broker_listener_name=inter_broker_listener_name(values, advertised),
         controller_listener_name=next(iter(values.strings("controller.listener.names")), "").upper(),
-        tls=_tls(values, protocols, all_listeners),
+        tls=tls_of_listeners(values, protocols, all_listeners),
         log_dirs=log_dirs,
         metadata_log_dir=values.text_or_none("metadata.log.dir") or log_dirs[0],
         log_dir_reserve_bytes=_reserve_bytes(values),
@@ -289,69 +290,6 @@ def _if_set(values: PropertyValues, key: str) -> int:
 def _node_id(values: PropertyValues) -> NodeId:
     values.integer("broker.id")
     return NodeId(values.integer("node.id"))
-
-
-def _protocols(values: PropertyValues) -> dict[str, str]:
-    """Security protocol by listener name. As in Kafka, the controller's are PLAINTEXT unless a map was given."""
-    key = "listener.security.protocol.map"
-    protocols = parse_protocol_map(values.text_or_none(key) or "")
-    if not values.is_set(key):
-        for name in values.strings("controller.listener.names"):
-            protocols.setdefault(name.upper(), "PLAINTEXT")
-    return protocols
-
-
-def _advertised(
-    values: PropertyValues,
-    protocols: Mapping[str, str],
-    listeners: Sequence[ListenerConfig],
-    controller_names: set[str],
-) -> tuple[ListenerConfig, ...]:
-    key = "advertised.listeners"
-    if "broker" not in values.strings("process.roles"):
-        return ()
-    if not listeners:
-        raise ConfigError("listeners must name at least one listener that is not in controller.listener.names.")
-    check_distinct_ports("listeners", listeners)
-    texts = values.strings(key)
-    named = parse_listeners(key, texts, protocols) if texts else tuple(listeners)
-    advertised = tuple(listener for listener in named if listener.name not in controller_names)
-    if not advertised:
-        raise ConfigError(f"{key} must name at least one listener that is not in controller.listener.names.")
-    for listener in advertised:
-        if listener.name not in {bound.name for bound in listeners}:
-            raise ConfigError(f"{key} names {listener.name}, which listeners does not.")
-        if texts and listener.host == "0.0.0.0":
-            raise ConfigError(f"{key} must hold addresses that clients can reach, but one is {listener}.")
-    return advertised if texts else tuple(map(_reachable, advertised))
-
-
-def _reachable(listener: ListenerConfig) -> ListenerConfig:
-    """A bind to every interface is advertised by the machine's name."""
-    host = "" if listener.host in {"0.0.0.0", "::"} else listener.host
-    return ListenerConfig(
-        name=listener.name, host=host, port=listener.port, security_protocol=listener.security_protocol
-    )
-
-
-def _inter_broker_listener(values: PropertyValues, advertised: Sequence[ListenerConfig]) -> str:
-    if "broker" not in values.strings("process.roles"):
-        return ""
-    name = values.text_or_none("inter.broker.listener.name")
-    if name is not None:
-        if values.is_set("security.inter.broker.protocol"):
-            raise ConfigError("Only one of inter.broker.listener.name and security.inter.broker.protocol may be set.")
-        if name.upper() not in {listener.name for listener in advertised}:
-            raise ConfigError(f"inter.broker.listener.name is {name}, which advertised.listeners does not name.")
-        return name.upper()
-    protocol = values.text_or_none("security.inter.broker.protocol")
-    names = [listener.name for listener in advertised]
-    if protocol in names:
-        return str(protocol)
-    raise ConfigError(
-        f"inter.broker.listener.name must be one of {', '.join(names)}: none of these listeners is named {protocol}, "
-        "which security.inter.broker.protocol would choose."
-    )
 
 
 def _is_closest_replica_read(values: PropertyValues) -> bool:
@@ -438,28 +376,6 @@ def _check_roles(values: PropertyValues, config: NodeConfig) -> None:
 def _node_certificates(values: PropertyValues) -> NodeCertificates | None:
     name = values.text_or_none(CLUSTER_CERTIFICATE_NAME)
     return NodeCertificates(CLUSTER_CERTIFICATE_NAME, name.strip()) if name else None
-
-
-def _tls(
-    values: PropertyValues, protocols: Mapping[str, str], listeners: Sequence[ListenerConfig]
-) -> Mapping[str, TlsConfig]:
-    """Of the listeners that this node has, and of the controller's, to which it connects."""
-    served = {listener.name for listener in listeners}
-    named = [*served, *(name.upper() for name in values.strings("controller.listener.names")[:1])]
-    found = {}
-    for name in dict.fromkeys(sorted(named)):
-        protocol = protocols.get(name, "PLAINTEXT")
-        if protocol.startswith("SASL"):
-            raise ConfigError(
-                f"listener.security.protocol.map gives {name} {protocol}, but this version has no SASL for clients: "
-                "PLAINTEXT and SSL can be had."
-            )
-        if protocol == "SSL":
-            found[name] = read_tls(values.properties, name)
-            values.used.update(keys_of(name))
-            if name in served:
-                check_served(found[name])
-    return MappingProxyType(found)
 
 
 def _check_node_certificates(config: NodeConfig) -> None:

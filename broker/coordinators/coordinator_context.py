@@ -21,10 +21,9 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
-from ...protocol.batches import HEADER_SIZE, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, read_header
-from ...protocol.errors import CorruptData, ErrorCode, KafkaError
-from ...protocol.records import Record, control_type, read_records, write_batch
-from ...storage.log.file_slice import FileSlice
+from ...protocol.batches import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.records import Record, write_batch
 from ...storage.log.rules.append_info import AppendInfo
 from ...storage.log.rules.control_records import write_end_transaction_marker
 from ..coordination.coordinator_shard import CoordinatorShard
@@ -32,16 +31,16 @@ from ..coordination.effects import CancelTimer, Effect, Effects, Reply, Schedule
 from ..coordination.ports import StateRecord, TransactionProducer
 from ..replicas.delayed_reply import WRITTEN_ERRORS, DelayedCommit, DelayedReply
 from ..replicas.partition import Partition
-from ..timing.loop_timer_wheel import LoopTimerWheel
 from ..timing.purgatory import Purgatory
 from ..timing.runtime import Runtime
+from .coordinator_loader import CoordinatorLoader, ReadFailedError
+from .coordinator_timers import CoordinatorTimers
 
 logger = logging.getLogger(__name__)
 
 ShardT = TypeVar("ShardT", bound=CoordinatorShard)
 ResponseT = TypeVar("ResponseT")
 
-TIMER_TICK_MS: Final = 10
 LOAD_RETRY_S: Final = 0.1
 """Until loading that failed is tried again for the first time, twice as long each time after it."""
 LOAD_RETRY_S_MAX: Final = 5.0
@@ -49,9 +48,6 @@ REPLAY_RETRY_S_MAX: Final = 60.0
 """The same where not a read fails but what is made of the records: each try replays all of them."""
 RESIGN_AFTER_S: Final = 10.0
 """Of reads that fail: most shortages are over by then, and clients that wait for the coordinator give up after 60 s."""
-RECORDS_PER_TURN: Final = 500
-"""So many are replayed before other requests have their turn: some milliseconds."""
-COMMIT_MARKER: Final = 1
 
 
 class WaitingRequest(Waiter[ResponseT]):
@@ -95,10 +91,6 @@ class CoordinatorEvent(Generic[ShardT]):
             self._depth = 0
 
 
-class _ReadFailedError(Exception):
-    """This node cannot read the log; another replica may."""
-
-
 class CoordinatorContext(Generic[ShardT]):
     """Owned by `CoordinatorRuntime`, which makes it when the leadership of `partition` comes."""
 
@@ -123,10 +115,10 @@ class CoordinatorContext(Generic[ShardT]):
         self._loop = runtime.loop
         self._wall_clock_ms = runtime.wall_clock_ms
         self._on_append = on_append
-        self._load_bytes = load_bytes
         self._commit_timeout_ms = commit_timeout_ms
         # All that the shard knows of stands before this offset.
         self._end_offset = partition.log.log_end_offset
+        self._loader = CoordinatorLoader(partition, runtime.loop, load_bytes)
         self._timers = CoordinatorTimers(runtime.loop, self._on_timer)
         self._apply_other_effect = apply_effect
         self._event: CoordinatorEvent[ShardT] = CoordinatorEvent(self, self._apply_effect)
@@ -340,9 +332,9 @@ class CoordinatorContext(Generic[ShardT]):
         said = ""
         while True:
             try:
-                self._activate(await self._replay_all(), started_s)
+                self._activate(await self._loader.load(self._shard), started_s)
                 return
-            except _ReadFailedError as error:
+            except ReadFailedError as error:
                 failure = str(error)
                 retry_s_max = LOAD_RETRY_S_MAX
                 now_s = self._loop.time()
@@ -394,61 +386,6 @@ class CoordinatorContext(Generic[ShardT]):
             (self._loop.time() - started_s) * 1000,
         )
 
-    async def _replay_all(self) -> int:
-        """How many records there were. Raises _ReadFailedError, or what the shard raises."""
-        log = self.partition.log
-        record_count = 0
-        offset = log.log_start_offset
-        while offset < log.log_end_offset:
-            raw = await self._read(offset)
-            try:
-                offset, count = await self._replay(raw, offset)
-            except CorruptData:
-                # Either the log of this replica is damaged, and another one is to lead, or all have the same records.
-                self.partition.check(offset, len(raw))
-                raise
-            record_count += count
-        return record_count
-
-    async def _read(self, offset: int) -> bytes:
-        """Raises _ReadFailedError; a file that cannot be read is damage that the next read finds."""
-        try:
-            data = self.partition.read(offset, self._load_bytes, self.partition.log.log_end_offset, True)
-            return await self._loop.run_in_executor(None, _read_all, data.slices)
-        except Exception as error:
-            raise _ReadFailedError(f"{error!r} at offset {offset}") from error
-
-    async def _replay(self, raw: bytes, offset: int) -> tuple[int, int]:
-        """All whole batches; returns where the next one begins, and how many records there were."""
-        position = 0
-        count = since_pause = 0
-        start_offset = offset
-        while len(raw) - position >= HEADER_SIZE:
-            header = read_header(raw, position)
-            if position + header.size_bytes > len(raw):
-                break
-            batch = memoryview(raw)[position : position + header.size_bytes]
-            producer_id = header.producer_id if header.is_transactional else NO_PRODUCER_ID
-            for record in read_records(batch, header):
-                if record.offset < start_offset:
-                    continue
-                if header.is_control:
-                    kind = control_type(record)
-                    if kind <= COMMIT_MARKER:
-                        self._shard.replay_end_transaction(header.producer_id, is_commit=kind == COMMIT_MARKER)
-                else:
-                    self._shard.replay(record.offset, record.key, record.value, producer_id)
-                since_pause += 1
-                if since_pause >= RECORDS_PER_TURN:
-                    count += since_pause
-                    since_pause = 0
-                    await asyncio.sleep(0)
-            position += header.size_bytes
-            offset = header.next_offset
-        if position == 0:
-            raise CorruptData(f"no whole batch at offset {offset}")
-        return offset, count + since_pause
-
 
 def _batch_of(
     records: Sequence[StateRecord],
@@ -464,54 +401,3 @@ def _batch_of(
         producer_epoch=producer_epoch,
         is_transactional=is_transactional,
     )
-
-
-class CoordinatorTimers:
-    """The timers of one partition, one for each key. Timers survive no unloading."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, on_timer: Callable[[Hashable], None]) -> None:
-        self._on_timer = on_timer
-        self._wheel: LoopTimerWheel[_Timer] = LoopTimerWheel(loop, TIMER_TICK_MS, self._on_expired)
-        self._scheduled: dict[Hashable, tuple[_Timer, int]] = {}
-
-    def schedule(self, key: Hashable, delay_ms: int) -> None:
-        self.cancel(key)
-        timer = _Timer(key)
-        self._scheduled[key] = (timer, self._wheel.add(timer, delay_ms))
-
-    def cancel(self, key: Hashable) -> None:
-        scheduled = self._scheduled.pop(key, None)
-        if scheduled is not None:
-            self._wheel.remove(*scheduled)
-
-    def cancel_all(self) -> None:
-        for key in list(self._scheduled):
-            self.cancel(key)
-
-    def _on_expired(self, timer: _Timer) -> None:
-        scheduled = self._scheduled.get(timer.key)
-        if scheduled is None or scheduled[0] is not timer:
-            # Another timer of the same turn has put it off.
-            return
-        del self._scheduled[timer.key]
-        try:
-            self._on_timer(timer.key)
-        except KafkaError as error:
-            # What it wanted to write down is tried again by whatever comes next.
-            logger.warning("Execution of coordinator timer failed: key=%s error=%s", timer.key, error)
-        except Exception:
-            logger.exception("Execution of coordinator timer failed: key=%s", timer.key)
-
-
-class _Timer:
-    """Equal only to itself: a key may be scheduled again."""
-
-    __slots__ = ("key",)
-
-    def __init__(self, key: Hashable) -> None:
-        self.key = key
-
-
-def _read_all(slices: Sequence[FileSlice]) -> bytes:
-    """In a thread: it may wait for the disk. Raises OSError."""
-    return b"".join(bytes(piece.read(0, piece.size)) for piece in slices)

@@ -11,7 +11,8 @@ from functools import partial
 
 from ...protocol.errors import ConfigError
 from ..configuration.listener_config import ListenerConfig
-from .connection import Connection, ConnectionHost
+from .connection import Connection
+from .connection_host import ConnectionHost
 from .protocol_sniffer import LinkAcceptor, ProtocolSniffer, UnknownConnections
 from .tls_transport import TlsHost, TlsTransport
 

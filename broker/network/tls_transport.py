@@ -25,7 +25,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
-from .connection import SCARCE_RECEIVE_BYTES, ConnectionHost, peer_of
+from .connection_host import SCARCE_RECEIVE_BYTES, ConnectionHost, peer_of
 
 RECEIVE_BYTES: Final = 64 * 1024
 """Four of TLS's records."""

@@ -30,7 +30,7 @@ from ..cluster.tls_contexts import TlsContexts
 from ..configuration.loggers import PROCESS_LOGGERS
 from ..configuration.node_config import NodeConfig
 from ..configuration.topic_configs import ConfigResolver
-from ..network.connection import NEVER_MS, ConnectionHost
+from ..network.connection_host import NEVER_MS, ConnectionHost
 from ..network.dispatch import Dispatcher
 from ..network.handlers import Handlers
 from ..network.listeners import Listeners

@@ -25,7 +25,7 @@ from ..configuration.topic_configs import ConfigResolver
 from ..coordinators.group_coordinator import GroupCoordinator
 from ..coordinators.transaction_coordinator import TransactionCoordinator
 from ..coordinators.transaction_verifier import VerificationConfig
-from ..network.connection import NEVER_MS, ConnectionHost
+from ..network.connection_host import NEVER_MS, ConnectionHost
 from ..network.dispatch import Dispatcher
 from ..network.handlers import Handlers
 from ..network.listeners import Listeners

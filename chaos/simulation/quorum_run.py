@@ -15,6 +15,7 @@ from random import Random
 
 from .controlled_voter import ControlledVoter
 from .network import HOSTILE, STREAMS, Network
+from .quorum_faults import QuorumFaults
 from .quorum_judge import QuorumJudge
 from .simulated_voter import SimulatedVoter
 from .virtual_loop import VirtualLoop
@@ -72,7 +73,6 @@ class _Simulation:
         self._hash = sha256()
         self._trace_lines: list[str] | None = [] if keeps_trace else None
         self._judge = QuorumJudge()
-        self._counts: Counter[str] = Counter()
         self._network = Network(loop, random, HOSTILE if is_hostile else STREAMS, self._trace)
         self._is_hostile = is_hostile
         ids = tuple(range(1, voter_count + 1))
@@ -83,28 +83,28 @@ class _Simulation:
             )
             for node_id in ids
         }  # fmt: skip
-        self._paused: set[int] = set()
+        self._faults = faults = QuorumFaults(self._voters, network=self._network, random=random, trace=self._trace)
         self._command_count = 0
         self._actions: tuple[tuple[float, Callable[[], None]], ...] = (
-            (0.010, self._kill),
-            (0.012, self._lose_power),
-            (0.004, self._black_out),
-            (0.050, self._start),
-            (0.014, self._cut),
-            (0.004, self._partition),
-            (0.010, self._isolate_leader),
-            (0.018, self._heal),
-            (0.010, self._break_link),
-            (0.010, self._pause),
-            (0.040, self._resume),
+            (0.010, faults.kill),
+            (0.012, faults.lose_power),
+            (0.004, faults.black_out),
+            (0.050, faults.start),
+            (0.014, faults.cut),
+            (0.004, faults.partition),
+            (0.010, faults.isolate_leader),
+            (0.018, faults.heal),
+            (0.010, faults.break_link),
+            (0.010, faults.pause),
+            (0.040, faults.resume),
             (0.060, self._save_snapshot),
             (0.300, self._read),
             (0.006, self._transfer),
-            (0.006, self._fail_disk),
-            (0.004, self._fill_disk),
-            (0.010, self._swap_disk),
+            (0.006, faults.fail_disk),
+            (0.004, faults.fill_disk),
+            (0.010, faults.swap_disk),
             # A leader that is refused for is of little use, so most runs do without.
-            *(((0.008, self._refuse),) if seed % 4 == 1 else ()),
+            *(((0.008, faults.refuse),) if seed % 4 == 1 else ()),
         )
 
     def _trace(self, line: str) -> None:
@@ -138,7 +138,7 @@ class _Simulation:
             acknowledged_count=len(self._judge.acknowledged),
             barrier_count=self._judge.barrier_count,
             term_count=len(self._judge.leaders),
-            counts=self._counts + self._network.counts + Counter(self._torn_counts()),
+            counts=self._faults.counts + self._network.counts + Counter(self._torn_counts()),
             trace_hash=self._hash.hexdigest(),
             trace=self._trace_lines or [],
         )
@@ -158,7 +158,7 @@ class _Simulation:
             self._read()
         if self._random.random() < 0.5:
             for voter in self._voters.values():
-                if voter.is_leader and voter.node_id not in self._paused:
+                if voter.is_leader and voter.node_id not in self._faults.paused:
                     for _ in range(self._random.choice((1, 1, 1, 3, 8))):
                         self._command_count += 1
                         padding = b"." * (self._random.randrange(3_000) if self._random.random() < 0.02 else 0)
@@ -171,8 +171,8 @@ class _Simulation:
         for voter in self._voters.values():
             voter.files.heal()
             voter.files.capacity_bytes = None
-        for node_id in sorted(self._paused):
-            self._resume_node(node_id)
+        for node_id in sorted(self._faults.paused):
+            self._faults.resume_node(node_id)
         for source_id, target_id in self._network.cuts:
             self._network.heal(source_id, target_id)
         end_s = self._loop.time() + _HEALED_S
@@ -180,7 +180,7 @@ class _Simulation:
         while self._loop.time() < end_s and not self._judge.violations:
             for voter in self._voters.values():
                 if voter.has_failed and voter.is_up:
-                    self._end(voter, has_power=True)
+                    self._faults.end(voter, has_power=True)
                 if not voter.is_up:
                     voter.start()
             self._pass(0.2)
@@ -203,181 +203,23 @@ class _Simulation:
             for voter in self._voters.values()
         )
 
-    # Faults.
-
-    def _choose(self, voters: list[SimulatedVoter]) -> SimulatedVoter | None:
-        return self._random.choice(voters) if voters else None
-
-    def _end(self, voter: SimulatedVoter, *, has_power: bool) -> None:
-        self._paused.discard(voter.node_id)
-        voter.kill(has_power=has_power)
-        voter.files.heal()
-        voter.files.capacity_bytes = None
-        voter.is_failure_expected = False
-
-    def _may_go_down(self) -> list[SimulatedVoter]:
-        """Mostly a majority stays."""
-        up = [voter for voter in self._voters.values() if voter.is_up]
-        may_lose_majority = self._random.random() < 0.2
-        return up if may_lose_majority or len(up) * 2 - 2 > len(self._voters) else []
-
-    def _kill(self) -> None:
-        voter = self._choose(self._may_go_down())
-        if voter is not None:
-            self._note("kill", voter.node_id)
-            self._end(voter, has_power=True)
-
-    def _lose_power(self) -> None:
-        voter = self._choose(self._may_go_down())
-        if voter is not None:
-            self._note("power loss", voter.node_id)
-            self._end(voter, has_power=False)
-
-    def _black_out(self) -> None:
-        """Everyone loses power at once; the leader, who knows the most, comes back last, perhaps."""
-        self._note("blackout")
-        leaders = [voter.node_id for voter in self._voters.values() if voter.is_leader]
-        for voter in self._voters.values():
-            if voter.is_up:
-                self._end(voter, has_power=False)
-        for voter in self._voters.values():
-            if voter.node_id not in leaders:
-                voter.start()
-
-    def _isolate_leader(self) -> None:
-        leader = self._choose([voter for voter in self._voters.values() if voter.is_leader])
-        if leader is not None:
-            self._note("isolate", leader.node_id)
-            for peer_id in self._voters:
-                if peer_id != leader.node_id:
-                    self._network.cut(leader.node_id, peer_id)
-                    self._network.cut(peer_id, leader.node_id)
-
-    def _start(self) -> None:
-        for voter in self._voters.values():
-            if voter.has_failed and voter.is_up:
-                self._end(voter, has_power=True)
-        chosen = self._choose([voter for voter in self._voters.values() if not voter.is_up])
-        if chosen is not None:
-            self._note("start", chosen.node_id)
-            chosen.start()
-
-    def _pair(self) -> tuple[int, int]:
-        source_id, target_id = self._random.sample(sorted(self._voters), 2)
-        return source_id, target_id
-
-    def _cut(self) -> None:
-        source_id, target_id = self._pair()
-        self._network.cut(source_id, target_id)
-        is_one_way = self._random.random() >= 0.6
-        self._note("one-way cut" if is_one_way else "cut", source_id, target_id)
-        if not is_one_way:
-            self._network.cut(target_id, source_id)
-
-    def _refuse(self) -> None:
-        """Mostly for the leader: those who are refused take it for gone."""
-        leaders = [voter.node_id for voter in self._voters.values() if voter.is_leader]
-        source_id, target_id = self._pair()
-        if leaders and self._random.random() < 0.7:
-            target_id = leaders[-1]
-        for node_id in self._voters if self._random.random() < 0.4 else (source_id,):
-            if node_id != target_id:
-                self._note("refuse", node_id, target_id)
-                self._network.refuse(node_id, target_id)
-
-    def _partition(self) -> None:
-        side = set(self._random.sample(sorted(self._voters), self._random.randrange(1, len(self._voters))))
-        self._note("partition", *sorted(side))
-        for source_id in self._voters:
-            for target_id in self._voters:
-                if (source_id in side) != (target_id in side):
-                    self._network.cut(source_id, target_id)
-
-    def _heal(self) -> None:
-        cuts = self._network.cuts
-        if cuts:
-            chosen = cuts if self._random.random() < 0.3 else [self._random.choice(cuts)]
-            self._note("heal", len(chosen))
-            for source_id, target_id in chosen:
-                self._network.heal(source_id, target_id)
-
-    def _break_link(self) -> None:
-        source_id, target_id = self._pair()
-        self._note("broken link", source_id, target_id)
-        self._network.break_link(source_id, target_id)
-
-    def _pause(self) -> None:
-        voter = self._choose([voter for voter in self._voters.values() if voter.is_up])
-        if voter is not None and voter.loop is not None and voter.node_id not in self._paused:
-            self._note("pause", voter.node_id)
-            self._paused.add(voter.node_id)
-            voter.loop.pause()
-
-    def _resume(self) -> None:
-        if self._paused:
-            self._resume_node(self._random.choice(sorted(self._paused)))
-
-    def _resume_node(self, node_id: int) -> None:
-        self._paused.discard(node_id)
-        loop = self._voters[node_id].loop
-        if loop is not None:
-            loop.resume()
+    # What voters are asked beside commands.
 
     def _save_snapshot(self) -> None:
-        voter = self._choose([voter for voter in self._voters.values() if voter.is_up])
+        voter = self._faults.choose([voter for voter in self._voters.values() if voter.is_up])
         if voter is not None and voter.save_snapshot():
-            self._note("save", voter.node_id)
+            self._faults.note("save", voter.node_id)
 
     def _read(self) -> None:
         for voter in self._voters.values():
-            if voter.is_leader and voter.node_id not in self._paused:
+            if voter.is_leader and voter.node_id not in self._faults.paused:
                 voter.read()
 
     def _transfer(self) -> None:
         for voter in self._voters.values():
-            if voter.is_leader and voter.node_id not in self._paused:
-                self._counts["transfer"] += 1
-                voter.transfer(self._random.choice((None, self._pair()[0])))
-
-    def _fail_disk(self) -> None:
-        voter = self._choose(self._may_go_down())
-        if voter is not None:
-            self._note("disk error", voter.node_id)
-            voter.is_failure_expected = True
-            voter.files.fail(self._random.choice(("write", "sync", "rename", "create")), count=None)
-
-    def _fill_disk(self) -> None:
-        voter = self._choose(self._may_go_down())
-        if voter is not None:
-            self._note("disk full", voter.node_id)
-            voter.is_failure_expected = True
-            voter.files.capacity_bytes = voter.files.total_bytes("/") - voter.files.free_bytes("/")
-
-    def _swap_disk(self) -> None:
-        """Only while every other voter has the data: what is gone from a majority of disks is gone.
-
-        What a voter that failed has in memory may not be on its disk.
-        """
-        down = [voter for voter in self._voters.values() if not voter.is_up]
-        others = [voter for voter in self._voters.values() if voter.is_up]
-        if len(down) == 1 and all(
-            voter.voter is not None
-            and voter.voter.is_member
-            and voter.heard_end
-            and not voter.is_busy
-            and not voter.has_failed
-            for voter in others
-        ):
-            self._note("swap", down[0].node_id)
-            down[0].swap_disk()
-            down[0].start()
-            if self._random.random() < 0.5:
-                # The voter with the longest log would now be missed.
-                self._isolate_leader()
-
-    def _note(self, what: str, *details: int) -> None:
-        self._counts[what] += 1
-        self._trace(f"{what} {' '.join(map(str, details))}")
+            if voter.is_leader and voter.node_id not in self._faults.paused:
+                self._faults.counts["transfer"] += 1
+                voter.transfer(self._random.choice((None, self._faults.pair()[0])))
 
 
 def main() -> None:

@@ -15,34 +15,27 @@ its process is gone, and the listener is told so.
 
 import asyncio
 import logging
-import socket
 import ssl
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Final, cast
+from typing import Final
 from uuid import UUID
 
-from ...protocol.errors import CorruptData
 from ...protocol.ids import NodeId
 from .port_probe import Refused, Unclear, probe_port
-from .rules.link_frames import MAX_FRAME_BYTES, FrameReader, encode_frame
-from .rules.link_hello import PREFACE, DialerHello, ListenerHello, encode_refusal
+from .rules.link_hello import PREFACE, DialerHello, ListenerHello
 from .rules.node_certificates import NodeCertificates
 from .rules.peer_links import LinkListener
-from .rules.peer_proof import PeerHello, PeerRefused
+from .rules.peer_proof import PeerHello
 from .rules.refusals import Refusals
+from .stream_link import IncomingLink, OutgoingLink
 
 logger = logging.getLogger(__name__)
-
-# A peer that takes nothing for so long is cut off, and gets what it missed from the log later.
-MAX_BUFFERED_BYTES: Final = 64 * 1024 * 1024
 
 # Accepted and not known yet. With one more the oldest is closed: who knows what to say needs milliseconds.
 GREETINGS_MAX: Final = 64
 
 _DIAL_TIMEOUT_S: Final = 3.0
-_HELLO_TIMEOUT_S: Final = 5.0
 _REDIAL_S: Final = 0.1
 # A peer that closes a greeting is starting, perhaps, or does not want us: pauses double.
 _FIRST_PAUSE_S: Final = 0.05
@@ -51,9 +44,6 @@ _LONGEST_PAUSE_S: Final = 1.0
 # process that is ending may still accept for a moment.
 _LOSS_REDIALS_S: Final = (0.0, 0.02, 0.04)
 _REFUSALS_OF_THE_GONE: Final = 2
-# A machine that lost its power closes nothing. So long the kernel waits before it asks a silent one, between two
-# questions, and how many it asks.
-_KEEPALIVE: Final = (("TCP_KEEPIDLE", 5), ("TCP_KEEPINTVL", 1), ("TCP_KEEPCNT", 5))
 
 
 class StreamLinks:
@@ -81,10 +71,10 @@ class StreamLinks:
         self._certificates = certificates
         self._tls = tls
         self._listener: LinkListener | None = None
-        self._outgoing: dict[NodeId, _Outgoing] = {}
-        self._incoming: dict[NodeId, _Incoming] = {}
+        self._outgoing: dict[NodeId, OutgoingLink] = {}
+        self._incoming: dict[NodeId, IncomingLink] = {}
         # In the order in which they came.
-        self._greeting: dict[_Incoming, None] = {}
+        self._greeting: dict[IncomingLink, None] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._unreached: set[NodeId] = set()
         self.refusals = Refusals(loop.time)
@@ -130,7 +120,7 @@ class StreamLinks:
             self._directory_of,
             partial(self.check_certificate, transport),
         )
-        link = _Incoming(self, hello)
+        link = IncomingLink(self, hello)
         self._greeting[link] = None
         transport.set_protocol(link)
         link.connection_made(transport)
@@ -179,13 +169,13 @@ class StreamLinks:
                 refusals = 0
         return False
 
-    async def _dial(self, peer_id: NodeId) -> "_Outgoing | None":
+    async def _dial(self, peer_id: NodeId) -> OutgoingLink | None:
         host, port = self._addresses[peer_id]
         hello = DialerHello(self._hello(), self._secret, peer_id)
         try:
             async with asyncio.timeout(_DIAL_TIMEOUT_S):
                 _, link = await self._loop.create_connection(
-                    lambda: _Outgoing(self, peer_id, hello), host, port, ssl=self._tls()
+                    lambda: OutgoingLink(self, peer_id, hello), host, port, ssl=self._tls()
                 )
         except (OSError, ValueError) as error:
             if peer_id not in self._unreached:
@@ -211,19 +201,19 @@ class StreamLinks:
         if self._certificates is not None:
             self._certificates.check(peer.node_id, transport.get_extra_info("peercert"))
 
-    def on_outgoing_up(self, link: "_Outgoing", peer: PeerHello) -> None:
+    def on_outgoing_up(self, link: OutgoingLink, peer: PeerHello) -> None:
         self._outgoing[peer.node_id] = link
         self._unreached.discard(peer.node_id)
         if self._listener is not None:
             self._listener.on_link_up(peer.node_id, peer.directory_id)
 
-    def on_outgoing_down(self, link: "_Outgoing", peer_id: NodeId) -> None:
+    def on_outgoing_down(self, link: OutgoingLink, peer_id: NodeId) -> None:
         if self._outgoing.get(peer_id) is link:
             del self._outgoing[peer_id]
             if self._listener is not None:
                 self._listener.on_link_down(peer_id)
 
-    def on_incoming_up(self, link: "_Incoming", peer: PeerHello) -> None:
+    def on_incoming_up(self, link: IncomingLink, peer: PeerHello) -> None:
         self._greeting.pop(link, None)
         older = self._incoming.get(peer.node_id)
         if older is not None:
@@ -231,174 +221,11 @@ class StreamLinks:
             older.abort()
         self._incoming[peer.node_id] = link
 
-    def on_incoming_down(self, link: "_Incoming", peer_id: NodeId | None) -> None:
+    def on_incoming_down(self, link: IncomingLink, peer_id: NodeId | None) -> None:
         self._greeting.pop(link, None)
         if peer_id is not None and self._incoming.get(peer_id) is link:
             del self._incoming[peer_id]
 
-    def on_message(self, link: "_Incoming", peer_id: NodeId, data: bytes) -> None:
+    def on_message(self, link: IncomingLink, peer_id: NodeId, data: bytes) -> None:
         if self._listener is not None and self._incoming.get(peer_id) is link:
             self._listener.on_message(peer_id, data)
-
-
-class _Link(asyncio.Protocol, ABC):
-    """What both directions have in common."""
-
-    def __init__(self, links: StreamLinks) -> None:
-        self._links = links
-        self._reader = FrameReader()
-        self._transport: asyncio.Transport | None = None
-        self._hello_timer: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's transports are none of asyncio's by class.
-        self._transport = cast(asyncio.Transport, transport)
-        keep_alive(transport.get_extra_info("socket"))
-        self._hello_timer = self._links.loop.call_later(_HELLO_TIMEOUT_S, self.abort)
-
-    def data_received(self, data: bytes) -> None:
-        self._reader.feed(data)
-        try:
-            for frame in self._reader.frames():
-                self.on_frame(frame)
-                if self._transport is None:
-                    return
-        except (CorruptData, PeerRefused) as error:
-            self._links.refusals.note(self.about(), f"the link of {self.about()} is closed: {error}")
-            self.turn_away(error)
-
-    def turn_away(self, _: CorruptData | PeerRefused) -> None:
-        """Close the connection of one that is no peer."""
-        self.abort()
-
-    @abstractmethod
-    def on_frame(self, frame: bytes) -> None: ...
-
-    @abstractmethod
-    def about(self) -> str:
-        """Who is on the other side, as far as is known."""
-
-    def write(self, payload: bytes) -> None:
-        if self._transport is not None:
-            self._transport.write(encode_frame(payload))
-
-    def end_hello(self) -> None:
-        if self._hello_timer is not None:
-            self._hello_timer.cancel()
-            self._hello_timer = None
-        self._reader.max_bytes = MAX_FRAME_BYTES
-
-    def abort(self) -> None:
-        transport, self._transport = self._transport, None
-        if transport is not None:
-            transport.abort()
-
-    @property
-    def _address(self) -> str:
-        name = None if self._transport is None else self._transport.get_extra_info("peername")
-        return f"{name[0]}" if isinstance(name, tuple) else "an unknown address"
-
-
-class _Outgoing(_Link):
-    """A link that this node dialed: it sends here."""
-
-    def __init__(self, links: StreamLinks, peer_id: NodeId, hello: DialerHello) -> None:
-        super().__init__(links)
-        self._peer_id = peer_id
-        self._hello = hello
-        self._is_up = False
-        self.directory_id: UUID | None = None
-        self.closed: asyncio.Future[tuple[bool, bool]] = links.loop.create_future()
-        """At the end: whether it was up, and whether the other side closed it."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        super().connection_made(transport)
-        assert self._transport is not None
-        self._transport.write(PREFACE + encode_frame(self._hello.first))
-
-    def on_frame(self, frame: bytes) -> None:
-        if self._is_up:
-            raise CorruptData("bytes from the side that only receives")
-        peer, last = self._hello.on_answer(frame)
-        assert self._transport is not None
-        self._links.check_certificate(self._transport, peer)
-        self.write(last)
-        self.end_hello()
-        self._is_up = True
-        self.directory_id = peer.directory_id
-        self._links.on_outgoing_up(self, peer)
-
-    def send(self, data: bytes) -> None:
-        transport = self._transport
-        if transport is None:
-            return
-        if transport.get_write_buffer_size() > MAX_BUFFERED_BYTES:
-            self._links.refusals.note(self.about(), f"the link of {self.about()} is cut: it does not take what is sent")
-            self.abort()
-            return
-        self.write(data)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        closed_by_peer = self._transport is not None
-        if isinstance(exc, ssl.SSLError):
-            # In TLS 1.3 the dialing side receives the verdict on its certificate after the handshake.
-            self._links.refusals.note(self.about(), f"the link of {self.about()} is closed by it: {exc}")
-        self._transport = None
-        self.end_hello()
-        if not self.closed.done():
-            self.closed.set_result((self._is_up, closed_by_peer))
-        self._links.on_outgoing_down(self, self._peer_id)
-
-    def about(self) -> str:
-        return f"node {self._peer_id}"
-
-
-class _Incoming(_Link):
-    """A link that a peer dialed: this node receives on it."""
-
-    def __init__(self, links: StreamLinks, hello: ListenerHello) -> None:
-        super().__init__(links)
-        self._hello = hello
-        self._has_answered = False
-        self._peer_id: NodeId | None = None
-
-    def on_frame(self, frame: bytes) -> None:
-        if self._peer_id is not None:
-            self._links.on_message(self, self._peer_id, frame)
-        elif self._has_answered:
-            peer = self._hello.on_proof(frame)
-            self.end_hello()
-            self._peer_id = peer.node_id
-            self._links.on_incoming_up(self, peer)
-        else:
-            self.write(self._hello.on_first(frame))
-            self._has_answered = True
-
-    def turn_away(self, error: CorruptData | PeerRefused) -> None:
-        transport, self._transport = self._transport, None
-        if transport is None:
-            return
-        if isinstance(error, PeerRefused) and not self._has_answered:
-            # A node configured for the wrong cluster logs the reason itself.
-            transport.write(encode_frame(encode_refusal(error)))
-            transport.close()
-        else:
-            transport.abort()
-
-    def connection_lost(self, _: Exception | None) -> None:
-        self._transport = None
-        self.end_hello()
-        self._links.on_incoming_down(self, self._peer_id)
-
-    def about(self) -> str:
-        return self._address if self._peer_id is None else f"node {self._peer_id}"
-
-
-def keep_alive(connected: socket.socket | None) -> None:
-    """Have the kernel find out when the other machine is gone."""
-    if connected is None:
-        return
-    connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in _KEEPALIVE:
-        if hasattr(socket, name):
-            connected.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)

@@ -13,7 +13,7 @@ import trustme
 import uvloop
 
 from penstock.broker.configuration.listener_config import ListenerConfig
-from penstock.broker.network.connection import ConnectionHost
+from penstock.broker.network.connection_host import ConnectionHost
 from penstock.broker.network.listeners import Listeners
 from penstock.broker.network.peer_log import PeerLog
 from penstock.broker.network.request import Request

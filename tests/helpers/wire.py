@@ -7,7 +7,8 @@ import struct
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from penstock.broker.network.connection import Connection, ConnectionHost
+from penstock.broker.network.connection import Connection
+from penstock.broker.network.connection_host import ConnectionHost
 from penstock.broker.network.peer_log import PeerLog
 from penstock.broker.network.request import Request
 from penstock.broker.network.rules.answer_memory import AnswerMemory

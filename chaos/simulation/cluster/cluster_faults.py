@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
 from .disk_faults import DISK_FAULTS, DiskFaults, DiskLosses
+from .link_faults import LinkFaults
 from .loop import SimulatedLoop
 from .machine import Machine
 from .network import Network
@@ -14,7 +15,6 @@ from .process import KERNEL, Process
 from .profiles import Profile
 
 _CLOCK_STEPS_MS = (-3_600_000, -60_000, -1_500, 1_500, 60_000, 3_600_000)
-_SLOW_MAX_S = 0.5
 # For how long the active controller is stopped: within what others wait for, and far past any session.
 _CONTROLLER_PAUSES_S = ((0.05, 1.0), (1.0, 4.0), (4.0, 15.0))
 # Past the sessions of members and the transactions of producers.
@@ -62,7 +62,6 @@ class ClusterFaults:
         self._is_replicated = is_replicated
         self._counts = counts
         self._may_count = may_count
-        self._leaders = leaders
         self._due: list[Callable[[], None]] = []
         self._is_healed = False
         self._to_restart: set[int] = set()
@@ -77,6 +76,7 @@ class ClusterFaults:
             self, losses, machines,
             network=network, random=random, is_whole=is_whole, may_lose_data=self._may_lose_data,
         )  # fmt: skip
+        links = LinkFaults(self, machines, clients, network=network, random=random, leaders=leaders)
         # With the kind of each (see `profiles.py`), and the chance at each step. What mends has none.
         self._actions: tuple[tuple[str | None, float, Callable[[], None]], ...] = (
             ("kill", 0.020, self._kill),
@@ -84,12 +84,12 @@ class ClusterFaults:
             ("crash-of-all", 0.004, self._crash_all),
             (None, 0.100, self._start),
             ("stop", 0.012, self._stop),
-            ("cut", 0.014, self._cut),
-            ("partition", 0.008, self._partition),
-            ("isolated-leader", 0.010, self._isolate_leader),
-            (None, 0.060, self._heal),
-            ("slow-link", 0.014, self._slow),
-            ("broken-connections", 0.030, self._break_connections),
+            ("cut", 0.014, links.cut),
+            ("partition", 0.008, links.partition),
+            ("isolated-leader", 0.010, links.isolate_leader),
+            (None, 0.060, links.heal),
+            ("slow-link", 0.014, links.slow),
+            ("broken-connections", 0.030, links.break_connections),
             ("pause", 0.014, self._pause),
             ("pause-of-active-controller", 0.006, self._pause_active_controller),
             (None, 0.060, self._resume),
@@ -205,21 +205,6 @@ class ClusterFaults:
             return True
         voters = [one for one in self._machines.values() if one.is_voter]
         return 2 * sum(one.is_up and one is not machine for one in voters) > len(voters)
-
-    def _hosts(self) -> list[str]:
-        return [machine.host for machine in self._machines.values()] + [client.host for client in self._clients]
-
-    def _pair(self) -> tuple[str, str]:
-        """Mostly two nodes, sometimes a client is one of them."""
-        hosts = [machine.host for machine in self._machines.values()]
-        if len(hosts) < 2 or self._random.random() < 0.4:
-            hosts = self._hosts()
-        source, target = self._random.sample(hosts, 2)
-        return source, target
-
-    def _cut_both(self, a: str, b: str) -> None:
-        self._network.cut(a, b)
-        self._network.cut(b, a)
 
     # Processes and machines.
 
@@ -358,60 +343,3 @@ class ClusterFaults:
         offset_ms = self._random.choice((0, *_CLOCK_STEPS_MS))
         self.note("clock step", machine.node_id, offset_ms)
         machine.step_clock(offset_ms)
-
-    # Links.
-
-    def _cut(self) -> None:
-        source, target = self._pair()
-        is_both = self._random.random() < 0.5
-        self.note("cut" if is_both else "one-way cut", source, target)
-        self._network.cut(source, target)
-        if is_both:
-            self._network.cut(target, source)
-
-    def _partition(self) -> None:
-        """Two sides, clients on either."""
-        hosts = self._hosts()
-        side = set(self._random.sample(hosts, self._random.randrange(1, len(hosts))))
-        self.note("partition", *sorted(side))
-        for a in hosts:
-            for b in hosts:
-                if (a in side) != (b in side):
-                    self._cut_both(a, b)
-
-    def _isolate_leader(self) -> None:
-        """A leader, perhaps with its clients, is away from the other nodes."""
-        leaders = self._leaders()
-        if leaders:
-            leader = self._machines[self._random.choice(leaders)]
-            has_clients = self._random.random() < 0.5
-            self.note("isolated leader", leader.node_id, has_clients)
-            for machine in self._machines.values():
-                if machine is not leader:
-                    self._cut_both(leader.host, machine.host)
-            if not has_clients:
-                for client in self._clients:
-                    self._cut_both(leader.host, client.host)
-
-    def _heal(self) -> None:
-        cuts = self._network.cuts
-        if cuts:
-            chosen = (
-                cuts if self._random.random() < 0.5 else self._random.sample(cuts, self._random.randint(1, len(cuts)))
-            )
-            self.note("healed links", len(chosen))
-            for source, target in chosen:
-                self._network.heal(source, target)
-        self._network.slow.clear()
-
-    def _slow(self) -> None:
-        source, target = self._pair()
-        delay_s = self._random.uniform(0.005, _SLOW_MAX_S)
-        self.note("slow link", source, target, f"{delay_s:.3f}")
-        self._network.slow[source, target] = delay_s
-
-    def _break_connections(self) -> None:
-        a, b = self._pair()
-        count = self._network.break_connections(a, b)
-        if count:
-            self.note("broken connections", a, b, count)

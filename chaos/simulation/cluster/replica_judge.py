@@ -20,61 +20,16 @@ transactions that its batches say (`memory_judge.py`) |
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from ....broker.replicas.partition import Partition
-from ....protocol.batches import CONTROL_FLAG, read_header
 from ....quorum.metadata.image import MetadataImage, PartitionRegistration
 from .machine import Machine
 from .memory_judge import look_at_memory
 from .process import Process
-from .replica_logs import Batch, ReplicaLog
+from .replica_logs import Batch
+from .watched_replicas import NEW, ReplicaState, WatchedPartition, WatchedReplica
 
 _NO_LEADER = -1
-
-
-class _State(NamedTuple):
-    log_start_offset: int
-    log_end_offset: int
-    high_watermark: int
-    leader_epoch: int
-    is_leader: bool
-    maximal_isr: frozenset[int]
-
-
-_NEW = _State(0, 0, 0, -1, False, frozenset())
-
-
-@dataclass(slots=True, eq=False)
-class _Replica:
-    """A replica in one process."""
-
-    machine: Machine
-    process: Process | None
-    partition: Partition
-    log: ReplicaLog = field(default_factory=ReplicaLog)
-    state: _State = _NEW
-
-
-@dataclass(slots=True)
-class _Truth:
-    """One partition, as far as anyone knows."""
-
-    registration: PartitionRegistration | None = None
-    """The latest that was committed."""
-    registrations: dict[int, PartitionRegistration] = field(default_factory=dict)
-    leaders: dict[int, int] = field(default_factory=dict)
-    """By leader epoch, those who behave as leaders."""
-    known: dict[tuple[int, int], Batch] = field(default_factory=dict)
-    """By base offset and leader epoch, as the first replica had it."""
-    committed: list[Batch] = field(default_factory=list)
-    producers: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """Epoch and last sequence of the last committed batch of each."""
-    replicas: dict[int, _Replica] = field(default_factory=dict)
-    """By node, those whose process lives."""
-    highest_log_start: int = 0
-    """Of any replica, ever."""
 
 
 class ReplicaJudge:
@@ -94,9 +49,9 @@ class ReplicaJudge:
         self._image_offset = -1
         self.image: MetadataImage | None = None
         """The newest of any node."""
-        self._partitions: dict[tuple[str, int], _Truth] = {}
+        self._partitions: dict[tuple[str, int], WatchedPartition] = {}
         # By node, of its process: what it hosts, by identity. In most turns nothing of that changes.
-        self._hosted: dict[int, tuple[Process | None, dict[int, tuple[_Truth, _Replica]]]] = {}
+        self._hosted: dict[int, tuple[Process | None, dict[int, tuple[WatchedPartition, WatchedReplica]]]] = {}
 
     def committed_end(self, topic: str, index: int) -> int:
         truth = self._partitions.get((topic, index))
@@ -106,7 +61,7 @@ class ReplicaJudge:
         """Where the log of any replica that is up begins at the latest."""
         truth = self._partitions.get((topic, index))
         replicas = truth.replicas.values() if truth is not None else ()
-        return max((one.state.log_start_offset for one in replicas if _is_alive(one)), default=0)
+        return max((one.state.log_start_offset for one in replicas if one.is_alive), default=0)
 
     def highest_log_start(self, topic: str, index: int) -> int:
         """Where the log of any replica ever began at the latest."""
@@ -136,7 +91,7 @@ class ReplicaJudge:
             if machine.node is not None and machine.process is not None and machine.process.last_turn == turn
         ]
         # First what all know, then how they behave: one node's replica is compared with those of others.
-        changed: list[tuple[str, _Truth]] = []
+        changed: list[tuple[str, WatchedPartition]] = []
         for machine, node in awake:
             image = node.metadata.image
             if self._images.get(machine.node_id) is not image:
@@ -159,7 +114,7 @@ class ReplicaJudge:
 
     # The metadata.
 
-    def _on_image(self, image: MetadataImage) -> list[tuple[str, _Truth]]:
+    def _on_image(self, image: MetadataImage) -> list[tuple[str, WatchedPartition]]:
         """Returns the partitions whose registration is new."""
         is_newest = image.offset > self._image_offset
         if is_newest:
@@ -168,7 +123,7 @@ class ReplicaJudge:
         changed = []
         for topic in image.topics.by_name.values():
             for index, registration in enumerate(topic.partitions):
-                truth = self._partitions.setdefault((topic.name, index), _Truth())
+                truth = self._partitions.setdefault((topic.name, index), WatchedPartition())
                 if is_newest and registration is not truth.registration:
                     self._on_registration(f"{topic.name}-{index}", truth, registration)
                     changed.append((f"{topic.name}-{index}", truth))
@@ -177,7 +132,7 @@ class ReplicaJudge:
                     self._violate(f"OneLeader: {topic.name}-{index} has two contents in partition epoch {epoch}")
         return changed
 
-    def _on_registration(self, name: str, truth: _Truth, new: PartitionRegistration) -> None:
+    def _on_registration(self, name: str, truth: WatchedPartition, new: PartitionRegistration) -> None:
         old, truth.registration = truth.registration, new
         if new.leader != _NO_LEADER and new.leader not in new.isr:
             self._violate(f"LeaderInIsr: {name} is led by {new.leader}, which is not in {new.isr}")
@@ -190,22 +145,24 @@ class ReplicaJudge:
 
     # Replicas.
 
-    def _look_at_those_gone(self, machine: Machine, known: dict[int, tuple[_Truth, _Replica]]) -> None:
+    def _look_at_those_gone(self, machine: Machine, known: dict[int, tuple[WatchedPartition, WatchedReplica]]) -> None:
         """In the turn in which its disk failed, a replica may have advanced, and told clients so, just before."""
         for key, (truth, replica) in list(known.items()):
-            if not _is_alive(replica):
+            if not replica.is_alive:
                 self._on_partition(machine, replica.partition, truth, replica)
                 del known[key]
 
     def _begin(
-        self, machine: Machine, partition: Partition, known: dict[int, tuple[_Truth, _Replica]]
-    ) -> tuple[_Truth, _Replica]:
-        truth = self._partitions.setdefault((partition.topic, partition.index), _Truth())
-        replica = truth.replicas[machine.node_id] = _Replica(machine, machine.process, partition)
+        self, machine: Machine, partition: Partition, known: dict[int, tuple[WatchedPartition, WatchedReplica]]
+    ) -> tuple[WatchedPartition, WatchedReplica]:
+        truth = self._partitions.setdefault((partition.topic, partition.index), WatchedPartition())
+        replica = truth.replicas[machine.node_id] = WatchedReplica(machine, machine.process, partition)
         known[id(partition)] = truth, replica
         return truth, replica
 
-    def _on_partition(self, machine: Machine, partition: Partition, truth: _Truth, replica: _Replica) -> None:
+    def _on_partition(
+        self, machine: Machine, partition: Partition, truth: WatchedPartition, replica: WatchedReplica
+    ) -> None:
         rules, log, old = partition.state, partition.log, replica.state
         now = (
             log.log_start_offset, log.log_end_offset, rules.high_watermark, rules.leader_epoch,
@@ -213,7 +170,7 @@ class ReplicaJudge:
         )  # fmt: skip
         if now == old:
             return
-        state = replica.state = _State(*now)
+        state = replica.state = ReplicaState(*now)
         truth.highest_log_start = max(truth.highest_log_start, state.log_start_offset)
         self.check_count += 1
         name = f"{partition.topic}-{partition.index} of node {machine.node_id}"
@@ -228,7 +185,7 @@ class ReplicaJudge:
                 self._violate(f"OneLeader: {name} leads epoch {state.leader_epoch} as node {other} does")
         self._follow_log(name, truth, replica)
         self._check_committed(name, truth, replica)
-        is_opened_or_cut = old is _NEW or state.log_end_offset < old.log_end_offset
+        is_opened_or_cut = old is NEW or state.log_end_offset < old.log_end_offset
         begins_to_lead = state.is_leader and not (old.is_leader and old.leader_epoch == state.leader_epoch)
         # Where a disk refuses calls, what an index lacks waits in memory.
         is_index_written = is_opened_or_cut and not replica.machine.is_failure_expected
@@ -243,7 +200,7 @@ class ReplicaJudge:
             self._check_joining(name, truth, replica, state.maximal_isr - old.maximal_isr)
         self._check_isr(f"{partition.topic}-{partition.index}", truth)
 
-    def _follow_log(self, name: str, truth: _Truth, replica: _Replica) -> None:
+    def _follow_log(self, name: str, truth: WatchedPartition, replica: WatchedReplica) -> None:
         log, files = replica.partition.log, replica.machine.files
         new = replica.log.follow(
             lambda base_offset: files.look(f"{log.directory}/{base_offset:020}.log"),
@@ -260,7 +217,7 @@ class ReplicaJudge:
                     f"{batch.leader_epoch} than others have"
                 )
 
-    def _check_committed(self, name: str, truth: _Truth, replica: _Replica) -> None:
+    def _check_committed(self, name: str, truth: WatchedPartition, replica: WatchedReplica) -> None:
         last = replica.log.last_below(replica.state.high_watermark)
         if last is None:
             return
@@ -269,7 +226,7 @@ class ReplicaJudge:
             start = committed[-1].end_offset if committed else 0
             new = replica.log.between(start, last.end_offset)
             committed += new
-            truth.producers |= _last_batches(replica, new)
+            truth.producers |= replica.last_of_producers(new)
         known = _ending_at(committed, last.end_offset)
         if last.end_offset > replica.state.log_start_offset and (
             known is None or known.fingerprint != last.fingerprint
@@ -278,7 +235,7 @@ class ReplicaJudge:
                 f"Committed: {name} has committed up to offset {last.end_offset}, with other batches than others have"
             )
 
-    def _check_deleted(self, name: str, truth: _Truth, replica: _Replica) -> None:
+    def _check_deleted(self, name: str, truth: WatchedPartition, replica: WatchedReplica) -> None:
         start = replica.state.log_start_offset
         deletable_end = self._deletable_end(replica.partition.topic, replica.partition.index)
         committed_end = truth.committed[-1].end_offset if truth.committed else 0
@@ -288,7 +245,7 @@ class ReplicaJudge:
                 f"{deletable_end} records were to be deleted"
             )
 
-    def _check_leader(self, name: str, truth: _Truth, replica: _Replica) -> None:
+    def _check_leader(self, name: str, truth: WatchedPartition, replica: WatchedReplica) -> None:
         if not truth.committed or replica.state.leader_epoch < max(truth.leaders):
             return
         for producer_id, written in truth.producers.items():
@@ -300,13 +257,13 @@ class ReplicaJudge:
                     f"{producer_id}, of which epoch and sequence {written} are committed"
                 )
         last = truth.committed[-1]
-        if not _has(replica, last):
+        if not replica.has(last):
             self._violate(
                 f"Committed: {name} leads epoch {replica.state.leader_epoch} and lacks what was committed up to offset "
                 f"{last.end_offset}: its log ends at {replica.state.log_end_offset}"
             )
 
-    def _check_joining(self, name: str, truth: _Truth, leader: _Replica, added: frozenset[int]) -> None:
+    def _check_joining(self, name: str, truth: WatchedPartition, leader: WatchedReplica, added: frozenset[int]) -> None:
         """Those who begin to count for a leader without the metadata's word are those whom it proposes."""
         registration = truth.registration
         if registration is None or registration.leader_epoch != leader.state.leader_epoch or not truth.committed:
@@ -314,16 +271,16 @@ class ReplicaJudge:
         last = truth.committed[-1]
         for node_id in added - {*registration.isr, *registration.elr}:
             joining = truth.replicas.get(node_id)
-            if joining is not None and _is_alive(joining) and not _has(joining, last):
+            if joining is not None and joining.is_alive and not joining.has(last):
                 self._violate(
                     f"Joining: {name} proposes node {node_id} for the ISR, which lacks what is committed below "
                     f"{last.end_offset}: its log ends at {joining.state.log_end_offset}"
                 )
 
-    def _check_isr(self, place: str, truth: _Truth) -> None:
+    def _check_isr(self, place: str, truth: WatchedPartition) -> None:
         registration = truth.registration
         leader = None if registration is None else truth.replicas.get(registration.leader)
-        if registration is None or leader is None or not leader.state.is_leader or not _is_alive(leader):
+        if registration is None or leader is None or not leader.state.is_leader or not leader.is_alive:
             return
         if leader.state.leader_epoch != registration.leader_epoch:
             return
@@ -340,15 +297,15 @@ class ReplicaJudge:
         last = truth.committed[-1]
         for node_id in (*registration.isr, *registration.elr):
             member = truth.replicas.get(node_id)
-            if member is None or not _is_alive(member):
+            if member is None or not member.is_alive:
                 continue
-            if not _has(member, last):
+            if not member.has(last):
                 which = f"ISR {registration.isr}" if node_id in registration.isr else f"ELR {registration.elr}"
                 self._violate(
                     f"StrongIsr: node {node_id} is in the {which}, but lacks what is below {last.end_offset}, the high "
                     f"watermark of {place}: its log ends at {member.state.log_end_offset}"
                 )
-            elif self._is_flushed and not _is_safe(member, last):
+            elif self._is_flushed and not member.is_safe(last):
                 self._violate(
                     f"Synced: node {node_id} has not synced what is below {last.end_offset}, the high watermark of "
                     f"{place}: no loss of power may take that"
@@ -357,43 +314,6 @@ class ReplicaJudge:
     def _violate(self, sentence: str) -> None:
         if sentence not in self.violations:
             self.violations.append(sentence)
-
-
-def _has(replica: _Replica, last: Batch) -> bool:
-    """Whether a replica has this batch and all before it, but for what was deleted."""
-    if replica.state.log_start_offset >= last.end_offset:
-        return True
-    own = replica.log.last_below(last.end_offset)
-    return own is not None and own.fingerprint == last.fingerprint
-
-
-def _is_safe(replica: _Replica, last: Batch) -> bool:
-    """Whether a loss of power leaves this batch, which the replica has, and what is before it in its file."""
-    own = replica.log.last_below(last.end_offset)
-    log = replica.partition.log
-    if own is None or own.segment < log.first_segment_base_offset:
-        return True
-    return replica.machine.files.is_safe(f"{log.directory}/{own.segment:020}.log", own.position + own.size)
-
-
-def _is_alive(replica: _Replica) -> bool:
-    node = replica.machine.node
-    return (
-        node is not None
-        and node.has_parts
-        and node.parts.partitions.find(replica.partition.topic, replica.partition.index) is replica.partition
-    )
-
-
-def _last_batches(replica: _Replica, batches: Iterable[Batch]) -> dict[int, tuple[int, int]]:
-    """Epoch and last sequence of the last of them by producer id, as the files have them."""
-    last = {}
-    for batch in batches:
-        path = f"{replica.partition.log.directory}/{batch.segment:020}.log"
-        header = read_header(replica.machine.files.look(path) or b"", batch.position)
-        if header.has_producer_id and not header.attributes & CONTROL_FLAG:
-            last[header.producer_id] = header.producer_epoch, header.last_sequence
-    return last
 
 
 def _ending_at(batches: list[Batch], end_offset: int) -> Batch | None:

@@ -12,13 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from wire import EXCLUSIVE, IDLE_MS, OVERLAPPING, UNKNOWN, ManualLoop, Node, answer, feed, frame
 
-from penstock.broker.network.connection import (
-    RECEIVE_BUFFER_BYTES,
-    SCARCE_RECEIVE_BYTES,
-    SLOTS_MAX,
-    SMALL_REQUEST_BYTES_MAX,
-    TURN_REQUESTS_MAX,
-)
+from penstock.broker.network.connection import SLOTS_MAX, TURN_REQUESTS_MAX
+from penstock.broker.network.connection_host import RECEIVE_BUFFER_BYTES, SCARCE_RECEIVE_BYTES, SMALL_REQUEST_BYTES_MAX
 from penstock.broker.network.request import Request
 from penstock.broker.network.rules.answer_memory import UNSENT_BYTES_MAX
 from penstock.broker.network.rules.connection_limits import ConnectionLimits

@@ -10,7 +10,7 @@ import pytest
 
 from penstock.broker.configuration.listener_config import ListenerConfig
 from penstock.broker.network import protocol_sniffer
-from penstock.broker.network.connection import ConnectionHost
+from penstock.broker.network.connection_host import ConnectionHost
 from penstock.broker.network.listeners import Listeners
 from penstock.broker.network.peer_log import PeerLog
 from penstock.broker.network.request import Request

@@ -17,7 +17,7 @@ from waiting import loop_until
 
 from penstock.broker.configuration.listener_config import ListenerConfig
 from penstock.broker.network import tls_transport
-from penstock.broker.network.connection import ConnectionHost
+from penstock.broker.network.connection_host import ConnectionHost
 from penstock.broker.network.listeners import Listeners
 from penstock.broker.network.peer_log import PeerLog
 from penstock.broker.network.request import Request

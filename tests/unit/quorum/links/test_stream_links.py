@@ -16,7 +16,7 @@ from quorum_node import ProtocolSniffer
 from penstock.local.ports import find_free
 from penstock.protocol.errors import CorruptData
 from penstock.protocol.ids import NodeId
-from penstock.quorum.links import stream_links
+from penstock.quorum.links import stream_link, stream_links
 from penstock.quorum.links.rules import refusals
 from penstock.quorum.links.rules.link_frames import FrameReader, encode_frame
 from penstock.quorum.links.rules.link_hello import PREFACE, DialerHello
@@ -348,7 +348,7 @@ def test_a_malformed_message_closes_the_link_with_one_line(caplog: pytest.LogCap
 
 
 def test_what_a_slow_peer_is_owed_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream_links, "MAX_BUFFERED_BYTES", 1_000_000)
+    monkeypatch.setattr(stream_link, "MAX_BUFFERED_BYTES", 1_000_000)
 
     async def test() -> None:
         one, two = await pair(Identity(1), Identity(2))

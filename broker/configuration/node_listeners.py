@@ -1,0 +1,94 @@
+"""Listeners of one node: security protocols, what is advertised, where brokers reach each other, and TLS."""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from ...protocol.errors import ConfigError
+from .listener_config import ListenerConfig, check_distinct_ports, parse_listeners, parse_protocol_map
+from .property_values import PropertyValues
+from .tls_config import TlsConfig, check_served, keys_of, read_tls
+
+
+def security_protocols(values: PropertyValues) -> dict[str, str]:
+    """Security protocol by listener name. As in Kafka, the controller's are PLAINTEXT unless a map was given."""
+    key = "listener.security.protocol.map"
+    protocols = parse_protocol_map(values.text_or_none(key) or "")
+    if not values.is_set(key):
+        for name in values.strings("controller.listener.names"):
+            protocols.setdefault(name.upper(), "PLAINTEXT")
+    return protocols
+
+
+def advertised_listeners(
+    values: PropertyValues,
+    protocols: Mapping[str, str],
+    listeners: Sequence[ListenerConfig],
+    controller_names: set[str],
+) -> tuple[ListenerConfig, ...]:
+    key = "advertised.listeners"
+    if "broker" not in values.strings("process.roles"):
+        return ()
+    if not listeners:
+        raise ConfigError("listeners must name at least one listener that is not in controller.listener.names.")
+    check_distinct_ports("listeners", listeners)
+    texts = values.strings(key)
+    named = parse_listeners(key, texts, protocols) if texts else tuple(listeners)
+    advertised = tuple(listener for listener in named if listener.name not in controller_names)
+    if not advertised:
+        raise ConfigError(f"{key} must name at least one listener that is not in controller.listener.names.")
+    for listener in advertised:
+        if listener.name not in {bound.name for bound in listeners}:
+            raise ConfigError(f"{key} names {listener.name}, which listeners does not.")
+        if texts and listener.host == "0.0.0.0":
+            raise ConfigError(f"{key} must hold addresses that clients can reach, but one is {listener}.")
+    return advertised if texts else tuple(map(_reachable, advertised))
+
+
+def _reachable(listener: ListenerConfig) -> ListenerConfig:
+    """A bind to every interface is advertised by the machine's name."""
+    host = "" if listener.host in {"0.0.0.0", "::"} else listener.host
+    return ListenerConfig(
+        name=listener.name, host=host, port=listener.port, security_protocol=listener.security_protocol
+    )
+
+
+def inter_broker_listener_name(values: PropertyValues, advertised: Sequence[ListenerConfig]) -> str:
+    if "broker" not in values.strings("process.roles"):
+        return ""
+    name = values.text_or_none("inter.broker.listener.name")
+    if name is not None:
+        if values.is_set("security.inter.broker.protocol"):
+            raise ConfigError("Only one of inter.broker.listener.name and security.inter.broker.protocol may be set.")
+        if name.upper() not in {listener.name for listener in advertised}:
+            raise ConfigError(f"inter.broker.listener.name is {name}, which advertised.listeners does not name.")
+        return name.upper()
+    protocol = values.text_or_none("security.inter.broker.protocol")
+    names = [listener.name for listener in advertised]
+    if protocol in names:
+        return str(protocol)
+    raise ConfigError(
+        f"inter.broker.listener.name must be one of {', '.join(names)}: none of these listeners is named {protocol}, "
+        "which security.inter.broker.protocol would choose."
+    )
+
+
+def tls_of_listeners(
+    values: PropertyValues, protocols: Mapping[str, str], listeners: Sequence[ListenerConfig]
+) -> Mapping[str, TlsConfig]:
+    """Of the listeners that this node has, and of the controller's, to which it connects."""
+    served = {listener.name for listener in listeners}
+    named = [*served, *(name.upper() for name in values.strings("controller.listener.names")[:1])]
+    found = {}
+    for name in dict.fromkeys(sorted(named)):
+        protocol = protocols.get(name, "PLAINTEXT")
+        if protocol.startswith("SASL"):
+            raise ConfigError(
+                f"listener.security.protocol.map gives {name} {protocol}, but this version has no SASL for clients: "
+                "PLAINTEXT and SSL can be had."
+            )
+        if protocol == "SSL":
+            found[name] = read_tls(values.properties, name)
+            values.used.update(keys_of(name))
+            if name in served:
+                check_served(found[name])
+    return MappingProxyType(found)

@@ -1,0 +1,103 @@
+"""What all connections of one loop share: limits, memory, counters, the receive buffer and the idle timer."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Container
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ..timing.loop_timer_wheel import LoopTimerWheel
+from .peer_log import PeerLog
+from .request import Request, RequestContext
+from .rules.answer_memory import AnswerMemory
+from .rules.connection_limits import ConnectionLimits
+from .rules.request_memory import RequestMemory
+
+if TYPE_CHECKING:
+    from .connection import Connection
+
+RECEIVE_BUFFER_BYTES = 256 * 1024
+"""Shared by all connections; a larger one brings no further throughput."""
+SCARCE_RECEIVE_BYTES = 4 * 1024
+"""Read at a time while the memory for requests is spent: what has arrived must be kept, so let little arrive."""
+SMALL_REQUEST_BYTES_MAX = 4 * 1024 * 1024
+"""Of any request but Produce, whose bytes are mostly records that are not decoded. What is decoded field by field takes
+the loop up to 0.8 s a MiB, and all other clients wait for it."""
+IDLE_TICK_MS = 100
+"""Idle connections are closed at most that much late."""
+NEVER_MS = 1 << 60
+"""`ConnectionHost.idle_ms_max` of connections that are not closed for being idle."""
+
+
+@dataclass(slots=True)
+class NetworkCounters:
+    """Plain integers since start; `Listeners.statistics` reads them."""
+
+    connections_opened: int = 0
+    connections_closed: int = 0
+    connections_refused: int = 0
+    connections_failed: int = 0
+    """Closed by the node because of what the peer sent."""
+    connections_idle_closed: int = 0
+    requests: int = 0
+    bytes_in: int = 0
+    bytes_out: int = 0
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class ConnectionHost:
+    """What the connections of one loop share."""
+
+    loop: asyncio.AbstractEventLoop
+    begin: Callable[[Request], None]
+    overlapping: Container[int]
+    """API keys whose requests may begin before earlier ones are answered."""
+    memory: RequestMemory
+    peer_log: PeerLog
+    answers: AnswerMemory = field(default_factory=AnswerMemory)
+    limits: ConnectionLimits
+    request_bytes_max: int
+    idle_ms_max: int
+    on_connection_lost: Callable[[RequestContext, bool], None] | None = None
+    """Receives the end of each connection that was taken, and whether the other side ended it (EOF or reset)."""
+    small_request_bytes_max: int = field(init=False)
+    """Frames up to this size may be of any API."""
+    idle_timer: LoopTimerWheel[Connection] = field(init=False)
+    counters: NetworkCounters = field(default_factory=NetworkCounters)
+    connections: dict[Connection, None] = field(default_factory=dict)
+    """In the order in which they came: no other order is the same in two runs."""
+    has_no_connections: asyncio.Event = field(default_factory=asyncio.Event)
+    receive_view: memoryview = field(default_factory=lambda: memoryview(bytearray(RECEIVE_BUFFER_BYTES)))
+
+    def __post_init__(self) -> None:
+        self.has_no_connections.set()
+        self.small_request_bytes_max = min(SMALL_REQUEST_BYTES_MAX, self.request_bytes_max)
+        self.idle_timer = LoopTimerWheel(self.loop, IDLE_TICK_MS, _check_idle)
+
+    def admit(self, peer: tuple[str, int], listener_name: str) -> bool:
+        """Counts a connection; whether it may stay. Either way `limits.release` follows."""
+        refusal = self.limits.admit(peer[0])
+        if refusal is None:
+            return True
+        self.counters.connections_refused += 1
+        self.peer_log.write(
+            logging.WARNING,
+            peer[0],
+            "connection refused: peer=%s:%d listener=%s reason=%s",
+            *peer,
+            listener_name,
+            refusal,
+        )
+        return False
+
+
+def _check_idle(connection: Connection) -> None:
+    connection.check_idle()
+
+
+def peer_of(transport: asyncio.BaseTransport) -> tuple[str, int]:
+    """Address and port of the other side."""
+    peer = transport.get_extra_info("peername")
+    return (str(peer[0]), int(peer[1])) if isinstance(peer, tuple) and len(peer) >= 2 else ("", 0)

@@ -1,0 +1,91 @@
+"""What the judge of replicas has seen of each partition, and of each of its replicas in one process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ....broker.replicas.partition import Partition
+from ....protocol.batches import CONTROL_FLAG, read_header
+from ....quorum.metadata.image import PartitionRegistration
+from .machine import Machine
+from .process import Process
+from .replica_logs import Batch, ReplicaLog
+
+
+class ReplicaState(NamedTuple):
+    log_start_offset: int
+    log_end_offset: int
+    high_watermark: int
+    leader_epoch: int
+    is_leader: bool
+    maximal_isr: frozenset[int]
+
+
+NEW = ReplicaState(0, 0, 0, -1, False, frozenset())
+
+
+@dataclass(slots=True, eq=False)
+class WatchedReplica:
+    """A replica in one process."""
+
+    machine: Machine
+    process: Process | None
+    partition: Partition
+    log: ReplicaLog = field(default_factory=ReplicaLog)
+    state: ReplicaState = NEW
+
+    @property
+    def is_alive(self) -> bool:
+        node = self.machine.node
+        return (
+            node is not None
+            and node.has_parts
+            and node.parts.partitions.find(self.partition.topic, self.partition.index) is self.partition
+        )
+
+    def has(self, last: Batch) -> bool:
+        """Whether it has this batch and all before it, but for what was deleted."""
+        if self.state.log_start_offset >= last.end_offset:
+            return True
+        own = self.log.last_below(last.end_offset)
+        return own is not None and own.fingerprint == last.fingerprint
+
+    def is_safe(self, last: Batch) -> bool:
+        """Whether a loss of power leaves this batch, which the replica has, and what is before it in its file."""
+        own = self.log.last_below(last.end_offset)
+        log = self.partition.log
+        if own is None or own.segment < log.first_segment_base_offset:
+            return True
+        return self.machine.files.is_safe(f"{log.directory}/{own.segment:020}.log", own.position + own.size)
+
+    def last_of_producers(self, batches: Iterable[Batch]) -> dict[int, tuple[int, int]]:
+        """Epoch and last sequence of the last of these batches by producer id, as its files have them."""
+        last = {}
+        for batch in batches:
+            path = f"{self.partition.log.directory}/{batch.segment:020}.log"
+            header = read_header(self.machine.files.look(path) or b"", batch.position)
+            if header.has_producer_id and not header.attributes & CONTROL_FLAG:
+                last[header.producer_id] = header.producer_epoch, header.last_sequence
+        return last
+
+
+@dataclass(slots=True)
+class WatchedPartition:
+    """One partition, as its metadata and its replicas have shown it so far."""
+
+    registration: PartitionRegistration | None = None
+    """The latest that was committed."""
+    registrations: dict[int, PartitionRegistration] = field(default_factory=dict)
+    leaders: dict[int, int] = field(default_factory=dict)
+    """By leader epoch, the nodes that behave as leaders."""
+    known: dict[tuple[int, int], Batch] = field(default_factory=dict)
+    """By base offset and leader epoch, as the first replica had it."""
+    committed: list[Batch] = field(default_factory=list)
+    producers: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """Epoch and last sequence of the last committed batch of each."""
+    replicas: dict[int, WatchedReplica] = field(default_factory=dict)
+    """By node, the replicas whose process lives."""
+    highest_log_start: int = 0
+    """Of any replica, ever."""
