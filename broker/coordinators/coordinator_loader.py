@@ -1,4 +1,7 @@
-"""Loading of a coordinator: all records of its partition are read and replayed by a shard that knows nothing yet."""
+"""Loading of a coordinator: all records of its partition are read and replayed by an empty shard.
+
+Kafka: `CoordinatorLoader`.
+"""
 
 from __future__ import annotations
 
