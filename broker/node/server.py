@@ -34,6 +34,7 @@ from ..configuration.node_config import REQUEST_TIMEOUT_MS, NodeConfig
 from ..configuration.topic_configs import ConfigResolver
 from ..timing.runtime import Runtime
 from .feature_guard import FeatureGuard
+from .lifecycle import BrokerLifecycle
 from .steady_clock import SteadyClock
 from .wiring import BrokerParts, wire_broker
 
@@ -213,39 +214,46 @@ class Node:
     async def _start_broker(self, quorum: QuorumLink, cluster_id: str, tls: TlsContexts) -> None:
         config = self._config
         previous_broker_epoch = self._directories.previous_broker_epoch()
-        incarnation_id = incarnation_id_of(self._directories.count_start(), self._runtime.random.getrandbits(128))
+        lifecycle = BrokerLifecycle(
+            # A channel of its own, which no client's request holds up.
+            quorum.channel(config.initial_broker_registration_timeout_ms),
+            self._metadata,
+            node_id=config.node_id,
+            rack=config.broker_rack,
+            incarnation_id=incarnation_id_of(self._directories.count_start(), self._runtime.random.getrandbits(128)),
+            directories=[directory.id for directory in self._directories.online],
+            heartbeat_interval_ms=config.broker_heartbeat_interval_ms,
+            on_replaced=self._on_replaced,
+        )
         parts = self._parts = wire_broker(
             config,
             self._files,
             self._logs,
             self._configs,
             self._metadata,
+            lifecycle,
             controller=quorum.channel(REQUEST_TIMEOUT_MS),
-            heartbeats=quorum.channel(config.initial_broker_registration_timeout_ms),
             isr_changes=quorum.channel(REQUEST_TIMEOUT_MS),
             assignments=quorum.channel(REQUEST_TIMEOUT_MS),
             describe_quorum=quorum.describe_quorum,
             hello=self._hello,
             tls=tls,
-            incarnation_id=incarnation_id,
-            directory_ids=[directory.id for directory in self._directories.online],
             runtime=self._runtime,
-            on_replaced=self._on_replaced,
         )
-        self._publishers.add(parts.lifecycle)
+        self._publishers.add(lifecycle)
         bound = await parts.listeners.bind(config.listeners, backlog=config.socket_listen_backlog_size)
         self.bound_ports = {**self.bound_ports, **bound}
         advertised = config.advertise(socket.gethostname(), bound)
-        await parts.lifecycle.register(
+        await lifecycle.register(
             advertised,
             cluster_id=cluster_id,
             previous_broker_epoch=previous_broker_epoch,
             timeout_ms=config.initial_broker_registration_timeout_ms,
         )
         await self._load_logs(parts)
-        await parts.lifecycle.unfence()
+        await lifecycle.unfence()
         await parts.partitions.settled()
-        self._start_task("heartbeats", parts.lifecycle.keep_alive())
+        self._start_task("heartbeats", lifecycle.keep_alive())
         self._start_task("watch over followers", parts.partitions.watch_followers())
         self._start_task("directories of replicas", parts.directories.run())
         self._start_task("housekeeping of logs", parts.housekeeping.run())

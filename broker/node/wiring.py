@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from ...quorum.links.rules.peer_proof import PeerHello
 from ...storage.directories.flusher import Flusher
@@ -78,34 +78,19 @@ def wire_broker(
     logs: LogManager,
     configs: ConfigResolver,
     metadata: MetadataCache,
+    lifecycle: BrokerLifecycle,
     *,
     controller: ControllerChannel,
-    heartbeats: ControllerChannel,
     isr_changes: ControllerChannel,
     assignments: ControllerChannel,
     describe_quorum: DescribeQuorum,
     hello: Callable[[], PeerHello],
     tls: TlsContexts,
-    incarnation_id: UUID,
-    directory_ids: Sequence[UUID],
     runtime: Runtime,
-    on_replaced: Callable[[str], None],
 ) -> BrokerParts:
-    """`directory_ids` are those of the log directories in use; `heartbeats`, `isr_changes` and `assignments` (of
-    replicas to log directories) are channels of their own, which no client's request holds up; `on_replaced` is called
-    when another process has registered as this broker.
-    """
+    """`isr_changes` and `assignments` (of replicas to log directories) are channels of their own, which no client's
+    request holds up."""
     loop = runtime.loop
-    lifecycle = BrokerLifecycle(
-        heartbeats,
-        metadata,
-        node_id=config.node_id,
-        rack=config.broker_rack,
-        incarnation_id=incarnation_id,
-        directories=directory_ids,
-        heartbeat_interval_ms=config.broker_heartbeat_interval_ms,
-        on_replaced=on_replaced,
-    )
     flusher = Flusher(loop)
     throttles = ReplicationThrottles(
         node_id=config.node_id,
@@ -235,33 +220,8 @@ def wire_broker(
     for channel in peer_channels:
         channel.attach(handlers)
     dispatcher = Dispatcher(handlers, loop, peer_log)
-    limits = ConnectionLimits(
-        total=config.max_connections,
-        per_host=config.max_connections_per_ip,
-        per_host_overrides=config.max_connections_per_ip_overrides,
-    )
-    configs.on_change(
-        lambda _old, new: limits.set_limits(
-            total=new.max_connections,
-            per_host=new.max_connections_per_ip,
-            per_host_overrides=new.max_connections_per_ip_overrides,
-        )
-    )
     configs.on_change(lambda _old, new: tls.change(new.tls))
     configs.on_change(lambda _old, new: logs.set_producer_id_expiration(new.producer_id_expiration_ms))
-    listeners = Listeners(
-        ConnectionHost(
-            loop=loop,
-            begin=dispatcher.begin,
-            overlapping=handlers.overlapping,
-            memory=memory,
-            peer_log=peer_log,
-            limits=limits,
-            request_bytes_max=config.socket_request_max_bytes,
-            idle_ms_max=config.connections_max_idle_ms if config.connections_max_idle_ms >= 0 else NEVER_MS,
-        ),
-        tls_of=tls.server,
-    )
     return BrokerParts(
         lifecycle=lifecycle,
         configs=configs,
@@ -276,7 +236,44 @@ def wire_broker(
         peer_channels=peer_channels,
         handlers=handlers,
         dispatcher=dispatcher,
-        listeners=listeners,
+        listeners=_wire_listeners(config, configs, handlers, dispatcher, memory, peer_log, tls, loop),
+    )
+
+
+def _wire_listeners(
+    config: NodeConfig,
+    configs: ConfigResolver,
+    handlers: Handlers,
+    dispatcher: Dispatcher,
+    memory: RequestMemory,
+    peer_log: PeerLog,
+    tls: TlsContexts,
+    loop: asyncio.AbstractEventLoop,
+) -> Listeners:
+    limits = ConnectionLimits(
+        total=config.max_connections,
+        per_host=config.max_connections_per_ip,
+        per_host_overrides=config.max_connections_per_ip_overrides,
+    )
+    configs.on_change(
+        lambda _old, new: limits.set_limits(
+            total=new.max_connections,
+            per_host=new.max_connections_per_ip,
+            per_host_overrides=new.max_connections_per_ip_overrides,
+        )
+    )
+    return Listeners(
+        ConnectionHost(
+            loop=loop,
+            begin=dispatcher.begin,
+            overlapping=handlers.overlapping,
+            memory=memory,
+            peer_log=peer_log,
+            limits=limits,
+            request_bytes_max=config.socket_request_max_bytes,
+            idle_ms_max=config.connections_max_idle_ms if config.connections_max_idle_ms >= 0 else NEVER_MS,
+        ),
+        tls_of=tls.server,
     )
 
 
