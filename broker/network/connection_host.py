@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Container
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from ..timing.loop_timer_wheel import LoopTimerWheel
 from .peer_log import PeerLog
@@ -14,9 +14,6 @@ from .request import Request, RequestContext
 from .rules.answer_memory import AnswerMemory
 from .rules.connection_limits import ConnectionLimits
 from .rules.request_memory import RequestMemory
-
-if TYPE_CHECKING:
-    from .connection import Connection
 
 RECEIVE_BUFFER_BYTES = 256 * 1024
 """Shared by all connections; a larger one brings no further throughput."""
@@ -29,6 +26,21 @@ IDLE_TICK_MS = 100
 """Idle connections are closed at most that much late."""
 NEVER_MS = 1 << 60
 """`ConnectionHost.idle_ms_max` of connections that are not closed for being idle."""
+
+
+class HostedConnection(Protocol):
+    """What its host uses of a `Connection`."""
+
+    @property
+    def sent_bytes(self) -> int: ...
+
+    def check_idle(self) -> None:
+        """Closes the connection if nothing has come for too long."""
+
+    def drain(self) -> None:
+        """Answers what has begun, begins nothing more, and closes."""
+
+    def abort(self) -> None: ...
 
 
 @dataclass(slots=True)
@@ -64,9 +76,9 @@ class ConnectionHost:
     """Receives the end of each connection that was taken, and whether the other side ended it (EOF or reset)."""
     small_request_bytes_max: int = field(init=False)
     """Frames up to this size may be of any API."""
-    idle_timer: LoopTimerWheel[Connection] = field(init=False)
+    idle_timer: LoopTimerWheel[HostedConnection] = field(init=False)
     counters: NetworkCounters = field(default_factory=NetworkCounters)
-    connections: dict[Connection, None] = field(default_factory=dict)
+    connections: dict[HostedConnection, None] = field(default_factory=dict)
     """In the order in which they came: no other order is the same in two runs."""
     has_no_connections: asyncio.Event = field(default_factory=asyncio.Event)
     receive_view: memoryview = field(default_factory=lambda: memoryview(bytearray(RECEIVE_BUFFER_BYTES)))
@@ -93,7 +105,7 @@ class ConnectionHost:
         return False
 
 
-def _check_idle(connection: Connection) -> None:
+def _check_idle(connection: HostedConnection) -> None:
     connection.check_idle()
 
 

@@ -6,17 +6,15 @@ import asyncio
 import socket
 import ssl
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, Protocol, cast
 from uuid import UUID
 
 from ...protocol.errors import CorruptData
 from ...protocol.ids import NodeId
 from .rules.link_frames import MAX_FRAME_BYTES, FrameReader, encode_frame
 from .rules.link_hello import PREFACE, DialerHello, ListenerHello, encode_refusal
-from .rules.peer_proof import PeerRefused
-
-if TYPE_CHECKING:
-    from .stream_links import StreamLinks
+from .rules.peer_proof import PeerHello, PeerRefused
+from .rules.refusals import Refusals
 
 # A peer that takes nothing for so long is cut off, and gets what it missed from the log later.
 MAX_BUFFERED_BYTES: Final = 64 * 1024 * 1024
@@ -27,10 +25,31 @@ _HELLO_TIMEOUT_S: Final = 5.0
 _KEEPALIVE: Final = (("TCP_KEEPIDLE", 5), ("TCP_KEEPINTVL", 1), ("TCP_KEEPCNT", 5))
 
 
+class LinkOwner(Protocol):
+    """What a link uses of `StreamLinks`, to which it belongs."""
+
+    refusals: Refusals
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop: ...
+
+    def check_certificate(self, transport: asyncio.Transport, peer: PeerHello) -> None: ...
+
+    def on_outgoing_up(self, link: OutgoingLink, peer: PeerHello) -> None: ...
+
+    def on_outgoing_down(self, link: OutgoingLink, peer_id: NodeId) -> None: ...
+
+    def on_incoming_up(self, link: IncomingLink, peer: PeerHello) -> None: ...
+
+    def on_incoming_down(self, link: IncomingLink, peer_id: NodeId | None) -> None: ...
+
+    def on_message(self, link: IncomingLink, peer_id: NodeId, data: bytes) -> None: ...
+
+
 class _Link(asyncio.Protocol, ABC):
     """What both directions have in common."""
 
-    def __init__(self, links: StreamLinks) -> None:
+    def __init__(self, links: LinkOwner) -> None:
         self._links = links
         self._reader = FrameReader()
         self._transport: asyncio.Transport | None = None
@@ -88,7 +107,7 @@ class _Link(asyncio.Protocol, ABC):
 class OutgoingLink(_Link):
     """A link that this node dialed: it sends here."""
 
-    def __init__(self, links: StreamLinks, peer_id: NodeId, hello: DialerHello) -> None:
+    def __init__(self, links: LinkOwner, peer_id: NodeId, hello: DialerHello) -> None:
         super().__init__(links)
         self._peer_id = peer_id
         self._hello = hello
@@ -142,7 +161,7 @@ class OutgoingLink(_Link):
 class IncomingLink(_Link):
     """A link that a peer dialed: this node receives on it."""
 
-    def __init__(self, links: StreamLinks, hello: ListenerHello) -> None:
+    def __init__(self, links: LinkOwner, hello: ListenerHello) -> None:
         super().__init__(links)
         self._hello = hello
         self._has_answered = False
