@@ -13,12 +13,12 @@ from ...protocol.batches import HEADER_SIZE, NO_PRODUCER_ID, read_header
 from ...protocol.errors import CorruptData
 from ...protocol.records import control_type, read_records
 from ...storage.log.file_slice import FileSlice
+from ...storage.log.rules.control_records import COMMIT
 from ..coordination.coordinator_shard import CoordinatorShard
 from ..replicas.partition import Partition
 
 RECORDS_PER_TURN: Final = 500
 """So many are replayed before other requests have their turn: some milliseconds."""
-COMMIT_MARKER: Final = 1
 
 
 class ReadFailedError(Exception):
@@ -77,8 +77,8 @@ class CoordinatorLoader:
                     continue
                 if header.is_control:
                     kind = control_type(record)
-                    if kind <= COMMIT_MARKER:
-                        shard.replay_end_transaction(header.producer_id, is_commit=kind == COMMIT_MARKER)
+                    if kind <= COMMIT:
+                        shard.replay_end_transaction(header.producer_id, is_commit=kind == COMMIT)
                 else:
                     shard.replay(record.offset, record.key, record.value, producer_id)
                 since_pause += 1

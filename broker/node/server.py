@@ -369,9 +369,9 @@ class Node:
     def _on_directory_failure(self, path: str, error: OSError) -> None:
         if self._parts is not None:
             self._parts.partitions.on_directory_failure(path)
-            for directory in self._directories:
-                if directory.path == path:
-                    self._parts.lifecycle.report_failed_directory(directory.id)
+            directory = self._directories.directory_of(path)
+            assert directory is not None, "only a log directory of this node fails"
+            self._parts.lifecycle.report_failed_directory(directory.id)
         if not self._directories.online:
             self._fail(f"No log directory is left; {path}: {error}.")
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from ...quorum.links.rules.peer_proof import PeerHello
 from ...storage.directories.flusher import Flusher
@@ -126,6 +127,11 @@ def wire_broker(
     def on_damage(partition: Partition) -> None:
         directories.recheck_replica(partition)
 
+    def directory_id_of(path: str) -> UUID:
+        directory = logs.directories.directory_of(path)
+        assert directory is not None, "logs are in log directories"
+        return directory.id
+
     def peer_channel() -> PeerChannel:
         return PeerChannel(
             metadata,
@@ -147,8 +153,7 @@ def wire_broker(
         log_config=configs.log_config,
         high_watermarks={
             key: offset
-            for directory in logs.directories
-            if directory.is_online
+            for directory in logs.directories.online
             for key, offset in directory.checkpointed[HIGH_WATERMARKS].items()
         },
         on_disk_error=logs.on_error,
@@ -181,8 +186,8 @@ def wire_broker(
         assignments,
         node_id=config.node_id,
         broker_epoch=lambda: lifecycle.broker_epoch,
-        directory_id_of=lambda path: next(one.id for one in logs.directories if path.startswith(one.path + "/")),
-        is_online=lambda directory_id: any(one.is_online and one.id == directory_id for one in logs.directories),
+        directory_id_of=directory_id_of,
+        is_online=lambda directory_id: any(one.id == directory_id for one in logs.directories.online),
     )
     housekeeping = LogHousekeeping(
         logs,

@@ -3,11 +3,12 @@
 An operator asks with AlterReplicaLogDirs before the replica is there (KIP-113).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from errno import EIO
 from typing import Final
 from uuid import UUID
 
+from .log_directories import LogDirectories
 from .log_directory import LogDirectory
 from .rules.checkpoints import TopicPartition
 
@@ -16,7 +17,7 @@ PREFERENCES_MAX: Final = 10_000
 
 
 class DirectoryChoice:
-    def __init__(self, directories: Sequence[LogDirectory], log_count_of: Callable[[str], int]) -> None:
+    def __init__(self, directories: LogDirectories, log_count_of: Callable[[str], int]) -> None:
         """`log_count_of` tells how many logs are in the directory of a path."""
         self._directories = directories
         self._log_count_of = log_count_of
@@ -31,7 +32,7 @@ class DirectoryChoice:
 
     def choose(self, partition: TopicPartition, directory_id: UUID | None) -> LogDirectory:
         """The one with this id if it can be used. Raises OSError when none can."""
-        online = [directory for directory in self._directories if directory.is_online]
+        online = self._directories.online
         preferred = self._preferred.pop(partition, None)
         for directory in online:
             if directory.id == directory_id:
