@@ -20,7 +20,7 @@ from .quorum_settings import QUORUM_KEYS, joining_settings, quorum_settings
 from .readiness import wait_ready
 
 # What the cluster itself decides for each node.
-CLUSTER_KEYS: Final = frozenset({"node.id", "listeners", "log.dir", "log.dirs"})
+CLUSTER_KEYS: Final = frozenset({"node.id", "listeners", "admin.listeners", "log.dir", "log.dirs"})
 START_TIMEOUT_S: Final = 60.0
 STOP_TIMEOUT_S: Final = 60.0
 
@@ -75,6 +75,7 @@ class LocalCluster:
                 data=self.folder / f"node-{node_id}",
                 environment=node_environment,
                 host=(hosts or {}).get(node_id, HOST),
+                admin_port=find_free(generator),
             )
             for node_id, port in enumerate(ports, start=first_node_id)
         }
@@ -181,6 +182,7 @@ class LocalCluster:
             port=find_free(random.Random()),
             data=self.folder / f"node-{node_id}",
             environment=first.environment,
+            admin_port=find_free(random.Random()),
         )
         node.write_properties(
             {**self._settings, **self._settings_of(node), **joining_settings(self._quorum_settings[first.id])}
@@ -238,7 +240,7 @@ class LocalCluster:
                     "id": node.id,
                     "pid": node.process.pid if node.process is not None and node.is_running else None,
                     "port": node.port,
-                    "admin": None,
+                    "admin": node.admin,
                     "data": str(node.data),
                 }
                 for node in self.nodes.values()
@@ -263,6 +265,7 @@ class LocalCluster:
                     port=node.port,
                     pid=node.process.pid if node.process is not None else None,
                     started=node.process.started if node.process is not None else None,
+                    admin_port=node.admin_port,
                 )
                 for node in self.nodes.values()
             ),
@@ -274,6 +277,7 @@ def _recorded_nodes(folder: Path) -> list[LocalNode]:
         LocalNode(
             id=record.id,
             port=record.port,
+            admin_port=record.admin_port,
             data=folder / f"node-{record.id}",
             environment=environment_without_properties(os.environ),
             process=None

@@ -19,6 +19,7 @@ class NodeRecord:
     pid: int | None
     # With the pid, the identity of the process: see processes.py.
     started: str | None
+    admin_port: int | None = None
 
 
 def write_record(folder: Path, nodes: tuple[NodeRecord, ...]) -> None:

@@ -31,6 +31,8 @@ class LocalNode:
     environment: Mapping[str, str]
     # Where it listens.
     host: str = HOST
+    # Of its HTTP administration; None where it is as its properties say.
+    admin_port: int | None = None
     process: ProcessId | None = None
     # What is run, with the path of the properties behind it. Apache Kafka as a measure is a node like any other.
     command: tuple[str, ...] = START_COMMAND
@@ -50,6 +52,11 @@ class LocalNode:
         return f"{self.host}:{self.port}"
 
     @property
+    def admin(self) -> str | None:
+        """The address of its HTTP administration."""
+        return None if self.admin_port is None else f"http://{self.host}:{self.admin_port}"
+
+    @property
     def is_running(self) -> bool:
         if self._child is not None:
             return self._child.poll() is None
@@ -66,6 +73,7 @@ class LocalNode:
             "node.id": str(self.id),
             "listeners": f"PLAINTEXT://{self.address}",
             "log.dirs": str(self.data),
+            **({} if self.admin is None else {"admin.listeners": self.admin}),
             **settings,
         }
         self.properties.parent.mkdir(parents=True, exist_ok=True)

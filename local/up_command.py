@@ -64,8 +64,11 @@ def up(node_count: int, folder: Path, port: int, properties: Mapping[str, str], 
 def _show(cluster: LocalCluster) -> None:
     say(f"Penstock is up. Bootstrap address: {cluster.bootstrap}")
     print_table(
-        ("node", "pid", "address", "data"),
-        ((node.id, node.process and node.process.pid, node.address, node.data) for node in cluster.nodes.values()),
+        ("node", "pid", "address", "admin", "data"),
+        (
+            (node.id, node.process and node.process.pid, node.address, node.admin, node.data)
+            for node in cluster.nodes.values()
+        ),
     )
 
 

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import defaultdict
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Final, cast
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
 
-from ...protocol.apis import APIS
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
 from ...protocol.ids import NodeId
 from ...protocol.messages import Request as Message
 from ...protocol.messages import Response
 from ...quorum.links.rules.peer_proof import PeerRefused
 from ..configuration.node_config import REQUEST_TIMEOUT_MS
-from ..network.handlers import Handlers, MessageHandler
-from ..network.request import Answer, Request, RequestContext
+from ..network.handlers import Handlers
+from ..network.own_requests import OwnRequests
+from ..network.request import RequestContext
 from .metadata_cache import MetadataCache
 from .peer_link import PeerLink, answer_unless
 
 if TYPE_CHECKING:
     from ...client.connection import Connection
     from .peers import PeerConnector
-
-logger = logging.getLogger(__name__)
 
 FENCED_CHECK_MS: Final = 250
 """How soon a waiting request notices that its broker was fenced: others lead what that one led."""
@@ -49,13 +46,13 @@ class PeerChannel:
         self._node_id = node_id
         self._listener_name = listener_name
         self._loop = loop
-        self._handlers: Handlers
+        self._own: OwnRequests
         self._links: defaultdict[int, _Link] = defaultdict(lambda: _Link(peers))
         self._is_closed = False
 
     def attach(self, handlers: Handlers) -> None:
         """What this node serves."""
-        self._handlers = handlers
+        self._own = OwnRequests(handlers, self._loop)
 
     async def request(self, broker_id: int, message: Message, *, timeout_ms: int = REQUEST_TIMEOUT_MS) -> Response:
         """The broker's answer, of the class that stands for the version used (see `Connection.version_for`).
@@ -112,9 +109,6 @@ class PeerChannel:
         return endpoint.host, endpoint.port
 
     async def _ask_own(self, message: Message) -> Response:
-        api_key = message.__api_key__
-        version = APIS[api_key].max_version
-        assert message.__version__ == version, "handlers take the class of the latest version"
         context = RequestContext(
             listener_name=self._listener_name,
             peer_host="",
@@ -122,26 +116,7 @@ class PeerChannel:
             principal=f"Node:{self._node_id}",
             node_id=self._node_id,
         )
-        handler = self._handlers.by_message.get(api_key) or self._handlers.by_reply.get(api_key)
-        if handler is None:
-            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"{APIS[api_key].name} is not served by its values")
-        answer: Any
-        try:
-            if isinstance(handler, MessageHandler):
-                answer = handler.handle(message, context)
-                if isinstance(answer, Awaitable):
-                    answer = await answer
-            else:
-                answered: asyncio.Future[Any] = self._loop.create_future()
-                request = Request(_OWN, api_key, version, 0, context, memoryview(b""), 0)
-                handler.begin(message, request, lambda answer: None if answered.done() else answered.set_result(answer))
-                answer = await answered
-        except KafkaError as error:
-            answer = handler.answer_error(message, error)
-        except Exception:
-            logger.exception("Request of this node to itself failed: api=%s", APIS[api_key].name)
-            answer = handler.answer_error(message, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
-        return cast(Response, answer)
+        return await self._own.ask(message, context)
 
 
 class _Link:
@@ -152,25 +127,3 @@ class _Link:
     def __init__(self, peers: Callable[[], PeerConnector]) -> None:
         self.turn = asyncio.Lock()
         self.peer = PeerLink(peers)
-
-
-class _OwnRequests:
-    """The `RequestOwner` of requests that have no connection: they are answered by values."""
-
-    def on_answer(self, _request: Request, _answer: Answer) -> None:
-        raise AssertionError("a request of this node's own is answered by its reply")
-
-    def hold_later_requests(self, _request: Request) -> None:
-        """Nothing is behind it."""
-
-    def release_later_requests(self, _request: Request) -> None:
-        """Nothing is behind it."""
-
-    def mute(self, _throttle_time_ms: int) -> None:
-        """The cluster's own requests are not throttled."""
-
-    def set_context(self, _context: RequestContext) -> None:
-        raise AssertionError("a node does not authenticate at itself")
-
-
-_OWN: Final = _OwnRequests()

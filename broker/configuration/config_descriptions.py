@@ -13,6 +13,7 @@ from ...quorum.configs.effective import (
     is_sensitive,
 )
 from ...quorum.configs.table import ConfigTable, broker_configs, client_metrics_configs, group_configs, topic_configs
+from .penstock_keys import PENSTOCK_KEYS
 from .topic_configs import ConfigResolver
 
 
@@ -132,7 +133,8 @@ def _described_broker_key(
     definition = broker_definition(name)
     # A listener's own key counts as read-only in Kafka, though it can be changed.
     is_dynamic = definition is not None and definition.name == name and not definition.is_read_only
-    is_hidden = is_sensitive(name)
+    ours = PENSTOCK_KEYS.get(name)
+    is_hidden = is_sensitive(name) if ours is None else ours.type is ConfigType.PASSWORD
     return ConfigDescription(
         name=name,
         value=None if is_hidden else value,

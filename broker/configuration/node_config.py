@@ -18,6 +18,13 @@ from ...protocol.ids import NodeId
 from ...quorum.configs.table import topic_configs
 from ...quorum.links.rules.node_certificates import NodeCertificates
 from ...quorum.metadata.voters import Voter, parse_voters
+from .admin_listeners import (
+    ADMIN_ADVERTISED_LISTENERS,
+    ADMIN_ALLOWED_HOSTS,
+    ADMIN_LISTENERS,
+    AdminListener,
+    parse_admin_listeners,
+)
 from .group_config import GroupConfig, load_groups
 from .listener_config import ListenerConfig, parse_listeners
 from .node_listeners import advertised_listeners, inter_broker_listener_name, security_protocols, tls_of_listeners
@@ -84,6 +91,11 @@ class NodeConfig:
     controller_listener_name: str
     # By the name of each listener with SSL that this node has or connects to.
     tls: Mapping[str, TlsConfig]
+
+    # See `penstock_keys`.
+    admin_listeners: tuple[AdminListener, ...]
+    admin_advertised_listeners: tuple[AdminListener, ...]
+    admin_allowed_hosts: tuple[str, ...]
 
     # From log.dirs, or log.dir when that is not set. The metadata log is in the first of them unless told otherwise.
     log_dirs: tuple[str, ...]
@@ -207,6 +219,11 @@ def load(properties: Mapping[str, str]) -> NodeConfig:
         inter_broker_listener_name=inter_broker_listener_name(values, advertised),
         controller_listener_name=next(iter(values.strings("controller.listener.names")), "").upper(),
         tls=tls_of_listeners(values, protocols, all_listeners),
+        admin_listeners=parse_admin_listeners(ADMIN_LISTENERS, values.strings(ADMIN_LISTENERS)),
+        admin_advertised_listeners=parse_admin_listeners(
+            ADMIN_ADVERTISED_LISTENERS, values.strings(ADMIN_ADVERTISED_LISTENERS)
+        ),
+        admin_allowed_hosts=tuple(name.lower() for name in values.strings(ADMIN_ALLOWED_HOSTS)),
         log_dirs=log_dirs,
         metadata_log_dir=values.text_or_none("metadata.log.dir") or log_dirs[0],
         log_dir_reserve_bytes=_reserve_bytes(values),

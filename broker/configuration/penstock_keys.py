@@ -1,5 +1,12 @@
 """The few configuration keys that Apache Kafka does not have. They are told at start only, and described nowhere else.
 
+admin.listeners           where HTTP administration listens: `http://host:port,…`; port 0 is one that the system
+                          chooses, an empty list none at all.
+admin.advertised.listeners
+                          the same as others reach it; the addresses of `admin.listeners` when it is not set.
+                          DescribeConfigs of the node tells it, with the ports that the system chose.
+admin.allowed.hosts       names in the Host header under which it answers, beside addresses, localhost and the names in
+                          `admin.advertised.listeners` (DNS rebinding).
 broker.fast.fencing.enable
                           whether a controller shuts a broker out at once when its process is gone (decision 6), or
                           always waits for the end of its session. False where proxies stand between nodes: those refuse
@@ -23,6 +30,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from ...quorum.configs.definition import ConfigType
+from .admin_listeners import ADMIN_ADVERTISED_LISTENERS, ADMIN_ALLOWED_HOSTS, ADMIN_LISTENERS
 
 
 class PenstockKey(NamedTuple):
@@ -49,6 +57,9 @@ CLUSTER_SECRET: Final = "cluster.secret"
 CLUSTER_CERTIFICATE_NAME: Final = "cluster.certificate.name"
 PENSTOCK_KEYS: Final[Mapping[str, PenstockKey]] = MappingProxyType(
     {
+        ADMIN_LISTENERS: PenstockKey("http://127.0.0.1:0", ConfigType.LIST),
+        ADMIN_ADVERTISED_LISTENERS: PenstockKey("", ConfigType.LIST),
+        ADMIN_ALLOWED_HOSTS: PenstockKey("", ConfigType.LIST),
         BROKER_FAST_FENCING_ENABLE: PenstockKey("true", ConfigType.BOOLEAN),
         CLUSTER_ID: PenstockKey("", ConfigType.STRING),
         CLUSTER_SECRET: PenstockKey("", ConfigType.PASSWORD),

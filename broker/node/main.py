@@ -19,6 +19,7 @@ from ...protocol.errors import ConfigError
 from ...storage.disk.files import DiskFiles, Files
 from ..configuration.node_config import NodeConfig
 from . import garbage
+from .admin import Admin
 from .log_lines import log_to_standard_error
 from .server import Node
 
@@ -75,6 +76,12 @@ async def _run(
     told_to_stop: asyncio.Future[str] = loop.create_future()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, _tell_to_stop, told_to_stop, number.name)
+    admin = Admin(config, loop, wall_clock_ms)
+    try:
+        config = admin.bind()
+    except ConfigError as error:
+        sys.stderr.write(f"penstock: {error}\n")
+        return 2
     node = Node(
         config,
         files,
@@ -84,6 +91,16 @@ async def _run(
         random_bytes=SystemRandom().randbytes,
         followers=(garbage.FreezeLargeChanges(),),
     )
+    admin.begin(node)
+    try:
+        return await _run_node(node, admin, told_to_stop, loop)
+    finally:
+        await admin.stop()
+
+
+async def _run_node(
+    node: Node, admin: Admin, told_to_stop: asyncio.Future[str], loop: asyncio.AbstractEventLoop
+) -> int:
     # A node may have to wait for its cluster before it can start.
     starting = loop.create_task(node.start())
     either: set[asyncio.Future[Any]] = {starting, told_to_stop}
@@ -99,6 +116,7 @@ async def _run(
         sys.stderr.write(f"penstock: {error}\n")
         return 2
     garbage.freeze()
+    admin.on_started(node)
     await asyncio.wait({told_to_stop, node.failure}, return_when=asyncio.FIRST_COMPLETED)
     if node.failure.done():
         logger.critical("Encountered fatal fault: reason=%s", node.failure.result())

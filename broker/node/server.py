@@ -27,16 +27,20 @@ from ...quorum.raft.consensus import ConsensusFailed
 from ...storage.directories.log_directories import LogDirectories
 from ...storage.directories.log_manager import LogManager
 from ...storage.disk.files import Files
+from ..admin.node_ports import RunningNode
 from ..cluster.metadata_cache import MetadataCache
+from ..cluster.peer_channel import PeerChannel
 from ..cluster.quorum_link import QuorumLink
 from ..cluster.tls_contexts import TlsContexts
 from ..configuration.node_config import REQUEST_TIMEOUT_MS, NodeConfig
 from ..configuration.topic_configs import ConfigResolver
+from ..network.own_requests import OwnRequests
 from ..timing.runtime import Runtime
+from .controller_admin import register_admin_handlers
 from .feature_guard import FeatureGuard
 from .lifecycle import BrokerLifecycle
 from .steady_clock import SteadyClock
-from .wiring import BrokerParts, wire_broker
+from .wiring import BrokerParts, peers_of, wire_broker
 
 logger = logging.getLogger(__name__)
 
@@ -108,11 +112,23 @@ class Node:
         self._cluster_id: str | None = None
         self._quorum: QuorumLink | None = None
         self._parts: BrokerParts | None = None
+        self._running: RunningNode | None = None
+        self._phase = "It has just begun."
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
     def metadata(self) -> MetadataCache:
         return self._metadata
+
+    @property
+    def running(self) -> RunningNode | None:
+        """What operators ask of the node; None before it has started, and once it stops."""
+        return self._running
+
+    @property
+    def phase(self) -> str:
+        """What the node does before it runs, or waits for: a sentence."""
+        return self._phase
 
     @property
     def has_parts(self) -> bool:
@@ -143,6 +159,7 @@ class Node:
             if self._config.tls:
                 self._start_task("watch of certificates", tls.watch())
             known = self._directories.lock()
+            self._phase = "It takes part in the metadata quorum once a majority of the voters answers."
             quorum = self._quorum = self._join_quorum(tls)
             self._cluster_id = self._directories.format(
                 self._config.cluster_id or known or await quorum.find_cluster_id()
@@ -150,21 +167,27 @@ class Node:
             self.bound_ports = await quorum.start(self._cluster_id)
             if self._config.is_broker:
                 await self._start_broker(quorum, self._cluster_id, tls)
+                self._running = self._running_broker(self.parts, quorum)
+            else:
+                self._running = self._running_controller(quorum, tls)
         except BaseException as error:
             await self._abandon()
             if isinstance(error, ConsensusFailed | KafkaError | OSError):
                 raise ConfigError(f"Node {self._config.node_id} cannot start: {error}") from error
             raise
         logger.info(
-            "Penstock started: node_id=%d cluster_id=%s listeners=%s milliseconds=%d",
+            "Penstock started: node_id=%d cluster_id=%s listeners=%s admin=%s milliseconds=%d",
             self._config.node_id,
             self._cluster_id,
             ",".join(f"{name}:{port}" for name, port in self.bound_ports.items()),
+            ",".join(map(str, self._config.admin_advertised_listeners)),
             (self._loop.time() - started_s) * 1000,
         )
 
     async def stop(self) -> None:
         """Everything acknowledged is on disk, and the mark of a clean stop written, when this returns."""
+        self._running = None
+        self._phase = "It stops."
         await self._stop_tasks()
         if self._parts is not None:
             await self._stop_broker(self._parts)
@@ -243,6 +266,7 @@ class Node:
         self._publishers.add(lifecycle)
         bound = await parts.listeners.bind(config.listeners, backlog=config.socket_listen_backlog_size)
         self.bound_ports = {**self.bound_ports, **bound}
+        self._phase = "It waits for the active controller to register it as a broker."
         advertised = config.advertise(socket.gethostname(), bound)
         await lifecycle.register(
             advertised,
@@ -250,7 +274,9 @@ class Node:
             previous_broker_epoch=previous_broker_epoch,
             timeout_ms=config.initial_broker_registration_timeout_ms,
         )
+        self._phase = "It loads its logs."
         await self._load_logs(parts)
+        self._phase = "It waits for the active controller to unfence it."
         await lifecycle.unfence()
         await parts.partitions.settled()
         self._start_task("heartbeats", lifecycle.keep_alive())
@@ -261,6 +287,28 @@ class Node:
         # Accept in the loop turn in which this broker is unfenced: a client that connects is served, and Metadata names
         # a broker that can be used.
         await parts.listeners.start()
+
+    def _running_broker(self, parts: BrokerParts, quorum: QuorumLink) -> RunningNode:
+        return RunningNode(
+            own=OwnRequests(parts.handlers, self._loop),
+            peers=parts.admin_channel,
+            describe_quorum=quorum.describe_quorum,
+        )
+
+    def _running_controller(self, quorum: QuorumLink, tls: TlsContexts) -> RunningNode:
+        config = self._config
+        handlers = register_admin_handlers(
+            config, self._metadata, self._configs, quorum.channel(REQUEST_TIMEOUT_MS), quorum.describe_quorum, tls
+        )
+        peers = PeerChannel(
+            self._metadata,
+            lambda: peers_of(config, self._hello, tls),
+            node_id=config.node_id,
+            listener_name=config.inter_broker_listener_name,
+            loop=self._loop,
+        )
+        peers.attach(handlers)
+        return RunningNode(own=OwnRequests(handlers, self._loop), peers=peers, describe_quorum=quorum.describe_quorum)
 
     async def _load_logs(self, parts: BrokerParts) -> None:
         """Configs first: a log is opened with what its topic says. Partitions last: they take the logs as loaded."""

@@ -64,6 +64,8 @@ class BrokerParts:
     directories: AssignmentsManager
     housekeeping: LogHousekeeping
     peer_channels: Sequence[PeerChannel]
+    admin_channel: PeerChannel
+    """One of them: what operators ask of other brokers by way of this one."""
     handlers: Handlers
     dispatcher: Dispatcher
     listeners: Listeners
@@ -112,7 +114,7 @@ def wire_broker(
             _replication_config(config),
             metadata,
             partitions,
-            peers=lambda: _peers(config, hello, tls),
+            peers=lambda: peers_of(config, hello, tls),
             broker_epoch=lambda: lifecycle.broker_epoch,
             quota=throttles.follower,
             runtime=runtime,
@@ -135,13 +137,13 @@ def wire_broker(
     def peer_channel() -> PeerChannel:
         return PeerChannel(
             metadata,
-            lambda: _peers(config, hello, tls),
+            lambda: peers_of(config, hello, tls),
             node_id=config.node_id,
             listener_name=config.inter_broker_listener_name,
             loop=loop,
         )
 
-    marker_channel, verification_channel = peer_channels = peer_channel(), peer_channel()
+    marker_channel, verification_channel, admin_channel = peer_channels = peer_channel(), peer_channel(), peer_channel()
     memory = RequestMemory(config.queued_max_request_bytes)
     data_path = wire_data_path(
         _data_path_config(config),
@@ -239,6 +241,7 @@ def wire_broker(
         directories=directories,
         housekeeping=housekeeping,
         peer_channels=peer_channels,
+        admin_channel=admin_channel,
         handlers=handlers,
         dispatcher=dispatcher,
         listeners=_wire_listeners(config, configs, handlers, dispatcher, memory, peer_log, tls, loop),
@@ -328,7 +331,7 @@ def _replication_config(config: NodeConfig) -> ReplicationConfig:
     )
 
 
-def _peers(config: NodeConfig, hello: Callable[[], PeerHello], tls: TlsContexts) -> PeerConnector:
+def peers_of(config: NodeConfig, hello: Callable[[], PeerHello], tls: TlsContexts) -> PeerConnector:
     # A node without peers starts without loading it.
     from ..cluster.peers import PeerConnector
 

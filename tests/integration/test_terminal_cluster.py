@@ -58,7 +58,7 @@ def test_detached_cluster_stays_until_it_is_told_to_stop(run: Run, tmp_path: Pat
         assert described["bootstrap"] == ",".join(f"127.0.0.1:{node['port']}" for node in nodes)
         assert [node["id"] for node in nodes] == [1, 2, 3]
         for node in nodes:
-            assert node["admin"] is None
+            assert node["admin"].startswith("http://127.0.0.1:")
             assert node["data"] == str((tmp_path / "penstock-cluster" / f"node-{node['id']}").resolve())
             assert identify(node["pid"]) is not None
         assert "already running" in run("up", "--port", 0, status=1).stderr
@@ -121,7 +121,13 @@ def test_killed_node_comes_back_on_its_port(cluster: LocalCluster) -> None:
     before = cluster.nodes[1].process
     cluster.kill_node(1)
     assert cluster.description()["nodes"] == [
-        {"id": 1, "pid": None, "port": cluster.nodes[1].port, "admin": None, "data": str(cluster.nodes[1].data)}
+        {
+            "id": 1,
+            "pid": None,
+            "port": cluster.nodes[1].port,
+            "admin": cluster.nodes[1].admin,
+            "data": str(cluster.nodes[1].data),
+        }
     ]
     cluster.start_node(1)
     assert cluster.is_running

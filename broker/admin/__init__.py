@@ -1,0 +1,1 @@
+"""HTTP administration of a node: what operators ask of it by HTTP, answered by the node's own handlers and metadata."""

@@ -1,0 +1,250 @@
+"""The HTTP administration as an application of aiohttp: from requests to operations, and back.
+
+Loaded when the first connection comes. What is refused, and what goes wrong, is answered as `application/problem+json`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any, Final
+
+import msgspec
+from aiohttp import web
+
+from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.rest.problem import MEDIA_TYPE, Problem, http_problem, problem_of
+from ..network.request import RequestContext
+from .node_ports import NodePorts
+from .operation import Answered, Call, Content, HttpError, Operation, Stream
+from .path_parameters import PATH_PARAMETERS
+from .rules.guards import refusal_of
+
+logger = logging.getLogger(__name__)
+
+REQUESTS_MAX: Final = 32
+"""That run at once; those that are urgent come on top."""
+STREAMS_MAX: Final = 32
+"""Answers without an end; each is bounded in memory by itself."""
+REQUEST_TIMEOUT_S: Final = 60.0
+BODY_BYTES_MAX: Final = 4 * 1024 * 1024
+PATH_NUMBER_MAX: Final = 2**31 - 1
+
+_NODE: Final = web.AppKey("node", NodePorts)
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+_SAFE_HEADERS: Final = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+def make_application(node: NodePorts, operations: Sequence[Operation], known_hosts: frozenset[str]) -> web.Application:
+    """`known_hosts`: see `guards.refusal_of`."""
+    gate = _Gate(known_hosts)
+    application = web.Application(client_max_size=BODY_BYTES_MAX, middlewares=[gate.admit])
+    application[_NODE] = node
+    for operation in operations:
+        handler = _handler(operation, gate)
+        application.router.add_route(operation.method, operation.path, handler)
+    return application
+
+
+class _Gate:
+    """Who comes in, and how many at once."""
+
+    def __init__(self, known_hosts: frozenset[str]) -> None:
+        self._known_hosts = known_hosts
+        self._running = asyncio.Semaphore(REQUESTS_MAX)
+        self._streams = 0
+
+    @web.middleware
+    async def admit(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+        try:
+            refusal = refusal_of(
+                request.method,
+                host=request.headers.get("Host"),
+                origin=request.headers.get("Origin"),
+                content_type=request.headers.get("Content-Type"),
+                known_hosts=self._known_hosts,
+            )
+            if refusal is not None:
+                raise HttpError(refusal.status, refusal.title, refusal.sentence)
+            response = await handler(request)
+        except Exception as error:
+            response = _problem_response(_problem_of(request, error), request)
+        if not response.prepared:
+            response.headers.update(_SAFE_HEADERS)
+        return response
+
+    async def run(self, operation: Operation, call: Call) -> object:
+        """Raises what the operation does, and HttpError when it must wait for others too long, or takes too long."""
+        if operation.is_stream:
+            if self._streams >= STREAMS_MAX:
+                raise HttpError(503, "Service Unavailable", f"{STREAMS_MAX} streams are open at this node.")
+            return await operation.run(call)
+        try:
+            async with asyncio.timeout(REQUEST_TIMEOUT_S):
+                if operation.is_urgent:
+                    return await operation.run(call)
+                async with self._running:
+                    return await operation.run(call)
+        except TimeoutError:
+            raise HttpError(
+                504, "Gateway Timeout", f"It was not done within {REQUEST_TIMEOUT_S:g} s; it may still be done."
+            ) from None
+
+    async def send(self, request: web.Request, operation: Operation, stream: Stream) -> web.StreamResponse:
+        """Sends a stream as it comes, as fast as the client reads."""
+        response = web.StreamResponse(
+            status=operation.status, headers={**_SAFE_HEADERS, **stream.headers, "Content-Type": stream.media_type}
+        )
+        self._streams += 1
+        try:
+            await response.prepare(request)
+            async for chunk in stream.chunks:
+                await response.write(chunk)
+            await response.write_eof()
+        except ConnectionError:
+            # The client is gone.
+            pass
+        finally:
+            self._streams -= 1
+            close = getattr(stream.chunks, "aclose", None)
+            if close is not None:
+                await close()
+        return response
+
+
+def _handler(operation: Operation, gate: _Gate) -> _Handler:
+    async def handle(request: web.Request) -> web.StreamResponse:
+        call = await _call(operation, request)
+        result = await gate.run(operation, call)
+        if isinstance(result, Stream):
+            return await gate.send(request, operation, result)
+        return _response(operation, result)
+
+    return handle
+
+
+async def _call(operation: Operation, request: web.Request) -> Call:
+    node = request.app[_NODE]
+    return Call(
+        node=node,
+        context=RequestContext(
+            listener_name=node.config.inter_broker_listener_name,
+            peer_host=request.remote or "",
+            client_id="http",
+            client_software=request.headers.get("User-Agent", "unknown")[:200],
+        ),
+        base_url=f"{request.scheme}://{request.host}",
+        path={name: _path_value(name, text) for name, text in request.match_info.items()},
+        query=_query(operation, request),
+        body=None if operation.takes_stream else await _body(operation, request),
+        headers=request.headers,
+        chunks=_chunks(request) if operation.takes_stream else None,
+    )
+
+
+async def _chunks(request: web.Request) -> AsyncIterator[bytes]:
+    async for chunk in request.content.iter_any():
+        yield chunk
+
+
+def _path_value(name: str, text: str) -> Any:
+    if PATH_PARAMETERS[name].type is str:
+        return text
+    if not (text.isascii() and text.isdecimal() and len(text) <= 10 and int(text) <= PATH_NUMBER_MAX):
+        raise HttpError(404, "Not Found", f"{name} is a number, but it is {text!r}.")
+    return int(text)
+
+
+def _query(operation: Operation, request: web.Request) -> Any:
+    texts = {name: request.query.getall(name) for name in request.query}
+    if operation.query is None:
+        unknown: list[str] = list(texts)
+    else:
+        fields = msgspec.structs.fields(operation.query)
+        unknown = [name for name in texts if name not in {field.encode_name for field in fields}]
+    if unknown:
+        raise HttpError(400, "Bad Request", f"There is no parameter {unknown[0]!r} here.")
+    if operation.query is None:
+        return None
+    try:
+        return msgspec.convert(
+            {name: _one(name, values) for name, values in texts.items()}, operation.query, strict=False
+        )
+    except msgspec.ValidationError as error:
+        raise HttpError(400, "Bad Request", f"The query: {error}.") from None
+
+
+def _one(name: str, values: list[str]) -> str:
+    if len(values) > 1:
+        raise HttpError(400, "Bad Request", f"{name} stands {len(values)} times in the query.")
+    return values[0]
+
+
+async def _body(operation: Operation, request: web.Request) -> Any:
+    content = await request.read()
+    if operation.body is None:
+        return None
+    if not content and operation.is_body_optional:
+        return None
+    try:
+        return msgspec.json.decode(content, type=operation.body)
+    except msgspec.ValidationError as error:
+        raise HttpError(400, "Bad Request", f"The body: {error}.") from None
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise HttpError(400, "Bad Request", f"The body is no JSON: {error}.") from None
+
+
+def _response(operation: Operation, result: object) -> web.Response:
+    status, headers = operation.status, {}
+    if isinstance(result, Content):
+        return web.Response(
+            status=result.status, body=result.body, headers={**result.headers, "Content-Type": result.media_type}
+        )
+    if isinstance(result, Answered):
+        status = operation.status if result.status is None else result.status
+        headers = dict(result.headers)
+        result = result.value
+    if result is None:
+        return web.Response(status=204 if status == 200 else status, headers=headers)
+    return web.Response(
+        status=status, body=msgspec.json.encode(result), headers={**headers, "Content-Type": operation.media_type}
+    )
+
+
+def _problem_of(request: web.Request, error: Exception) -> Problem:
+    if isinstance(error, HttpError):
+        return http_problem(error.status, error.title, error.sentence)
+    if isinstance(error, KafkaError):
+        return problem_of(error.code, error.message)
+    if isinstance(error, web.HTTPRequestEntityTooLarge):
+        return http_problem(413, "Content Too Large", f"The body is larger than {BODY_BYTES_MAX} bytes.")
+    if isinstance(error, web.HTTPMethodNotAllowed):
+        allowed = ", ".join(sorted(error.allowed_methods))
+        return http_problem(405, "Method Not Allowed", f"{request.path} takes {allowed}, not {request.method}.")
+    if isinstance(error, web.HTTPNotFound):
+        return http_problem(404, "Not Found", f"There is nothing at {request.path}; /openapi.json lists all paths.")
+    if isinstance(error, web.HTTPException):
+        return http_problem(error.status, error.reason, error.text or error.reason)
+    if isinstance(error, ConnectionError):
+        return http_problem(400, "Bad Request", "The request ended before its end.")
+    logger.error("HTTP request failed: method=%s path=%s", request.method, request.path, exc_info=error)
+    return problem_of(ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
+def _problem_response(problem: Problem, request: web.Request) -> web.Response:
+    response = web.Response(
+        status=problem.status, body=msgspec.json.encode(problem), headers={"Content-Type": MEDIA_TYPE}
+    )
+    if problem.status == 405:
+        route = request.match_info.http_exception
+        if isinstance(route, web.HTTPMethodNotAllowed):
+            response.headers["Allow"] = ", ".join(sorted(route.allowed_methods))
+    if problem.status in (429, 503):
+        response.headers["Retry-After"] = "1"
+    return response

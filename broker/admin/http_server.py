@@ -1,0 +1,113 @@
+"""The HTTP server of aiohttp with bounds that it does not have: connections, and how long one may be silent."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+from aiohttp import web
+
+from .application import make_application
+from .node_ports import NodePorts
+from .operations import OPERATIONS
+
+CONNECTIONS_MAX: Final = 256
+SILENCE_S: Final = 30.0
+"""A connection on which no request runs is closed after that long: one that never sends its headers, too."""
+LOOK_INTERVAL_S: Final = 5.0
+LINE_BYTES_MAX: Final = 8190
+HEADERS_MAX: Final = 64
+SHUTDOWN_TIMEOUT_S: Final = 2.0
+
+
+def make_server(node: NodePorts, known_hosts: frozenset[str], loop: asyncio.AbstractEventLoop) -> HttpServer:
+    return HttpServer(make_application(node, OPERATIONS, known_hosts), loop)
+
+
+class HttpServer:
+    """One application on sockets that listen already."""
+
+    def __init__(self, application: web.Application, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        application.middlewares.insert(0, self._watch)
+        self._runner = web.AppRunner(
+            application,
+            handle_signals=False,
+            access_log=None,
+            handler_cancellation=True,
+            max_line_size=LINE_BYTES_MAX,
+            max_headers=HEADERS_MAX,
+            max_field_size=LINE_BYTES_MAX,
+            keepalive_timeout=SILENCE_S,
+            shutdown_timeout=SHUTDOWN_TIMEOUT_S,
+        )
+        self._servers: list[asyncio.Server] = []
+        self._silences: dict[asyncio.BaseProtocol, _Silence] = {}
+        self._watching: asyncio.Task[None] | None = None
+
+    async def start(self, sockets: Sequence[socket.socket]) -> None:
+        await self._runner.setup()
+        for one in sockets:
+            self._servers.append(await self._loop.create_server(self._accept, sock=one))
+        self._watching = self._loop.create_task(self._close_silent())
+
+    async def stop(self) -> None:
+        """Requests that run are given SHUTDOWN_TIMEOUT_S."""
+        if self._watching is not None:
+            self._watching.cancel()
+        for server in self._servers:
+            server.close()
+        await self._runner.cleanup()
+
+    @property
+    def _server(self) -> web.Server:
+        server = self._runner.server
+        assert server is not None, "the runner is set up"
+        return server
+
+    def _accept(self) -> asyncio.Protocol:
+        if len(self._server.connections) >= CONNECTIONS_MAX:
+            return _Refused()
+        return self._server()
+
+    @web.middleware
+    async def _watch(
+        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        silence = self._silences.setdefault(request.protocol, _Silence(self._loop.time()))
+        silence.is_over = True
+        try:
+            return await handler(request)
+        finally:
+            silence.is_over = False
+            silence.since_s = self._loop.time()
+
+    async def _close_silent(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_INTERVAL_S)
+            now_s = self._loop.time()
+            open_now = self._server.connections
+            self._silences = {one: self._silences.get(one) or _Silence(now_s) for one in open_now}
+            for connection in open_now:
+                silence = self._silences[connection]
+                if not silence.is_over and now_s - silence.since_s > SILENCE_S:
+                    connection.force_close()
+
+
+class _Silence:
+    """Of a connection: since when no request runs on it, or that one does."""
+
+    __slots__ = ("is_over", "since_s")
+
+    def __init__(self, now_s: float) -> None:
+        self.is_over = False
+        self.since_s = now_s
+
+
+class _Refused(asyncio.Protocol):
+    """One connection too many."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        transport.close()

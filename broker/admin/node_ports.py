@@ -1,0 +1,113 @@
+"""What HTTP operations need of the node that they look at and change."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.ids import NodeId
+from ...protocol.messages import Request, Response
+from ...quorum.metadata.image import BrokerRegistration, MetadataImage
+from ..cluster.metadata_cache import MetadataCache
+from ..configuration.node_config import NodeConfig
+from ..network.own_requests import OwnRequests
+from ..network.request import RequestContext
+
+if TYPE_CHECKING:
+    from ..apis.describe_quorum import DescribeQuorum
+    from ..cluster.peer_channel import PeerChannel
+
+ResponseT = TypeVar("ResponseT", bound=Response)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeReason:
+    """Why a node is not well, or not ready: `kind` for programs, `sentence` for people."""
+
+    kind: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeStatus:
+    """`state` is starting, running or stopping; `reasons` say what is missing or wrong."""
+
+    state: str
+    is_ready: bool
+    reasons: Sequence[NodeReason] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningNode:
+    """What there is only once the node has started. `peers` reaches brokers, this one too."""
+
+    own: OwnRequests
+    peers: PeerChannel
+    describe_quorum: DescribeQuorum
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodePorts:
+    """A node, for the operations of its HTTP administration."""
+
+    config: NodeConfig
+    metadata: MetadataCache
+    loop: asyncio.AbstractEventLoop
+    wall_clock_ms: Callable[[], int]
+    status: Callable[[], NodeStatus]
+    running: Callable[[], RunningNode | None]
+
+    @property
+    def node_id(self) -> NodeId:
+        return self.config.node_id
+
+    @property
+    def image(self) -> MetadataImage:
+        """The newest metadata; an operation reads it once."""
+        return self.metadata.image
+
+    def parts(self) -> RunningNode:
+        """Raises KafkaError BROKER_NOT_AVAILABLE, with the reason, while the node starts."""
+        running = self.running()
+        if running is None:
+            reasons = "; ".join(reason.sentence for reason in self.status().reasons)
+            raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"Node {self.node_id} has not started: {reasons}")
+        return running
+
+    async def ask(self, message: Request, answer: type[ResponseT], context: RequestContext) -> ResponseT:
+        """Asks this node, or where it does not serve the API an active broker. Raises KafkaError."""
+        parts = self.parts()
+        if parts.own.serves(message.__api_key__):
+            return _checked(await parts.own.ask(message, context), answer)
+        return await self.ask_broker(self.any_broker().id, message, answer, context)
+
+    async def ask_broker(
+        self, broker_id: int, message: Request, answer: type[ResponseT], context: RequestContext
+    ) -> ResponseT:
+        """Asks that broker, this one or another. Raises KafkaError, where there is no answer, too."""
+        parts = self.parts()
+        if broker_id == self.node_id and self.config.is_broker:
+            return _checked(await parts.own.ask(message, context), answer)
+        return _checked(await parts.peers.request(broker_id, message), answer)
+
+    def any_broker(self) -> BrokerRegistration:
+        """An active broker, this one if it is. Raises KafkaError BROKER_NOT_AVAILABLE."""
+        brokers = self.image.brokers
+        own = brokers.get(self.node_id)
+        if own is not None and not own.is_fenced:
+            return own
+        for broker in brokers.values():
+            if not broker.is_fenced:
+                return broker
+        raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, "No broker of this cluster is active.")
+
+    def active_brokers(self) -> tuple[BrokerRegistration, ...]:
+        return tuple(broker for _, broker in sorted(self.image.brokers.items()) if not broker.is_fenced)
+
+
+def _checked(response: Response, answer: type[ResponseT]) -> ResponseT:
+    assert isinstance(response, answer), f"{type(response)} is no {answer}"
+    return response

@@ -1,0 +1,106 @@
+"""An operation of the HTTP administration: a row of the table from which routes and the OpenAPI document are made."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from ..network.request import RequestContext
+
+if TYPE_CHECKING:
+    from .node_ports import NodePorts
+
+QueryT = TypeVar("QueryT")
+
+JSON: Final = "application/json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One request of an operation, read and checked.
+
+    `path` has the path's parameters: text, or a number where `PATH_PARAMETERS` says so. `query` and `body` are of the
+    operation's classes, None where it has none. `chunks` is the body of an operation that takes a stream. `base_url` is
+    how the client names this node.
+    """
+
+    node: NodePorts
+    context: RequestContext
+    base_url: str
+    path: Mapping[str, Any]
+    query: Any = None
+    body: Any = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    chunks: AsyncIterator[bytes] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stream:
+    """An answer that comes piece by piece, without a known end."""
+
+    media_type: str
+    chunks: AsyncIterator[bytes]
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """An answer that is no JSON of a typed value: a page, the text of the metrics."""
+
+    media_type: str
+    body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+    status: int = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """A typed value with another status than the operation's usual one, or with headers."""
+
+    value: Any
+    status: int | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+Run = Callable[[Call], Awaitable[object]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """`run` returns a value of `answer`, or None where that is None; or a Stream, Content or Answered.
+
+    It raises KafkaError for what Kafka has an error for, `HttpError` for what HTTP has a status for. `query`, `body`
+    and `answer` are msgspec Structs. `media_type` is that of the answer. `is_urgent`: it is answered however many
+    others run (health, metrics). `is_stream`: the answer has no known end, and is bounded by itself. `takes_stream`:
+    the body is read as it comes.
+    """
+
+    name: str
+    method: str
+    path: str
+    tag: str
+    summary: str
+    run: Run
+    description: str = ""
+    query: type | None = None
+    body: type | None = None
+    is_body_optional: bool = False
+    answer: Any = None
+    status: int = 200
+    other_statuses: Mapping[int, Any] = field(default_factory=dict)
+    """Of answers that are no problem; by status, the class."""
+    media_type: str = JSON
+    is_urgent: bool = False
+    is_stream: bool = False
+    takes_stream: bool = False
+
+
+class HttpError(Exception):
+    """A refusal by an HTTP status of its own."""
+
+    def __init__(self, status: int, title: str, sentence: str) -> None:
+        super().__init__(status, title, sentence)
+        self.status = status
+        self.title = title
+        self.sentence = sentence

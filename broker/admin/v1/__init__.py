@@ -1,0 +1,1 @@
+"""The paths that Kafka's REST API does not have: quorum, maintenance, health, events."""

@@ -1,0 +1,50 @@
+"""The HTTP administration of a node in this process, on a free port, for tests that ask it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+
+from penstock.broker.admin.admin_server import AdminServer
+from penstock.broker.admin.application import make_application
+from penstock.broker.admin.http_server import HttpServer
+from penstock.broker.admin.node_ports import NodePorts, NodeStatus, RunningNode
+from penstock.broker.admin.operation import Operation
+from penstock.broker.cluster.metadata_cache import MetadataCache
+from penstock.broker.configuration.admin_listeners import AdminListener
+from penstock.broker.configuration.node_config import load
+
+
+def puppet_ports(
+    loop: Any, *, metadata: MetadataCache | None = None, running: Callable[[], RunningNode | None] = lambda: None
+) -> NodePorts:
+    """A node that serves nothing by itself."""
+    return NodePorts(
+        config=load({}),
+        metadata=metadata or MetadataCache(),
+        loop=loop,
+        wall_clock_ms=lambda: 1_000,
+        status=lambda: NodeStatus(state="running", is_ready=True),
+        running=running,
+    )
+
+
+@asynccontextmanager
+async def served(
+    loop: Any, operations: Sequence[Operation], node: NodePorts | None = None
+) -> AsyncIterator[aiohttp.ClientSession]:
+    """A session of a client whose paths begin at the server of these operations."""
+    server = AdminServer((AdminListener(host="127.0.0.1", port=0),), loop, on_loaded=lambda: None)
+    (bound,) = server.bind()
+    application = make_application(node or puppet_ports(loop), operations, frozenset({"localhost"}))
+    http = HttpServer(application, loop)
+    await http.start(server.sockets)
+    try:
+        async with aiohttp.ClientSession(base_url=str(bound)) as session:
+            yield session
+    finally:
+        await http.stop()
+        server.close()

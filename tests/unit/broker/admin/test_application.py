@@ -1,0 +1,204 @@
+"""What the HTTP administration does around its operations: reading, bounds, problems."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from io import BytesIO
+from typing import Any
+
+from admin_http import served
+from msgspec import Struct
+from waiting import loop_until
+
+from penstock.broker.admin.application import REQUESTS_MAX
+from penstock.broker.admin.operation import Answered, Call, HttpError, Operation, Stream
+from penstock.protocol.errors import ErrorCode, KafkaError
+
+
+class Query(Struct, kw_only=True):
+    size: int = 7
+    is_wanted: bool = False
+
+
+class Body(Struct, kw_only=True):
+    name: str
+    count: int = 1
+
+
+class Echo(Struct, kw_only=True):
+    text: str
+
+
+async def echo(call: Call) -> Echo:
+    return Echo(text=repr((call.path, call.query, call.body)))
+
+
+def operation(run: Any, method: str = "GET", path: str = "/x", **more: Any) -> Operation:
+    return Operation(name="x", method=method, path=path, tag="t", summary="s", run=run, **more)
+
+
+def run(test: Any) -> None:
+    async def within() -> None:
+        async with asyncio.timeout(30):
+            await test(asyncio.get_running_loop())
+
+    asyncio.run(within())
+
+
+def test_path_query_and_body_reach_the_operation_by_their_types() -> None:
+    async def test(loop: Any) -> None:
+        one = operation(echo, "POST", "/topics/{topic_name}/{partition_id}", query=Query, body=Body, answer=Echo)
+        async with served(loop, [one]) as client:
+            answer = await client.post("/topics/a%2Fb/3?size=5&is_wanted=true", json={"name": "n"})
+            assert answer.status == 200
+            said = (await answer.json())["text"]
+            assert said == repr(
+                ({"topic_name": "a/b", "partition_id": 3}, Query(size=5, is_wanted=True), Body(name="n", count=1))
+            )
+
+    run(test)
+
+
+def test_what_does_not_fit_the_types_is_a_problem_that_says_where() -> None:
+    async def test(loop: Any) -> None:
+        one = operation(echo, "POST", "/{partition_id}", query=Query, body=Body)
+        async with served(loop, [one]) as client:
+            for path, body, where in (
+                ("/1?size=x", '{"name": "n"}', "$.size"),
+                ("/1?other=1", '{"name": "n"}', "'other'"),
+                ("/1?size=1&size=2", '{"name": "n"}', "2 times"),
+                ("/1", "{}", "`name`"),
+                ("/1", '{"name": 5}', "$.name"),
+                ("/1", "{", "no JSON"),
+                ("/1", "[" * 100_000, "array"),
+                ("/1", "", "no JSON"),
+            ):
+                answer = await client.post(path, data=body, headers={"Content-Type": "application/json"})
+                problem = await answer.json(content_type="application/problem+json")
+                assert (answer.status, problem["status"]) == (400, 400)
+                assert where in problem["detail"], problem
+            assert (await client.post("/99999999999", json={"name": "n"})).status == 404
+            assert (await client.get("/1")).status == 405
+            assert (await client.get("/1/2/3")).status == 404
+
+    run(test)
+
+
+def test_errors_of_kafka_keep_their_code_and_sentence() -> None:
+    async def fail(_call: Call) -> None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "There is no topic 'x'.")
+
+    async def test(loop: Any) -> None:
+        async with served(loop, [operation(fail)]) as client:
+            answer = await client.get("/x")
+            problem = await answer.json(content_type="application/problem+json")
+            assert answer.status == 404
+            assert problem["error_code"] == 3
+            assert problem["title"] == "UNKNOWN_TOPIC_OR_PARTITION"
+            assert problem["detail"] == problem["message"] == "There is no topic 'x'."
+
+    run(test)
+
+
+def test_a_bug_is_logged_and_told_without_its_inside(caplog: Any) -> None:
+    async def fail(_call: Call) -> None:
+        raise ZeroDivisionError("secret")
+
+    async def test(loop: Any) -> None:
+        async with served(loop, [operation(fail)]) as client:
+            answer = await client.get("/x")
+            assert answer.status == 500
+            assert "secret" not in await answer.text()
+
+    run(test)
+    assert "HTTP request failed: method=GET path=/x" in caplog.text
+
+
+def test_an_answer_may_have_another_status() -> None:
+    async def teapot(_call: Call) -> Answered:
+        return Answered(value=Echo(text="short"), status=202, headers={"Location": "/y"})
+
+    async def test(loop: Any) -> None:
+        async with served(loop, [operation(teapot, answer=Echo)]) as client:
+            answer = await client.get("/x")
+            assert (answer.status, answer.headers["Location"]) == (202, "/y")
+            assert await answer.json() == {"text": "short"}
+
+    run(test)
+
+
+def test_so_many_requests_run_at_once_and_urgent_ones_beside_them() -> None:
+    running = 0
+    most = 0
+    release = asyncio.Event()
+
+    async def wait(_call: Call) -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await release.wait()
+        running -= 1
+
+    async def health(_call: Call) -> Echo:
+        return Echo(text="well")
+
+    async def test(loop: Any) -> None:
+        operations = [operation(wait), operation(health, path="/health", answer=Echo, is_urgent=True)]
+        async with served(loop, operations) as client:
+            waiting = [loop.create_task(client.get("/x")) for _ in range(REQUESTS_MAX + 8)]
+            await loop_until(lambda: running == REQUESTS_MAX, "as many as may run")
+            assert (await client.get("/health")).status == 200
+            release.set()
+            assert {(await answer).status for answer in waiting} == {204}
+            assert most == REQUESTS_MAX
+
+    run(test)
+
+
+def test_a_body_that_is_too_large_is_refused_before_it_is_read() -> None:
+    async def test(loop: Any) -> None:
+        async with served(loop, [operation(echo, "POST", body=Body)]) as client:
+            answer = await client.post(
+                "/x", data=BytesIO(b" " * (5 * 1024 * 1024)), headers={"Content-Type": "application/json"}
+            )
+            assert answer.status == 413
+
+    run(test)
+
+
+def test_a_stream_ends_with_its_client() -> None:
+    ended = asyncio.Event()
+
+    async def ticks() -> AsyncIterator[bytes]:
+        try:
+            while True:
+                yield b"tick\n"
+                await asyncio.sleep(0)
+        finally:
+            ended.set()
+
+    async def start(_call: Call) -> Stream:
+        return Stream(media_type="text/plain", chunks=ticks())
+
+    async def test(loop: Any) -> None:
+        async with served(loop, [operation(start, is_stream=True)]) as client:
+            answer = await client.get("/x")
+            assert await answer.content.readline() == b"tick\n"
+            answer.close()
+            await ended.wait()
+
+    run(test)
+
+
+def test_an_operation_may_refuse_by_a_status_of_http() -> None:
+    async def refuse(_call: Call) -> None:
+        raise HttpError(409, "Conflict", "It is being done already.")
+
+    async def test(loop: Any) -> None:
+        async with served(loop, [operation(refuse)]) as client:
+            answer = await client.get("/x")
+            problem = await answer.json(content_type="application/problem+json")
+            assert (answer.status, problem["detail"]) == (409, "It is being done already.")
+
+    run(test)
