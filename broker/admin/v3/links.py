@@ -31,7 +31,7 @@ def related(call: Call, *segments: object) -> Relationship:
 
 
 def cluster_id(call: Call) -> str:
-    """The cluster's id, which the path must name. Raises HttpError 404 for another, KafkaError while it is not known."""
+    """The id of the cluster, which the path must name. Raises HttpError 404 for another, KafkaError while unknown."""
     own = call.node.image.cluster_id
     if own is None:
         raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, "The node does not know its cluster's metadata yet.")
