@@ -1,0 +1,132 @@
+"""Asks nodes over HTTP and waits for the answer, through the standard library: what a command loads is little."""
+
+from __future__ import annotations
+
+import http.client
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType, NoneType, TracebackType
+from typing import Any, Final, Self, TypeVar
+
+from .errors import AdminUnreachable
+from .exchange import DEFAULT_TIMEOUT_S, AdminAddress, decoded, encoded, headers_of, parse_addresses, target
+
+_BROKEN: Final = (OSError, http.client.HTTPException)
+
+
+T = TypeVar("T")
+
+NO_OTHERS: Mapping[int, Any] = MappingProxyType({})
+
+
+class BlockingTransport:
+    """The addresses are tried in order, from the one that answered last. Not safe to share between threads."""
+
+    def __init__(self, urls: str | Sequence[str], *, timeout_s: float = DEFAULT_TIMEOUT_S) -> None:
+        """`urls` as `http://host:port`, several separated by commas. Raises ValueError."""
+        self._addresses = list(parse_addresses(urls))
+        self._timeout_s = timeout_s
+        self._connection: http.client.HTTPConnection | None = None
+        self._cluster_id: str | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def cluster_id(self) -> str:
+        """Of the cluster that answers, asked once."""
+        if self._cluster_id is None:
+            clusters = self.ask("GET", "/v3/clusters", {}, {}, None, dict[str, Any])
+            self._cluster_id = str(clusters["data"][0]["cluster_id"])
+        return self._cluster_id
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        parameters: Mapping[str, object],
+        query: Mapping[str, object],
+        body: object,
+        answer: type[T],
+        others: Mapping[int, Any] = NO_OTHERS,
+    ) -> T:
+        """Raises AdminProblem, AdminUnreachable."""
+        response = self._send(method, target(path, parameters, query), encoded(body))
+        try:
+            content = response.read()
+        except _BROKEN as error:
+            self.close()
+            raise AdminUnreachable(f"The answer was broken off: {error}") from error
+        return decoded(response.status, response.headers.get("Content-Type", ""), content, answer, others)
+
+    def stream(
+        self, method: str, path: str, parameters: Mapping[str, object], query: Mapping[str, object], body: object
+    ) -> Iterator[bytes]:
+        """The lines of an answer without an end; a silence longer than the timeout ends it.
+
+        Raises AdminProblem, AdminUnreachable.
+        """
+        response = self._send(method, target(path, parameters, query), encoded(body))
+        try:
+            if response.status != 200:
+                decoded(response.status, response.headers.get("Content-Type", ""), response.read(), NoneType, {})
+            while line := response.readline():
+                yield line
+        except _BROKEN as error:
+            raise AdminUnreachable(f"The answer was broken off: {error}") from error
+        finally:
+            self.close()
+
+    def _send(self, method: str, path: str, body: bytes | None) -> http.client.HTTPResponse:
+        # The node closes a connection that is idle for long. A read is sent again then; of a write no one could tell
+        # whether it had been done, so it goes over a new connection.
+        if self._connection is not None and method == "GET":
+            kept, self._connection = self._connection, None
+            try:
+                response = _exchange(kept, method, path, body)
+            except _BROKEN:
+                kept.close()
+            else:
+                self._connection = kept
+                return response
+        self.close()
+        connection = self._connect()
+        try:
+            response = _exchange(connection, method, path, body)
+        except _BROKEN as error:
+            connection.close()
+            raise AdminUnreachable(f"{self._addresses[0]} gave no answer: {error}") from error
+        self._connection = connection
+        return response
+
+    def _connect(self) -> http.client.HTTPConnection:
+        reasons = []
+        for address in tuple(self._addresses):
+            connection = http.client.HTTPConnection(address.host, address.port, timeout=self._timeout_s)
+            try:
+                connection.connect()
+            except OSError as error:
+                reasons.append(f"{address}: {error.strerror or error}")
+                self._try_last(address)
+            else:
+                return connection
+        raise AdminUnreachable(f"No node can be reached ({'; '.join(reasons)}).")
+
+    def _try_last(self, address: AdminAddress) -> None:
+        self._addresses.remove(address)
+        self._addresses.append(address)
+
+
+def _exchange(
+    connection: http.client.HTTPConnection, method: str, path: str, body: bytes | None
+) -> http.client.HTTPResponse:
+    connection.request(method, path, body=body, headers=headers_of(method))
+    return connection.getresponse()
