@@ -24,6 +24,7 @@ PATH_PARAMETERS: Final = {
     "consumer_group_id": PathParameter(str, "The id of a group."),
     "consumer_id": PathParameter(str, "The id of a member of a group."),
     "name": PathParameter(str, "The name of a configuration key."),
+    "page_file": PathParameter(str, "A file of the page."),
     "transactional_id": PathParameter(str, "The id by which a transactional producer is known."),
 }
 

@@ -1,0 +1,1 @@
+"""The web page of a node: its files, as they are sent."""
