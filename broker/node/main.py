@@ -99,6 +99,7 @@ async def _run(
         sys.stderr.write(f"penstock: {error}\n")
         return 2
     garbage.freeze()
+    node.metrics.start()
     await asyncio.wait({told_to_stop, node.failure}, return_when=asyncio.FIRST_COMPLETED)
     if node.failure.done():
         logger.critical("Encountered fatal fault: reason=%s", node.failure.result())
