@@ -13,6 +13,7 @@ from ...protocol.messages import Request, Response
 from ...quorum.metadata.image import BrokerRegistration, MetadataImage
 from ..cluster.metadata_cache import MetadataCache
 from ..configuration.node_config import NodeConfig
+from ..metrics.metrics import Metrics
 from ..network.own_requests import OwnRequests
 from ..network.request import RequestContext
 
@@ -55,6 +56,7 @@ class NodePorts:
 
     config: NodeConfig
     metadata: MetadataCache
+    metrics: Metrics
     loop: asyncio.AbstractEventLoop
     wall_clock_ms: Callable[[], int]
     status: Callable[[], NodeStatus]

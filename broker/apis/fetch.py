@@ -23,7 +23,7 @@ Where the protocol leaves room: a second request of a fetch session completes th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
@@ -56,7 +56,9 @@ from ..fetching.rules.fetch_session import FetchablePartition, FollowerId, parti
 from ..fetching.rules.fetch_sessions import FetchSessions
 from ..network.handlers import Handlers
 from ..network.request import Request
+from ..network.rules.request_statistics import RequestStatistics
 from ..replicas.replica_manager import ReplicaManager
+from ..replicas.rules.topic_counters import TopicCounters
 from ..replication.rules.replication_quota import ReplicationQuota
 
 FUTURE_REPLICA_ID: Final = -3
@@ -77,20 +79,22 @@ class FetchHandler:
         max_bytes: int,
         is_closest_replica_read: bool,
         leader_quota: ReplicationQuota,
+        requests: RequestStatistics,
         monotonic_ms: Callable[[], int],
         call_soon: Callable[[Callable[[], None]], object],
     ) -> None:
         """`max_bytes` is `fetch.max.bytes`: the upper bound of one response, except for a single larger batch.
 
         With `is_closest_replica_read` leaders redirect consumers that send their rack to a follower in it;
-        `leader_quota` throttles the bytes sent to followers. `monotonic_ms` is the clock of the followers' progress;
-        `call_soon` calls at the end of this turn of the event loop.
+        `leader_quota` throttles the bytes sent to followers; `requests` counts the errors of partitions. `monotonic_ms`
+        is the clock of the followers' progress; `call_soon` calls at the end of this turn of the event loop.
         """
         self._partitions = partitions
         self._sessions = sessions
         self._max_bytes = max_bytes
         self._is_closest_replica_read = is_closest_replica_read
         self._leader_quota = leader_quota
+        self._requests = requests
         self._monotonic_ms = monotonic_ms
         self._call_soon = call_soon
 
@@ -158,6 +162,8 @@ class FetchHandler:
         if context.session is not None:
             context.session.parked = None
         read.on_sent()
+        if context.error_code:
+            self._requests.note_error(ApiKey.FETCH, context.error_code)
         answers = read.answers
         if version < FIRST_ZSTD_VERSION:
             answers = [(wanted, _for_old_client(version, wanted, answer)) for wanted, answer in answers]
@@ -171,13 +177,19 @@ class FetchHandler:
                 group = []
                 topics.append((wanted.topic, wanted.topic_id, group))
                 last = wanted
-            if answer.error_code in ELSEWHERE and version >= FIRST_LEADER_HINT_VERSION:
+            if answer.slices:
+                if wanted.hosted is not None:
+                    _count_out(wanted.hosted.counters, answer.slices, is_follower=context.is_of_follower)
+            elif answer.error_code in ELSEWHERE and version >= FIRST_LEADER_HINT_VERSION:
+                self._requests.note_error(ApiKey.FETCH, answer.error_code)
                 leader, endpoint = self._partitions.leader_hint(
                     wanted.topic, wanted.index, request.context.listener_name
                 )
                 answer = answer._replace(current_leader=leader)
                 if endpoint is not None:
                     endpoints[endpoint.node_id] = endpoint
+            elif answer.error_code:
+                self._requests.note_error(ApiKey.FETCH, answer.error_code)
             group.append(answer)
         request.respond(
             encode_fetch_response(
@@ -199,6 +211,16 @@ def fetch_end(message: FetchRequest) -> FetchEnd:
     if message.replica_id >= 0 or message.replica_id == FUTURE_REPLICA_ID:
         return FetchEnd.LOG_END
     return FetchEnd.LAST_STABLE_OFFSET if message.isolation_level == READ_COMMITTED else FetchEnd.HIGH_WATERMARK
+
+
+def _count_out(counters: TopicCounters, slices: Sequence[FileSlice], *, is_follower: bool) -> None:
+    size = 0
+    for part in slices:
+        size += part.size
+    if is_follower:
+        counters.replication_bytes_out += size
+    else:
+        counters.bytes_out += size
 
 
 def _for_old_client(version: int, wanted: FetchablePartition, answer: PartitionAnswer) -> PartitionAnswer:

@@ -55,6 +55,7 @@ from ..coordinators.transaction_verifier import (
 from ..network.handlers import Handlers
 from ..network.request import Request
 from ..network.rules.request_memory import RequestMemory
+from ..network.rules.request_statistics import RequestStatistics
 from ..replicas.delayed_produce import DelayedProduce, OpenAppend, TopicAnswers
 from ..replicas.partition import Partition
 from ..replicas.replica_manager import ReplicaManager
@@ -96,12 +97,14 @@ class ProduceHandler:
         partitions: ReplicaManager,
         verifier: TransactionVerifier,
         memory: RequestMemory,
+        requests: RequestStatistics,
         wall_clock_ms: Callable[[], int],
     ) -> None:
-        """Requests that wait for a coordinator are charged to `memory`."""
+        """Requests that wait for a coordinator are charged to `memory`. `requests` counts the errors of partitions."""
         self._partitions = partitions
         self._verifier = verifier
         self._memory = memory
+        self._requests = requests
         self._wall_clock_ms = wall_clock_ms
 
     def on_memory(self) -> None:
@@ -303,6 +306,10 @@ class ProduceHandler:
             request.respond_nothing()
 
     def _respond(self, request: Request, answers: Sequence[TopicAnswers]) -> None:
+        for _, _, topic_answers in answers:
+            for answer in topic_answers:
+                if answer.error_code:
+                    self._requests.note_error(ApiKey.PRODUCE, answer.error_code)
         version = request.api_version
         endpoints: dict[int, NodeEndpoint] = {}
         if version >= FIRST_LEADER_HINT_VERSION:

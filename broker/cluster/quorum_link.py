@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest
 from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
 
 from ..network.request import RequestContext
 from .controller_channel import ControllerChannel
+
+if TYPE_CHECKING:
+    from ..metrics.metrics import Metrics
 
 
 class QuorumLink(Protocol):
@@ -23,6 +26,9 @@ class QuorumLink(Protocol):
 
         Raises ConfigError, ConsensusFailed.
         """
+
+    def add_metrics(self, metrics: Metrics) -> None:
+        """Adds what it has to tell; once it has started."""
 
     def channel(self, timeout_ms: int) -> ControllerChannel: ...
 

@@ -1,4 +1,5 @@
-"""The few configuration keys that Apache Kafka does not have. They are told at start only, and described nowhere else.
+"""The few configuration keys that Apache Kafka does not have. They are told at start only, but for the last, and
+described nowhere else.
 
 admin.listeners           where HTTP administration listens: `http://host:port,…`; port 0 is one that the system
                           chooses, an empty list none at all.
@@ -22,6 +23,8 @@ log.dir.reserve.bytes     of the disk of each log directory this much is kept fr
                           a tenth of the disk where that is less. 0: records may fill the disk.
 log.level                 from which level on the node logs: FATAL, ERROR, WARN, INFO, DEBUG or TRACE (no line is
                           below DEBUG). Administrators change single loggers later (`broker/configuration/loggers.py`).
+metrics.per.partition     whether metrics have series of each partition: size, offsets, segments, ISR. This one may
+                          change while the broker runs, as a dynamic config of one broker or of all.
 """
 
 import logging
@@ -38,6 +41,7 @@ class PenstockKey(NamedTuple):
     type: ConfigType
 
 
+METRICS_PER_PARTITION: Final = "metrics.per.partition"
 BROKER_FAST_FENCING_ENABLE: Final = "broker.fast.fencing.enable"
 LOG_DIR_RESERVE_BYTES: Final = "log.dir.reserve.bytes"
 LOG_LEVEL: Final = "log.level"
@@ -66,5 +70,6 @@ PENSTOCK_KEYS: Final[Mapping[str, PenstockKey]] = MappingProxyType(
         CLUSTER_CERTIFICATE_NAME: PenstockKey("", ConfigType.STRING),
         LOG_DIR_RESERVE_BYTES: PenstockKey("-1", ConfigType.LONG),
         LOG_LEVEL: PenstockKey("INFO", ConfigType.STRING),
+        METRICS_PER_PARTITION: PenstockKey("false", ConfigType.BOOLEAN),
     }
 )

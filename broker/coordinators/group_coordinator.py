@@ -20,6 +20,7 @@ from ..configuration.consumer_config import SettingsOf
 from ..configuration.group_config import GroupConfig
 from ..coordination.effects import Effect
 from ..groups.consumer.expression_resolver import ResolveExpressions
+from ..groups.group_counters import GroupCounters
 from ..groups.group_shard import GroupShard
 from ..replicas.partition import Partition
 from ..replicas.replica_manager import ReplicaManager
@@ -48,6 +49,7 @@ class GroupCoordinator:
         self._config = config
         self._settings_of = settings_of
         self._runtime = runtime
+        self.counters = GroupCounters()
         # A thread of its own: long work in it does not delay disk calls.
         self._executor = ThreadPoolExecutor(1, "groups")
         self.coordinators: CoordinatorRuntime[GroupShard] = CoordinatorRuntime(
@@ -88,6 +90,7 @@ class GroupCoordinator:
                 now_ms=self._runtime.wall_clock_ms,
                 steady_now_ms=self._runtime.steady_clock_ms,
                 new_id=lambda: str(UUID(int=self._runtime.random.getrandbits(128), version=4)),
+                counters=self.counters,
             )
 
         return CoordinatorContext(

@@ -249,6 +249,7 @@ class FetchRead:
         follower: FollowerFetch | None,
     ) -> tuple[PartitionAnswer, int]:
         state = partition.state
+        partition.counters.fetches += 1
         if follower is None:
             error = self._check(partition, wanted)
         else:
@@ -323,6 +324,7 @@ class FetchRead:
                 if aborted is not None and size:
                     aborted = partition.aborted_transactions(data, offset, end_offset)
             except KafkaError as failure:
+                partition.counters.failed_fetches += 1
                 return failed(wanted.index, failure.code), 0
             if follower is not None and size and state.on_follower_sent(follower.replica_id, offset):
                 partition.check(offset, size)

@@ -44,6 +44,7 @@ from .consumer.changes import CONSUMER_GROUP_KEYS
 from .consumer.consumer_groups import ConsumerGroups
 from .consumer.group_table import GroupTable
 from .consumer.member_deadlines import MemberTimeout
+from .group_counters import GroupCounters
 from .offset_protocol import OffsetProtocol
 from .offset_store import CommittedOffset, OffsetStore
 
@@ -66,10 +67,12 @@ class GroupShard:
         now_ms: Callable[[], int],
         steady_now_ms: Callable[[], int],
         new_id: Callable[[], str],
+        counters: GroupCounters | None = None,
     ) -> None:
         """`image` is the newest metadata. `now_ms` is the wall clock's, `steady_now_ms` one that does not follow its
         jumps: by that offsets are committed and groups become empty, and both are forgotten, which does not come back.
         `new_id` makes ends of member ids."""
+        counters = GroupCounters() if counters is None else counters
         self.effects = Effects()
         self._config = config
         self._steady_now_ms = steady_now_ms
@@ -82,6 +85,7 @@ class GroupShard:
             new_id=new_id,
             max_size=config.group_max_size,
             initial_delay_ms=config.group_initial_rebalance_delay_ms,
+            counters=counters,
         )
         self._sync_phase = SyncPhase(self.groups, self._join_phase, self.effects, steady_now_ms)
         self._membership = Membership(self.groups, self._join_phase)
@@ -106,6 +110,7 @@ class GroupShard:
             steady_now_ms,
             metadata_bytes_max=config.offset_metadata_max_bytes,
             retention_ms=config.offsets_retention_ms,
+            counters=counters,
         )
 
     # Requests of the classic protocol, to whichever kind of group has the name (KIP-848).

@@ -21,6 +21,7 @@ from .consumer.consumer_groups import ConsumerGroups
 from .consumer.group import ConsumerGroup
 from .consumer.group_table import GroupTable
 from .consumer.offset_access import check_commit, check_commit_in_transaction, check_fetch
+from .group_counters import GroupCounters
 from .offset_store import CommittedOffset, OffsetStore
 
 logger = logging.getLogger(__name__)
@@ -77,6 +78,7 @@ class OffsetProtocol:
         *,
         metadata_bytes_max: int,
         retention_ms: int,
+        counters: GroupCounters,
     ) -> None:
         """`now_ms` is the steady wall clock's.
 
@@ -89,6 +91,7 @@ class OffsetProtocol:
         self._now_ms = now_ms
         self._metadata_bytes_max = metadata_bytes_max
         self._retention_ms = retention_ms
+        self._counters = counters
 
     def commit(
         self, committer: Committer, offsets: Sequence[OffsetToCommit], *, knows_group_errors: bool
@@ -118,6 +121,7 @@ class OffsetProtocol:
         records = self._records_of(committer.group_id, offsets)
         if records.written:
             first_offset = self._log.append(records.written)
+            self._counters.offset_commits += len(records.written)
             for number, (one, value) in enumerate(records.values):
                 committed = CommittedOffset.from_record(value, first_offset + number)
                 self.put(committer.group_id, one.topic, one.partition, committed)
@@ -179,6 +183,10 @@ class OffsetProtocol:
             self._groups.put(ClassicGroup(group_id, self._effects, now_ms=self._now_ms()))
         self._offsets.put(group_id, topic, partition, committed)
 
+    def count_of(self, group_id: str) -> int:
+        """Committed offsets of a group."""
+        return sum(map(len, self._offsets.topics_of(group_id).values()))
+
     def check_fetcher(self, group_id: str, member_id: str | None, member_epoch: int) -> None:
         """Raises KafkaError: who fetches is no member of the group of the consumer protocol, or of another epoch."""
         group = self._groups.find_consumer(group_id)
@@ -227,6 +235,7 @@ class OffsetProtocol:
         known = self._offsets.partitions_of(group_id)
         deleted = [one for one, error in zip(partitions, errors, strict=True) if not error and one in known]
         self._forget([(group_id, topic, partition) for topic, partition in deleted])
+        self._counters.offset_deletions += len(deleted)
         return errors
 
     def delete_groups(self, group_ids: Sequence[str]) -> list[ErrorCode]:
@@ -291,6 +300,7 @@ class OffsetProtocol:
             ):
                 gone_consumer_groups.append(consumer_group)
         self._forget(expired, gone)
+        self._counters.offset_expirations += len(expired)
         for consumer_group in gone_consumer_groups:
             self._consumer.delete(consumer_group)
         gone_count = len(gone) + len(gone_consumer_groups)

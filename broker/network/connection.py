@@ -26,6 +26,7 @@ from .connection_host import IDLE_TICK_MS, SCARCE_RECEIVE_BYTES, SMALL_REQUEST_B
 from .outbox import Outbox
 from .request import Answer, CloseConnection, Request, RequestContext
 from .rules.held_frames import HeldFrames
+from .rules.request_statistics import OF_NODE, VERSION_BITS, RequestKind, TimedRequest
 
 logger = logging.getLogger(__name__)
 
@@ -63,9 +64,11 @@ class Connection(asyncio.BufferedProtocol):
         "_is_send_due",
         "_last_active_s",
         "_listener_name",
+        "_of_node",
         "_open_count",
         "_outbox",
         "_peer",
+        "_received_ns",
         "_transport",
         "_turn_bytes",
         "_turn_requests",
@@ -85,6 +88,8 @@ class Connection(asyncio.BufferedProtocol):
         self._turn_requests = 0
         self._turn_bytes = 0
         self._last_active_s = 0.0
+        self._received_ns = 0
+        self._of_node = 0
         self._idle_tick = 0
         self._is_beginning = False
         self._is_blocked = False
@@ -121,6 +126,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.abort()
             return
         host.counters.connections_opened += 1
+        host.opened_by_listener[self._listener_name] += 1
         self._last_active_s = host.loop.time()
         self._watch_idleness()
 
@@ -135,6 +141,7 @@ class Connection(asyncio.BufferedProtocol):
         host = self._host
         host.counters.bytes_in += nbytes
         self._last_active_s = host.loop.time()
+        self._received_ns = host.clock_ns()
         held = self._held
         # A read that did not fill its buffer has emptied the socket: whatever comes next comes in another turn.
         if held.view is None:
@@ -184,6 +191,8 @@ class Connection(asyncio.BufferedProtocol):
     # What requests call.
 
     def on_answer(self, request: Request, answer: Answer) -> None:
+        if request.timed is not None:
+            request.timed.on_answered()
         self._open_count -= 1
         if self._exclusive is request:
             self._exclusive = None
@@ -230,8 +239,13 @@ class Connection(asyncio.BufferedProtocol):
 
     def set_context(self, context: RequestContext) -> None:
         self._context = context
+        self._of_node = 0 if context.node_id is None else OF_NODE
 
     # What the node calls.
+
+    @property
+    def listener_name(self) -> str:
+        return self._listener_name
 
     @property
     def sent_bytes(self) -> int:
@@ -341,7 +355,22 @@ class Connection(asyncio.BufferedProtocol):
         self._open_count += 1
         if is_exclusive:
             self._exclusive = request
-        self._host.begin(request)
+        host = self._host
+        kind = host.request_kinds.get(header.api_key << VERSION_BITS | header.api_version | self._of_node)
+        if kind is None:
+            kind = host.requests.add_kind(header.api_key, header.api_version, self._of_node)
+        kind.count += 1
+        if kind.count & kind.mask:
+            host.begin(request)
+        else:
+            self._begin_timed(request, kind)
+
+    def _begin_timed(self, request: Request, kind: RequestKind) -> None:
+        host = self._host
+        timed = request.timed = TimedRequest(kind, host.clock_ns, self._received_ns)
+        host.begin(request)
+        if request.answer is None:
+            timed.on_returned()
 
     def _refuse_frame(self, reason: str) -> None:
         """Closes the connection once the answers to what came before the frame are sent."""

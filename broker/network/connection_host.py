@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Container
+from collections import Counter
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
+from time import perf_counter_ns
 from typing import Protocol
 
 from ..timing.loop_timer_wheel import LoopTimerWheel
@@ -14,6 +16,7 @@ from .request import Request, RequestContext
 from .rules.answer_memory import AnswerMemory
 from .rules.connection_limits import ConnectionLimits
 from .rules.request_memory import RequestMemory
+from .rules.request_statistics import RequestKind, RequestStatistics
 
 RECEIVE_BUFFER_BYTES = 256 * 1024
 """Shared by all connections; a larger one brings no further throughput."""
@@ -33,6 +36,9 @@ class HostedConnection(Protocol):
 
     @property
     def sent_bytes(self) -> int: ...
+
+    @property
+    def listener_name(self) -> str: ...
 
     def check_idle(self) -> None:
         """Closes the connection if nothing has come for too long."""
@@ -78,6 +84,12 @@ class ConnectionHost:
     """Frames up to this size may be of any API."""
     idle_timer: LoopTimerWheel[HostedConnection] = field(init=False)
     counters: NetworkCounters = field(default_factory=NetworkCounters)
+    opened_by_listener: Counter[str] = field(default_factory=Counter)
+    requests: RequestStatistics = field(default_factory=RequestStatistics)
+    request_kinds: Mapping[int, RequestKind] = field(init=False)
+    """Those of `requests`."""
+    clock_ns: Callable[[], int] = perf_counter_ns
+    """For the times of requests alone: nothing is decided by it."""
     connections: dict[HostedConnection, None] = field(default_factory=dict)
     """In the order in which they came: no other order is the same in two runs."""
     has_no_connections: asyncio.Event = field(default_factory=asyncio.Event)
@@ -85,6 +97,7 @@ class ConnectionHost:
 
     def __post_init__(self) -> None:
         self.has_no_connections.set()
+        self.request_kinds = self.requests.kinds
         self.small_request_bytes_max = min(SMALL_REQUEST_BYTES_MAX, self.request_bytes_max)
         self.idle_timer = LoopTimerWheel(self.loop, IDLE_TICK_MS, _check_idle)
 

@@ -27,17 +27,26 @@ from ...protocol.own_apis import api_name
 from .handlers import Handlers, Message, MessageHandler, ReplyingHandler
 from .peer_log import PeerLog
 from .request import Request
+from .rules.request_statistics import RequestStatistics
 
 
 class Dispatcher:
     """Begins requests. One for the node."""
 
-    def __init__(self, handlers: Handlers, loop: asyncio.AbstractEventLoop, peer_log: PeerLog) -> None:
+    def __init__(
+        self,
+        handlers: Handlers,
+        loop: asyncio.AbstractEventLoop,
+        peer_log: PeerLog,
+        requests: RequestStatistics | None = None,
+    ) -> None:
+        """`requests` has the counts of errors."""
         self._by_bytes = handlers.by_bytes
         self._by_message = handlers.by_message
         self._by_reply = handlers.by_reply
         self._loop = loop
         self._peer_log = peer_log
+        self._requests = RequestStatistics() if requests is None else requests
         self._tasks: set[asyncio.Task[None]] = set()
         self.unexpected_errors = 0
         """Exceptions logged as bugs, since start."""
@@ -130,8 +139,10 @@ class Dispatcher:
     def to_kafka_error(self, request: Request, error: Exception) -> KafkaError:
         """The error that the client gets for an exception; one that is no KafkaError is logged with its traceback."""
         if isinstance(error, KafkaError):
+            self._requests.note_error(request.api_key, error.code)
             return error
         self._log(request, error)
+        self._requests.note_error(request.api_key, ErrorCode.UNKNOWN_SERVER_ERROR)
         return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
 
     def _log(self, request: Request, error: Exception) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -33,6 +34,9 @@ class NetworkStatistics:
     bytes_in: int
     bytes_out: int
     request_memory_bytes: int
+    request_memory_limit_bytes: int
+    open_by_listener: Mapping[str, int]
+    opened_by_listener: Mapping[str, int]
 
 
 class Listeners:
@@ -126,4 +130,7 @@ class Listeners:
             bytes_in=counters.bytes_in,
             bytes_out=counters.bytes_out + sum(connection.sent_bytes for connection in self._host.connections),
             request_memory_bytes=self._host.memory.used_bytes,
+            request_memory_limit_bytes=self._host.memory.limit_bytes,
+            open_by_listener=Counter(one.listener_name for one in self._host.connections),
+            opened_by_listener=dict(self._host.opened_by_listener),
         )

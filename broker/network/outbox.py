@@ -120,7 +120,9 @@ class Outbox:
             answer = slots[0].answer
             if answer is None:
                 break
-            slots.popleft()
+            timed = slots.popleft().timed
+            if timed is not None:
+                timed.on_sent()
             if isinstance(answer, bytes):
                 self.unsent_bytes -= len(answer)
                 ready.append(answer)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from ...protocol.ids import NodeId
+from .rules.request_statistics import TimedRequest
 
 
 class FileSlice(Protocol):
@@ -97,6 +98,7 @@ class Request:
         "correlation_id",
         "is_connected",
         "on_disconnect",
+        "timed",
     )
 
     def __init__(
@@ -120,6 +122,7 @@ class Request:
         self.answer: Answer | None = None
         self.is_connected = True
         self.on_disconnect: Callable[[], None] | None = None
+        self.timed: TimedRequest | None = None
 
     def respond(self, answer: bytes | Sequence[AnswerPart], throttle_time_ms: int = 0) -> None:
         """Fills the slot. With a throttle time the answer goes out at once and nothing begins for that long

@@ -58,6 +58,7 @@ class Admin:
         ports = NodePorts(
             config=self._config,
             metadata=node.metadata,
+            metrics=node.metrics,
             loop=self._loop,
             wall_clock_ms=self._wall_clock_ms,
             status=lambda: _status(node),

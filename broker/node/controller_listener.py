@@ -38,6 +38,7 @@ from ..network.peer_log import PeerLog
 from ..network.protocol_sniffer import LinkAcceptor
 from ..network.rules.connection_limits import ConnectionLimits
 from ..network.rules.request_memory import RequestMemory
+from ..network.rules.request_statistics import RequestStatistics
 from . import controller_handlers
 from .heartbeat_connections import HeartbeatConnections
 
@@ -90,13 +91,15 @@ class ControllerListener:
         quorum_operations.register(handlers, quorum_operations.QuorumOperator(consensus, controller, snapshots))
         unimplemented.register(handlers, is_controller=True)
         peer_log = PeerLog(loop)
-        self._dispatcher = Dispatcher(handlers, loop, peer_log)
-        self._listeners = Listeners(
+        self.requests = RequestStatistics()
+        self.dispatcher = Dispatcher(handlers, loop, peer_log, self.requests)
+        self.listeners = Listeners(
             ConnectionHost(
                 loop=loop,
-                begin=self._dispatcher.begin,
+                begin=self.dispatcher.begin,
                 overlapping=handlers.overlapping,
                 memory=RequestMemory(config.queued_max_request_bytes),
+                requests=self.requests,
                 peer_log=peer_log,
                 limits=ConnectionLimits(
                     total=config.max_connections,
@@ -113,15 +116,15 @@ class ControllerListener:
 
     async def bind(self) -> Mapping[str, int]:
         """Returns the ports by listener name. Raises ConfigError."""
-        return await self._listeners.bind(
+        return await self.listeners.bind(
             self._config.controller_listeners, backlog=self._config.socket_listen_backlog_size
         )
 
     async def start(self) -> None:
-        await self._listeners.start()
+        await self.listeners.start()
 
     async def stop(self) -> None:
-        self._listeners.close()
+        self.listeners.close()
         self._controller.release_waiting()
-        await self._listeners.drain(DRAIN_TIMEOUT_MS)
-        await self._dispatcher.stop()
+        await self.listeners.drain(DRAIN_TIMEOUT_MS)
+        await self.dispatcher.stop()

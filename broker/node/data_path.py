@@ -17,6 +17,7 @@ from ..apis.produce import ProduceHandler
 from ..coordinators.transaction_verifier import Peers, TransactionVerifier, VerificationConfig
 from ..fetching.rules.fetch_sessions import FetchSessions
 from ..network.rules.request_memory import RequestMemory
+from ..network.rules.request_statistics import RequestStatistics
 from ..replicas.partition import Flusher, Partition
 from ..replicas.ports import AlterPartitions, Logs, ReplicaFetchers
 from ..replicas.replica_manager import ReplicaManager
@@ -68,10 +69,11 @@ def wire_data_path(
     verification: Callable[[], VerificationConfig],
     leader_quota: ReplicationQuota,
     memory: RequestMemory,
+    requests: RequestStatistics,
     runtime: Runtime,
 ) -> DataPath:
     """`coordinators` verify transactions (KIP-890). `verification` is the configuration of that, `memory` is charged
-    for requests that wait for it; `leader_quota` throttles what followers fetch."""
+    for requests that wait for it; `leader_quota` throttles what followers fetch; `requests` counts errors."""
     produces, fetches, deletes = (Purgatory(runtime.loop, name) for name in ("Produce", "Fetch", "DeleteRecords"))
     partitions = ReplicaManager(
         node_id=config.node_id,
@@ -102,13 +104,14 @@ def wire_data_path(
         partitions=partitions,
         verifier=verifier,
         sessions=sessions,
-        produce=ProduceHandler(partitions, verifier, memory, runtime.wall_clock_ms),
+        produce=ProduceHandler(partitions, verifier, memory, requests, runtime.wall_clock_ms),
         fetch=FetchHandler(
             partitions,
             sessions,
             max_bytes=config.fetch_max_bytes,
             is_closest_replica_read=config.is_closest_replica_read,
             leader_quota=leader_quota,
+            requests=requests,
             monotonic_ms=runtime.monotonic_ms,
             call_soon=runtime.loop.call_soon,
         ),

@@ -17,6 +17,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from enum import IntEnum
 from uuid import UUID
 
 from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
@@ -44,6 +45,14 @@ SHUTDOWN_TIMEOUT_MS = 3_000
 """The last nodes of a cluster that stops as a whole have no controller any more."""
 SHUTDOWN_HEARTBEATS_MAX = 10
 """A controller that has no other replica to elect lets the broker stop at the second."""
+
+
+class BrokerState(IntEnum):
+    """Kafka's numbers (`BrokerState`)."""
+
+    STARTING = 1
+    RUNNING = 3
+    PENDING_CONTROLLED_SHUTDOWN = 6
 
 
 class BrokerLifecycle:
@@ -75,6 +84,7 @@ class BrokerLifecycle:
         self._controller_epoch = 0
         self._wake = asyncio.Event()
         self.broker_epoch = NO_BROKER_EPOCH
+        self.state = BrokerState.STARTING
 
     async def register(
         self,
@@ -159,6 +169,7 @@ class BrokerLifecycle:
         """Asks to be let in, until it is."""
         while (await self._heartbeat()).is_fenced:
             await self._pause()
+        self.state = BrokerState.RUNNING
 
     async def keep_alive(self) -> None:
         """Sends a heartbeat every `broker.heartbeat.interval.ms`, until cancelled."""
@@ -182,6 +193,7 @@ class BrokerLifecycle:
 
     async def shut_down(self) -> None:
         """Hands leaderships over and leaves; goes ahead without the controller's blessing when that cannot be had."""
+        self.state = BrokerState.PENDING_CONTROLLED_SHUTDOWN
         try:
             async with asyncio.timeout(SHUTDOWN_TIMEOUT_MS / 1000):
                 for _ in range(SHUTDOWN_HEARTBEATS_MAX):

@@ -117,6 +117,7 @@ async def _run_node(
         return 2
     garbage.freeze()
     admin.on_started(node)
+    node.metrics.start()
     await asyncio.wait({told_to_stop, node.failure}, return_when=asyncio.FIRST_COMPLETED)
     if node.failure.done():
         logger.critical("Encountered fatal fault: reason=%s", node.failure.result())

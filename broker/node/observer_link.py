@@ -28,6 +28,8 @@ from ..cluster.remote_controller_channel import RemoteControllerChannel
 from ..cluster.rules.voter_choice import SilentVoters
 from ..cluster.tls_contexts import TlsContexts
 from ..configuration.node_config import NodeConfig
+from ..metrics.metrics import Metrics
+from ..metrics.quorum_reader import ObserverReader
 from ..network.request import RequestContext
 from ..timing.runtime import Runtime
 
@@ -112,6 +114,9 @@ class ObserverLink:
             )
         self._task = self._runtime.loop.create_task(self._follow())
         return {}
+
+    def add_metrics(self, metrics: Metrics) -> None:
+        metrics.add_reader(ObserverReader(self._metadata, self._config.voters, metrics.watch))
 
     def channel(self, timeout_ms: int) -> ControllerChannel:
         channel = RemoteControllerChannel(

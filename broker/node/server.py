@@ -34,8 +34,10 @@ from ..cluster.quorum_link import QuorumLink
 from ..cluster.tls_contexts import TlsContexts
 from ..configuration.node_config import REQUEST_TIMEOUT_MS, NodeConfig
 from ..configuration.topic_configs import ConfigResolver
+from ..metrics.metrics import Metrics
 from ..network.own_requests import OwnRequests
 from ..timing.runtime import Runtime
+from .broker_metrics import add_broker_metrics
 from .controller_admin import register_admin_handlers
 from .feature_guard import FeatureGuard
 from .lifecycle import BrokerLifecycle
@@ -115,6 +117,7 @@ class Node:
         self._running: RunningNode | None = None
         self._phase = "It has just begun."
         self._tasks: list[asyncio.Task[None]] = []
+        self.metrics = Metrics(loop, config.node_id)
 
     @property
     def metadata(self) -> MetadataCache:
@@ -165,6 +168,7 @@ class Node:
                 self._config.cluster_id or known or await quorum.find_cluster_id()
             )
             self.bound_ports = await quorum.start(self._cluster_id)
+            quorum.add_metrics(self.metrics)
             if self._config.is_broker:
                 await self._start_broker(quorum, self._cluster_id, tls)
                 self._running = self._running_broker(self.parts, quorum)
@@ -188,6 +192,7 @@ class Node:
         """Everything acknowledged is on disk, and the mark of a clean stop written, when this returns."""
         self._running = None
         self._phase = "It stops."
+        self.metrics.stop()
         await self._stop_tasks()
         if self._parts is not None:
             await self._stop_broker(self._parts)
@@ -263,6 +268,7 @@ class Node:
             tls=tls,
             runtime=self._runtime,
         )
+        add_broker_metrics(self.metrics, parts, self._metadata, self._directories, self._files, self._runtime)
         self._publishers.add(lifecycle)
         bound = await parts.listeners.bind(config.listeners, backlog=config.socket_listen_backlog_size)
         self.bound_ports = {**self.bound_ports, **bound}

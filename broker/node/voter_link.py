@@ -33,6 +33,8 @@ from ..cluster.rules.voter_choice import SilentVoters
 from ..cluster.tls_contexts import TlsContexts
 from ..configuration.node_config import DEFAULTS, NodeConfig
 from ..configuration.topic_configs import ConfigResolver
+from ..metrics.metrics import Metrics
+from ..metrics.quorum_reader import ControllerReader, ControllerView
 from ..network.request import RequestContext
 from ..timing.runtime import Runtime
 
@@ -211,6 +213,18 @@ class VoterLink:
             tls=self._tls.client(config.controller_listener_name),
             loop=self._runtime.loop,
         )
+
+    def add_metrics(self, metrics: Metrics) -> None:
+        assert self._voter is not None, "the controller has been started"
+        view = ControllerView(
+            controller=self.controller,
+            voter=self._voter,
+            voter_ids=tuple(sorted(self._config.voters)),
+            fast_fencing=None if self._probes is None else self._probes.rules,
+        )
+        metrics.add_reader(ControllerReader(view, metrics.watch, self._runtime.wall_clock_ms))
+        if self._listener is not None:
+            metrics.add_listeners(self._listener.listeners, self._listener.dispatcher, self._listener.requests)
 
     def channel(self, timeout_ms: int) -> ControllerChannel:
         if self._is_alone:

@@ -33,12 +33,14 @@ from ..network.listeners import Listeners
 from ..network.peer_log import PeerLog
 from ..network.rules.connection_limits import ConnectionLimits
 from ..network.rules.request_memory import RequestMemory
+from ..network.rules.request_statistics import RequestStatistics
 from ..replicas.partition import Partition
 from ..replicas.replica_manager import ReplicaManager
 from ..replication.alter_partition_manager import AlterPartitionManager
 from ..replication.replica_fetcher_manager import ReplicaFetcherManager, ReplicationConfig
 from ..replication.rules.fetcher_config import FetcherConfig
 from ..replication.rules.replication_throttles import ReplicationThrottles
+from ..timing.rules.duration_histogram import NS_PER_S, DurationHistogram
 from ..timing.runtime import Runtime
 from .assignments_manager import AssignmentsManager
 from .broker_handlers import HandlerDependencies, register_handlers
@@ -58,6 +60,8 @@ class BrokerParts:
     throttles: ReplicationThrottles
     data_path: DataPath
     flusher: Flusher
+    flush_times: DurationHistogram
+    fetchers: ReplicaFetcherManager
     alter_partitions: AlterPartitionManager
     groups: GroupCoordinator
     transactions: TransactionCoordinator
@@ -68,6 +72,7 @@ class BrokerParts:
     """One of them: what operators ask of other brokers by way of this one."""
     handlers: Handlers
     dispatcher: Dispatcher
+    requests: RequestStatistics
     listeners: Listeners
 
     @property
@@ -94,7 +99,8 @@ def wire_broker(
     """`isr_changes` and `assignments` (of replicas to log directories) are channels of their own, which no client's
     request holds up."""
     loop = runtime.loop
-    flusher = Flusher(loop)
+    flush_times = DurationHistogram()
+    flusher = Flusher(loop, lambda seconds: flush_times.add(int(seconds * NS_PER_S)))
     throttles = ReplicationThrottles(
         node_id=config.node_id,
         in_effect=lambda: configs.in_effect,
@@ -109,8 +115,10 @@ def wire_broker(
         on_failure=runtime.fail,
     )
 
+    made_fetchers: list[ReplicaFetcherManager] = []
+
     def make_fetchers(partitions: ReplicaManager) -> ReplicaFetcherManager:
-        return ReplicaFetcherManager(
+        fetchers = ReplicaFetcherManager(
             _replication_config(config),
             metadata,
             partitions,
@@ -119,6 +127,8 @@ def wire_broker(
             quota=throttles.follower,
             runtime=runtime,
         )
+        made_fetchers.append(fetchers)
+        return fetchers
 
     # Partitions change once metadata are published to them: then all of the node is made.
 
@@ -145,6 +155,7 @@ def wire_broker(
 
     marker_channel, verification_channel, admin_channel = peer_channels = peer_channel(), peer_channel(), peer_channel()
     memory = RequestMemory(config.queued_max_request_bytes)
+    requests = RequestStatistics()
     data_path = wire_data_path(
         _data_path_config(config),
         logs,
@@ -164,6 +175,7 @@ def wire_broker(
         verification=lambda: _verification_config(configs.node_config),
         leader_quota=throttles.leader,
         memory=memory,
+        requests=requests,
         runtime=runtime,
     )
     partitions = data_path.partitions
@@ -226,7 +238,7 @@ def wire_broker(
     )
     for channel in peer_channels:
         channel.attach(handlers)
-    dispatcher = Dispatcher(handlers, loop, peer_log)
+    dispatcher = Dispatcher(handlers, loop, peer_log, requests)
     configs.on_change(lambda _old, new: tls.change(new.tls))
     configs.on_change(lambda _old, new: logs.set_producer_id_expiration(new.producer_id_expiration_ms))
     return BrokerParts(
@@ -235,6 +247,8 @@ def wire_broker(
         throttles=throttles,
         data_path=data_path,
         flusher=flusher,
+        flush_times=flush_times,
+        fetchers=made_fetchers[0],
         alter_partitions=alter_partitions,
         groups=groups,
         transactions=transactions,
@@ -244,7 +258,8 @@ def wire_broker(
         admin_channel=admin_channel,
         handlers=handlers,
         dispatcher=dispatcher,
-        listeners=_wire_listeners(config, configs, handlers, dispatcher, memory, peer_log, tls, loop),
+        requests=requests,
+        listeners=_wire_listeners(config, configs, handlers, dispatcher, memory, requests, peer_log, tls, loop),
     )
 
 
@@ -254,6 +269,7 @@ def _wire_listeners(
     handlers: Handlers,
     dispatcher: Dispatcher,
     memory: RequestMemory,
+    requests: RequestStatistics,
     peer_log: PeerLog,
     tls: TlsContexts,
     loop: asyncio.AbstractEventLoop,
@@ -276,6 +292,7 @@ def _wire_listeners(
             begin=dispatcher.begin,
             overlapping=handlers.overlapping,
             memory=memory,
+            requests=requests,
             peer_log=peer_log,
             limits=limits,
             request_bytes_max=config.socket_request_max_bytes,

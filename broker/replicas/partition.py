@@ -20,6 +20,7 @@ from .rules.damage import FoundDamage
 from .rules.leader_state import Brokers
 from .rules.partition_state import PartitionState
 from .rules.refused_batches import RefusedBatches
+from .rules.topic_counters import TopicCounters
 
 logger = logging.getLogger(__name__)
 
@@ -27,6 +28,7 @@ T = TypeVar("T")
 
 ALL = -1
 """The acks of a producer that waits for all in-sync replicas (acks=all)."""
+TOO_LARGE: Final = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
 CHECK_BYTES: Final = 1024 * 1024
 """Upper bound of the CRC check right after a failed read: it takes a fraction of a millisecond on a healthy disk."""
 
@@ -68,6 +70,7 @@ class Partition:
         "_refused",
         "_steady_clock_ms",
         "appended_bytes",
+        "counters",
         "damage",
         "error",
         "index",
@@ -93,6 +96,7 @@ class Partition:
         log: Log,
         high_watermark: int,
         refused: RefusedBatches,
+        counters: TopicCounters,
         flusher: Flusher,
         monotonic_ms: Callable[[], int],
         steady_clock_ms: Callable[[], int],
@@ -101,7 +105,7 @@ class Partition:
         on_damage: Callable[[Partition], None],
     ) -> None:
         """`high_watermark` is the one checkpointed before a restart; it is clipped to the log. `refused` are batches
-        that were refused before the partition was created here.
+        that were refused before the partition was created here. `counters` are those of the topic on this node.
 
         `monotonic_ms` is the clock of decisions; producer ids expire by `steady_clock_ms`. `on_progress` is called when
         a sync advanced the log end offset. `on_disk_error` takes the log directory offline if the error means that
@@ -124,6 +128,7 @@ class Partition:
         self.error = ErrorCode.NONE
         # Size of the appended batches since this object was created.
         self.appended_bytes = 0
+        self.counters = counters
         self.is_internal = topic in INTERNAL_TOPICS
         # A sync failed before it began and must be requested again.
         self.is_flush_due = False
@@ -155,6 +160,7 @@ class Partition:
         batch of a transaction. Kafka: `Partition.appendRecordsToLeader`.
         """
         partition = self.state
+        self.counters.produces += 1
         if not partition.is_leader:
             raise self.in_passing(batch, KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
         log = self.log
@@ -171,16 +177,22 @@ class Partition:
                 verification=verification,
             )
         except OSError as error:
+            self.counters.failed_produces += 1
             raise self.in_passing(batch, self._refusal(error)) from error
         except CorruptData as error:
             # The log before the batch is corrupt, not the producer's batch.
+            self.counters.failed_produces += 1
             raise self.in_passing(batch, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))) from error
         except KafkaError as error:
             if error.code is ErrorCode.KAFKA_STORAGE_ERROR:
+                self.counters.failed_produces += 1
                 self.in_passing(batch, error)
+            elif error.code in TOO_LARGE:
+                self.counters.bytes_rejected += len(batch.data)
             raise
         if not info.is_duplicate:
-            self._on_appended_as_leader(len(batch.data), info.last_offset + 1)
+            end_offset = info.last_offset + 1
+            self._on_appended_as_leader(len(batch.data), end_offset - info.first_offset, end_offset)
         return info
 
     def append_of_coordinator(
@@ -214,13 +226,16 @@ class Partition:
             raise self._refusal(error) from error
         except CorruptData as error:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
-        self._on_appended_as_leader(len(batch), info.last_offset + 1)
+        end_offset = info.last_offset + 1
+        self._on_appended_as_leader(len(batch), end_offset - info.first_offset, end_offset)
         log.producers.forget_completed(partition.high_watermark)
         return info
 
-    def _on_appended_as_leader(self, size_bytes: int, end_offset: int) -> None:
-        log, partition = self.log, self.state
+    def _on_appended_as_leader(self, size_bytes: int, record_count: int, end_offset: int) -> None:
+        log, partition, counters = self.log, self.state, self.counters
         self.appended_bytes += size_bytes
+        counters.bytes_in += size_bytes
+        counters.messages_in += record_count
         if log.unflushed_records < log.config.flush_messages:
             partition.on_log_end(end_offset, self._monotonic_ms() if partition.is_replicated else 0)
         else:
@@ -267,6 +282,7 @@ class Partition:
             # An error may follow after some of the batches were appended.
             if log.log_end_offset > before:
                 self.appended_bytes += len(records)
+                self.counters.replication_bytes_in += len(records)
                 self._count_log_end()
         return self.state.high_watermark > high_watermark
 

@@ -46,6 +46,7 @@ from .rules.effects import (
 )
 from .rules.known_brokers import KnownBrokers
 from .rules.refused_batches import RefusedByAbsence
+from .rules.topic_counters import TopicCounters
 
 logger = logging.getLogger(__name__)
 
@@ -114,6 +115,11 @@ class ReplicaManager:
         # The same dictionaries by the bytes of the topic id, which compare without Python code.
         self._hosted_by_id: dict[bytes, dict[int, Partition]] = {}
         self._refused = RefusedByAbsence()
+        self._counters: dict[str, TopicCounters] = {}
+        # Of topics without a partition here any more, together: totals never fall.
+        self._former_counters = TopicCounters()
+        self.repair_count = 0
+        """Damaged logs whose repair from the leader has begun, since start."""
         # Partitions whose sync failed before it began.
         self._unsynced: dict[Partition, None] = {}
 
@@ -180,6 +186,26 @@ class ReplicaManager:
     def hosted(self) -> Iterable[Partition]:
         return (partition for partitions in self._hosted.values() for partition in partitions.values())
 
+    @property
+    def counters(self) -> Mapping[str, TopicCounters]:
+        """By topic, of those that have, or had, a partition here."""
+        return self._counters
+
+    def total_counters(self) -> TopicCounters:
+        """Those of all topics together, gone ones too."""
+        total = TopicCounters()
+        for counters in (self._former_counters, *self._counters.values()):
+            total.add(counters)
+        return total
+
+    def _forget_counters(self, topic: str) -> None:
+        self._former_counters.add(self._counters.pop(topic, TopicCounters()))
+
+    @property
+    def offline_count(self) -> int:
+        """Replicas of this node that are not hosted, because their log could not be opened or its directory failed."""
+        return len(self._logs.offline)
+
     def high_watermarks(self) -> dict[tuple[str, int], int]:
         """Returns the content of `replication-offset-checkpoint`."""
         return {(partition.topic, partition.index): partition.state.high_watermark for partition in self.hosted}
@@ -205,6 +231,7 @@ class ReplicaManager:
         changes: list[Iterator[None]] = []
         for topic in delta.topics.deleted.values():
             partitions = self._hosted.pop(topic.name, {})
+            self._forget_counters(topic.name)
             self._hosted_by_id.pop(topic.topic_id.bytes, None)
             for partition in partitions.values():
                 self._take_offline(partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -313,6 +340,7 @@ class ReplicaManager:
             logger.error("Failed to repair damaged log: topic=%s partition=%d reason=%s", topic, index, error)
             return False
         logger.warning("Repairing damaged log from the leader: topic=%s partition=%d", topic, index)
+        self.repair_count += 1
         if partition is not None:
             self._checkpointed[topic, index] = partition.state.high_watermark
             del self._hosted[topic][index]
@@ -358,6 +386,7 @@ class ReplicaManager:
             log=log,
             high_watermark=self._checkpointed.pop((topic, index), log.log_start_offset),
             refused=self._refused.take(topic, topic_id, index),
+            counters=self._counters.setdefault(topic, TopicCounters()),
             flusher=self._flusher,
             monotonic_ms=self._monotonic_ms,
             steady_clock_ms=self._steady_clock_ms,
@@ -406,6 +435,7 @@ class ReplicaManager:
         if partition is not None:
             if not partitions:
                 del self._hosted[topic], self._hosted_by_id[partition.topic_id.bytes]
+                self._forget_counters(topic)
             self._take_offline(partition, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         self._remove(topic, index, partition)
 

@@ -47,6 +47,11 @@ class AlterPartitionManager:
         self._waiting: dict[Partition, IsrProposal] = {}
         self._task: asyncio.Task[None] | None = None
         self._is_stopped = False
+        self.shrink_count = 0
+        self.expand_count = 0
+        """Proposals that the controller accepted, since start."""
+        self.failed_count = 0
+        """Those that it refused, and requests without an answer."""
 
     def submit(self, partition: Partition, proposal: IsrProposal) -> None:
         """Takes the place of what was proposed for the partition before and has not been sent yet."""
@@ -114,11 +119,14 @@ class AlterPartitionManager:
             "none" if error is None else error.name,
         )
         if answer is not None and error is ErrorCode.NONE:
+            self.shrink_count += proposal.size_change < 0
+            self.expand_count += proposal.size_change > 0
             partition.state.on_isr_changed(proposal, PartitionEpoch(answer.partition_epoch))
             return False
         return self._refuse(partition, proposal, error)
 
     def _refuse(self, partition: Partition, proposal: IsrProposal, error: ErrorCode | None) -> bool:
+        self.failed_count += 1
         retried = partition.state.on_isr_refused(proposal, error)
         if retried is None:
             return False

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from typing import Final, Protocol
 
@@ -128,6 +128,15 @@ class ReplicaFetcher:
     def is_idle(self) -> bool:
         """Whether it follows nothing any more."""
         return not self._followed
+
+    @property
+    def followed(self) -> Collection[Partition]:
+        return self._followed.values()
+
+    @property
+    def stalled_count(self) -> int:
+        """Partitions that could not be fetched or appended when it was tried last."""
+        return self._held_up.count
 
     # What to fetch.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -66,6 +66,11 @@ class ReplicaFetcherManager:
         self._tasks: dict[ReplicaFetcher, asyncio.Task[None]] = {}
         self._fetcher_of: dict[Partition, ReplicaFetcher] = {}
         self._is_stopped = False
+
+    @property
+    def fetchers(self) -> Mapping[tuple[int, int], ReplicaFetcher]:
+        """By leader, and number among those of the leader."""
+        return self._fetchers
 
     async def stop(self) -> None:
         """Nothing is fetched any more."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ...protocol.rest.clusters import Cluster, ClusterList
 from ...protocol.rest.health import Health
+from ...protocol.rest.partition_map import PartitionMap
 from .async_transport import AsyncTransport
 
 
@@ -50,6 +51,22 @@ class AsyncAdmin(AsyncTransport):
                 503: Health,
             },
         )
+
+    async def get_metrics(self) -> bytes:
+        """The metrics of this node in Prometheus' text format, or OpenMetrics where that is asked for."""
+        return await self.ask("GET", "/metrics", {}, {}, None, bytes)
+
+    async def get_partition_map(self) -> PartitionMap:
+        """Who leads every partition, and how many replicas are in sync."""
+        return await self.ask("GET", "/v1/partition-map", {}, {}, None, PartitionMap)
+
+    async def get_page(self) -> bytes:
+        """The web page of this node."""
+        return await self.ask("GET", "/", {}, {}, None, bytes)
+
+    async def get_page_file(self, page_file: str) -> bytes:
+        """A file of the web page."""
+        return await self.ask("GET", "/page/{page_file}", {"page_file": page_file}, {}, None, bytes)
 
     async def get_open_api(self) -> bytes:
         """The OpenAPI 3.1 document of everything that is served here."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ...protocol.rest.clusters import Cluster, ClusterList
 from ...protocol.rest.health import Health
+from ...protocol.rest.partition_map import PartitionMap
 from .blocking_transport import BlockingTransport
 
 
@@ -48,6 +49,22 @@ class Admin(BlockingTransport):
                 503: Health,
             },
         )
+
+    def get_metrics(self) -> bytes:
+        """The metrics of this node in Prometheus' text format, or OpenMetrics where that is asked for."""
+        return self.ask("GET", "/metrics", {}, {}, None, bytes)
+
+    def get_partition_map(self) -> PartitionMap:
+        """Who leads every partition, and how many replicas are in sync."""
+        return self.ask("GET", "/v1/partition-map", {}, {}, None, PartitionMap)
+
+    def get_page(self) -> bytes:
+        """The web page of this node."""
+        return self.ask("GET", "/", {}, {}, None, bytes)
+
+    def get_page_file(self, page_file: str) -> bytes:
+        """A file of the web page."""
+        return self.ask("GET", "/page/{page_file}", {"page_file": page_file}, {}, None, bytes)
 
     def get_open_api(self) -> bytes:
         """The OpenAPI 3.1 document of everything that is served here."""

@@ -31,6 +31,10 @@ class BrokerProbes:
         self._loop = loop
         self._tasks: set[asyncio.Task[None]] = set()
 
+    @property
+    def rules(self) -> FastFencing:
+        return self._rules
+
     def on_active(self, former_leader_id: NodeId | None) -> None:
         controller = self._controller
         self._apply_effects(

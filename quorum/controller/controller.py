@@ -47,6 +47,7 @@ from ..raft.consensus import (
     Snapshot,
     VoterStatus,
 )
+from ..raft.recent_times import RecentTimes
 from .replay import Replay
 from .snapshot_generator import SnapshotGenerator
 
@@ -103,6 +104,11 @@ class Controller:
         self._overlay: MetadataImage = self._loader.image
         self._pending_count = 0
         self._last_proposal: asyncio.Future[CommitPosition] | None = None
+        self.commit_times = RecentTimes()
+        """From proposal to commit."""
+        self.timed_out_session_count = 0
+        self.seen_leader_count = 0
+        """Changes to a known leader of the quorum, since start."""
         self._background_decision: asyncio.Future[None] | None = None
         self.snapshots = SnapshotGenerator(
             consensus,
@@ -291,6 +297,7 @@ class Controller:
             self._last_proposal = proposal
         self._overlay = overlay
         assert self._last_proposal is not None
+        self._last_proposal.add_done_callback(partial(self._note_commit, self._now_ms()))
         return self._last_proposal
 
     # What the engine tells.
@@ -322,6 +329,7 @@ class Controller:
     def on_leadership(self, leader_id: NodeId | None, epoch: ControllerEpoch) -> None:
         logger.info("In the new epoch, the leader is: leader=%s epoch=%d", leader_id, epoch)
         self._sessions.clear()
+        self.seen_leader_count += leader_id is not None
         self._pending_count = 0
         self._last_proposal = None
         if self._activated.done():
@@ -379,10 +387,16 @@ class Controller:
             for broker_id in self._sessions.expired(now_ms):
                 try:
                     if await self.submit(fence_expired, broker_id):
+                        self.timed_out_session_count += 1
                         logger.warning("Fencing broker because its session has timed out: broker=%d", broker_id)
                 except KafkaError:
                     # The active controller of now begins a new session for each broker.
                     break
+
+    def _note_commit(self, proposed_ms: int, proposal: "asyncio.Future[CommitPosition]") -> None:
+        if not proposal.cancelled() and proposal.exception() is None:
+            now_ms = self._now_ms()
+            self.commit_times.note(now_ms - proposed_ms, now_ms)
 
     def _now_ms(self) -> int:
         return int(self._loop.time() * 1000)

@@ -99,6 +99,17 @@ class FastFencing:
         self._fenced_ms: dict[NodeId, int] = {}
         self._barred_until_ms: dict[NodeId, int] = {}
         self._wrong_count = 0
+        self._count = 0
+
+    @property
+    def count(self) -> int:
+        """Brokers that were fenced so, since start."""
+        return self._count
+
+    @property
+    def wrong_count(self) -> int:
+        """Of these, those that were alive."""
+        return self._wrong_count
 
     def on_active(
         self, image: MetadataImage, now_ms: int, *, former_leader_id: NodeId | None, has_quorum: bool
@@ -170,6 +181,7 @@ class FastFencing:
 
     def on_fenced(self, fence: Fence, now_ms: int) -> None:
         """Hear that the fence is committed. If the broker was heard after that was decided, it is heard again."""
+        self._count += 1
         if self.is_fencing(fence):
             del self._fencing[fence.broker_id]
         self._fenced[fence.broker_id], self._fenced_ms[fence.broker_id] = fence, now_ms

@@ -37,6 +37,7 @@ from ..raft.elections import RaftTiming
 from ..raft.inbox import Inbox
 from ..raft.log import RaftLog
 from ..raft.messages import encode_message
+from ..raft.recent_times import RecentTimes
 from ..raft.snapshot_transfer import FinishSnapshot, OutgoingSnapshot
 from ..raft.step import Addressed, Step
 from ..raft.voter_status import quorum_status
@@ -120,6 +121,19 @@ class RaftVoter:
         self.epoch = NO_CONTROLLER_EPOCH
         self.leader_id: NodeId | None = None
         self.bytes_since_snapshot = 0
+        self.election_times = RecentTimes()
+        """How long no leader was known."""
+        self._leaderless_since_ms: int | None = self._now_ms()
+        self._linked: set[NodeId] = set()
+
+    @property
+    def unlinked_count(self) -> int:
+        """Other voters that there is no connection to."""
+        return len(self._voter_ids) - 1 - len(self._linked)
+
+    @property
+    def log_end_offset(self) -> int:
+        return 0 if self._log is None else self._log.end_offset
 
     @property
     def next_offset(self) -> int:
@@ -298,11 +312,13 @@ class RaftVoter:
     def on_link_up(self, peer_id: NodeId, directory_id: UUID) -> None:
         assert self._core is not None
         self._directory_ids[peer_id] = directory_id
+        self._linked.add(peer_id)
         self._core.set_link(peer_id, is_up=True)
         self._wake()
 
     def on_link_down(self, peer_id: NodeId) -> None:
         assert self._core is not None
+        self._linked.discard(peer_id)
         self._core.set_link(peer_id, is_up=False)
 
     def on_peer_gone(self, peer_id: NodeId) -> None:
@@ -444,10 +460,20 @@ class RaftVoter:
             return
         was_leader = self.leader_id == self.node_id
         self.leader_id, self.epoch = step.leader_id, ControllerEpoch(step.epoch)
+        self._time_election()
         if was_leader:
             self._proposals.give_up_appended("Leadership was lost.")
         assert self._listener is not None
         self._listener.on_leadership(self.leader_id, self.epoch)
+
+    def _time_election(self) -> None:
+        since_ms, now_ms = self._leaderless_since_ms, self._now_ms()
+        if self.leader_id is None:
+            self._leaderless_since_ms = now_ms if since_ms is None else since_ms
+        else:
+            self._leaderless_since_ms = None
+            if since_ms is not None:
+                self.election_times.note(now_ms - since_ms, now_ms)
 
     def _on_installed(self, installed: FinishSnapshot) -> None:
         snapshot, self._arrived = self._arrived, None

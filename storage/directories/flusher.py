@@ -30,8 +30,10 @@ class FlusherStatistics:
 
 
 class Flusher:
-    def __init__(self, loop: AbstractEventLoop) -> None:
+    def __init__(self, loop: AbstractEventLoop, on_round: Callable[[float], None] = lambda _seconds: None) -> None:
+        """`on_round` is called with the time that each round of syncs took, in seconds."""
         self._loop = loop
+        self._on_round = on_round
         self._lines: dict[str, _Line] = {}
         self._request_count = 0
 
@@ -45,7 +47,7 @@ class Flusher:
         path = log.directory.rpartition("/")[0]
         line = self._lines.get(path)
         if line is None:
-            line = self._lines[path] = _Line(self._loop)
+            line = self._lines[path] = _Line(self._loop, self._on_round)
         line.request(log, end_offset, on_flushed)
 
     async def drain(self) -> None:
@@ -76,10 +78,12 @@ class _Wanted:
 class _Line:
     """Idle (no round), or in a round: collecting until the next turn of the loop, then syncing in the executor."""
 
-    __slots__ = ("_loop", "_wanted", "round", "round_count", "sync_count")
+    __slots__ = ("_begun_s", "_loop", "_on_round", "_wanted", "round", "round_count", "sync_count")
 
-    def __init__(self, loop: AbstractEventLoop) -> None:
+    def __init__(self, loop: AbstractEventLoop, on_round: Callable[[float], None]) -> None:
         self._loop = loop
+        self._on_round = on_round
+        self._begun_s = 0.0
         self._wanted: dict[Log, _Wanted] = {}
         self.round: Future[None] | None = None
         self.round_count = 0
@@ -98,6 +102,7 @@ class _Line:
     def _begin(self) -> None:
         wanted, self._wanted = self._wanted, {}
         self.round_count += 1
+        self._begun_s = self._loop.time()
         groups: list[Sequence[Syncable]] = []
         errors: list[OSError | None] = []
         for log, one in wanted.items():
@@ -129,6 +134,7 @@ class _Line:
     def _end(self, wanted: dict[Log, _Wanted], errors: list[OSError | None]) -> None:
         finished = self.round
         assert finished is not None, "rounds end once"
+        self._on_round(self._loop.time() - self._begun_s)
         if self._wanted:
             self.round = self._loop.create_future()
             self._loop.call_soon(self._begin)

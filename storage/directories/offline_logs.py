@@ -42,6 +42,9 @@ class OfflineLogs:
     def __init__(self) -> None:
         self._logs: dict[TopicPartition, OfflineLog] = {}
 
+    def __len__(self) -> int:
+        return len(self._logs)
+
     def __contains__(self, key: TopicPartition) -> bool:
         return key in self._logs
 

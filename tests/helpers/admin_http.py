@@ -16,6 +16,8 @@ from penstock.broker.admin.operation import Operation
 from penstock.broker.cluster.metadata_cache import MetadataCache
 from penstock.broker.configuration.admin_listeners import AdminListener
 from penstock.broker.configuration.node_config import load
+from penstock.broker.metrics.metrics import Metrics
+from penstock.protocol.ids import NodeId
 
 
 def puppet_ports(
@@ -25,6 +27,7 @@ def puppet_ports(
     return NodePorts(
         config=load({}),
         metadata=metadata or MetadataCache(),
+        metrics=Metrics(loop, NodeId(1)),
         loop=loop,
         wall_clock_ms=lambda: 1_000,
         status=lambda: NodeStatus(state="running", is_ready=True),

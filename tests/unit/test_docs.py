@@ -39,6 +39,11 @@ def test_index_of_the_measurements_is_current() -> None:
     assert module.OUTPUT.read_text() == module.render(), "run `make docs`"
 
 
+def test_page_of_the_metrics_is_current() -> None:
+    module = generator("metrics")
+    assert module.OUTPUT.read_text() == module.render(), "run `make docs`"
+
+
 def test_every_promise_names_tests_that_there_are() -> None:
     page = (ROOT / "docs" / "guarantees.md").read_text()
     files = list((ROOT / "tests").rglob("test_*.py"))

@@ -39,9 +39,7 @@ def _read() -> dict[str, Content]:
             if media_type is not None:
                 body = entry.read_bytes()
                 tag = hashlib.sha256(body).hexdigest()[:16]
-                found[entry.name] = Content(
-                    media_type=media_type, body=body, headers={**_HEADERS, "ETag": f'"{tag}"'}
-                )
+                found[entry.name] = Content(media_type=media_type, body=body, headers={**_HEADERS, "ETag": f'"{tag}"'})
 
     walk(files("penstock.broker.admin.page"))
     return found

@@ -59,6 +59,10 @@ class FetchContext(NamedTuple):
     follower: FollowerId | None = None
     uses_ids: bool = False
 
+    @property
+    def is_of_follower(self) -> bool:
+        return self.follower is not None or (self.session is not None and self.session.follower is not None)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchSessionStatistics:

@@ -26,6 +26,7 @@ from kio.schema.join_group.v9.request import JoinGroupRequest
 
 from ....protocol.errors import ErrorCode, KafkaError
 from ...coordination.effects import Effects, Waiter
+from ..group_counters import GroupCounters
 from .group import ClassicGroup, ClassicState, InitialDelay
 from .group_table import ClassicGroupTable
 from .member import ClassicMember, MemberProtocol
@@ -62,6 +63,7 @@ class JoinPhase:
         new_id: Callable[[], str],
         max_size: int,
         initial_delay_ms: int,
+        counters: GroupCounters,
     ) -> None:
         """`now_ms` is the steady wall clock's; `new_id` makes the end of a member's id, never the same twice;
         `max_size` is `group.max.size`, `initial_delay_ms` is `group.initial.rebalance.delay.ms`."""
@@ -71,6 +73,7 @@ class JoinPhase:
         self._new_id = new_id
         self._max_size = max_size
         self._initial_delay_ms = initial_delay_ms
+        self._counters = counters
 
     # A request: who may join, and as which member.
 
@@ -271,6 +274,7 @@ class JoinPhase:
             self._set_deadline(group, group.rebalance_timeout_ms)
             return
         group.begin_generation(self._now_ms())
+        self._counters.classic_rebalances += 1
         logger.info(
             "Stabilized group: group=%s generation=%d members=%d", group.id, group.generation, len(group.members)
         )

@@ -28,6 +28,8 @@ class IsrProposal:
     leader_epoch: LeaderEpoch
     partition_epoch: PartitionEpoch
     members: tuple[tuple[NodeId, BrokerEpoch], ...]
+    size_change: int = 0
+    """How many more members than the committed ISR has."""
 
 
 class InSyncReplicas:

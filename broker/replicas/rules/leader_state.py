@@ -114,6 +114,18 @@ class LeaderState:
         self._min_insync_replicas = count
         self._note_isr_size()
 
+    @property
+    def is_under_replicated(self) -> bool:
+        return len(self.isr.committed) < self._replica_count
+
+    @property
+    def is_at_min_isr(self) -> bool:
+        return len(self.isr.committed) == min(self._min_insync_replicas, self._replica_count)
+
+    @property
+    def replica_count(self) -> int:
+        return self._replica_count
+
     def _note_isr_size(self) -> None:
         needed = min(self._min_insync_replicas, self._replica_count)
         self.is_under_min_isr = len(self.isr.committed) < needed
@@ -214,6 +226,7 @@ class LeaderState:
             leader_epoch=self._leader_epoch,
             partition_epoch=self._partition_epoch,
             members=tuple([(replica, self._broker_epoch_of(replica)) for replica in replicas]),
+            size_change=len(replicas) - len(self.isr.committed),
         )
 
     def _broker_epoch_of(self, replica_id: NodeId) -> BrokerEpoch:

@@ -92,6 +92,16 @@ class PartitionState:
         return self._leadership is not None and self._leadership.is_under_min_isr
 
     @property
+    def leadership(self) -> LeaderState | None:
+        """What it knows of its followers; None if this replica does not lead."""
+        return self._leadership
+
+    @property
+    def follower_lag(self) -> int:
+        """Committed records that this follower lacks, as far as the leader's last response says."""
+        return max(0, self._leader_high_watermark - self.log_end_offset)
+
+    @property
     def pending_isr(self) -> IsrProposal | None:
         return None if self._leadership is None else self._leadership.isr.pending
 

@@ -36,6 +36,10 @@ class StalledPartitions:
         self._held_up: dict[FollowedKey, _StalledPartition] = {}
         self._said_ms = -REPEAT_MS
 
+    @property
+    def count(self) -> int:
+        return len(self._held_up)
+
     def note(self, key: FollowedKey, partition: str, reason: str, now_ms: int) -> bool:
         """Whether it is worth a line at once: a reason that does not pass by itself, for the first time."""
         known = self._held_up.get(key)

@@ -32,6 +32,7 @@ from typed_ids import node_ids
 from penstock.broker.coordinators.transaction_verifier import VerificationConfig
 from penstock.broker.network.request import Answer, CloseConnection, Request, RequestContext
 from penstock.broker.network.rules.request_memory import RequestMemory
+from penstock.broker.network.rules.request_statistics import RequestStatistics
 from penstock.broker.node.data_path import DataPath, DataPathConfig, wire_data_path
 from penstock.broker.replicas.partition import Partition
 from penstock.broker.replicas.replica_manager import ReplicaManager
@@ -309,6 +310,7 @@ class DataNode:
         self.on_damage: Callable[[Partition], None] = lambda _partition: None
         self.verification = VerificationConfig(is_enabled=True, retry_backoff_ms=1, retry_ms_max=100)
         self.memory = RequestMemory(1_000_000)
+        self.requests = RequestStatistics()
         self.data_path = self.wired({})
         self.partitions = self.data_path.partitions
         self.produces = self.data_path.produces
@@ -353,6 +355,7 @@ class DataNode:
             verification=lambda: self.verification,
             leader_quota=self.leader_quota,
             memory=self.memory,
+            requests=self.requests,
             runtime=self.runtime,
         )
 

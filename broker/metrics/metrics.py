@@ -1,0 +1,88 @@
+"""The metrics of one node: what is read for an exposition, and when the library is loaded that writes it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ..network.dispatch import Dispatcher
+from ..network.listeners import Listeners
+from ..network.rules.request_statistics import RequestStatistics
+from .loop_watch import LoopWatch
+from .process_reader import ProcessReader
+from .request_reader import ConnectionReader, RequestReader
+from .rules.metric import read
+from .rules.process_metrics import EXPOSITIONS
+from .rules.readings import Reader, Readings
+
+if TYPE_CHECKING:
+    from prometheus_client.metrics_core import Metric as Family
+
+
+class Collector(Protocol):
+    """As `prometheus_client` has them."""
+
+    def collect(self) -> Iterable[Family]:
+        """Called once for each exposition; what it takes, others wait."""
+
+
+class Metrics:
+    """Made with the node; readers are added as its parts are."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, node_id: int) -> None:
+        self.watch = LoopWatch(loop)
+        self._loop = loop
+        self._listeners: list[Listeners] = []
+        self._dispatchers: list[Dispatcher] = []
+        self._requests: list[RequestStatistics] = []
+        self._readers: list[Reader] = [
+            ProcessReader(self.watch, node_id),
+            self._read_own,
+            RequestReader(self._requests, self.watch.now_ms),
+            ConnectionReader(self._listeners, self._dispatchers),
+        ]
+        self._collectors: list[Collector] = []
+        self._exposition: Any = None
+        self._process: Callable[[], Iterable[Family]] | None = None
+        self._exposition_count = 0
+
+    def start(self) -> None:
+        """Samples the event loop from now on."""
+        self.watch.start()
+
+    def stop(self) -> None:
+        self.watch.stop()
+
+    def add_listeners(self, listeners: Listeners, dispatcher: Dispatcher, requests: RequestStatistics) -> None:
+        """Adds what one set of listeners counts; what several count is told together."""
+        self._listeners.append(listeners)
+        self._dispatchers.append(dispatcher)
+        self._requests.append(requests)
+        self.watch.on_sample(requests.adapt)
+
+    def add_reader(self, reader: Reader) -> None:
+        """Adds what is read for each exposition."""
+        self._readers.append(reader)
+
+    def add_source(self, collector: Collector) -> None:
+        """Adds what makes families of `prometheus_client` itself, with names that nothing else has."""
+        self._collectors.append(collector)
+
+    async def exposition(self, accept: str | None) -> tuple[bytes, str]:
+        """Returns the metrics of now and their content type, for the Accept header of a request."""
+        # Loading the library takes a tenth of a second, which nothing else waits for in a thread.
+        module = self._exposition
+        if module is None:
+            module = await self._loop.run_in_executor(None, import_module, f"{__package__}.exposition")
+            self._exposition = module
+            self._process = module.process_collector()
+        self._exposition_count += 1
+        body, content_type = await module.expose(
+            self._readers, [collector.collect for collector in self._collectors], self._process, accept
+        )
+        return body, content_type
+
+    def _read_own(self) -> Readings:
+        yield read(EXPOSITIONS, self._exposition_count)

@@ -1,0 +1,228 @@
+"""Partitions, logs and replication. Kafka: `ReplicaManager`, `LogManager`, `AbstractFetcherManager`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields
+from typing import Final
+
+from ...protocol.errors import ErrorCode
+from ...storage.directories.log_directories import LogDirectories
+from ...storage.disk.files import Files
+from ..fetching.rules.fetch_sessions import FetchSessions
+from ..replicas.partition import Partition
+from ..replicas.replica_manager import ReplicaManager
+from ..replication.alter_partition_manager import AlterPartitionManager
+from ..replication.replica_fetcher_manager import ReplicaFetcherManager
+from ..timing.purgatory import Purgatory
+from ..timing.rules.duration_histogram import DurationHistogram
+from .rules import replica_metrics as metrics
+from .rules.metric import Metric, Reading, Value, read, summary_of
+from .rules.process_metrics import HIDDEN_SERIES
+from .rules.readings import WALKED_PER_TURN, Readings
+
+PARTITIONS_MAX: Final = 20_000
+"""Partitions with series of their own, where they are switched on."""
+CLIENT_ID: Final = "Replica"
+"""Kafka's label of the fetchers of a broker's followers."""
+
+
+@dataclass(slots=True)
+class PartitionCounts:
+    """Of the hosted partitions."""
+
+    hosted: int = 0
+    leaders: int = 0
+    under_replicated: int = 0
+    under_min_isr: int = 0
+    at_min_isr: int = 0
+    reassigning: int = 0
+    damaged: int = 0
+    producer_ids: int = 0
+
+    def count(self, partition: Partition, partitions: ReplicaManager) -> None:
+        self.hosted += 1
+        self.damaged += partition.damage is not None
+        self.producer_ids += len(partition.log.producers.entries)
+        leadership = partition.state.leadership
+        if leadership is None:
+            return
+        self.leaders += 1
+        self.under_replicated += leadership.is_under_replicated
+        self.under_min_isr += leadership.is_under_min_isr
+        self.at_min_isr += leadership.is_at_min_isr
+        registration = partitions.image.topics.partition(partition.topic, partition.index)
+        self.reassigning += registration is not None and bool(
+            registration.adding_replicas or registration.removing_replicas
+        )
+
+
+METRICS: Final[dict[str, Metric]] = {
+    "hosted": metrics.PARTITIONS,
+    "leaders": metrics.LEADERS,
+    "under_replicated": metrics.UNDER_REPLICATED,
+    "under_min_isr": metrics.UNDER_MIN_ISR,
+    "at_min_isr": metrics.AT_MIN_ISR,
+    "reassigning": metrics.REASSIGNING,
+    "damaged": metrics.DAMAGED,
+    "producer_ids": metrics.PRODUCER_IDS,
+}
+"""By the fields of `PartitionCounts`."""
+
+
+class ReplicaReader:
+    def __init__(
+        self,
+        partitions: ReplicaManager,
+        alter_partitions: AlterPartitionManager,
+        fetchers: ReplicaFetcherManager,
+        *,
+        is_per_partition: Callable[[], bool],
+        partitions_max: int = PARTITIONS_MAX,
+    ) -> None:
+        self._partitions = partitions
+        self._alter_partitions = alter_partitions
+        self._fetchers = fetchers
+        self._is_per_partition = is_per_partition
+        self._partitions_max = partitions_max
+
+    def __call__(self) -> Readings:
+        hosted = list(self._partitions.hosted)
+        counts = PartitionCounts()
+        for number, partition in enumerate(hosted):
+            if number % WALKED_PER_TURN == 0:
+                yield None
+            # It may have left since the walk began.
+            if partition.error is ErrorCode.NONE:
+                counts.count(partition, self._partitions)
+        for field in fields(counts):
+            yield read(METRICS[field.name], getattr(counts, field.name))
+        yield read(metrics.OFFLINE_REPLICAS, self._partitions.offline_count)
+        yield read(metrics.REPAIRS, self._partitions.repair_count)
+        yield read(metrics.ISR_SHRINKS, self._alter_partitions.shrink_count)
+        yield read(metrics.ISR_EXPANDS, self._alter_partitions.expand_count)
+        yield read(metrics.FAILED_ISR_UPDATES, self._alter_partitions.failed_count)
+        yield from self._read_fetchers()
+        if self._is_per_partition():
+            yield from _read_partitions(hosted[: self._partitions_max])
+            yield Reading(HIDDEN_SERIES, [(("partitions",), max(0, len(hosted) - self._partitions_max))])
+
+    def _read_fetchers(self) -> Readings:
+        lags: Counter[str] = Counter()
+        followed: Counter[str] = Counter()
+        stalled = walked = 0
+        for (leader_id, _), fetcher in list(self._fetchers.fetchers.items()):
+            leader = str(leader_id)
+            stalled += fetcher.stalled_count
+            for partition in list(fetcher.followed):
+                walked += 1
+                if walked % WALKED_PER_TURN == 0:
+                    yield None
+                followed[leader] += 1
+                lags[leader] = max(lags[leader], partition.state.follower_lag)
+        yield Reading(metrics.MAX_LAG, [((CLIENT_ID,), max(lags.values(), default=0))])
+        yield Reading(metrics.FAILED_PARTITIONS, [((CLIENT_ID,), stalled)])
+        yield Reading(metrics.LEADER_LAG, [((leader,), lag) for leader, lag in lags.items()])
+        yield Reading(metrics.FETCHED_PARTITIONS, [((leader,), count) for leader, count in followed.items()])
+
+
+def _read_partitions(partitions: Sequence[Partition]) -> Readings:
+    for start in range(0, len(partitions), WALKED_PER_TURN):
+        yield None
+        some = [one for one in partitions[start : start + WALKED_PER_TURN] if one.error is ErrorCode.NONE]
+        for metric, value_of in OF_PARTITION:
+            samples: list[tuple[tuple[str, ...], Value]] = []
+            for one in some:
+                samples.append(((one.topic, str(one.index)), value_of(one)))
+            yield Reading(metric, samples)
+        yield Reading(
+            metrics.FETCHER_LAG,
+            [
+                ((f"ReplicaFetcherThread-0-{one.state.leader_id}", one.topic, str(one.index)), one.state.follower_lag)
+                for one in some
+                if one.state.is_following
+            ],
+        )
+
+
+def _in_sync(partition: Partition) -> int:
+    leadership = partition.state.leadership
+    return 0 if leadership is None else len(leadership.isr.committed)
+
+
+def _assigned(partition: Partition) -> int:
+    leadership = partition.state.leadership
+    return 0 if leadership is None else leadership.replica_count
+
+
+def _is_under_replicated(partition: Partition) -> int:
+    leadership = partition.state.leadership
+    return leadership is not None and leadership.is_under_replicated
+
+
+OF_PARTITION: Final[Sequence[tuple[Metric, Callable[[Partition], float]]]] = (
+    (metrics.LOG_SIZE, lambda one: one.log.size_bytes),
+    (metrics.LOG_END, lambda one: one.log.log_end_offset),
+    (metrics.LOG_START, lambda one: one.log.log_start_offset),
+    (metrics.LOG_SEGMENTS, lambda one: one.log.segment_count),
+    (metrics.HIGH_WATERMARK, lambda one: one.state.high_watermark),
+    (metrics.PARTITION_UNDER_REPLICATED, _is_under_replicated),
+    (metrics.PARTITION_UNDER_MIN_ISR, lambda one: one.state.is_under_min_isr),
+    (metrics.PARTITION_IN_SYNC, _in_sync),
+    (metrics.PARTITION_REPLICAS, _assigned),
+)
+
+
+class DirectoryReader:
+    def __init__(
+        self, directories: LogDirectories, files: Files, flush_times: DurationHistogram, now_ms: Callable[[], int]
+    ) -> None:
+        self._directories = directories
+        self._files = files
+        self._flush_times = flush_times
+        self._now_ms = now_ms
+
+    def __call__(self) -> Readings:
+        offline = [((one.path,), float(not one.is_online)) for one in self._directories]
+        yield read(metrics.OFFLINE_DIRECTORIES, sum(value for _, value in offline))
+        yield Reading(metrics.DIRECTORY_OFFLINE, offline)
+        free: list[tuple[tuple[str, ...], Value]] = []
+        for directory in self._directories.online:
+            try:
+                free.append(((directory.path,), self._files.free_bytes(directory.path)))
+            except OSError:
+                # The next write finds out what is wrong with it.
+                continue
+        yield Reading(metrics.DISK_FREE, free)
+        yield read(metrics.FLUSH_TIME, summary_of([self._flush_times], self._now_ms()))
+
+
+class StateReader:
+    """Whether the broker runs, in Kafka's numbers."""
+
+    def __init__(self, state: Callable[[], int]) -> None:
+        self._state = state
+
+    def __call__(self) -> Readings:
+        yield read(metrics.BROKER_STATE, self._state())
+
+
+class WaitingReader:
+    """Fetch sessions and purgatories."""
+
+    def __init__(self, sessions: FetchSessions, purgatories: Iterable[Purgatory]) -> None:
+        self._sessions = sessions
+        self._purgatories = tuple(purgatories)
+
+    def __call__(self) -> Readings:
+        sessions = self._sessions.statistics()
+        yield read(metrics.SESSIONS, sessions.session_count)
+        yield read(metrics.SESSION_PARTITIONS, sessions.partition_count)
+        yield read(metrics.SESSION_EVICTIONS, sessions.eviction_count)
+        parked = [((one.name,), float(one.statistics().parked_count)) for one in self._purgatories]
+        yield Reading(metrics.PURGATORY_SIZE, parked)
+        yield Reading(metrics.DELAYED_OPERATIONS, parked)
+        yield Reading(
+            metrics.EXPIRED_OPERATIONS, [((one.name,), one.statistics().expired_count) for one in self._purgatories]
+        )

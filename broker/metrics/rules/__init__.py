@@ -1,0 +1,1 @@
+"""Names and meanings of metrics: rules only."""

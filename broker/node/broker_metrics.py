@@ -1,0 +1,49 @@
+"""What a broker's parts have to tell, added to the node's metrics."""
+
+from __future__ import annotations
+
+from ...storage.directories.log_directories import LogDirectories
+from ...storage.disk.files import Files
+from ..cluster.metadata_cache import MetadataCache
+from ..configuration.penstock_keys import METRICS_PER_PARTITION
+from ..configuration.topic_configs import ConfigResolver
+from ..metrics.coordinator_reader import GroupReader, TransactionReader
+from ..metrics.metrics import Metrics
+from ..metrics.quorum_reader import MetadataReader
+from ..metrics.replica_reader import DirectoryReader, ReplicaReader, StateReader, WaitingReader
+from ..metrics.topic_reader import TopicReader
+from ..timing.runtime import Runtime
+from .wiring import BrokerParts
+
+
+def add_broker_metrics(
+    metrics: Metrics,
+    parts: BrokerParts,
+    metadata: MetadataCache,
+    directories: LogDirectories,
+    files: Files,
+    runtime: Runtime,
+) -> None:
+    data_path = parts.data_path
+    metrics.add_listeners(parts.listeners, parts.dispatcher, parts.requests)
+    metrics.watch.on_sample(lambda _elapsed_s, now_ms: parts.flush_times.rotate(now_ms))
+    for reader in (
+        TopicReader(parts.partitions),
+        ReplicaReader(
+            parts.partitions,
+            parts.alter_partitions,
+            parts.fetchers,
+            is_per_partition=lambda: is_per_partition(parts.configs),
+        ),
+        DirectoryReader(directories, files, parts.flush_times, metrics.watch.now_ms),
+        WaitingReader(data_path.sessions, (data_path.produces, data_path.fetches, data_path.deletes)),
+        StateReader(lambda: parts.lifecycle.state),
+        GroupReader(parts.groups),
+        TransactionReader(parts.transactions),
+        MetadataReader(metadata, runtime.wall_clock_ms),
+    ):
+        metrics.add_reader(reader)
+
+
+def is_per_partition(configs: ConfigResolver) -> bool:
+    return configs.in_effect.get(METRICS_PER_PARTITION, "").strip().lower() == "true"

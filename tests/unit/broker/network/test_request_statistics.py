@@ -1,0 +1,79 @@
+"""Requests by API and version, and the stages of their times."""
+
+from __future__ import annotations
+
+from penstock.broker.network.rules.request_statistics import (
+    MANY_PER_S,
+    OF_NODE,
+    SAMPLE_MASK,
+    VERSION_BITS,
+    RequestStatistics,
+    TimedRequest,
+)
+
+MS = 1_000_000
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now_ns = 0
+
+    def __call__(self) -> int:
+        return self.now_ns
+
+
+def test_stages_of_a_request_that_waits_add_up_to_its_total() -> None:
+    kind = RequestStatistics().add_kind(1, 18, 0)
+    clock = Clock()
+    clock.now_ns = 2 * MS
+    timed = TimedRequest(kind, clock, received_ns=0)
+    clock.now_ns = 5 * MS
+    timed.on_returned()
+    clock.now_ns = 15 * MS
+    timed.on_answered()
+    clock.now_ns = 16 * MS
+    timed.on_sent()
+    times = kind.times
+    assert [one.sum_ns for one in times.histograms] == [2 * MS, 3 * MS, 10 * MS, 1 * MS, 16 * MS]
+    assert [one.count for one in times.histograms] == [1] * 5
+
+
+def test_a_request_that_is_answered_by_its_handler_waits_for_nothing() -> None:
+    kind = RequestStatistics().add_kind(0, 13, 0)
+    clock = Clock()
+    timed = TimedRequest(kind, clock, received_ns=0)
+    clock.now_ns = 4 * MS
+    timed.on_answered()
+    timed.on_sent()
+    assert kind.times.local.sum_ns == 4 * MS
+    assert kind.times.remote.sum_ns == 0
+
+
+def test_of_many_requests_one_of_several_is_timed_and_stands_for_all() -> None:
+    statistics = RequestStatistics()
+    kind = statistics.add_kind(0, 13, 0)
+    kind.count = 2 * MANY_PER_S + 2
+    statistics.adapt(2.0, 0)
+    assert kind.mask == SAMPLE_MASK
+    timed = TimedRequest(kind, Clock(), received_ns=0)
+    timed.on_answered()
+    timed.on_sent()
+    assert kind.times.total.count == SAMPLE_MASK + 1
+    kind.count += 2 * MANY_PER_S
+    statistics.adapt(2.0, 1)
+    assert kind.mask == 0
+
+
+def test_versions_share_the_times_of_their_api_but_nodes_have_their_own() -> None:
+    statistics = RequestStatistics()
+    old, new = statistics.add_kind(1, 17, 0), statistics.add_kind(1, 18, 0)
+    of_node = statistics.add_kind(1, 18, OF_NODE)
+    assert old.times is new.times is not of_node.times
+    assert set(statistics.kinds) == {1 << VERSION_BITS | 17, 1 << VERSION_BITS | 18, 1 << VERSION_BITS | 18 | OF_NODE}
+
+
+def test_errors_are_counted_by_api() -> None:
+    statistics = RequestStatistics()
+    for api_key, error in ((0, 6), (0, 6), (1, 1)):
+        statistics.note_error(api_key, error)
+    assert statistics.errors == {(0, 6): 2, (1, 1): 1}
