@@ -8,6 +8,7 @@ need() { # a program, and the package that has it
     command -v "$1" > /dev/null || packages="$packages $2"
 }
 need kcat kcat
+need promtool prometheus
 need nft nftables
 need ip iproute2
 need javac default-jdk-headless
