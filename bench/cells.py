@@ -11,6 +11,7 @@ from .group_members import PROTOCOLS, Protocol
 from .target import Target
 from .workloads.cluster_growth import cluster_growth
 from .workloads.crowd import crowd
+from .workloads.exposition import exposition
 from .workloads.groups import MEMBERS, PARTITIONS, SMALL_GROUPS, groups
 from .workloads.leader_failover import DEFAULTS, QUICK_TIMEOUTS, leader_failover
 from .workloads.memory import memory
@@ -149,6 +150,13 @@ def cells(*, is_quick: bool, minutes: float = QUIET_MINUTES) -> tuple[Cell, ...]
             needs_node=True,
             needs_cluster=True,
             needs_growth=True,
+            is_extra=True,
+        ),
+        Cell(
+            name="metrics",
+            title=f"metrics of {MANY_PARTITIONS // part:,} partitions",
+            run=lambda target: exposition(target, partitions=MANY_PARTITIONS // part),
+            needs_node=True,
             is_extra=True,
         ),
         *(_replicated_partitions(count) for count in (200, 500, 1000, 2000)),

@@ -43,6 +43,7 @@ class Metrics:
             RequestReader(self._requests, self.watch.now_ms),
             ConnectionReader(self._listeners, self._dispatchers),
         ]
+        self._disk_readers: list[Reader] = []
         self._collectors: list[Collector] = []
         self._exposition: Any = None
         self._process: Callable[[], Iterable[Family]] | None = None
@@ -66,6 +67,10 @@ class Metrics:
         """Adds what is read for each exposition."""
         self._readers.append(reader)
 
+    def add_disk_reader(self, reader: Reader) -> None:
+        """Adds what waits for a disk to be read: it is read in the executor."""
+        self._disk_readers.append(reader)
+
     def add_source(self, collector: Collector) -> None:
         """Adds what makes families of `prometheus_client` itself, with names that nothing else has."""
         self._collectors.append(collector)
@@ -80,7 +85,11 @@ class Metrics:
             self._process = module.process_collector()
         self._exposition_count += 1
         body, content_type = await module.expose(
-            self._readers, [collector.collect for collector in self._collectors], self._process, accept
+            self._readers,
+            self._disk_readers,
+            [collector.collect for collector in self._collectors],
+            self._process,
+            accept,
         )
         return body, content_type
 

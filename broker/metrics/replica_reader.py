@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Final
 
@@ -19,7 +19,7 @@ from ..timing.purgatory import Purgatory
 from ..timing.rules.duration_histogram import DurationHistogram
 from .rules import replica_metrics as metrics
 from .rules.metric import Metric, Reading, Value, read, summary_of
-from .rules.process_metrics import HIDDEN_SERIES
+from .rules.process_metrics import HIDDEN_PARTITIONS
 from .rules.readings import WALKED_PER_TURN, Readings
 
 PARTITIONS_MAX: Final = 20_000
@@ -106,7 +106,7 @@ class ReplicaReader:
         yield from self._read_fetchers()
         if self._is_per_partition():
             yield from _read_partitions(hosted[: self._partitions_max])
-            yield Reading(HIDDEN_SERIES, [(("partitions",), max(0, len(hosted) - self._partitions_max))])
+            yield read(HIDDEN_PARTITIONS, max(0, len(hosted) - self._partitions_max))
 
     def _read_fetchers(self) -> Readings:
         lags: Counter[str] = Counter()
@@ -128,14 +128,14 @@ class ReplicaReader:
 
 
 def _read_partitions(partitions: Sequence[Partition]) -> Readings:
-    for start in range(0, len(partitions), WALKED_PER_TURN):
-        yield None
-        some = [one for one in partitions[start : start + WALKED_PER_TURN] if one.error is ErrorCode.NONE]
-        for metric, value_of in OF_PARTITION:
+    """Metric by metric, as they are written; a partition may leave meanwhile."""
+    for metric, value_of in OF_PARTITION:
+        for some in _slices(partitions):
             samples: list[tuple[tuple[str, ...], Value]] = []
             for one in some:
                 samples.append(((one.topic, str(one.index)), value_of(one)))
             yield Reading(metric, samples)
+    for some in _slices(partitions):
         yield Reading(
             metrics.FETCHER_LAG,
             [
@@ -144,6 +144,11 @@ def _read_partitions(partitions: Sequence[Partition]) -> Readings:
                 if one.state.is_following
             ],
         )
+
+
+def _slices(partitions: Sequence[Partition]) -> Iterator[list[Partition]]:
+    for start in range(0, len(partitions), WALKED_PER_TURN):
+        yield [one for one in partitions[start : start + WALKED_PER_TURN] if one.error is ErrorCode.NONE]
 
 
 def _in_sync(partition: Partition) -> int:
@@ -175,11 +180,8 @@ OF_PARTITION: Final[Sequence[tuple[Metric, Callable[[Partition], float]]]] = (
 
 
 class DirectoryReader:
-    def __init__(
-        self, directories: LogDirectories, files: Files, flush_times: DurationHistogram, now_ms: Callable[[], int]
-    ) -> None:
+    def __init__(self, directories: LogDirectories, flush_times: DurationHistogram, now_ms: Callable[[], int]) -> None:
         self._directories = directories
-        self._files = files
         self._flush_times = flush_times
         self._now_ms = now_ms
 
@@ -187,6 +189,17 @@ class DirectoryReader:
         offline = [((one.path,), float(not one.is_online)) for one in self._directories]
         yield read(metrics.OFFLINE_DIRECTORIES, sum(value for _, value in offline))
         yield Reading(metrics.DIRECTORY_OFFLINE, offline)
+        yield read(metrics.FLUSH_TIME, summary_of([self._flush_times], self._now_ms()))
+
+
+class DiskReader:
+    """Waits for the disks."""
+
+    def __init__(self, directories: LogDirectories, files: Files) -> None:
+        self._directories = directories
+        self._files = files
+
+    def __call__(self) -> Readings:
         free: list[tuple[tuple[str, ...], Value]] = []
         for directory in self._directories.online:
             try:
@@ -195,7 +208,6 @@ class DirectoryReader:
                 # The next write finds out what is wrong with it.
                 continue
         yield Reading(metrics.DISK_FREE, free)
-        yield read(metrics.FLUSH_TIME, summary_of([self._flush_times], self._now_ms()))
 
 
 class StateReader:

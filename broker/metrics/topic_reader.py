@@ -8,7 +8,7 @@ from typing import Final
 from ..replicas.replica_manager import ReplicaManager
 from .rules import traffic_metrics as metrics
 from .rules.metric import Reading, read
-from .rules.process_metrics import HIDDEN_SERIES
+from .rules.process_metrics import HIDDEN_TOPICS
 from .rules.readings import Readings
 
 TOPICS_MAX: Final = 1000
@@ -44,4 +44,4 @@ class TopicReader:
             yield None
         yield read(metrics.REPLICATION_BYTES_IN, total.replication_bytes_in)
         yield read(metrics.REPLICATION_BYTES_OUT, total.replication_bytes_out)
-        yield Reading(HIDDEN_SERIES, [(("topics",), hidden)])
+        yield read(HIDDEN_TOPICS, hidden)

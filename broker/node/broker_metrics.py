@@ -10,7 +10,7 @@ from ..configuration.topic_configs import ConfigResolver
 from ..metrics.coordinator_reader import GroupReader, TransactionReader
 from ..metrics.metrics import Metrics
 from ..metrics.quorum_reader import MetadataReader
-from ..metrics.replica_reader import DirectoryReader, ReplicaReader, StateReader, WaitingReader
+from ..metrics.replica_reader import DirectoryReader, DiskReader, ReplicaReader, StateReader, WaitingReader
 from ..metrics.topic_reader import TopicReader
 from ..timing.runtime import Runtime
 from .wiring import BrokerParts
@@ -35,7 +35,7 @@ def add_broker_metrics(
             parts.fetchers,
             is_per_partition=lambda: is_per_partition(parts.configs),
         ),
-        DirectoryReader(directories, files, parts.flush_times, metrics.watch.now_ms),
+        DirectoryReader(directories, parts.flush_times, metrics.watch.now_ms),
         WaitingReader(data_path.sessions, (data_path.produces, data_path.fetches, data_path.deletes)),
         StateReader(lambda: parts.lifecycle.state),
         GroupReader(parts.groups),
@@ -43,6 +43,7 @@ def add_broker_metrics(
         MetadataReader(metadata, runtime.wall_clock_ms),
     ):
         metrics.add_reader(reader)
+    metrics.add_disk_reader(DiskReader(directories, files))
 
 
 def is_per_partition(configs: ConfigResolver) -> bool:

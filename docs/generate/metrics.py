@@ -24,7 +24,7 @@ Strimzi's rules spell them. Metrics that Kafka does not have begin with `penstoc
 
 - A metric with a label `topic` has a series without it: all topics together, deleted ones too. The first
   {TOPICS_MAX:,} topics
-  of a node have series of their own; `penstock_metrics_hidden` says how many others there are.
+  of a node have series of their own; `penstock_metrics_hidden_topics` says how many others there are.
 - Series of partitions are told only with `metrics.per.partition=true`, in the node's properties or as a dynamic config
   (`kafka-configs --alter --entity-type brokers --entity-default --add-config metrics.per.partition=true`), of at most
   {PARTITIONS_MAX:,} partitions.

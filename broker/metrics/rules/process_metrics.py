@@ -22,6 +22,9 @@ GARBAGE_PAUSE_MAX: Final = own(
     "gauge", "penstock_garbage_collection_max_seconds", "The longest of these of the last minutes."
 )
 EXPOSITIONS: Final = own("counter", "penstock_metrics_expositions_total", "Expositions of metrics that were made.")
-HIDDEN_SERIES: Final = own(
-    "gauge", "penstock_metrics_hidden", "What has no series of its own because there are too many.", "what"
+HIDDEN_TOPICS: Final = own(
+    "gauge", "penstock_metrics_hidden_topics", "Topics without series of their own, because there are too many."
+)
+HIDDEN_PARTITIONS: Final = own(
+    "gauge", "penstock_metrics_hidden_partitions", "Replicas without series of their own, because there are too many."
 )

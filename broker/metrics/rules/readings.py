@@ -10,5 +10,5 @@ from .metric import Reading
 Readings: TypeAlias = Iterator[Reading | None]
 Reader: TypeAlias = Callable[[], Readings]
 
-WALKED_PER_TURN: Final = 500
-"""Partitions, groups or topics looked at in one turn of the event loop: about a millisecond."""
+WALKED_PER_TURN: Final = 250
+"""Partitions, groups or topics looked at in one turn of the event loop: less than a millisecond."""

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterable
 
 import pytest
+from exposed_metrics import Samples, exposed
 from kio.schema.delete_topics.v6.request import DeleteTopicsRequest, DeleteTopicState
 from kio.schema.fetch.v18.request import FetchPartition, FetchRequest, FetchTopic
 from kio.schema.incremental_alter_configs.v1.request import (
@@ -19,41 +20,15 @@ from memory_node import MINUTE, World, create_topic, describe, produce, run
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_open_metrics
-from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from penstock.broker.configuration.penstock_keys import METRICS_PER_PARTITION
 from penstock.broker.metrics.metrics import Metrics
 from penstock.broker.metrics.topic_reader import TopicReader
-from penstock.broker.node.server import Node
 from penstock.client.connection import Connection
 from penstock.protocol.errors import ErrorCode
 
 BROKER_RESOURCE = 4
 SET = 0
-
-
-class Samples:
-    """Of one exposition."""
-
-    def __init__(self, text: str) -> None:
-        self.families = list(parse_text(text))
-        self._values = {
-            (sample.name, frozenset(sample.labels.items())): sample.value
-            for family in self.families
-            for sample in family.samples
-        }
-
-    def value(self, name: str, **labels: str) -> float:
-        return self._values[name, frozenset(labels.items())]
-
-    def labels(self, name: str) -> list[dict[str, str]]:
-        return [dict(labels) for one, labels in self._values if one == name]
-
-
-async def exposed(node: Node) -> Samples:
-    body, content_type = await node.metrics.exposition(None)
-    assert content_type.startswith("text/plain")
-    return Samples(body.decode())
 
 
 async def fetch_all(connection: Connection, topic: str) -> None:
@@ -194,7 +169,7 @@ def test_topics_beyond_the_bound_are_in_the_total_alone() -> None:
             name = "kafka_server_brokertopicmetrics_messagesin_total"
             assert [one.get("topic") for one in samples.labels(name)] == [None, "first", "second"]
             assert samples.value(name) == 3
-            assert samples.value("penstock_metrics_hidden", what="topics") == 1
+            assert samples.value("penstock_metrics_hidden_topics") == 1
 
     run(scenario)
 
@@ -211,7 +186,7 @@ def test_both_formats_have_the_same_families_and_those_of_added_sources() -> Non
             text = await exposed(node)
             body, content_type = await node.metrics.exposition("application/openmetrics-text;version=1.0.0")
             assert content_type.startswith("application/openmetrics-text; version=1.0.0")
-            opened = {family.name for family in parse_open_metrics(body.decode())}  # type: ignore[no-untyped-call]
+            opened = {family.name for family in parse_open_metrics(body.decode())}
             assert {family.name for family in text.families} == opened
             assert text.value("client_lag") == 7
             assert text.value("process_open_fds") > 0
