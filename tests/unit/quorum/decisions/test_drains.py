@@ -280,5 +280,5 @@ def test_no_order_of_events_leaves_a_drained_leader_beside_one_that_could_lead(d
                 cluster.submit(balance_leaders, None)
         assert lone_drained_leaders(cluster.image) == []
         for partition in cluster.image.topics.by_name["t"].partitions:
-            # Availability first: whoever is in sync and may lead does.
+            # Availability first: a replica that is in sync and may lead does.
             assert partition.leader >= 0 or not any(map(acceptable_leader(cluster.image, partition), partition.isr))
