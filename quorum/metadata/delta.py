@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TypeVar, assert_never
 
 from ...protocol.ids import BrokerEpoch, ControllerEpoch, NodeId
+from ..configs.own_keys import says_drained
 from . import records
 from .image import (
     BrokerRegistration,
@@ -32,6 +33,8 @@ class MetadataDelta:
 
     def __init__(self, base: MetadataImage) -> None:
         self.base = base
+        self.is_gathered = False
+        """Of several entries at once, or of two images: what happened between is unknown."""
         self.topics = TopicsDelta(base.topics)
         self.configs: dict[ConfigResource, dict[str, str]] = {}
         self.brokers: dict[int, BrokerRegistration | None] = {}
@@ -44,6 +47,7 @@ class MetadataDelta:
     def between(cls, base: MetadataImage, image: MetadataImage) -> "MetadataDelta":
         """Compare two images; what is in `base` only counts as deleted. Costs the size of both."""
         delta = cls(base)
+        delta.is_gathered = True
         delta.cluster_id = image.cluster_id
         delta.next_producer_id = image.next_producer_id
         delta.topics.compare(image.topics)
@@ -177,11 +181,25 @@ def _apply_configs(base: ConfigsImage, changes: Mapping[ConfigResource, dict[str
     if not changes:
         return base
     return ConfigsImage(
+        drained_brokers=_drained_brokers(base, changes),
         by_resource=base.by_resource.evolve(
             put={resource: values for resource, values in changes.items() if values},
             remove=[resource for resource, values in changes.items() if not values],
-        )
+        ),
     )
+
+
+def _drained_brokers(base: ConfigsImage, changes: Mapping[ConfigResource, dict[str, str]]) -> frozenset[NodeId]:
+    drained = set(base.drained_brokers)
+    for resource, values in changes.items():
+        # The name is what a request gave: a broker reads its configs under its id alone, not under "+1" or "01".
+        if resource.type == ConfigResourceType.BROKER and resource.name.isdecimal():
+            broker_id = NodeId(int(resource.name))
+            if str(broker_id) == resource.name:
+                drained.discard(broker_id)
+                if says_drained(values):
+                    drained.add(broker_id)
+    return frozenset(drained)
 
 
 K = TypeVar("K")
