@@ -14,19 +14,19 @@ const ACTIONS = {
     }),
   },
   alter: {
-    title: ({ topic }) => `Alter ${topic.topic_name}`, button: "Alter",
+    title: ({ topic }) => `Alter ${topic.name}`, button: "Alter",
     fields: [["config", "Config, as retention.ms", "retention.ms"], ["value", "Value (empty: the default again)", ""]],
-    command: (given, { topic }) => `penstock topic alter ${shell(topic.topic_name)} ${given.value ? `--set ${shell(`${given.config}=${given.value}`)}` : `--unset ${shell(given.config)}`}`,
-    run: (given, cluster, { topic }) => ask("POST", path`/v3/clusters/${cluster}/topics/${topic.topic_name}/configs:alter`, {
+    command: (given, { topic }) => `penstock topic alter ${shell(topic.name)} ${given.value ? `--set ${shell(`${given.config}=${given.value}`)}` : `--unset ${shell(given.config)}`}`,
+    run: (given, cluster, { topic }) => ask("POST", path`/v3/clusters/${cluster}/topics/${topic.name}/configs:alter`, {
       data: [given.value ? { name: given.config, value: given.value, operation: "SET" } : { name: given.config, operation: "DELETE" }],
     }),
   },
   delete: {
-    title: ({ topic }) => `Delete ${topic.topic_name} with all its records`, button: "Delete", isDangerous: true,
+    title: ({ topic }) => `Delete ${topic.name} with all its records`, button: "Delete", isDangerous: true,
     fields: [["again", "Write its name again", ""]],
-    command: (_given, { topic }) => `penstock topic delete ${shell(topic.topic_name)}`,
-    isReady: (given, { topic }) => given.again === topic.topic_name,
-    run: (_given, cluster, { topic }) => ask("DELETE", path`/v3/clusters/${cluster}/topics/${topic.topic_name}`),
+    command: (_given, { topic }) => `penstock topic delete ${shell(topic.name)}`,
+    isReady: (given, { topic }) => given.again === topic.name,
+    run: (_given, cluster, { topic }) => ask("DELETE", path`/v3/clusters/${cluster}/topics/${topic.name}`),
   },
   transfer: {
     title: ({ node }) => `Let node ${node.node_id} lead the metadata quorum`, button: "Transfer", fields: [],

@@ -33,6 +33,19 @@ export function path(strings, ...values) {
   return strings.reduce((whole, part, index) => whole + encodeURIComponent(values[index - 1]) + part);
 }
 
+// All topics with their sums, from which rates are drawn.
+export async function overview(store) {
+  const topics = [];
+  for (let token = ""; token !== null && topics.length < 2000;) {
+    const page = await get(`/v1/topics?page_size=500${token && `&page_token=${encodeURIComponent(token)}`}`);
+    topics.push(...page.topics);
+    token = page.next;
+  }
+  for (const topic of topics) store.sample(`topic ${topic.name}`, topic.high_watermarks);
+  store.sample("records", topics.reduce((sum, topic) => sum + (topic.is_internal ? 0 : topic.high_watermarks ?? 0), 0));
+  return topics;
+}
+
 // All pages of a list of /v3, as far as `most` items.
 export async function all(first, most = 2000) {
   const items = [];

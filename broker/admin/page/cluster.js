@@ -1,6 +1,6 @@
 // The map of the cluster: its nodes, and who leads what.
 import { html, useEffect, useState } from "/page/lib.js";
-import { get } from "/page/api.js";
+import { get, overview } from "/page/api.js";
 import { Ring, Spark, TimeLine, colour, shape } from "/page/charts.js";
 import { LANES, describe } from "/page/happenings.js";
 import { bytes, number, plural, rate } from "/page/words.js";
@@ -12,12 +12,8 @@ const LINE_MS = 10 * 60_000;
 export function ClusterView({ store, open }) {
   useEffect(() => store.use("map", () => get("/v1/partition-map")), []);
   useEffect(() => store.use("quorum", () => get("/v1/quorum")), []);
-  useEffect(() => store.use("topics", async () => {
-    const topics = await get("/v1/topics?page_size=1000");
-    store.sample("records", topics.topics.reduce((sum, topic) => sum + (topic.records ?? 0), 0));
-    return topics;
-  }), []);
-  const { nodes, map, quorum, topics } = store.values;
+  useEffect(() => store.use("topics", () => overview(store)), []);
+  const { nodes, map, quorum } = store.values;
   if (!nodes || !map) return html`<p class="empty">${store.problems.nodes ?? store.problems.map ?? "Looking …"}</p>`;
   return html`
     <section class="sheet" aria-label="Nodes">
@@ -59,8 +55,8 @@ function group(nodes) {
 
 function stateOf(node) {
   if (!node.roles.includes("broker")) return ["controller", "soft"];
-  if (node.is_fenced) return ["fenced: does not answer", "bad"];
-  if (node.in_controlled_shutdown) return ["shuts down", "warn"];
+  if (node.state === "fenced") return ["fenced: does not answer", "bad"];
+  if (node.state === "stopping") return ["shuts down", "warn"];
   if (node.is_drained) return ["drained", "warn"];
   return ["active", "good"];
 }
@@ -69,9 +65,8 @@ function Node({ node, led, whole, quorum, open }) {
   const [state, tone] = stateOf(node);
   const isBroker = node.roles.includes("broker");
   const leads = quorum?.leader_id === node.node_id;
-  const size = (node.log_dirs ?? []).reduce((sum, dir) => sum + (dir.size_bytes ?? 0), 0);
   return html`<article class="node" data-node=${node.node_id}>
-    <${Ring} share=${led / whole} tint=${colour(node.node_id)} isDashed=${node.is_fenced}>
+    <${Ring} share=${led / whole} tint=${colour(node.node_id)} isDashed=${node.state === "fenced"}>
       <text x="66" y="72" text-anchor="middle" style=${{ fontSize: "30px", fontWeight: 700 }}>${node.node_id}</text>
       <text class="soft" x="66" y="90" text-anchor="middle">${isBroker ? `leads ${number(led)}` : "no records"}</text>
       ${leads && html`<g><path d="M53 29l4 5 4-7 5 7 5-7 4 7 4-5-3 13h-20z" fill="var(--warn)"><title>leads the metadata quorum</title></path></g>`}
@@ -79,11 +74,11 @@ function Node({ node, led, whole, quorum, open }) {
     <div class="state"><span class="tag ${tone}">${state}</span></div>
     <div class="small soft">${leads ? "leads the quorum" : node.roles.includes("controller") ? "votes" : "follows"}${isBroker ? html` · ${plural(node.replica_count ?? 0, "replica")}` : ""}</div>
     <div class="bars">${(node.log_dirs ?? []).map((dir) => {
-      const used = dir.total_bytes ? 1 - dir.usable_bytes / dir.total_bytes : 0;
+      const used = dir.total_bytes ? 1 - dir.free_bytes / dir.total_bytes : 0;
       return dir.error ? html`<div><span class="tag bad">${dir.path}: ${dir.error}</span></div>`
-        : html`<div title="${dir.path}: ${bytes(dir.size_bytes)} of records, ${bytes(dir.usable_bytes)} free">disk ${Math.round(used * 100)} %
+        : html`<div title="${dir.path}: ${bytes(dir.free_bytes)} of ${bytes(dir.total_bytes)} are free">disk ${Math.round(used * 100)} % full
           <div class="meter ${used > 0.9 ? "full" : ""}"><i style=${{ width: `${used * 100}%` }}></i></div></div>`;
-    })}${isBroker && html`<span>${bytes(size)} of records</span>`}</div>
+    })}${node.out_of_sync_count > 0 && html`<span class="tag warn">${plural(node.out_of_sync_count, "replica")} not in sync</span>`}</div>
     ${isBroker && html`<button class="small" onClick=${() => open({ kind: node.is_drained ? "undrain" : "drain", node })}>${node.is_drained ? "Undrain" : "Drain"}</button>`}
     ${node.roles.includes("controller") && !leads && html` <button class="small" onClick=${() => open({ kind: "transfer", node })}>Let it lead</button>`}
   </article>`;

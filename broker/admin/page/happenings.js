@@ -30,6 +30,8 @@ const KINDS = {
   summary: ["diamond", "warn", "leaders", (e) => `${plural(e.count, "partition")} at once: ${SUMMARIES[e.of] ?? e.of}`],
   gap: ["dot", "soft", "nodes", () => "Here some events are missing"],
 };
+export const NAMES = Object.keys(KINDS);
+
 const SUMMARIES = {
   "leader-changed": "leader changed", "isr-shrunk": "ISR shrunk", "isr-expanded": "ISR expanded",
   "topic-created": "topics created", "topic-deleted": "topics deleted",

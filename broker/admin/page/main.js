@@ -81,11 +81,11 @@ function Page() {
 }
 
 function CutOff({ nodes, ready }) {
-  const others = (nodes?.nodes ?? []).filter((node) => node.admin && node.node_id !== ready?.node_id);
+  const others = (nodes?.nodes ?? []).filter((node) => node.admin?.length && node.node_id !== ready?.node_id);
   return html`<div class="banner" role="alert">
     ${ready ? `Node ${ready.node_id}` : "The node"} has not answered for ${age(Date.now() - store.lastHeardMs)}.
     What you see is of ${clock(store.lastHeardMs)}.
-    ${others.length > 0 && html` Others may: ${others.map((node) => html`<a href=${node.admin}>node ${node.node_id}</a> `)}`}
+    ${others.length > 0 && html` Others may: ${others.map((node) => html`<a href=${node.admin[0]}>node ${node.node_id}</a> `)}`}
   </div>`;
 }
 

@@ -9,7 +9,7 @@ export function QuorumView({ store, open }) {
   const { quorum } = store.values;
   if (!quorum) return html`<p class="empty">${store.problems.quorum ?? "Looking …"}</p>`;
   return html`<section class="sheet">
-      <h2>${quorum.leader_id === null || quorum.leader_id < 0 ? html`<span class="tag bad">no leader</span> ${quorum.reason ?? ""}` : `Node ${quorum.leader_id} leads in epoch ${quorum.leader_epoch}`}</h2>
+      <h2>${quorum.leader_id === null || quorum.leader_id < 0 ? html`<span class="tag bad">no leader</span> ${quorum.reason ?? ""}` : `Node ${quorum.leader_id} leads in epoch ${quorum.epoch}`}</h2>
       <${Positions} quorum=${quorum} open=${open} />
     </section>
     <section class="sheet"><h2>Leaderships</h2><${Leaderships} store=${store} quorum=${quorum} /></section>`;
@@ -35,7 +35,7 @@ function Positions({ quorum, open }) {
 }
 
 function Leaderships({ store, quorum }) {
-  const changes = store.events.filter((event) => event.kind === "quorum-leader-changed");
+  const changes = store.events.filter((event) => event.kind === "quorum-leader-changed" && event.leader_id !== null);
   const end = Date.now(), begin = Math.min(end - 120_000, changes[0]?.timestamp_ms ?? end);
   const ids = quorum.voters.map((one) => one.node_id);
   const bands = changes.map((event, index) => ({
@@ -44,7 +44,7 @@ function Leaderships({ store, quorum }) {
   }));
   if (bands.length === 0 && quorum.leader_id >= 0) bands.push({
     time: begin, until: end, lane: Math.max(0, ids.indexOf(quorum.leader_id)), tint: colour(quorum.leader_id),
-    text: `epoch ${quorum.leader_epoch}`, title: `node ${quorum.leader_id} leads epoch ${quorum.leader_epoch}; since when, this page has not seen`,
+    text: `epoch ${quorum.epoch}`, title: `node ${quorum.leader_id} leads epoch ${quorum.epoch}; since when, this page has not seen`,
   });
   return html`<${TimeLine} marks=${bands} lanes=${ids.map((id) => `node ${id}`)} begin=${begin} end=${end} label="Who led the metadata quorum" />`;
 }

@@ -1,6 +1,6 @@
 // What the page knows: asked every two seconds, and at once when the node tells of an event. Each part is asked by itself,
 // so that one that fails leaves the others fresh.
-import { get } from "/page/api.js";
+import { NAMES } from "/page/happenings.js";
 
 const INTERVAL_MS = 2000;
 const LATE_MS = 7000;
@@ -89,7 +89,8 @@ export class Store {
   }
 
   stream() {
-    const source = new EventSource("/v1/events?backlog=200");
+    // All that the node remembers, and what comes; a browser that was cut off names the last one it has.
+    const source = new EventSource("/v1/events?since=-1.0");
     source.onopen = () => { this.isStreaming = true; this.tell(); };
     source.onerror = () => {
       this.isStreaming = false;
@@ -97,7 +98,7 @@ export class Store {
       // After a refusal the browser does not try again by itself.
       if (source.readyState === EventSource.CLOSED) setTimeout(() => this.stream(), 3000);
     };
-    source.onmessage = (message) => this.happened(JSON.parse(message.data));
+    for (const kind of NAMES) source.addEventListener(kind, (message) => this.happened(JSON.parse(message.data)));
   }
 
   happened(event) {

@@ -1,6 +1,6 @@
 // Topics and their partitions: where the replicas are, who leads, how fast records come.
 import { html, useEffect, useState } from "/page/lib.js";
-import { get, path } from "/page/api.js";
+import { get, overview, path } from "/page/api.js";
 import { Spark, colour } from "/page/charts.js";
 import { Cells } from "/page/cluster.js";
 import { bytes, number, plural, rate } from "/page/words.js";
@@ -9,42 +9,38 @@ export function TopicsView({ store, rest, open }) {
   const [wanted, setWanted] = useState("");
   const [opened] = rest;
   useEffect(() => store.use("map", () => get("/v1/partition-map")), []);
-  useEffect(() => store.use("topics", async () => {
-    const found = await get("/v1/topics?page_size=1000");
-    for (const topic of found.topics) store.sample(`topic ${topic.topic_name}`, topic.records);
-    return found;
-  }), []);
+  useEffect(() => store.use("topics", () => overview(store)), []);
   const { topics, map } = store.values;
   if (!topics || !map) return html`<p class="empty">${store.problems.topics ?? store.problems.map ?? "Looking …"}</p>`;
   const byName = new Map(map.topics.map((topic) => [topic.topic_name, topic]));
-  const shown = topics.topics.filter((topic) => topic.topic_name.includes(wanted) && byName.has(topic.topic_name))
-    .sort((one, other) => one.is_internal - other.is_internal || one.topic_name.localeCompare(other.topic_name));
+  const shown = topics.filter((topic) => topic.name.includes(wanted) && byName.has(topic.name))
+    .sort((one, other) => one.is_internal - other.is_internal || one.name.localeCompare(other.name));
   return html`<section class="sheet">
-    <div class="spread"><h2>${plural(topics.topics.length, "topic")}</h2>
+    <div class="spread"><h2>${plural(topics.length, "topic")}</h2>
       <div class="row"><input aria-label="Only topics with" placeholder="only with …" style=${{ width: "11rem" }} value=${wanted} onInput=${(event) => setWanted(event.target.value)} />
         <button class="primary" onClick=${() => open({ kind: "create" })}>Create a topic</button></div></div>
     ${shown.length === 0 && html`<p class="empty">No topic ${wanted ? `has ${wanted} in its name` : "yet"}.</p>`}
-    <div class="topics">${shown.map((topic) => html`<div key=${topic.topic_name}>
-      <div class="topicline" aria-expanded=${topic.topic_name === opened}>
-        <a class="name" href="#/topics/${topic.topic_name === opened ? "" : encodeURIComponent(topic.topic_name)}">${topic.topic_name}</a>
-        <${Cells} topic=${byName.get(topic.topic_name)} tight=${byName.get(topic.topic_name).leaders.length > 60} />
-        <span class="figure small">${bytes(topic.size_bytes)}<br /><span class="soft">${rate(store.rate(`topic ${topic.topic_name}`))}</span></span>
-        <${Spark} series=${store.rates(`topic ${topic.topic_name}`)} label="Records per second of ${topic.topic_name}" />
+    <div class="topics">${shown.map((topic) => html`<div key=${topic.name}>
+      <div class="topicline" aria-expanded=${topic.name === opened}>
+        <a class="name" href="#/topics/${topic.name === opened ? "" : encodeURIComponent(topic.name)}">${topic.name}</a>
+        <${Cells} topic=${byName.get(topic.name)} tight=${byName.get(topic.name).leaders.length > 60} />
+        <span class="figure small">${bytes(topic.size_bytes)}<br /><span class="soft">${rate(store.rate(`topic ${topic.name}`))}</span></span>
+        <${Spark} series=${store.rates(`topic ${topic.name}`)} label="Records per second of ${topic.name}" />
       </div>
-      ${topic.topic_name === opened && html`<${Topic} store=${store} name=${opened} open=${open} />`}
+      ${topic.name === opened && html`<${Topic} store=${store} name=${opened} open=${open} />`}
     </div>`)}</div>
   </section>`;
 }
 
 function Topic({ store, name, open }) {
   useEffect(() => store.use(`topic ${name}`, async () => {
-    const found = await get(path`/v1/topics?topic=${name}`);
+    const found = await get(path`/v1/topics?topic=${name}&page_size=500`);
     for (const one of found.topics[0]?.partitions ?? []) store.sample(`partition ${name}-${one.partition}`, one.high_watermark);
     return found.topics[0];
   }), [name]);
   const topic = store.values[`topic ${name}`];
   if (!topic) return html`<p class="empty">${store.problems[`topic ${name}`] ?? "Looking …"}</p>`;
-  const nodes = [...new Set(topic.partitions.flatMap((one) => one.replicas))].sort((one, other) => one - other);
+  const nodes = [...new Set(topic.partitions.flatMap((one) => [...one.replicas]))].sort((one, other) => one - other);
   return html`<div style=${{ padding: ".4rem .6rem 1rem" }}>
     <div class="row" style=${{ marginBottom: ".5rem" }}>
       <button onClick=${() => open({ kind: "alter", topic })}>Alter</button>

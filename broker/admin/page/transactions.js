@@ -12,12 +12,12 @@ export function TransactionsView({ store }) {
   const { transactions, hanging } = store.values;
   if (!transactions) return html`<p class="empty">${store.problems.transactions ?? "Looking …"}</p>`;
   const now = Date.now();
-  const open = transactions.transactions.filter((one) => one.started_ms > 0).slice(0, 60);
+  const open = transactions.transactions.filter((one) => one.age_ms !== null).map((one) => ({ ...one, started_ms: now - one.age_ms })).slice(0, 60);
   const idle = transactions.transactions.length - open.length;
   const begin = Math.min(now - 60_000, ...open.map((one) => one.started_ms));
   const marks = open.map((one, lane) => ({
     time: one.started_ms, until: now, lane, tint: TINTS[one.state] ?? "var(--soft)", text: one.state,
-    title: `${one.transactional_id}: ${one.state} for ${age(now - one.started_ms)}, ${plural(one.partitions?.length ?? 0, "partition")}`,
+    title: `${one.transactional_id}: ${one.state} for ${age(one.age_ms)}, ${plural(one.partitions?.length ?? 0, "partition")}`,
   }));
   const found = hanging?.transactions ?? [];
   return html`<section class="sheet"><h2>${plural(open.length, "transaction")} under way${idle > 0 ? `, ${plural(idle, "producer")} without one` : ""}</h2>
@@ -27,7 +27,7 @@ export function TransactionsView({ store }) {
     <section class="sheet"><h2>Hanging</h2>
       ${store.problems.hanging && html`<p class="soft">${store.problems.hanging}</p>`}
       ${found.length === 0 ? html`<p class="empty">None: no partition waits for an end that will not come.</p>`
-        : found.map((one) => html`<p key="${one.topic}-${one.partition}-${one.producer_id}"><span class="tag bad">hangs</span> ${one.topic}-${one.partition}: producer ${one.producer_id} for ${age(now - one.started_ms)}
+        : found.map((one) => html`<p key="${one.topic}-${one.partition}-${one.producer_id}"><span class="tag bad">hangs</span> ${one.topic}-${one.partition}: producer ${one.producer_id}, silent for ${age(one.idle_ms)}
           <div class="command"><code>penstock transactions abort --topic ${one.topic} --partition ${one.partition} --start-offset ${one.start_offset}</code></div></p>`)}
     </section>`;
 }
