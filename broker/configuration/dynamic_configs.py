@@ -6,7 +6,7 @@ from typing import Final
 from ...protocol.errors import ConfigError, ErrorCode, KafkaError
 from ...quorum.configs.definition import UpdateMode
 from ...quorum.configs.effective import LISTENER_KEY, BrokerConfigs, broker_definition
-from ...quorum.configs.table import broker_configs, dynamic_quota_configs
+from ...quorum.configs.table import broker_configs, dynamic_only
 from .node_config import NodeConfig, load
 
 # Keys that only a listener may be given dynamically, under its prefix: all listeners at once would lock everyone out.
@@ -74,7 +74,7 @@ def validate_dynamic_configs(
         for name, text in values.items():
             listener_key = LISTENER_KEY.fullmatch(name)
             base = listener_key[1] if listener_key else name
-            definition = broker_configs().get(base) or dynamic_quota_configs().get(base)
+            definition = broker_configs().get(base) or dynamic_only(base)
             if definition is not None:
                 definition.parse(text)
     except ConfigError as error:
@@ -116,7 +116,7 @@ def increment(current: Mapping[str, str], operations: Iterable[tuple[str, int, s
                 result.pop(name, None)
             case 2 | 3:
                 verb = "append" if operation == 2 else "subtract"
-                definition = broker_configs().get(name) or dynamic_quota_configs().get(name)
+                definition = broker_configs().get(name) or dynamic_only(name)
                 if definition is None:
                     raise KafkaError(ErrorCode.INVALID_CONFIG, f"Unknown config name: {name}")
                 if definition.type.name != "LIST":

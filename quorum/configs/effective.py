@@ -13,7 +13,7 @@ from functools import cache
 from typing import Final
 
 from .definition import ConfigDefinition, ConfigValue, format_value
-from .table import ConfigTable, broker_configs, dynamic_quota_configs, group_configs, topic_configs
+from .table import ConfigTable, broker_configs, dynamic_only, group_configs, topic_configs
 
 # `listener.name.<listener>.<key>` is the key for one listener; these may have a SASL mechanism between the two.
 LISTENER_KEY = re.compile(r"listener\.name\.[^.]*\.(.*)")
@@ -184,7 +184,7 @@ def _own_synonyms(name: str) -> tuple[str, ...]:
 def broker_definition(name: str) -> ConfigDefinition | None:
     """The definition of a broker key, also one of a listener and one that is only dynamic; None for an unknown key."""
     for candidate in (name, *broker_synonyms(name)):
-        definition = broker_configs().get(candidate) or dynamic_quota_configs().get(candidate)
+        definition = broker_configs().get(candidate) or dynamic_only(candidate)
         if definition is not None:
             return definition
     return None

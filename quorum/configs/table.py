@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from ...protocol.errors import ConfigError
 from .definition import ConfigDefinition, ConfigType, ConfigValue, Synonym, UpdateMode
+from .own_keys import OWN_KEYS
 from .validators import check_of
 
 KAFKA_RELEASE: Final = "4.3.1"
@@ -77,6 +78,17 @@ def broker_configs() -> ConfigTable:
 def dynamic_quota_configs() -> ConfigTable:
     """Broker keys that exist only as dynamic configs, never in server.properties: the replication quotas."""
     return ConfigTable("broker-dynamic", _tables()["broker-dynamic"])
+
+
+@cache
+def own_configs() -> ConfigTable:
+    """Broker keys that Apache Kafka does not have, and that exist only as dynamic configs."""
+    return ConfigTable("penstock", OWN_KEYS)
+
+
+def dynamic_only(name: str) -> ConfigDefinition | None:
+    """Return the definition of a broker key that server.properties cannot have."""
+    return dynamic_quota_configs().get(name) or own_configs().get(name)
 
 
 @cache

@@ -7,7 +7,7 @@ from typing import Final
 from ...protocol.errors import ConfigError, ErrorCode, KafkaError
 from .definition import ConfigValue
 from .effective import defaults_of, parsed
-from .table import ConfigTable, broker_configs, client_metrics_configs, group_configs, topic_configs
+from .table import ConfigTable, broker_configs, client_metrics_configs, group_configs, own_configs, topic_configs
 
 _NOTHING: Final[Mapping[str, str]] = {}
 # What a client metrics subscription may select clients by (KIP-714).
@@ -106,7 +106,7 @@ def validate_broker_config(values: Mapping[str, str]) -> None:
     it writes its own decisions read (`min.insync.replicas`).
     """
     for name, text in values.items():
-        definition = broker_configs().get(name)
+        definition = broker_configs().get(name) or own_configs().get(name)
         if definition is not None:
             try:
                 definition.parse(text)

@@ -102,7 +102,10 @@ def check_active(image: MetadataImage, replicas: Sequence[NodeId], index: int) -
 
 
 def new_partition(image: MetadataImage, topic_id: TopicId, index: int, replicas: tuple[NodeId, ...]) -> PartitionRecord:
-    """Return the record of a new partition: every replica whose broker is active is in sync."""
+    """Return the record of a new partition: every replica whose broker is active is in sync.
+
+    The first of them that is not drained leads.
+    """
     isr = tuple([replica for replica in replicas if image.is_active_broker(replica)])
     assert isr, f"no replica of {replicas} can lead"
     return PartitionRecord(
@@ -110,7 +113,7 @@ def new_partition(image: MetadataImage, topic_id: TopicId, index: int, replicas:
         partition_id=index,
         replicas=replicas,
         isr=isr,
-        leader=isr[0],
+        leader=next((replica for replica in isr if replica not in image.configs.drained_brokers), isr[0]),
         leader_epoch=LeaderEpoch(0),
         partition_epoch=PartitionEpoch(0),
         directories=tuple([default_directory(image, replica) for replica in replicas]),

@@ -16,9 +16,16 @@ from kio.static.primitive import i64
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.ids import BrokerEpoch, NodeId
 from ...protocol.messages import NO_THROTTLE
-from ..metadata.image import BrokerRegistration, MetadataImage
+from ..configs.own_keys import BROKER_DRAINED
+from ..metadata.image import BrokerRegistration, ConfigResourceType, MetadataImage
 from ..metadata.incarnations import is_later_start
-from ..metadata.records import MetadataRecord, RegisterBrokerRecord, SupportedFeature, UnregisterBrokerRecord
+from ..metadata.records import (
+    ConfigRecord,
+    MetadataRecord,
+    RegisterBrokerRecord,
+    SupportedFeature,
+    UnregisterBrokerRecord,
+)
 from .answers import ZERO_ID, base64_id, wire_code
 from .context import ControllerResult, DecisionContext
 from .partition_changes import broker_changes
@@ -91,8 +98,9 @@ def unregister_broker(
 ) -> ControllerResult[UnregisterBrokerResponse]:
     """Let a broker be no part of the cluster any more; it leads nothing and is in no ISR from then on.
 
-    As in Kafka, it need not be fenced for that. One that runs is not let in again before it has been restarted; it
-    stays a replica of its partitions, and eligible to lead them, until these are reassigned.
+    A drain ends with it: the next broker of that id is a new one. As in Kafka, it need not be fenced for that. One that
+    runs is not let in again before it has been restarted; it stays a replica of its partitions, and eligible to lead
+    them, until these are reassigned.
 
     Raises KafkaError(BROKER_ID_NOT_REGISTERED).
     """
@@ -101,12 +109,19 @@ def unregister_broker(
         message = f"Broker ID {request.broker_id} is not currently registered"
         raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, message)
     moved = broker_changes(image, context.config, lambda partition: broker.id in partition.isr, leaving=broker.id)
+    undrained = [_undrained(broker.id)] if broker.id in image.configs.drained_brokers else []
     return ControllerResult(
-        records=(*moved, UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch)),
+        records=(*moved, *undrained, UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch)),
         response=UnregisterBrokerResponse(
             throttle_time=NO_THROTTLE, error_code=wire_code(ErrorCode.NONE), error_message=None
         ),
         left_broker=broker.id,
+    )
+
+
+def _undrained(broker_id: NodeId) -> ConfigRecord:
+    return ConfigRecord(
+        resource_type=ConfigResourceType.BROKER, resource_name=str(broker_id), name=BROKER_DRAINED, value=None
     )
 
 

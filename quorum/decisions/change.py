@@ -62,6 +62,11 @@ def image_after(
     return delta.apply(offset=offset, epoch=epoch, timestamp_ms=timestamp_ms)
 
 
+def replayed(image: MetadataImage, records: Iterable[MetadataRecord]) -> MetadataImage:
+    """Return the image with the first records of a decision, for what the decision says further."""
+    return image_after(image, records, offset=image.offset, epoch=image.epoch, timestamp_ms=image.timestamp_ms)
+
+
 def split_commands(timestamp_ms: int, records: Iterable[MetadataRecord]) -> list[bytes]:
     """Return the records as entries of about ENTRY_BYTES: one, or several inside a transaction (KIP-868).
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from ...protocol.errors import ErrorCode, KafkaError
 from ..configs.definition import ConfigType, format_value
 from ..configs.effective import BrokerConfigs, defaults_of
+from ..configs.own_keys import BROKER_DRAINED
 from ..configs.table import ConfigTable, broker_configs, client_metrics_configs, group_configs, topic_configs
 from ..configs.validation import (
     validate_broker_config,
@@ -46,6 +47,12 @@ def validate_configs(resource: ConfigResource, values: Mapping[str, str], broker
         case ConfigResourceType.BROKER:
             _check_broker_name(resource.name)
             validate_broker_config(values)
+            if not resource.name and BROKER_DRAINED in values:
+                message = (
+                    "Cannot update these configs at default cluster level, broker id must be specified: "
+                    f"[{BROKER_DRAINED}]"
+                )
+                raise KafkaError(ErrorCode.INVALID_REQUEST, message)
         case ConfigResourceType.GROUP:
             if not resource.name:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")

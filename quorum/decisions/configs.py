@@ -23,12 +23,15 @@ from kio.static.primitive import i8
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE
 from ..configs.effective import BrokerConfigs
+from ..configs.own_keys import BROKER_DRAINED
 from ..metadata.features import ELIGIBLE_LEADER_REPLICAS_VERSION
 from ..metadata.image import ConfigResource, ConfigResourceType, MetadataImage
 from ..metadata.records import ConfigRecord, MetadataRecord, PartitionChangeRecord
 from .answers import Refusal, refusal, wire_code
+from .change import replayed
 from .config_rules import default_of, is_list, validate_configs
 from .context import ControllerResult, DecisionContext
+from .drains import moved_leaderships
 
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
 MAX_VALUE_BYTES = 32_767
@@ -72,6 +75,7 @@ def incremental_alter_configs(
                 resource_name=resource.name,
             )
         )
+    records += _drained(image, records, context)
     return ControllerResult(
         records=() if request.validate_only else tuple(records),
         response=IncrementalAlterConfigsResponse(throttle_time=NO_THROTTLE, responses=tuple(responses)),
@@ -105,6 +109,7 @@ def alter_configs(
                 resource_name=resource.name,
             )
         )
+    records += _drained(image, records, context)
     return ControllerResult(
         records=() if request.validate_only else tuple(records),
         response=AlterConfigsResponse(throttle_time=NO_THROTTLE, responses=tuple(responses)),
@@ -218,6 +223,13 @@ def _check_existence(image: MetadataImage, resource: ConfigResource) -> None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{resource.name}' does not exist.")
     if resource.type == ConfigResourceType.BROKER and resource.name and int(resource.name) not in image.brokers:
         raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No node with id {resource.name} found.")
+
+
+def _drained(image: MetadataImage, records: Sequence[MetadataRecord], context: DecisionContext) -> list[MetadataRecord]:
+    """Return the leaderships that move because these records drain brokers, or end that; all brokers at once."""
+    if not any(isinstance(record, ConfigRecord) and record.name == BROKER_DRAINED for record in records):
+        return []
+    return moved_leaderships(replayed(image, records), context.config, before=image.configs.drained_brokers)
 
 
 def _without_elr(image: MetadataImage, resource: ConfigResource) -> list[MetadataRecord]:

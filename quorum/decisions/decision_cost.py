@@ -17,7 +17,8 @@ from kio.schema.update_features.v1.request import UpdateFeaturesRequest as Updat
 from kio.schema.update_features.v2.request import UpdateFeaturesRequest
 
 from ...protocol.ids import NodeId
-from ..metadata.image import MetadataImage
+from ..configs.own_keys import BROKER_DRAINED
+from ..metadata.image import ConfigResource, ConfigResourceType, MetadataImage
 from .configs import MIN_INSYNC_REPLICAS
 from .heartbeats import GoneBroker
 
@@ -43,8 +44,7 @@ def weight(image: MetadataImage, request: object) -> int:
         case BrokerHeartbeatRequest():
             return image.topics.partition_count if _changes_state(image, request) else 0
         case IncrementalAlterConfigsRequest() | AlterConfigsRequest():
-            names = {config.name for resource in request.resources for config in resource.configs}
-            return image.topics.partition_count if MIN_INSYNC_REPLICAS in names else 0
+            return image.topics.partition_count if _concerns_partitions(image, request) else 0
         case UpdateFeaturesRequestV1() | UpdateFeaturesRequest():
             # Without eligible leader replicas no partition keeps any.
             return image.topics.partition_count
@@ -53,6 +53,16 @@ def weight(image: MetadataImage, request: object) -> int:
             return image.topics.partition_count
         case _:
             return 0
+
+
+def _concerns_partitions(image: MetadataImage, request: IncrementalAlterConfigsRequest | AlterConfigsRequest) -> bool:
+    names = {config.name for resource in request.resources for config in resource.configs}
+    if isinstance(request, AlterConfigsRequest):
+        # What such a request does not name goes back to its default.
+        for resource in request.resources:
+            if int(resource.resource_type) == ConfigResourceType.BROKER:
+                names |= image.configs.of(ConfigResource(resource.resource_type, resource.resource_name)).keys()
+    return MIN_INSYNC_REPLICAS in names or BROKER_DRAINED in names
 
 
 def _changes_state(image: MetadataImage, request: BrokerHeartbeatRequest) -> bool:

@@ -22,11 +22,11 @@ from kio.schema.broker_heartbeat.v2.response import BrokerHeartbeatResponse
 from ...protocol.errors import ErrorCode
 from ...protocol.ids import BrokerEpoch, NodeId
 from ...protocol.messages import NO_THROTTLE
-from ..metadata.delta import MetadataDelta
 from ..metadata.image import BrokerRegistration, MetadataImage
 from ..metadata.records import NO_LEADER, BrokerRegistrationChangeRecord, MetadataRecord
 from .answers import wire_code
 from .broker_epochs import check_broker_epoch
+from .change import replayed
 from .context import ControllerResult, DecisionContext
 from .partition_changes import broker_changes, partitions_of
 
@@ -43,7 +43,7 @@ def heartbeat(
     offline = _offline_directories(image, broker, request, context)
     if offline:
         # First, so that the following elections choose no replica in these directories.
-        image = _replayed(image, offline)
+        image = replayed(image, offline)
         broker = image.brokers[broker.id]
     records: list[MetadataRecord] = []
     is_fenced, should_shut_down = broker.is_fenced, False
@@ -139,13 +139,6 @@ def _offline_directories(
         leaving=broker.id,
     )
     return [*moved, change]
-
-
-def _replayed(image: MetadataImage, records: list[MetadataRecord]) -> MetadataImage:
-    delta = MetadataDelta(image)
-    for record in records:
-        delta.replay(record)
-    return delta.apply(offset=image.offset, epoch=image.epoch, timestamp_ms=image.timestamp_ms)
 
 
 def _leads_any(image: MetadataImage, broker_id: NodeId) -> bool:

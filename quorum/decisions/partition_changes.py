@@ -10,9 +10,11 @@ The leader is chosen in this order (KIP-966 §Unclean leader election, "balanced
 4. the last known leader, when ISR and ELR are both empty: that is how a single replica survives being killed;
 5. with `unclean.leader.election.enable`, the first replica that may lead;
 6. no leader (-1).
+
+In 1 to 3 and in 5, a drained broker is chosen only where no other can be (decision 19).
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 from uuid import UUID
@@ -42,11 +44,13 @@ _ALL_BROKERS = ConfigResource(ConfigResourceType.BROKER, "")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElectionRules:
-    """What the topic's configs and the cluster's features say about elections."""
+    """What configs and the cluster's features say about the elections of a topic."""
 
     min_insync_replicas: int
     uses_elr: bool
     allows_unclean: bool
+    drained: Collection[NodeId] = frozenset()
+    """Brokers that lead only where no other replica can."""
 
 
 def election_rules(image: MetadataImage, topic: TopicImage, config: ControllerConfig) -> ElectionRules:
@@ -59,6 +63,7 @@ def election_rules(image: MetadataImage, topic: TopicImage, config: ControllerCo
         min_insync_replicas=int(min_insync_replicas or config.min_insync_replicas),
         uses_elr=image.features.get(ELIGIBLE_LEADER_REPLICAS_VERSION, 0) >= 1,
         allows_unclean=allows_unclean == "true" if allows_unclean else config.unclean_leader_election_enable,
+        drained=image.configs.drained_brokers,
     )
 
 
@@ -275,19 +280,33 @@ def _elect(
     may_lead: Callable[[NodeId], bool],
     prefers: NodeId,
 ) -> tuple[NodeId, bool]:
-    eligible = isr or elr
-    for replica in (prefers, partition.leader, *replicas):
-        if replica in eligible and may_lead(replica):
-            return replica, False
-    if rules.uses_elr and not eligible and len(partition.last_known_elr) == 1:
+    leader = _choose((prefers, partition.leader, *replicas), isr or elr, rules, may_lead)
+    if leader != NO_LEADER:
+        return leader, False
+    if rules.uses_elr and not (isr or elr) and len(partition.last_known_elr) == 1:
         [last_leader] = partition.last_known_elr
         if last_leader in replicas and may_lead(last_leader):
             return last_leader, True
     if rules.allows_unclean:
-        for replica in replicas:
-            if may_lead(replica):
-                return replica, True
-    return NO_LEADER, False
+        leader = _choose(replicas, replicas, rules, may_lead)
+    return leader, leader != NO_LEADER
+
+
+def _choose(
+    candidates: Iterable[NodeId],
+    eligible: Collection[NodeId],
+    rules: ElectionRules,
+    may_lead: Callable[[NodeId], bool],
+) -> NodeId:
+    """Return the first eligible candidate that may lead; a drained one only where there is no other."""
+    last_resort = NO_LEADER
+    for replica in candidates:
+        if replica in eligible and may_lead(replica):
+            if replica not in rules.drained:
+                return replica
+            if last_resort == NO_LEADER:
+                last_resort = replica
+    return last_resort
 
 
 def _changed(value: T, before: T) -> T | None:

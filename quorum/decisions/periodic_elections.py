@@ -15,8 +15,17 @@ MAX_ELECTIONS = 1_000
 
 
 def balance_leaders(image: MetadataImage, _request: None, context: DecisionContext) -> ControllerResult[bool]:
-    """Let preferred replicas lead again that may; the answer is whether there may be more of them."""
-    others = partitions_of(image, lambda partition: partition.leader not in (NO_LEADER, partition.replicas[0]))
+    """Let preferred replicas lead again that may; the answer is whether there may be more of them.
+
+    A drained broker is left out, which no election would prefer (decision 19).
+    """
+    drained = image.configs.drained_brokers
+    others = partitions_of(
+        image,
+        lambda partition: (
+            partition.leader not in (NO_LEADER, partition.replicas[0]) and partition.replicas[0] not in drained
+        ),
+    )
     return _elect(image, context, others, is_unclean=False)
 
 

@@ -2,11 +2,12 @@
 
 Leaders rotate over the racks, and in each rack over the brokers; the other replicas follow in the order of the racks,
 each rack giving one before any gives two (KIP-36). A fenced broker may take a replica but leads nothing, so it is never
-first. After as many partitions as there are brokers that can lead, the order is shuffled: otherwise one broker's
-partitions would always have the same followers, and these alone would carry its load when it fails.
+first. A drained one takes replicas only where the others are too few, and is first only where all others are fenced.
+After as many partitions as there are brokers that can lead, the order is shuffled: otherwise one broker's partitions
+would always have the same followers, and these alone would carry its load when it fails.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -43,20 +44,20 @@ class _Ring:
 
 
 class _Rack:
-    def __init__(self, brokers: Sequence[BrokerRegistration], random: "Random") -> None:
-        self.unfenced = _Ring([broker.id for broker in brokers if not broker.is_fenced], random)
-        self.fenced = _Ring([broker.id for broker in brokers if broker.is_fenced], random)
+    def __init__(self, brokers: Sequence[BrokerRegistration], leading: Collection[NodeId], random: "Random") -> None:
+        self._leading = _Ring([broker.id for broker in brokers if broker.id in leading], random)
+        self._following = _Ring([broker.id for broker in brokers if broker.id not in leading], random)
 
     def next_leader(self, partition: int) -> NodeId | None:
-        return self.unfenced.next(partition)
+        return self._leading.next(partition)
 
     def next_replica(self, partition: int) -> NodeId | None:
-        unfenced = self.unfenced.next(partition)
-        return self.fenced.next(partition) if unfenced is None else unfenced
+        leading = self._leading.next(partition)
+        return self._following.next(partition) if leading is None else leading
 
     def shuffle(self, random: "Random") -> None:
-        random.shuffle(self.unfenced.ids)
-        random.shuffle(self.fenced.ids)
+        random.shuffle(self._leading.ids)
+        random.shuffle(self._following.ids)
 
 
 def place(
@@ -67,7 +68,8 @@ def place(
     Raises KafkaError(INVALID_REPLICATION_FACTOR).
     """
     brokers = _usable(image)
-    leader_count = sum(not broker.is_fenced for broker in brokers)
+    leading = _leading(image, brokers)
+    leader_count = len(leading)
     if replication_factor <= 0:
         raise _refused(f"Invalid replication factor {replication_factor}: the replication factor must be positive.")
     if not leader_count:
@@ -77,7 +79,8 @@ def place(
             f"The target replication factor of {replication_factor} cannot be reached because only "
             f"{len(brokers)} broker(s) are registered or some brokers have all their log directories cordoned."
         )
-    racks = [_Rack(members, random) for members in _by_rack(brokers)]
+    brokers = _enough(image, brokers, leading, replication_factor)
+    racks = [_Rack(members, leading, random) for members in _by_rack(brokers)]
     first_rack = random.randrange(len(racks))
     placed: list[tuple[NodeId, ...]] = []
     for partition in range(partition_count):
@@ -110,6 +113,26 @@ def is_reserved_directory(directory: UUID) -> bool:
 
 def _usable(image: MetadataImage) -> list[BrokerRegistration]:
     return [broker for broker in image.brokers.values() if not broker.in_controlled_shutdown]
+
+
+def _leading(image: MetadataImage, brokers: Iterable[BrokerRegistration]) -> frozenset[NodeId]:
+    """Return the brokers that may be first: of the unfenced ones those that are not drained, or all if all are."""
+    unfenced = frozenset(broker.id for broker in brokers if not broker.is_fenced)
+    return unfenced - image.configs.drained_brokers or unfenced
+
+
+def _enough(
+    image: MetadataImage,
+    brokers: Sequence[BrokerRegistration],
+    leading: Collection[NodeId],
+    replication_factor: int,
+) -> list[BrokerRegistration]:
+    """Return the brokers without the drained ones, or with as many of these as the replication factor needs."""
+    drained = image.configs.drained_brokers - frozenset(leading)
+    chosen = [broker for broker in brokers if broker.id not in drained]
+    missing = max(0, replication_factor - len(chosen))
+    rest = sorted((broker for broker in brokers if broker.id in drained), key=lambda one: (one.is_fenced, one.id))
+    return [*chosen, *rest[:missing]]
 
 
 def _by_rack(brokers: Iterable[BrokerRegistration]) -> list[list[BrokerRegistration]]:

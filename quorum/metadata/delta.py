@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TypeVar, assert_never
 
 from ...protocol.ids import BrokerEpoch, ControllerEpoch, NodeId
+from ..configs.own_keys import says_drained
 from . import records
 from .image import (
     BrokerRegistration,
@@ -177,11 +178,25 @@ def _apply_configs(base: ConfigsImage, changes: Mapping[ConfigResource, dict[str
     if not changes:
         return base
     return ConfigsImage(
+        drained_brokers=_drained_brokers(base, changes),
         by_resource=base.by_resource.evolve(
             put={resource: values for resource, values in changes.items() if values},
             remove=[resource for resource, values in changes.items() if not values],
-        )
+        ),
     )
+
+
+def _drained_brokers(base: ConfigsImage, changes: Mapping[ConfigResource, dict[str, str]]) -> frozenset[NodeId]:
+    drained = set(base.drained_brokers)
+    for resource, values in changes.items():
+        # The name is what a request gave: a broker reads its configs under its id alone, not under "+1" or "01".
+        if resource.type == ConfigResourceType.BROKER and resource.name.isdecimal():
+            broker_id = NodeId(int(resource.name))
+            if str(broker_id) == resource.name:
+                drained.discard(broker_id)
+                if says_drained(values):
+                    drained.add(broker_id)
+    return frozenset(drained)
 
 
 K = TypeVar("K")

@@ -160,6 +160,8 @@ class ConfigsImage:
     """All dynamic configs. A resource without any is not in the map."""
 
     by_resource: PersistentMap[ConfigResource, Mapping[str, str]] = field(default_factory=PersistentMap)
+    drained_brokers: frozenset[NodeId] = frozenset()
+    """The brokers whose own configs say `broker.drained`, registered or not: elections ask for each partition."""
 
     def of(self, resource: ConfigResource) -> Mapping[str, str]:
         return self.by_resource.get(resource, _NO_CONFIGS)

@@ -3,8 +3,9 @@
 import pytest
 
 from penstock.protocol.errors import ConfigError
-from penstock.quorum.configs.definition import UpdateMode
-from penstock.quorum.configs.effective import defaults_of
+from penstock.quorum.configs.definition import ConfigType, UpdateMode
+from penstock.quorum.configs.effective import broker_definition, defaults_of, is_sensitive
+from penstock.quorum.configs.own_keys import BROKER_DRAINED, OWN_KEYS
 from penstock.quorum.configs.table import (
     broker_configs,
     client_metrics_configs,
@@ -68,3 +69,11 @@ def test_a_key_tells_who_may_change_it_while_the_broker_runs(name: str, mode: Up
 )
 def test_a_mistyped_key_is_recognised(wrong: str, right: str | None) -> None:
     assert broker_configs().nearest(wrong) == right
+
+
+def test_own_keys_are_dynamic_keys_of_one_broker_whose_value_is_shown() -> None:
+    definition = broker_definition(BROKER_DRAINED)
+    assert definition is not None
+    assert (definition.type, definition.update_mode) == (ConfigType.BOOLEAN, UpdateMode.PER_BROKER)
+    assert not is_sensitive(BROKER_DRAINED)
+    assert not OWN_KEYS.keys() & broker_configs().keys()
