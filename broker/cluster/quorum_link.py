@@ -8,12 +8,17 @@ from typing import Protocol
 from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest
 from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
 
+from ...protocol.ids import NodeId
 from ..network.request import RequestContext
 from .controller_channel import ControllerChannel
 
 
 class QuorumLink(Protocol):
     """Used in this order; `stop` may come at any time."""
+
+    @property
+    def leader_id(self) -> NodeId | None:
+        """Who leads the quorum, as far as this node knows; at any time."""
 
     async def find_cluster_id(self) -> str | None:
         """The id of the cluster, asked of others; None when a new one is to be drawn."""

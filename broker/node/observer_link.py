@@ -10,6 +10,7 @@ from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest
 from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
 
 from ...protocol.errors import ConfigError, CorruptData
+from ...protocol.ids import NodeId
 from ...quorum.links.rules.peer_proof import PeerHello, PeerRefused
 from ...quorum.links.rules.refusals import Refusals
 from ...quorum.metadata.publishers import Publishers
@@ -80,6 +81,10 @@ class ObserverLink:
         )
         self._task: asyncio.Task[None] | None = None
         self._channels: list[RemoteControllerChannel] = []
+
+    @property
+    def leader_id(self) -> NodeId | None:
+        return self._observer.leader_id
 
     async def find_cluster_id(self) -> str | None:
         waiting = Refusals(self._runtime.loop.time)

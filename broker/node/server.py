@@ -27,7 +27,11 @@ from ...quorum.raft.consensus import ConsensusFailed
 from ...storage.directories.log_directories import LogDirectories
 from ...storage.directories.log_manager import LogManager
 from ...storage.disk.files import Files
+<<<<<<< HEAD
 from ..admin.node_ports import RunningNode
+=======
+from ..cluster.event_stream import EventStream
+>>>>>>> h17d
 from ..cluster.metadata_cache import MetadataCache
 from ..cluster.peer_channel import PeerChannel
 from ..cluster.quorum_link import QuorumLink
@@ -105,6 +109,10 @@ class Node:
         self._metadata = MetadataCache(config.node_id)
         self._publishers = Publishers()
         self._publishers.add(self._metadata)
+        self.events = EventStream(
+            leader_id=lambda: None if self._quorum is None else self._quorum.leader_id, wall_clock_ms=wall_clock_ms
+        )
+        self._publishers.add(self.events)
         self._publishers.add(FeatureGuard(self._fail))
         if not config.is_broker:
             # A broker's follow behind its registration.
@@ -183,12 +191,14 @@ class Node:
             ",".join(map(str, self._config.admin_advertised_listeners)),
             (self._loop.time() - started_s) * 1000,
         )
+        self._start_task("cluster events", self.events.load(self._loop))
 
     async def stop(self) -> None:
         """Everything acknowledged is on disk, and the mark of a clean stop written, when this returns."""
         self._running = None
         self._phase = "It stops."
         await self._stop_tasks()
+        self.events.close()
         if self._parts is not None:
             await self._stop_broker(self._parts)
         if self._quorum is not None:

@@ -14,6 +14,7 @@ from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest
 from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
 
 from ...protocol.errors import ConfigError
+from ...protocol.ids import NodeId
 from ...quorum.controller.controller import Controller
 from ...quorum.controller.periodic_elections import PeriodicElections
 from ...quorum.decisions.bootstrap import bootstrap_records
@@ -89,6 +90,10 @@ class VoterLink:
     def controller(self) -> Controller:
         assert self._controller is not None, "the controller has not been started"
         return self._controller
+
+    @property
+    def leader_id(self) -> NodeId | None:
+        return None if self._voter is None else self._voter.leader_id
 
     async def find_cluster_id(self) -> str | None:
         if self._is_alone:

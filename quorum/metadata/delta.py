@@ -33,6 +33,8 @@ class MetadataDelta:
 
     def __init__(self, base: MetadataImage) -> None:
         self.base = base
+        self.is_gathered = False
+        """Of several entries at once, or of two images: what happened between is unknown."""
         self.topics = TopicsDelta(base.topics)
         self.configs: dict[ConfigResource, dict[str, str]] = {}
         self.brokers: dict[int, BrokerRegistration | None] = {}
@@ -45,6 +47,7 @@ class MetadataDelta:
     def between(cls, base: MetadataImage, image: MetadataImage) -> "MetadataDelta":
         """Compare two images; what is in `base` only counts as deleted. Costs the size of both."""
         delta = cls(base)
+        delta.is_gathered = True
         delta.cluster_id = image.cluster_id
         delta.next_producer_id = image.next_producer_id
         delta.topics.compare(image.topics)

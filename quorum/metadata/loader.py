@@ -78,6 +78,7 @@ class MetadataLoader:
         if self.is_catching_up:
             self.is_catching_up = False
             if self._transaction is None and self.offset > self.image.offset:
+                self._delta.is_gathered = True
                 self._apply()
 
     def _replay(self, offset: int, command: bytes) -> None:
@@ -89,6 +90,7 @@ class MetadataLoader:
                         raise ReplayError(f"the entry at offset {offset} begins a transaction inside another")
                     # What gathered before it must not be lost if it is aborted.
                     if not self._delta.is_empty:
+                        self._delta.is_gathered = self.is_catching_up
                         self._apply()
                     self._transaction = self._delta
                 case EndTransactionRecord() | AbortTransactionRecord():
