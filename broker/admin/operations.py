@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from .operation import Operation
-from .v1 import document, health
+from .v1 import document, health, quorum
 from .v3 import clusters
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
     *clusters.OPERATIONS,
     *health.OPERATIONS,
+    *quorum.OPERATIONS,
     *document.operations(lambda: OPERATIONS),
 )

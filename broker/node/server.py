@@ -27,11 +27,8 @@ from ...quorum.raft.consensus import ConsensusFailed
 from ...storage.directories.log_directories import LogDirectories
 from ...storage.directories.log_manager import LogManager
 from ...storage.disk.files import Files
-<<<<<<< HEAD
 from ..admin.node_ports import RunningNode
-=======
 from ..cluster.event_stream import EventStream
->>>>>>> h17d
 from ..cluster.metadata_cache import MetadataCache
 from ..cluster.peer_channel import PeerChannel
 from ..cluster.quorum_link import QuorumLink
@@ -137,6 +134,19 @@ class Node:
     def phase(self) -> str:
         """What the node does before it runs, or waits for: a sentence."""
         return self._phase
+
+    @property
+    def quorum(self) -> QuorumLink | None:
+        """None before it takes part in one."""
+        return self._quorum
+
+    @property
+    def config(self) -> NodeConfig:
+        return self._config
+
+    @property
+    def directories(self) -> LogDirectories:
+        return self._directories
 
     @property
     def has_parts(self) -> bool:
@@ -303,6 +313,7 @@ class Node:
             own=OwnRequests(parts.handlers, self._loop),
             peers=parts.admin_channel,
             describe_quorum=quorum.describe_quorum,
+            voter_access=quorum.voter_access,
         )
 
     def _running_controller(self, quorum: QuorumLink, tls: TlsContexts) -> RunningNode:
@@ -318,7 +329,12 @@ class Node:
             loop=self._loop,
         )
         peers.attach(handlers)
-        return RunningNode(own=OwnRequests(handlers, self._loop), peers=peers, describe_quorum=quorum.describe_quorum)
+        return RunningNode(
+            own=OwnRequests(handlers, self._loop),
+            peers=peers,
+            describe_quorum=quorum.describe_quorum,
+            voter_access=quorum.voter_access,
+        )
 
     async def _load_logs(self, parts: BrokerParts) -> None:
         """Configs first: a log is opened with what its topic says. Partitions last: they take the logs as loaded."""
