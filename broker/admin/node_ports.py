@@ -19,6 +19,7 @@ from .rules.node_facts import NodeFacts
 
 if TYPE_CHECKING:
     from ..apis.describe_quorum import DescribeQuorum
+    from ..cluster.controller_channel import ControllerChannel
     from ..cluster.event_stream import EventStream
     from ..cluster.peer_channel import PeerChannel
     from ..cluster.voter_access import VoterAccess
@@ -59,6 +60,7 @@ class RunningNode:
     peers: PeerChannel
     describe_quorum: DescribeQuorum
     voter_access: VoterAccess
+    controller: ControllerChannel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

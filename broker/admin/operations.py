@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import Final
 
 from .operation import Operation
-from .v1 import document, health, quorum
+from .v1 import decommission, document, elections, health, maintenance, quorum, reassignments
 from .v3 import clusters
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
     *clusters.OPERATIONS,
     *health.OPERATIONS,
     *quorum.OPERATIONS,
+    *elections.OPERATIONS,
+    *reassignments.OPERATIONS,
+    *maintenance.OPERATIONS,
+    *decommission.OPERATIONS,
     *document.operations(lambda: OPERATIONS),
 )

@@ -314,12 +314,14 @@ class Node:
             peers=parts.admin_channel,
             describe_quorum=quorum.describe_quorum,
             voter_access=quorum.voter_access,
+            controller=quorum.channel(REQUEST_TIMEOUT_MS),
         )
 
     def _running_controller(self, quorum: QuorumLink, tls: TlsContexts) -> RunningNode:
         config = self._config
+        controller = quorum.channel(REQUEST_TIMEOUT_MS)
         handlers = register_admin_handlers(
-            config, self._metadata, self._configs, quorum.channel(REQUEST_TIMEOUT_MS), quorum.describe_quorum, tls
+            config, self._metadata, self._configs, controller, quorum.describe_quorum, tls
         )
         peers = PeerChannel(
             self._metadata,
@@ -334,6 +336,7 @@ class Node:
             peers=peers,
             describe_quorum=quorum.describe_quorum,
             voter_access=quorum.voter_access,
+            controller=controller,
         )
 
     async def _load_logs(self, parts: BrokerParts) -> None:

@@ -37,7 +37,8 @@ _NOT_HEARD_MS: Final = -1
 _LEADERS_ASKED_MAX: Final = 3
 
 
-async def _get(call: Call) -> Quorum:
+async def quorum_of(call: Call) -> Quorum:
+    """By its leader, or else by this node. Raises KafkaError."""
     node = call.node
     try:
         async with asyncio.timeout(LEADER_TIMEOUT_S):
@@ -198,7 +199,7 @@ OPERATIONS: Final = (
         tag="Quorum",
         summary="Leader, voters and observers of the metadata quorum, with how far each has come",
         description="Within 2 s, without a quorum too: then it is what the asked node knows, with the reason.",
-        run=_get,
+        run=quorum_of,
         answer=Quorum,
         is_urgent=True,
     ),
