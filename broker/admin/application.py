@@ -27,6 +27,8 @@ REQUESTS_MAX: Final = 32
 """That run at once; those that are urgent come on top."""
 STREAMS_MAX: Final = 32
 """Answers without an end; each is bounded in memory by itself."""
+STREAM_WRITE_TIMEOUT_S: Final = 30.0
+"""A client that reads nothing for so long has its stream ended: it holds one of STREAMS_MAX places."""
 REQUEST_TIMEOUT_S: Final = 60.0
 BODY_BYTES_MAX: Final = 4 * 1024 * 1024
 PATH_NUMBER_MAX: Final = 2**31 - 1
@@ -105,11 +107,16 @@ class _Gate:
         try:
             await response.prepare(request)
             async for chunk in stream.chunks:
-                await response.write(chunk)
+                async with asyncio.timeout(STREAM_WRITE_TIMEOUT_S):
+                    await response.write(chunk)
             await response.write_eof()
         except ConnectionError:
             # The client is gone.
             pass
+        except TimeoutError:
+            # It does not read: its place is for others.
+            if request.transport is not None:
+                request.transport.abort()
         finally:
             self._streams -= 1
             close = getattr(stream.chunks, "aclose", None)

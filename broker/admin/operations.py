@@ -5,7 +5,20 @@ from __future__ import annotations
 from typing import Final
 
 from .operation import Operation
-from .v1 import decommission, document, elections, health, maintenance, quorum, reassignments
+from .v1 import (
+    configs,
+    decommission,
+    document,
+    elections,
+    events,
+    health,
+    maintenance,
+    nodes,
+    quorum,
+    reassignments,
+    topics,
+    transactions,
+)
 from .v3 import clusters
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
@@ -16,5 +29,10 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *reassignments.OPERATIONS,
     *maintenance.OPERATIONS,
     *decommission.OPERATIONS,
+    *nodes.OPERATIONS,
+    *topics.OPERATIONS,
+    *configs.OPERATIONS,
+    *transactions.OPERATIONS,
+    *events.OPERATIONS,
     *document.operations(lambda: OPERATIONS),
 )
