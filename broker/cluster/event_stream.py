@@ -51,6 +51,19 @@ class EventStream:
         """Behind it are the events that are still to come."""
         return EventId(self._offset, LAST_NUMBER)
 
+    @property
+    def is_loaded(self) -> bool:
+        """Whether events are derived already."""
+        return self._ring is not None
+
+    def recent(self, last_id: EventId) -> list[ClusterEvent]:
+        """Return the events behind that one which are there now, the first of them a gap where some are not."""
+        events: list[ClusterEvent] = []
+        while self._ring is not None and (event := self._ring.next_after(last_id)) is not None:
+            events.append(event)
+            last_id = event.id
+        return events
+
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
         self._offset = image.offset
         change = _Change(delta, image, self._leader_id(), self._wall_clock_ms())

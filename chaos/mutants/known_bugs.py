@@ -4,13 +4,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Final
 
-from . import group_mutants, line_mutants, replication_mutants, transaction_mutants
+from . import drain_mutants, group_mutants, line_mutants, replication_mutants, transaction_mutants
 
 _MUTANTS: Final = (
     *replication_mutants.MUTANTS,
     *group_mutants.MUTANTS,
     *transaction_mutants.MUTANTS,
     *line_mutants.MUTANTS,
+    *drain_mutants.MUTANTS,
 )
 NAMES: Final = tuple(dict.fromkeys(mutant.name for mutant in _MUTANTS))
 

@@ -43,6 +43,8 @@ _LOADED_BY_NODES: Final = (
     ".broker.node.voter_link",
     ".quorum.links.stream_links",
     ".quorum.decisions.bootstrap",
+    ".quorum.metadata.event_derivation",
+    ".quorum.metadata.event_ring",
 )
 # Of real time: hundreds of times what a run takes.
 _RUN_MAX_S: Final = 900.0

@@ -1,4 +1,4 @@
-"""An operator who changes a cluster while it is under load and faults: reassignments, elections, configurations.
+"""An operator who changes a cluster under load and faults: reassignments, elections, drains, configurations.
 
 Reassignments go to other nodes and to other replication factors, are replaced while they go on, and are cancelled.
 What is asked need not come true: it is the cluster that has to stay right.
@@ -29,6 +29,7 @@ from kio.static.primitive import i8, i32, i32Timedelta
 
 from ....client.connection import Connection, connect
 from ....protocol.errors import CorruptData, ErrorCode, KafkaError
+from ....quorum.configs.own_keys import BROKER_DRAINED
 from ....quorum.metadata.image import PartitionRegistration
 from .loop import SimulatedLoop
 from .machine import BROKER_PORT, host_of
@@ -43,6 +44,7 @@ _TIMEOUT_MS: Final = 5_000
 _TIMEOUT: Final = i32Timedelta.parse(timedelta(milliseconds=_TIMEOUT_MS))
 _PREFERRED: Final = i8(0)
 _TOPIC: Final = i8(2)
+_BROKER: Final = i8(4)
 _SET: Final = i8(0)
 # Never one: a single replica that loses power loses what was acknowledged, and nothing else is promised.
 _FACTORS: Final = (2, 3, 3, 4)
@@ -51,7 +53,7 @@ _SEGMENT_SIZES: Final = ("2000", "10000", "1000000")
 # With the least a log has many segments that are not synced yet, however little is written.
 _SEGMENT_AGES_MS: Final = ("200", "1000", "604800000")
 _RETENTIONS: Final = ("1000", "10000", "30000", "-1")
-# How often each is done, of 24 requests.
+# How often each is done, of 28 requests.
 _SHARES: Final = {
     "reassignment": 8,
     "cancelled-reassignment": 3,
@@ -61,6 +63,8 @@ _SHARES: Final = {
     "segment-size": 2,
     "segment-age": 2,
     "retention": 1,
+    "drain": 2,
+    "undrain": 2,
 }
 
 
@@ -135,6 +139,8 @@ class Operator:
                 code = await self._elect(connection, topic, index)
             case "moved-leader":
                 code = await self._move_leader(connection, topic, index)
+            case "drain" | "undrain":
+                code = await self._drain(self._random.choice(self._node_ids), is_drained=kind == "drain")
             case "min-isr":
                 code = await self._configure(connection, topic, "min.insync.replicas", self._random.choice(_MIN_ISRS))
             case "segment-size":
@@ -189,10 +195,18 @@ class Operator:
         code = await self._reassign(connection, topic, index, (first, *rest))
         return code or await self._elect(connection, topic, index)
 
-    async def _configure(self, connection: Connection, topic: str, name: str, value: str) -> int:
-        self._trace(f"operator sets {topic} {name}={value}")
+    async def _drain(self, node_id: int, *, is_drained: bool) -> int:
+        """By way of the broker itself, as Kafka's tools do."""
+        async with await connect(
+            host_of(node_id), BROKER_PORT, client_id="operator", timeout_ms=_TIMEOUT_MS
+        ) as connection:
+            value = "true" if is_drained else "false"
+            return await self._configure(connection, str(node_id), BROKER_DRAINED, value, kind=_BROKER)
+
+    async def _configure(self, connection: Connection, of: str, name: str, value: str, kind: i8 = _TOPIC) -> int:
+        self._trace(f"operator sets {of} {name}={value}")
         config = AlterableConfig(name=name, config_operation=_SET, value=value)
-        resource = AlterConfigsResource(resource_type=_TOPIC, resource_name=topic, configs=(config,))
+        resource = AlterConfigsResource(resource_type=kind, resource_name=of, configs=(config,))
         answer: Any = await connection.call(
             IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
         )  # fmt: skip

@@ -20,6 +20,7 @@ from .cluster_result import ClusterRun
 from .cluster_settings import ClusterSettings
 from .cluster_state import ClusterState
 from .delays import Delays
+from .drain_watch import DrainWatch, differing_events
 from .fencing_watch import FencingWatch
 from .file_judge import FileJudge
 from .loop import new_loop
@@ -61,6 +62,7 @@ class _Simulation:
         self._violations: list[str] = []
         self._settings = settings = ClusterSettings(seed, shape, random)
         self._watch: FencingWatch | None = None
+        self._drains = DrainWatch(lambda: self._judge.image)
         ids = shape.node_ids
         self._machines = {
             node_id: Machine(
@@ -183,6 +185,7 @@ class _Simulation:
         while self._loop.time() < end_s and not self._all_violations():
             self._loop.run_for(self._random.uniform(0, 2 * _STEP_S))
             watch.look()
+            self._drains.look()
             if not ambushes.is_alone:
                 faults.step()
                 delays.step()
@@ -224,6 +227,7 @@ class _Simulation:
             for process in processes:
                 for name, error in process.lost_exceptions():
                     self._trace(f"not live: {process}: {name} ended by {type(error).__name__}: {error}")
+        self._violations += differing_events(self._machines.values())
         if is_live and not self._all_violations():
             self._is_over = True
             faults.crash_all()
@@ -318,6 +322,7 @@ class _Simulation:
         while not is_done():
             if self._loop.time() > end_s or self._all_violations():
                 return False
+            self._drains.look()
             if each_step is not None:
                 each_step()
             self._loop.run_for(_STEP_S)
@@ -328,7 +333,8 @@ class _Simulation:
     def _all_violations(self) -> list[str]:
         return [
             *self._judge.violations, *self._clients.violations,
-            *(() if self._watch is None else self._watch.violations), *self._uncut(), *self._violations,
+            *(() if self._watch is None else self._watch.violations), *self._drains.violations, *self._uncut(),
+            *self._violations,
         ]  # fmt: skip
 
     def _uncut(self) -> list[str]:

@@ -21,7 +21,7 @@ FAULTS: Final = (
 # `cluster_operator.py`, `deleter.py`.
 OPERATIONS: Final = (
     "reassignment", "cancelled-reassignment", "preferred-election", "moved-leader", "min-isr", "segment-size",
-    "segment-age", "retention", "delete-records", "delete-near-start",
+    "segment-age", "retention", "drain", "undrain", "delete-records", "delete-near-start",
 )  # fmt: skip
 # `zombies.py`, and the clients that become some.
 ZOMBIES: Final = ("client-freeze", "zombie-commit", "zombie-produce")
@@ -94,6 +94,11 @@ PROFILES: Final[Mapping[str, Profile]] = {
     "operator": Profile(
         about="reassignments, elections and changed configurations, with crashes",
         weights={**_of(OPERATIONS, 2), "kill": 1, "power-loss": 1, "stop": 1, "cut": 1},
+    ),
+    "drains": Profile(
+        about="brokers drained and undrained while nodes stop, die and are cut off, and partitions move",
+        weights={"drain": 8, "undrain": 6, "reassignment": 1, "preferred-election": 1, "kill": 2, "stop": 2,
+                 "stop-under-way": 1, "isolated-leader": 1, "cut": 1, "power-loss": 1, "emptied-disk": 0.5},
     ),
     "zombies": Profile(
         about="clients that freeze, and go on when others have taken their places",
