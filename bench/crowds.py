@@ -15,6 +15,7 @@ from ..protocol.apis import ApiKey
 
 CONNECT_TIMEOUT_S: Final = 30.0
 _HEADER: Final = struct.Struct(">ihhih")
+_JSON_HEADER: Final = b"Content-Type: application/json\r\n"
 _HUGE_BYTES: Final = 100 * 1024 * 1024
 # Fewer than a node lets wait to be accepted (`socket.listen.backlog.size`).
 _ARRIVE_TOGETHER: Final = 40
@@ -64,11 +65,39 @@ def behaviours(topic: str) -> Mapping[str, Behaviour]:
     }
 
 
+def http_behaviours() -> Mapping[str, Behaviour]:
+    """Of clients of the HTTP administration, by name."""
+    body = b'{"plan": [' + b",".join([b'{"topic": "t", "partition": 0, "replicas": [1]}'] * 10_000) + b"]}"
+    return {
+        "http-idle": Behaviour(sends=b""),
+        "http-slow-headers": Behaviour(sends=b"GET / HTTP/1.1\r\nX: ", sends_each_second=b"x"),
+        "http-huge-headers": Behaviour(sends=b"GET / HTTP/1.1\r\n" + b"X: " + b"x" * (1 << 20), sends_each_second=b"x"),
+        "http-slow-bodies": Behaviour(
+            sends=_http("POST", "/v1/reassignments", _JSON_HEADER + b"Content-Length: 1000000\r\n"),
+            sends_each_second=b" ",
+        ),
+        "http-huge-bodies": Behaviour(
+            sends=(_http("POST", "/v1/reassignments", _JSON_HEADER + b"Content-Length: %d\r\n" % len(body)) + body) * 20
+        ),
+        "http-pipeliners": Behaviour(sends=_http("GET", "/v1/nodes") * 10_000),
+        "http-never-read": Behaviour(sends=_http("GET", "/openapi.json") * 1_000),
+        "http-events": Behaviour(sends=_http("GET", "/v1/events?since=0.0")),
+        "http-overviews": Behaviour(
+            sends=_http("GET", "/v1/topics"), sends_each_second=_http("GET", "/v1/topics"), reads_each_second=1 << 20
+        ),
+    }
+
+
+def _http(method: str, path: str, headers: bytes = b"") -> bytes:
+    return b"%s %s HTTP/1.1\r\nHost: localhost\r\n%s\r\n" % (method.encode(), path.encode(), headers)
+
+
 class Crowd:
     """Its connections, opened one after the other. `tick` is to be called about once a second."""
 
-    def __init__(self, host: str, port: int, behaviour: Behaviour, count: int) -> None:
+    def __init__(self, host: str, port: int, behaviour: Behaviour, count: int, *, is_http: bool = False) -> None:
         self._address = (host, port)
+        self._greeting = _http("GET", "/health") if is_http else question()
         self._behaviour = behaviour
         self._count = count
         self._sockets: list[socket.socket] = []
@@ -110,8 +139,10 @@ class Crowd:
     def _wait_accepted(self) -> None:
         """Until the node has answered one more connection. One that finds the queue full tries again a second later."""
         with socket.create_connection(self._address, timeout=CONNECT_TIMEOUT_S) as last:
-            last.sendall(question())
-            last.recv(1)
+            last.sendall(self._greeting)
+            # A node that has no place for one more connection closes it, or gives up an older one.
+            with contextlib.suppress(ConnectionError):
+                last.recv(1)
 
     def _open(self) -> None:
         connection = socket.socket()

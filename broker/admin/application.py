@@ -27,8 +27,16 @@ REQUESTS_MAX: Final = 32
 """That run at once; those that are urgent come on top."""
 STREAMS_MAX: Final = 32
 """Answers without an end; each is bounded in memory by itself."""
+STREAM_WRITE_TIMEOUT_S: Final = 30.0
+"""A client that reads nothing for so long has its stream ended: it holds one of STREAMS_MAX places."""
 REQUEST_TIMEOUT_S: Final = 60.0
-BODY_BYTES_MAX: Final = 4 * 1024 * 1024
+BODY_BYTES_MAX: Final = 1024 * 1024
+"""A plan for 10,000 partitions; decoding so much takes 5 ms of the loop."""
+SMALL_BODY_BYTES: Final = 16 * 1024
+LARGE_BODIES_MAX: Final = 8
+"""Bodies above SMALL_BODY_BYTES, or of unknown size, that are read at once."""
+BODY_TIMEOUT_S: Final = 20.0
+"""For a body to come: a client that trickles it holds a connection no longer."""
 PATH_NUMBER_MAX: Final = 2**31 - 1
 
 _NODE: Final = web.AppKey("node", NodePorts)
@@ -59,16 +67,19 @@ class _Gate:
         self._known_hosts = known_hosts
         self._running = asyncio.Semaphore(REQUESTS_MAX)
         self._streams = 0
+        self._large_bodies = asyncio.Semaphore(LARGE_BODIES_MAX)
 
     @web.middleware
     async def admit(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
         try:
             refusal = refusal_of(
                 request.method,
-                host=request.headers.get("Host"),
-                origin=request.headers.get("Origin"),
-                content_type=request.headers.get("Content-Type"),
+                host=_single(request, "Host"),
+                origin=_single(request, "Origin"),
+                content_type=_single(request, "Content-Type"),
                 known_hosts=self._known_hosts,
+                fetch_site=_single(request, "Sec-Fetch-Site"),
+                fetch_mode=_single(request, "Sec-Fetch-Mode"),
             )
             if refusal is not None:
                 raise HttpError(refusal.status, refusal.title, refusal.sentence)
@@ -82,8 +93,6 @@ class _Gate:
     async def run(self, operation: Operation, call: Call) -> object:
         """Raises what the operation does, and HttpError when it must wait for others too long, or takes too long."""
         if operation.is_stream:
-            if self._streams >= STREAMS_MAX:
-                raise HttpError(503, "Service Unavailable", f"{STREAMS_MAX} streams are open at this node.")
             return await operation.run(call)
         try:
             async with asyncio.timeout(REQUEST_TIMEOUT_S):
@@ -97,7 +106,10 @@ class _Gate:
             ) from None
 
     async def send(self, request: web.Request, operation: Operation, stream: Stream) -> web.StreamResponse:
-        """Sends a stream as it comes, as fast as the client reads."""
+        """Sends a stream as it comes, as fast as the client reads. Raises HttpError when too many are open."""
+        if self._streams >= STREAMS_MAX:
+            await _close(stream)
+            raise HttpError(503, "Service Unavailable", f"{STREAMS_MAX} streams are open at this node.")
         response = web.StreamResponse(
             status=operation.status, headers={**_SAFE_HEADERS, **stream.headers, "Content-Type": stream.media_type}
         )
@@ -105,22 +117,51 @@ class _Gate:
         try:
             await response.prepare(request)
             async for chunk in stream.chunks:
-                await response.write(chunk)
+                async with asyncio.timeout(STREAM_WRITE_TIMEOUT_S):
+                    await response.write(chunk)
             await response.write_eof()
         except ConnectionError:
             # The client is gone.
             pass
+        except TimeoutError:
+            # It does not read: its place is for others.
+            if request.transport is not None:
+                request.transport.abort()
         finally:
             self._streams -= 1
-            close = getattr(stream.chunks, "aclose", None)
-            if close is not None:
-                await close()
+            await _close(stream)
         return response
+
+    async def read(self, request: web.Request) -> bytes:
+        """The body. Raises HttpError when it does not come in time."""
+        size_bytes = request.content_length
+        try:
+            async with asyncio.timeout(BODY_TIMEOUT_S):
+                if size_bytes is not None and size_bytes <= SMALL_BODY_BYTES:
+                    return await request.read()
+                async with self._large_bodies:
+                    return await request.read()
+        except TimeoutError:
+            raise HttpError(408, "Request Timeout", f"The body did not come within {BODY_TIMEOUT_S:g} s.") from None
+
+
+async def _close(stream: Stream) -> None:
+    close = getattr(stream.chunks, "aclose", None)
+    if close is not None:
+        await close()
+
+
+def _single(request: web.Request, name: str) -> str | None:
+    """Raises HttpError for a header that stands twice: which one counts is then anyone's choice."""
+    values = request.headers.getall(name, [])
+    if len(values) > 1:
+        raise HttpError(400, "Bad Request", f"The header {name} stands {len(values)} times.")
+    return values[0] if values else None
 
 
 def _handler(operation: Operation, gate: _Gate) -> _Handler:
     async def handle(request: web.Request) -> web.StreamResponse:
-        call = await _call(operation, request)
+        call = await _call(operation, request, gate)
         result = await gate.run(operation, call)
         if isinstance(result, Stream):
             return await gate.send(request, operation, result)
@@ -129,7 +170,7 @@ def _handler(operation: Operation, gate: _Gate) -> _Handler:
     return handle
 
 
-async def _call(operation: Operation, request: web.Request) -> Call:
+async def _call(operation: Operation, request: web.Request, gate: _Gate) -> Call:
     node = request.app[_NODE]
     return Call(
         node=node,
@@ -142,7 +183,7 @@ async def _call(operation: Operation, request: web.Request) -> Call:
         base_url=f"{request.scheme}://{request.host}",
         path={name: _path_value(name, text) for name, text in request.match_info.items()},
         query=_query(operation, request),
-        body=None if operation.takes_stream else await _body(operation, request),
+        body=None if operation.takes_stream else await _body(operation, request, gate),
         headers=request.headers,
         chunks=_chunks(request) if operation.takes_stream else None,
     )
@@ -186,8 +227,8 @@ def _one(name: str, values: list[str]) -> str:
     return values[0]
 
 
-async def _body(operation: Operation, request: web.Request) -> Any:
-    content = await request.read()
+async def _body(operation: Operation, request: web.Request, gate: _Gate) -> Any:
+    content = await gate.read(request) if request.can_read_body else b""
     if operation.body is None:
         return None
     if not content and operation.is_body_optional:

@@ -8,12 +8,16 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from aiohttp import web
+from aiohttp.web_protocol import RequestHandler
 
 from .application import make_application
 from .node_ports import NodePorts
 from .operations import OPERATIONS
 
 CONNECTIONS_MAX: Final = 256
+IDLE_S: Final = 1.0
+"""Where all are taken, a new connection takes the place of the one that was silent longest, if it was for so long:
+clients that hold connections do not keep health checks out."""
 SILENCE_S: Final = 30.0
 """A connection on which no request runs is closed after that long: one that never sends its headers, too."""
 LOOK_INTERVAL_S: Final = 5.0
@@ -44,7 +48,7 @@ class HttpServer:
             shutdown_timeout=SHUTDOWN_TIMEOUT_S,
         )
         self._servers: list[asyncio.Server] = []
-        self._silences: dict[asyncio.BaseProtocol, _Silence] = {}
+        self._silences: dict[RequestHandler, _Silence] = {}
         self._watching: asyncio.Task[None] | None = None
 
     async def start(self, sockets: Sequence[socket.socket]) -> None:
@@ -68,9 +72,26 @@ class HttpServer:
         return server
 
     def _accept(self) -> asyncio.Protocol:
-        if len(self._server.connections) >= CONNECTIONS_MAX:
+        if len(self._server.connections) >= CONNECTIONS_MAX and not self._give_up_one():
             return _Refused()
-        return self._server()
+        connection = self._server()
+        self._silences[connection] = _Silence(self._loop.time())
+        return connection
+
+    def _give_up_one(self) -> bool:
+        """Close the connection that was silent longest. False where none was for IDLE_S."""
+        now_s = self._loop.time()
+        silent = [
+            (self._silences[one].since_s, number, one)
+            for number, one in enumerate(self._server.connections)
+            if one in self._silences and not self._silences[one].is_over
+        ]
+        since_s, _, oldest = min(silent, default=(now_s, 0, None))
+        if oldest is None or now_s - since_s < IDLE_S:
+            return False
+        _abort(oldest)
+        del self._silences[oldest]
+        return True
 
     @web.middleware
     async def _watch(
@@ -93,7 +114,15 @@ class HttpServer:
             for connection in open_now:
                 silence = self._silences[connection]
                 if not silence.is_over and now_s - silence.since_s > SILENCE_S:
-                    connection.force_close()
+                    _abort(connection)
+
+
+def _abort(connection: RequestHandler) -> None:
+    """Without sending what is left: a client that does not read would keep the socket for as long as it likes."""
+    transport = connection.transport
+    connection.force_close()
+    if isinstance(transport, asyncio.Transport):
+        transport.abort()
 
 
 class _Silence:

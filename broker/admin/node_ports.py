@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
@@ -16,10 +16,14 @@ from ..configuration.node_config import NodeConfig
 from ..metrics.metrics import Metrics
 from ..network.own_requests import OwnRequests
 from ..network.request import RequestContext
+from .rules.node_facts import NodeFacts
 
 if TYPE_CHECKING:
     from ..apis.describe_quorum import DescribeQuorum
+    from ..cluster.controller_channel import ControllerChannel
+    from ..cluster.event_stream import EventStream
     from ..cluster.peer_channel import PeerChannel
+    from ..cluster.voter_access import VoterAccess
 
 ResponseT = TypeVar("ResponseT", bound=Response)
 
@@ -41,6 +45,14 @@ class NodeStatus:
     reasons: Sequence[NodeReason] = ()
 
 
+async def no_facts() -> NodeFacts:
+    return NodeFacts()
+
+
+async def no_silent_voters() -> Mapping[NodeId, str]:
+    return {}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningNode:
     """What there is only once the node has started. `peers` reaches brokers, this one too."""
@@ -48,6 +60,8 @@ class RunningNode:
     own: OwnRequests
     peers: PeerChannel
     describe_quorum: DescribeQuorum
+    voter_access: VoterAccess
+    controller: ControllerChannel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +75,12 @@ class NodePorts:
     wall_clock_ms: Callable[[], int]
     status: Callable[[], NodeStatus]
     running: Callable[[], RunningNode | None]
+    facts: Callable[[], Awaitable[NodeFacts]] = no_facts
+    quorum_leader: Callable[[], NodeId | None] = lambda: None
+    """Who leads the metadata quorum, as far as this node knows."""
+    silent_voters: Callable[[], Awaitable[Mapping[NodeId, str]]] = no_silent_voters
+    """The voters that do not answer this node, with the reasons; asked before it has started, too."""
+    events: EventStream | None = None
 
     @property
     def node_id(self) -> NodeId:

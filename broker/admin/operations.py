@@ -5,7 +5,23 @@ from __future__ import annotations
 from typing import Final
 
 from .operation import Operation
-from .v1 import document, health, metrics, partition_map, web_page
+from .v1 import (
+    configs,
+    decommission,
+    document,
+    elections,
+    events,
+    health,
+    maintenance,
+    metrics,
+    nodes,
+    partition_map,
+    quorum,
+    reassignments,
+    topics,
+    transactions,
+    web_page,
+)
 from .v3 import clusters
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
@@ -14,5 +30,15 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *metrics.OPERATIONS,
     *partition_map.OPERATIONS,
     *web_page.OPERATIONS,
+    *quorum.OPERATIONS,
+    *elections.OPERATIONS,
+    *reassignments.OPERATIONS,
+    *maintenance.OPERATIONS,
+    *decommission.OPERATIONS,
+    *nodes.OPERATIONS,
+    *topics.OPERATIONS,
+    *configs.OPERATIONS,
+    *transactions.OPERATIONS,
+    *events.OPERATIONS,
     *document.operations(lambda: OPERATIONS),
 )

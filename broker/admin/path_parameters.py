@@ -25,6 +25,10 @@ PATH_PARAMETERS: Final = {
     "consumer_id": PathParameter(str, "The id of a member of a group."),
     "name": PathParameter(str, "The name of a configuration key."),
     "page_file": PathParameter(str, "A file of the page."),
+    "resource_type": PathParameter(
+        str, "What the configuration belongs to: broker, broker-logger, topic, group or client-metrics."
+    ),
+    "resource_name": PathParameter(str, "The name of what the configuration belongs to: a broker's is its id."),
     "transactional_id": PathParameter(str, "The id by which a transactional producer is known."),
 }
 

@@ -11,9 +11,12 @@ from ...protocol.own_apis import OwnApiKey, encode_own_response
 from ...quorum.controller.controller import Controller
 from ...quorum.raft.consensus import Consensus, ConsensusFailed, NotLeader, TransferFailed
 from ...quorum.raft.operations import (
+    ListSnapshots,
     Operation,
     Outcome,
     Refused,
+    SnapshotFile,
+    SnapshotsListed,
     SnapshotTaken,
     TakeSnapshot,
     Transfer,
@@ -42,6 +45,8 @@ class QuorumOperator:
                 return await self._transfer(operation.target_id)
             case TakeSnapshot():
                 return await self._take_snapshot()
+            case ListSnapshots():
+                return self._list_snapshots()
 
     async def _transfer(self, target_id: int | None) -> Outcome:
         try:
@@ -63,6 +68,13 @@ class QuorumOperator:
         if not taken.end_offset:
             return Refused(ErrorCode.INVALID_REQUEST, "No snapshot was written: the metadata log is still empty.")
         return SnapshotTaken(self._snapshots.path(*taken), *taken)
+
+    def _list_snapshots(self) -> Outcome:
+        try:
+            found = self._snapshots.all_files()
+        except OSError as error:
+            return Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"The snapshots cannot be listed: {error}.")
+        return SnapshotsListed(tuple(SnapshotFile(path, *place, size_bytes) for place, path, size_bytes in found))
 
 
 def register(handlers: Handlers, operator: QuorumOperator) -> None:

@@ -11,6 +11,7 @@ from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
 from ...protocol.ids import NodeId
 from ..network.request import RequestContext
 from .controller_channel import ControllerChannel
+from .voter_access import VoterAccess
 
 if TYPE_CHECKING:
     from ..metrics.metrics import Metrics
@@ -22,6 +23,10 @@ class QuorumLink(Protocol):
     @property
     def leader_id(self) -> NodeId | None:
         """Who leads the quorum, as far as this node knows; at any time."""
+
+    @property
+    def voter_access(self) -> VoterAccess:
+        """Single voters; at any time."""
 
     async def find_cluster_id(self) -> str | None:
         """The id of the cluster, asked of others; None when a new one is to be drawn."""

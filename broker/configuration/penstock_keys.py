@@ -1,30 +1,6 @@
-"""The few configuration keys that Apache Kafka does not have. They are told at start only, but for the last, and
-described nowhere else.
+"""The few configuration keys that Apache Kafka does not have. They are told at start only, but for the metrics'.
 
-admin.listeners           where HTTP administration listens: `http://host:port,…`; port 0 is one that the system
-                          chooses, an empty list none at all.
-admin.advertised.listeners
-                          the same as others reach it; the addresses of `admin.listeners` when it is not set.
-                          DescribeConfigs of the node tells it, with the ports that the system chose.
-admin.allowed.hosts       names in the Host header under which it answers, beside addresses, localhost and the names in
-                          `admin.advertised.listeners` (DNS rebinding).
-broker.fast.fencing.enable
-                          whether a controller shuts a broker out at once when its process is gone (decision 6), or
-                          always waits for the end of its session. False where proxies stand between nodes: those refuse
-                          connections for brokers that are alive.
-cluster.id                the id of a new cluster. Several controllers that start with empty disks must all be told the
-                          same, as Apache Kafka's are when their disks are formatted; a controller alone draws one.
-cluster.secret            what nodes of one cluster prove to each other that they know (`links/rules/peer_proof.py`).
-                          A node that has neither this nor the next takes no other for one of its cluster.
-cluster.certificate.name  the name that the certificate of a node has, with `{id}` where its number is
-                          (`quorum/links/rules/node_certificates.py`). When there is a secret too, both are asked for.
-log.dir.reserve.bytes     of the disk of each log directory this much is kept free of records, so that what must go on
-                          (the metadata journal, checkpoints) has room when producers filled the rest. -1: 64 MiB, or
-                          a tenth of the disk where that is less. 0: records may fill the disk.
-log.level                 from which level on the node logs: FATAL, ERROR, WARN, INFO, DEBUG or TRACE (no line is
-                          below DEBUG). Administrators change single loggers later (`broker/configuration/loggers.py`).
-metrics.per.partition     whether metrics have series of each partition: size, offsets, segments, ISR. This one may
-                          change while the broker runs, as a dynamic config of one broker or of all.
+`penstock_documentation.py` says what each means.
 """
 
 import logging

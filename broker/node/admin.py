@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
+from ...protocol.ids import NodeId
 from ..admin.admin_server import AdminServer
 from ..admin.node_ports import NodePorts, NodeReason, NodeStatus
 from ..configuration.admin_listeners import ADMIN_ADVERTISED_LISTENERS, advertised_admin_listeners
 from ..configuration.node_config import NodeConfig
 from . import garbage
+from .node_facts import node_facts
 from .server import Node
 
 WAITING_S: Final = 2.0
@@ -28,6 +30,7 @@ class Admin:
         self._wall_clock_ms = wall_clock_ms
         self._server = AdminServer(config.admin_listeners, loop, on_loaded=garbage.freeze)
         self._late: asyncio.TimerHandle | None = None
+        self._started_ms: int | None = None
 
     def bind(self) -> NodeConfig:
         """Return the configuration with the addresses that others are told. Raises ConfigError."""
@@ -47,6 +50,7 @@ class Admin:
         self._late = self._loop.call_later(WAITING_S, self._serve, node)
 
     def on_started(self, node: Node) -> None:
+        self._started_ms = self._wall_clock_ms()
         self._serve(node)
 
     def _serve(self, node: Node) -> None:
@@ -55,15 +59,7 @@ class Admin:
             self._late = None
         if self._server.is_begun:
             return
-        ports = NodePorts(
-            config=self._config,
-            metadata=node.metadata,
-            metrics=node.metrics,
-            loop=self._loop,
-            wall_clock_ms=self._wall_clock_ms,
-            status=lambda: _status(node),
-            running=lambda: node.running,
-        )
+        ports = ports_of(node, self._config, self._loop, self._wall_clock_ms, started_ms=lambda: self._started_ms)
         self._server.begin(ports, self._known_hosts())
 
     def _known_hosts(self) -> frozenset[str]:
@@ -75,6 +71,34 @@ class Admin:
         if self._late is not None:
             self._late.cancel()
         await self._server.stop()
+
+
+def ports_of(
+    node: Node,
+    config: NodeConfig,
+    loop: asyncio.AbstractEventLoop,
+    wall_clock_ms: Callable[[], int],
+    *,
+    started_ms: Callable[[], int | None],
+) -> NodePorts:
+    """A node as its HTTP administration sees it."""
+    return NodePorts(
+        config=config,
+        metadata=node.metadata,
+        metrics=node.metrics,
+        loop=loop,
+        wall_clock_ms=wall_clock_ms,
+        status=lambda: _status(node),
+        running=lambda: node.running,
+        facts=lambda: node_facts(node, loop, started_ms=started_ms()),
+        quorum_leader=lambda: None if node.quorum is None else node.quorum.leader_id,
+        silent_voters=lambda: _silent_voters(node),
+        events=node.events,
+    )
+
+
+async def _silent_voters(node: Node) -> Mapping[NodeId, str]:
+    return {} if node.quorum is None else await node.quorum.voter_access.silent()
 
 
 def _status(node: Node) -> NodeStatus:

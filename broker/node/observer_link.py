@@ -28,6 +28,7 @@ from ..cluster.peers import PeerConnector
 from ..cluster.remote_controller_channel import RemoteControllerChannel
 from ..cluster.rules.voter_choice import SilentVoters
 from ..cluster.tls_contexts import TlsContexts
+from ..cluster.voter_access import VoterAccess
 from ..configuration.node_config import NodeConfig
 from ..metrics.metrics import Metrics
 from ..metrics.quorum_reader import ObserverReader
@@ -83,6 +84,11 @@ class ObserverLink:
         )
         self._task: asyncio.Task[None] | None = None
         self._channels: list[RemoteControllerChannel] = []
+        self._voter_access = VoterAccess(peers, config.voters, node_id=config.node_id, now_ms=runtime.monotonic_ms)
+
+    @property
+    def voter_access(self) -> VoterAccess:
+        return self._voter_access
 
     @property
     def leader_id(self) -> NodeId | None:
@@ -143,6 +149,7 @@ class ObserverLink:
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
+        await self._voter_access.close()
         for channel in self._channels:
             await channel.close()
         self._observer.close()

@@ -139,6 +139,19 @@ class Node:
         return self._phase
 
     @property
+    def quorum(self) -> QuorumLink | None:
+        """None before it takes part in one."""
+        return self._quorum
+
+    @property
+    def config(self) -> NodeConfig:
+        return self._config
+
+    @property
+    def directories(self) -> LogDirectories:
+        return self._directories
+
+    @property
     def has_parts(self) -> bool:
         return self._parts is not None
 
@@ -306,12 +319,15 @@ class Node:
             own=OwnRequests(parts.handlers, self._loop),
             peers=parts.admin_channel,
             describe_quorum=quorum.describe_quorum,
+            voter_access=quorum.voter_access,
+            controller=quorum.channel(REQUEST_TIMEOUT_MS),
         )
 
     def _running_controller(self, quorum: QuorumLink, tls: TlsContexts) -> RunningNode:
         config = self._config
+        controller = quorum.channel(REQUEST_TIMEOUT_MS)
         handlers = register_admin_handlers(
-            config, self._metadata, self._configs, quorum.channel(REQUEST_TIMEOUT_MS), quorum.describe_quorum, tls
+            config, self._metadata, self._configs, controller, quorum.describe_quorum, tls
         )
         peers = PeerChannel(
             self._metadata,
@@ -321,7 +337,13 @@ class Node:
             loop=self._loop,
         )
         peers.attach(handlers)
-        return RunningNode(own=OwnRequests(handlers, self._loop), peers=peers, describe_quorum=quorum.describe_quorum)
+        return RunningNode(
+            own=OwnRequests(handlers, self._loop),
+            peers=peers,
+            describe_quorum=quorum.describe_quorum,
+            voter_access=quorum.voter_access,
+            controller=controller,
+        )
 
     async def _load_logs(self, parts: BrokerParts) -> None:
         """Configs first: a log is opened with what its topic says. Partitions last: they take the logs as loaded."""

@@ -24,14 +24,17 @@ from ...quorum.fencing.fast_fencing import FastFencing
 from ...quorum.links.rules.peer_proof import PeerHello
 from ...quorum.metadata.publishers import Publishers
 from ...quorum.raft.consensus import ConsensusFailed, NotLeader, TransferFailed
+from ...quorum.raft.operations import Operation, Outcome
 from ...quorum.voter.snapshots import Snapshots
 from ...quorum.voter.voter import RaftVoter
 from ...storage.disk.files import Files
 from ..apis.describe_quorum import QuorumDescriber
+from ..apis.quorum_operations import QuorumOperator
 from ..cluster.controller_channel import ControllerChannel, LocalControllerChannel
 from ..cluster.metadata_cache import MetadataCache
 from ..cluster.rules.voter_choice import SilentVoters
 from ..cluster.tls_contexts import TlsContexts
+from ..cluster.voter_access import VoterAccess
 from ..configuration.node_config import DEFAULTS, NodeConfig
 from ..configuration.topic_configs import ConfigResolver
 from ..metrics.metrics import Metrics
@@ -42,6 +45,7 @@ from ..timing.runtime import Runtime
 if TYPE_CHECKING:
     from ...quorum.controller.broker_probes import BrokerProbes
     from ...quorum.links.stream_links import StreamLinks
+    from ..cluster.peers import PeerConnector
     from ..cluster.remote_controller_channel import RemoteControllerChannel
     from .controller_listener import ControllerListener
 
@@ -87,6 +91,24 @@ class VoterLink:
         self._listener: ControllerListener | None = None
         self._duties: list[asyncio.Task[None]] = []
         self._probes: BrokerProbes | None = None
+        self._voter_access: VoterAccess | None = None
+
+    @property
+    def voter_access(self) -> VoterAccess:
+        if self._voter_access is None:
+            self._voter_access = VoterAccess(
+                None if self._is_alone else self._peers(),
+                self._config.voters,
+                node_id=self._config.node_id,
+                now_ms=self._runtime.monotonic_ms,
+                own=self._operate,
+            )
+        return self._voter_access
+
+    async def _operate(self, operation: Operation) -> Outcome:
+        assert self._voter is not None, "the controller has been started"
+        operator = QuorumOperator(self._voter, self.controller, Snapshots(self._files, self._folder))
+        return await operator.execute(operation)
 
     @property
     def controller(self) -> Controller:
@@ -234,18 +256,12 @@ class VoterLink:
     def channel(self, timeout_ms: int) -> ControllerChannel:
         if self._is_alone:
             return LocalControllerChannel(self.controller)
-        from ..cluster.peers import PeerConnector
         from ..cluster.remote_controller_channel import RemoteControllerChannel
 
         assert self._voter is not None, "the controller has not been started"
         voter, config = self._voter, self._config
         channel = RemoteControllerChannel(
-            PeerConnector(
-                secret=config.cluster_secret,
-                hello=self._hello,
-                certificates=config.node_certificates,
-                tls=self._tls.client(config.controller_listener_name),
-            ),
+            self._peers(),
             self._metadata,
             voters=config.voters,
             leader_id=lambda: voter.leader_id,
@@ -256,6 +272,16 @@ class VoterLink:
         )
         self._channels.append(channel)
         return channel
+
+    def _peers(self) -> PeerConnector:
+        from ..cluster.peers import PeerConnector
+
+        return PeerConnector(
+            secret=self._config.cluster_secret,
+            hello=self._hello,
+            certificates=self._config.node_certificates,
+            tls=self._tls.client(self._config.controller_listener_name),
+        )
 
     async def describe_quorum(self, request: DescribeQuorumRequest, _context: RequestContext) -> DescribeQuorumResponse:
         assert self._describer is not None, "the controller has not been started"
@@ -269,6 +295,8 @@ class VoterLink:
             duty.cancel()
         if self._duties:
             await asyncio.wait(self._duties)
+        if self._voter_access is not None:
+            await self._voter_access.close()
         for channel in self._channels:
             await channel.close()
         if self._probes is not None:

@@ -2,6 +2,7 @@
 
     ["transfer", node id or null]    the leader hands its leadership over      [0, id of the new leader]
     ["snapshot"]                     any voter makes a snapshot of what it has  [0, file, end offset, epoch]
+    ["snapshots"]                    any voter names the snapshots that it has  [0, [[file, end, epoch, bytes], …]]
 
 A refusal is `[number of Kafka's error code, sentence, id of the leader or null]`.
 """
@@ -15,6 +16,7 @@ from .cbor_errors import CBOR_ERRORS
 
 _TRANSFER: Final = "transfer"
 _SNAPSHOT: Final = "snapshot"
+_SNAPSHOTS: Final = "snapshots"
 
 
 class Transfer(NamedTuple):
@@ -25,6 +27,10 @@ class Transfer(NamedTuple):
 
 class TakeSnapshot(NamedTuple):
     """Make a snapshot now."""
+
+
+class ListSnapshots(NamedTuple):
+    """Name the snapshots on the disk."""
 
 
 class Transferred(NamedTuple):
@@ -41,6 +47,21 @@ class SnapshotTaken(NamedTuple):
     epoch: int
 
 
+class SnapshotFile(NamedTuple):
+    """A snapshot that lies on a node's disk."""
+
+    file: str
+    end_offset: int
+    epoch: int
+    size_bytes: int
+
+
+class SnapshotsListed(NamedTuple):
+    """All of a node, the oldest first."""
+
+    snapshots: tuple[SnapshotFile, ...]
+
+
 class Refused(NamedTuple):
     """Nothing was done, or it is not known. With NOT_CONTROLLER `leader_id` may tell whom to ask."""
 
@@ -49,8 +70,8 @@ class Refused(NamedTuple):
     leader_id: int | None = None
 
 
-Operation: TypeAlias = Transfer | TakeSnapshot
-Outcome: TypeAlias = Transferred | SnapshotTaken | Refused
+Operation: TypeAlias = Transfer | TakeSnapshot | ListSnapshots
+Outcome: TypeAlias = Transferred | SnapshotTaken | SnapshotsListed | Refused
 
 
 def encode_operation(operation: Operation) -> bytes:
@@ -59,6 +80,8 @@ def encode_operation(operation: Operation) -> bytes:
             return cbor2.dumps([_TRANSFER, operation.target_id])
         case TakeSnapshot():
             return cbor2.dumps([_SNAPSHOT])
+        case ListSnapshots():
+            return cbor2.dumps([_SNAPSHOTS])
         case _:
             assert_never(operation)
 
@@ -70,6 +93,8 @@ def decode_operation(data: bytes) -> Operation:
             return Transfer(target_id)
         case [str() as name] if name == _SNAPSHOT:
             return TakeSnapshot()
+        case [str() as name] if name == _SNAPSHOTS:
+            return ListSnapshots()
     raise CorruptData(f"expected what an operator asks for, found {data[:40].hex()}")
 
 
@@ -85,9 +110,18 @@ def decode_outcome(data: bytes) -> Outcome:
             return Transferred(leader_id)
         case [0, str() as file, int() as end_offset, int() as epoch]:
             return SnapshotTaken(file, end_offset, epoch)
+        case [0, list() as listed] if all(map(_is_snapshot, listed)):
+            return SnapshotsListed(tuple(SnapshotFile(*one) for one in listed))
         case [int() as code, str() as sentence, int() | None as leader_id] if code in set(ErrorCode):
             return Refused(ErrorCode(code), sentence, leader_id)
     raise CorruptData(f"expected the answer to an operator, found {data[:40].hex()}")
+
+
+def _is_snapshot(value: object) -> bool:
+    match value:
+        case [str(), int(), int(), int()]:
+            return True
+    return False
 
 
 def _loads(data: bytes) -> object:

@@ -91,6 +91,14 @@ class Snapshots:
         path = f"{self._directory}/{names[-1]}"
         return self._read(path, path)
 
+    def all_files(self) -> tuple[tuple[SnapshotId, str, int], ...]:
+        """Return each snapshot with its path and its size in bytes, the oldest first. Raises OSError."""
+        found = []
+        for name in sorted(self._names()):
+            path = f"{self._directory}/{name}"
+            found.append((_place(name), path, self._files.size(path)))
+        return tuple(found)
+
     def path(self, end_offset: int, epoch: ControllerEpoch) -> str:
         return f"{self._directory}/{end_offset:020}-{epoch:010}.checkpoint"
 

@@ -42,6 +42,10 @@ class DiskRoom:
             return True
         return self._reserve_bytes == 0 or self._look(size_bytes)
 
+    def has_free_bytes(self) -> bool:
+        """Whether the disk has more than the reserve, looked at now. Raises OSError."""
+        return self._reserve_bytes == 0 or self._files.free_bytes(self._path) > self._reserve_bytes
+
     def _look(self, size_bytes: int) -> bool:
         free_bytes = self._files.free_bytes(self._path)
         free = free_bytes - self._reserve_bytes

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
 import aiohttp
+from memory_node import World
 
 from penstock.broker.admin.admin_server import AdminServer
 from penstock.broker.admin.application import make_application
 from penstock.broker.admin.http_server import HttpServer
 from penstock.broker.admin.node_ports import NodePorts, NodeStatus, RunningNode
 from penstock.broker.admin.operation import Operation
+from penstock.broker.admin.operations import OPERATIONS
 from penstock.broker.cluster.metadata_cache import MetadataCache
 from penstock.broker.configuration.admin_listeners import AdminListener
 from penstock.broker.configuration.node_config import load
 from penstock.broker.metrics.metrics import Metrics
+from penstock.broker.node.admin import ports_of
+from penstock.broker.node.server import Node
+from penstock.client.connection import Connection
 from penstock.protocol.ids import NodeId
 
 
@@ -33,6 +39,16 @@ def puppet_ports(
         status=lambda: NodeStatus(state="running", is_ready=True),
         running=running,
     )
+
+
+@asynccontextmanager
+async def asked(world: World, **properties: str) -> AsyncIterator[tuple[Node, Connection, aiohttp.ClientSession]]:
+    """A whole node on a disk in memory, a connection to it, and all that it serves by HTTP."""
+    loop = asyncio.get_running_loop()
+    async with world.running(**properties) as (node, connection):
+        ports = ports_of(node, node.config, loop, lambda: world.now_ms, started_ms=lambda: world.now_ms)
+        async with served(loop, OPERATIONS, ports) as session:
+            yield node, connection, session
 
 
 @asynccontextmanager

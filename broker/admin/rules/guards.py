@@ -2,6 +2,8 @@
 
 A page of another site can make a browser send requests to a loopback address. What it cannot choose is the Host and the
 Origin that the browser states, nor a JSON content type without the asking that CORS demands, which is never granted.
+Browsers also say by Sec-Fetch-Site from where a request comes: from elsewhere only a person who follows a link to a
+page is served, so that other sites cannot make a node work either. Another port of the same host is elsewhere.
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ from dataclasses import dataclass
 from typing import Final
 
 READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+_OWN_SITE: Final = frozenset({"same-origin", "none"})
+"""What Sec-Fetch-Site says of this node's own pages, and of what a person typed."""
 _WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
 
 
@@ -25,7 +29,14 @@ class Refusal:
 
 
 def refusal_of(
-    method: str, *, host: str | None, origin: str | None, content_type: str | None, known_hosts: Set[str]
+    method: str,
+    *,
+    host: str | None,
+    origin: str | None,
+    content_type: str | None,
+    known_hosts: Set[str],
+    fetch_site: str | None = None,
+    fetch_mode: str | None = None,
 ) -> Refusal | None:
     """Return why a request is not answered; None: it is. `known_hosts` are names in lower case, without ports.
 
@@ -42,6 +53,10 @@ def refusal_of(
         return Refusal(
             status=403, title="Forbidden", sentence=f"Pages of {origin!r} may not send requests to this node."
         )
+    if fetch_site is not None and fetch_site not in _OWN_SITE and not (method in READING and fetch_mode == "navigate"):
+        return Refusal(
+            status=403, title="Forbidden", sentence=f"Requests from another site ({fetch_site!r}) are not answered."
+        )
     if method in _WITH_BODY and not _is_json(content_type):
         return Refusal(
             status=415,
@@ -55,11 +70,15 @@ def _host_name(host: str) -> str | None:
     """The name in a Host header, without port and brackets; None where the header is not well formed."""
     if host.startswith("["):
         name, bracket, port = host[1:].partition("]")
-        return name if bracket and (not port or port[1:].isdecimal()) else None
+        return name if bracket and (not port or (port[0] == ":" and _is_port(port[1:]))) else None
     name, colon, port = host.partition(":")
-    if colon and not port.isdecimal():
+    if colon and not _is_port(port):
         return None
     return name.lower().rstrip(".") or None
+
+
+def _is_port(text: str) -> bool:
+    return text.isascii() and text.isdecimal()
 
 
 def _is_address(name: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from io import BytesIO
 from typing import Any
@@ -11,6 +12,7 @@ from admin_http import served
 from msgspec import Struct
 from waiting import loop_until
 
+from penstock.broker.admin import application, http_server
 from penstock.broker.admin.application import REQUESTS_MAX
 from penstock.broker.admin.operation import Answered, Call, HttpError, Operation, Stream
 from penstock.protocol.errors import ErrorCode, KafkaError
@@ -200,5 +202,80 @@ def test_an_operation_may_refuse_by_a_status_of_http() -> None:
             answer = await client.get("/x")
             problem = await answer.json(content_type="application/problem+json")
             assert (answer.status, problem["detail"]) == (409, "It is being done already.")
+
+    run(test)
+
+
+def test_a_header_that_decides_and_stands_twice_is_refused() -> None:
+    async def test(loop: Any) -> None:
+        async with served(loop, [operation(echo, answer=Echo)]) as client:
+            for name in ("Origin", "Sec-Fetch-Site"):
+                answer = await client.get("/x", headers=[(name, "none"), (name, "none")])
+                assert answer.status == 400, name
+
+    run(test)
+
+
+def test_a_body_that_does_not_come_is_given_up(monkeypatch: Any) -> None:
+    monkeypatch.setattr(application, "BODY_TIMEOUT_S", 0.05)
+
+    async def never() -> AsyncIterator[bytes]:
+        yield b"{"
+        await asyncio.get_running_loop().create_future()
+
+    async def test(loop: Any) -> None:
+        async with served(loop, [operation(echo, "POST", body=Body)]) as client:
+            answer = await client.post("/x", data=never(), headers={"Content-Type": "application/json"})
+            assert answer.status == 408
+
+    run(test)
+
+
+def test_streams_have_places_and_a_client_that_does_not_read_loses_its_own(monkeypatch: Any) -> None:
+    monkeypatch.setattr(application, "STREAM_WRITE_TIMEOUT_S", 3.0)
+    monkeypatch.setattr(application, "STREAMS_MAX", 2)
+    ended = 0
+
+    async def much() -> AsyncIterator[bytes]:
+        nonlocal ended
+        try:
+            while True:
+                yield bytes(1024 * 1024)
+        finally:
+            ended += 1
+
+    async def start(_call: Call) -> Stream:
+        return Stream(media_type="text/plain", chunks=much())
+
+    async def test(loop: Any) -> None:
+        async with served(loop, [operation(start, is_stream=True)]) as client:
+            open_now = [await client.get("/x") for _ in range(2)]
+            refused = await client.get("/x")
+            assert refused.status == 503
+            await loop_until(lambda: ended >= 2, "the streams that are not read end")
+            assert (await client.get("/x")).status == 200
+            for answer in (*open_now, refused):
+                answer.close()
+
+    run(test)
+
+
+def test_who_holds_connections_does_not_keep_others_out(monkeypatch: Any) -> None:
+    monkeypatch.setattr(http_server, "CONNECTIONS_MAX", 3)
+    monkeypatch.setattr(http_server, "IDLE_S", 0.0)
+
+    async def test(loop: Any) -> None:
+        async with served(loop, [operation(echo, answer=Echo)]) as client:
+            url = client._base_url
+            assert url is not None
+            held = [await asyncio.open_connection(url.host, url.port) for _ in range(5)]
+            for _ in range(3):
+                async with client.get("/x", headers={"Connection": "close"}) as answer:
+                    assert answer.status == 200
+            # The oldest made room.
+            with contextlib.suppress(ConnectionError):
+                assert await held[0][0].read() == b""
+            for _, writer in held:
+                writer.close()
 
     run(test)

@@ -8,9 +8,23 @@ KNOWN = frozenset({"localhost", "node-1.example"})
 
 
 def status_of(
-    method: str = "GET", *, host: str | None = "localhost:8083", origin: str | None = None, content: str | None = None
+    method: str = "GET",
+    *,
+    host: str | None = "localhost:8083",
+    origin: str | None = None,
+    content: str | None = None,
+    site: str | None = None,
+    mode: str | None = None,
 ) -> int | None:
-    refusal = refusal_of(method, host=host, origin=origin, content_type=content, known_hosts=KNOWN)
+    refusal = refusal_of(
+        method,
+        host=host,
+        origin=origin,
+        content_type=content,
+        known_hosts=KNOWN,
+        fetch_site=site,
+        fetch_mode=mode,
+    )
     return None if refusal is None else refusal.status
 
 
@@ -23,7 +37,18 @@ def test_addresses_and_known_names_are_served(host: str) -> None:
 
 @pytest.mark.parametrize(
     "host",
-    [None, "", "evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "localhost:x", "[::1", "[::1]x:1"],
+    [
+        None,
+        "",
+        "evil.example",
+        "localhost.evil.example",
+        "127.0.0.1.evil.example",
+        "localhost:x",
+        "[::1",
+        "[::1]x:1",
+        "[::1]x1",
+        "localhost:\u0661",
+    ],
 )
 def test_a_name_that_someone_made_point_here_is_not_served(host: str | None) -> None:
     assert status_of(host=host) == 421
@@ -51,3 +76,19 @@ def test_a_write_of_json_is_served(content: str) -> None:
 
 def test_a_deletion_needs_no_content() -> None:
     assert status_of("DELETE") is None
+
+
+@pytest.mark.parametrize("site", ["same-origin", "none", None])
+def test_a_browser_on_a_page_of_this_node_is_served(site: str | None) -> None:
+    assert status_of(site=site, mode="cors") is None
+    assert status_of("DELETE", site=site, mode="cors") is None
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site", "other"])
+def test_another_site_can_only_link_here(site: str) -> None:
+    assert status_of(site=site, mode="navigate") is None
+    for mode in ("no-cors", "cors", "websocket", None):
+        assert status_of(site=site, mode=mode) == 403
+    # A form of another site navigates, too.
+    assert status_of("POST", site=site, mode="navigate", content="application/json") == 403
+    assert status_of("DELETE", site=site, mode="navigate") == 403

@@ -4,9 +4,12 @@ import pytest
 
 from penstock.protocol.errors import CorruptData, ErrorCode
 from penstock.quorum.raft.operations import (
+    ListSnapshots,
     Operation,
     Outcome,
     Refused,
+    SnapshotFile,
+    SnapshotsListed,
     SnapshotTaken,
     TakeSnapshot,
     Transfer,
@@ -18,7 +21,7 @@ from penstock.quorum.raft.operations import (
 )
 
 
-@pytest.mark.parametrize("operation", [Transfer(None), Transfer(3), TakeSnapshot()])
+@pytest.mark.parametrize("operation", [Transfer(None), Transfer(3), TakeSnapshot(), ListSnapshots()])
 def test_operations_come_back_as_they_were(operation: Operation) -> None:
     decoded = decode_operation(encode_operation(operation))
     assert (type(decoded), decoded) == (type(operation), operation)
@@ -28,6 +31,8 @@ def test_operations_come_back_as_they_were(operation: Operation) -> None:
     "outcome",
     [
         Transferred(2),
+        SnapshotsListed(()),
+        SnapshotsListed((SnapshotFile("/data/x.checkpoint", 17, 4, 900),)),
         SnapshotTaken("/data/x.checkpoint", 17, 4),
         Refused(ErrorCode.NOT_CONTROLLER, "Node 1 does not lead.", 2),
         Refused(ErrorCode.INVALID_REQUEST, "No."),
@@ -39,7 +44,8 @@ def test_outcomes_come_back_as_they_were(outcome: Outcome) -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"\xff", b"\x80", b"\x81\x63any", b"\x82\x68transfer\x61x", b"\x82\x19\x27\x10\x01"]
+    "data",
+    [b"", b"\xff", b"\x80", b"\x81\x63any", b"\x82\x68transfer\x61x", b"\x82\x00\x81\x61x", b"\x82\x19\x27\x10\x01"],
 )
 def test_anything_else_is_refused(data: bytes) -> None:
     for decode in (decode_operation, decode_outcome):

@@ -1,0 +1,108 @@
+"""`/v1/events`: what happens in the cluster, as server-sent events.
+
+A client has no buffer here: it is a place in the ring of events that all share (`cluster/event_stream.py`), so one that
+reads slowly costs nothing and finds a gap.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from ....protocol.errors import ErrorCode, KafkaError
+from ....protocol.rest.events import EventsQuery
+from ....quorum.metadata.event_id import EventId
+from ..operation import Call, HttpError, Operation, Stream
+
+if TYPE_CHECKING:
+    from ....quorum.metadata.cluster_events import ClusterEvent
+
+HEARTBEAT_S: Final = 15.0
+"""Less than the 30 s after which proxies commonly close what is silent."""
+RETRY_MS: Final = 2_000
+"""After which a browser connects again."""
+LAST_EVENT_ID: Final = "Last-Event-ID"
+MEDIA_TYPE: Final = "text/event-stream"
+
+
+async def _follow(call: Call) -> Stream:
+    events = call.node.events
+    if events is None:
+        raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, "This node does not follow the metadata yet.")
+    named = call.headers.get(LAST_EVENT_ID) or call.query.since
+    try:
+        last_id = None if not named else EventId.parse(named)
+    except ValueError as error:
+        raise HttpError(400, "Bad Request", f"{error}.") from None
+    return Stream(
+        media_type=MEDIA_TYPE,
+        chunks=sent_events(events.subscribe(last_id), call.node.loop),
+        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+    )
+
+
+async def sent_events(
+    events: AsyncIterator[ClusterEvent], loop: asyncio.AbstractEventLoop, *, heartbeat_s: float = HEARTBEAT_S
+) -> AsyncIterator[bytes]:
+    """The events as text, with a comment whenever there was none for so long."""
+
+    async def next_event() -> ClusterEvent | None:
+        return await anext(events, None)
+
+    yield b"retry: %d\n\n" % RETRY_MS
+    waiting: asyncio.Task[ClusterEvent | None] | None = None
+    try:
+        while True:
+            waiting = waiting or loop.create_task(next_event())
+            done, _ = await asyncio.wait({waiting}, timeout=heartbeat_s)
+            if not done:
+                yield b": heartbeat\n\n"
+                continue
+            event, waiting = waiting.result(), None
+            if event is None:
+                return
+            yield event_text(event)
+    finally:
+        if waiting is not None:
+            waiting.cancel()
+            await asyncio.wait({waiting})
+
+
+def event_text(event: ClusterEvent) -> bytes:
+    """One event: its id, its kind, and JSON of all of it."""
+    kind = event.change.KIND
+    values = {one.name: _json_value(getattr(event.change, one.name)) for one in fields(event.change)}
+    data = msgspec.json.encode({"id": str(event.id), "kind": kind, "timestamp_ms": event.timestamp_ms, **values})
+    return b"id: %s\nevent: %s\ndata: %s\n\n" % (str(event.id).encode(), kind.encode(), data)
+
+
+def _json_value(value: Any) -> Any:
+    if isinstance(value, tuple):
+        named = getattr(value, "_asdict", None)
+        return [_json_value(one) for one in value] if named is None else named()
+    if isinstance(value, Mapping):
+        return {str(key): one for key, one in value.items()}
+    return value
+
+
+OPERATIONS: Final = (
+    Operation(
+        name="followEvents",
+        method="GET",
+        path="/v1/events",
+        tag="Events",
+        summary="What happens in the cluster, as it happens (server-sent events)",
+        description=(
+            "From now on, or behind the event that Last-Event-ID or `since` names; ids are the same on every node. An "
+            "event of the kind `gap` says that some are not known any more. Each has its kind and JSON as data."
+        ),
+        run=_follow,
+        query=EventsQuery,
+        media_type=MEDIA_TYPE,
+        is_stream=True,
+    ),
+)

@@ -1,0 +1,154 @@
+"""`/v1/brokers/{broker_id}/maintenance`: a broker drained for work on its machine (decision 19)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Final
+
+from kio.schema.incremental_alter_configs.v1.request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from kio.static.primitive import i8
+
+from ....protocol.errors import KafkaError
+from ....protocol.ids import NodeId
+from ....protocol.rest.maintenance import HarmedPartition, LedPartition, Maintenance
+from ....quorum.configs.own_keys import BROKER_DRAINED
+from ....quorum.decisions.controller_requests import INCREMENTAL_ALTER_CONFIGS
+from ....quorum.metadata.image import ConfigResourceType
+from ....quorum.planning.maintenance import StoppedPartition, maintenance_state, registered
+from ..node_ports import NodePorts
+from ..operation import Call, Operation
+from ..rules.kafka_answers import check
+from .quorum import quorum_of
+
+VOTER_SILENT_MS: Final = 5_000
+"""A voter that the leader has not heard for so long does not count as there."""
+_SET, _DELETE = 0, 1
+
+
+async def set_drained(call: Call, broker_id: NodeId, *, is_drained: bool) -> None:
+    """Sets or deletes the broker's own config; leaderships have moved when this returns. Raises KafkaError."""
+    registered(call.node.image, broker_id)
+    config = AlterableConfig(
+        name=BROKER_DRAINED,
+        config_operation=i8(_SET if is_drained else _DELETE),
+        value="true" if is_drained else None,
+    )
+    resource = AlterConfigsResource(
+        resource_type=i8(ConfigResourceType.BROKER), resource_name=str(broker_id), configs=(config,)
+    )
+    request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
+    # Straight to the controller: a broker takes its own configs only, and this one may be gone.
+    answer = await call.node.parts().controller.submit(INCREMENTAL_ALTER_CONFIGS, request)
+    for response in answer.responses:
+        check(response.error_code, response.error_message)
+
+
+async def _get(call: Call) -> Maintenance:
+    return await _state(call)
+
+
+async def _drain(call: Call) -> Maintenance:
+    await set_drained(call, NodeId(call.path["broker_id"]), is_drained=True)
+    return await _state(call)
+
+
+async def _undrain(call: Call) -> Maintenance:
+    await set_drained(call, NodeId(call.path["broker_id"]), is_drained=False)
+    return await _state(call)
+
+
+async def _state(call: Call) -> Maintenance:
+    node, broker_id = call.node, NodeId(call.path["broker_id"])
+    looking = partial(
+        maintenance_state, node.image, broker_id, default_min_insync_replicas=node.config.min_insync_replicas
+    )
+    state = await node.loop.run_in_executor(None, looking)
+    blockers = [*state.blockers, *await _quorum_blockers(call, node, broker_id)]
+    return Maintenance(
+        broker_id=broker_id,
+        is_drained=state.is_drained,
+        is_active=state.is_active,
+        may_stop=not blockers,
+        blockers=blockers,
+        replica_count=state.replica_count,
+        leadership_count=state.leadership_count,
+        leaderships=[
+            LedPartition(topic=one.topic, partition=one.partition, reason=str(one.reason)) for one in state.leaderships
+        ],
+        offline_count=state.offline_count,
+        offline=_harmed(state.offline),
+        under_min_isr_count=state.under_min_isr_count,
+        under_min_isr=_harmed(state.under_min_isr),
+    )
+
+
+def _harmed(partitions: Iterable[StoppedPartition]) -> list[HarmedPartition]:
+    return [
+        HarmedPartition(
+            topic=one.topic,
+            partition=one.partition,
+            isr=list(one.isr),
+            min_insync_replicas=one.min_insync_replicas,
+        )
+        for one in partitions
+    ]
+
+
+async def _quorum_blockers(call: Call, node: NodePorts, broker_id: NodeId) -> list[str]:
+    """Why the quorum needs the node, if it votes."""
+    voters = node.config.voters
+    if broker_id not in voters:
+        return []
+    if len(voters) == 1:
+        return ["the node is the only voter of the metadata quorum"]
+    try:
+        quorum = await quorum_of(call)
+    except KafkaError as error:
+        return [f"the metadata quorum cannot be looked at: {error.message or error}"]
+    if not quorum.is_known_by_leader:
+        return [f"the metadata quorum cannot be looked at: {quorum.reason}"]
+    needed = len(voters) // 2 + 1
+    others = sum(
+        one.node_id != broker_id and one.last_fetch_age_ms is not None and one.last_fetch_age_ms < VOTER_SILENT_MS
+        for one in quorum.voters
+    )
+    if others >= needed:
+        return []
+    return [f"the metadata quorum would have {others} of {len(voters)} voters, {needed} needed"]
+
+
+_PATH: Final = "/v1/brokers/{broker_id}/maintenance"
+OPERATIONS: Final = (
+    Operation(
+        name="getMaintenance",
+        method="GET",
+        path=_PATH,
+        tag="Brokers",
+        summary="Whether a broker is drained, what it still leads, and whether it may be stopped",
+        run=_get,
+        answer=Maintenance,
+    ),
+    Operation(
+        name="drainBroker",
+        method="PUT",
+        path=_PATH,
+        tag="Brokers",
+        summary="Drain a broker: it leads only what no other in-sync replica can lead, also after restarts",
+        run=_drain,
+        answer=Maintenance,
+    ),
+    Operation(
+        name="undrainBroker",
+        method="DELETE",
+        path=_PATH,
+        tag="Brokers",
+        summary="End the drain: the broker leads again what prefers it",
+        run=_undrain,
+        answer=Maintenance,
+    ),
+)

@@ -1,0 +1,67 @@
+"""What the configuration keys mean that Apache Kafka does not have, as data: for operators, and for programs."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from ...quorum.configs.own_keys import BROKER_DRAINED
+from .admin_listeners import ADMIN_ADVERTISED_LISTENERS, ADMIN_ALLOWED_HOSTS, ADMIN_LISTENERS
+from .penstock_keys import (
+    BROKER_FAST_FENCING_ENABLE,
+    CLUSTER_CERTIFICATE_NAME,
+    CLUSTER_ID,
+    CLUSTER_SECRET,
+    LOG_DIR_RESERVE_BYTES,
+    LOG_LEVEL,
+    METRICS_PER_PARTITION,
+)
+
+DOCUMENTATION: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        ADMIN_LISTENERS: (
+            "Where HTTP administration listens: http://host:port, separated by commas. Port 0 is one that the system "
+            "chooses, an empty list none at all."
+        ),
+        ADMIN_ADVERTISED_LISTENERS: (
+            "The same as others reach it; the addresses of admin.listeners when it is not set. DescribeConfigs of the "
+            "node tells it, with the ports that the system chose."
+        ),
+        ADMIN_ALLOWED_HOSTS: (
+            "Names in the Host header under which HTTP administration answers, beside addresses, localhost and the "
+            "names in admin.advertised.listeners (DNS rebinding)."
+        ),
+        BROKER_DRAINED: (
+            "Whether the broker leads nothing that another in-sync replica can lead, and takes no new replicas while "
+            "enough other brokers are there. Of one broker, never of all."
+        ),
+        BROKER_FAST_FENCING_ENABLE: (
+            "Whether a controller shuts a broker out at once when its process is gone, or always waits for the end of "
+            "its session. False where proxies stand between nodes: those refuse connections for brokers that are alive."
+        ),
+        CLUSTER_ID: (
+            "The id of a new cluster. Several controllers that start with empty disks must all be told the same, as "
+            "Apache Kafka's are when their disks are formatted; a controller alone draws one."
+        ),
+        CLUSTER_SECRET: (
+            "What nodes of one cluster prove to each other that they know. A node that has neither this nor "
+            "cluster.certificate.name takes no other for one of its cluster."
+        ),
+        CLUSTER_CERTIFICATE_NAME: (
+            "The name that the certificate of a node has, with {id} where its number is. When there is a secret too, "
+            "both are asked for."
+        ),
+        LOG_DIR_RESERVE_BYTES: (
+            "Of the disk of each log directory this much is kept free of records, so that what must go on (the "
+            "metadata journal, checkpoints) has room when producers filled the rest. -1: 64 MiB, or a tenth of the "
+            "disk where that is less. 0: records may fill the disk."
+        ),
+        LOG_LEVEL: (
+            "From which level on the node logs: FATAL, ERROR, WARN, INFO, DEBUG or TRACE (no line is below DEBUG). "
+            "Administrators change single loggers later."
+        ),
+        METRICS_PER_PARTITION: (
+            "Whether metrics have series of each partition: size, offsets, segments, ISR. It may change while the "
+            "broker runs, as a dynamic config of one broker or of all."
+        ),
+    }
+)
