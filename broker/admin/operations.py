@@ -6,10 +6,10 @@ from typing import Final
 
 from .operation import Operation
 from .v1 import document, health
-from .v3 import clusters
+from .v3 import operations as v3
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
-    *clusters.OPERATIONS,
+    *v3.OPERATIONS,
     *health.OPERATIONS,
     *document.operations(lambda: OPERATIONS),
 )
