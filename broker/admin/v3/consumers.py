@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from ....protocol.errors import ErrorCode, KafkaError
 from ....protocol.rest.groups import Consumer, ConsumerAssignment, ConsumerAssignmentList, ConsumerList
 from ....protocol.rest.resources import PageQuery
 from ..operation import Call, Content, HttpError, Operation
@@ -60,7 +59,7 @@ async def _member(call: Call) -> tuple[GroupDescription, GroupMember]:
     for member in group.members:
         if member.id == consumer_id:
             return group, member
-    raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {group.id} has no member {consumer_id!r}.")
+    raise HttpError(404, "Not Found", f"Group {group.id} has no member {consumer_id!r}.")
 
 
 def _resource(call: Call, cluster_id: str, group: GroupDescription, member: GroupMember) -> Consumer:
