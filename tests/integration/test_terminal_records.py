@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from penstock.client.murmur2 import partition_of_key
+from penstock.protocol.murmur2 import partition_of_key
 
 pytestmark = pytest.mark.integration
 Penstock = Callable[..., Result]
