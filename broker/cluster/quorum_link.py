@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping
-from typing import Protocol
+from typing import Final, Protocol
 
 from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest
 from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
 
 from ..network.request import RequestContext
 from .controller_channel import ControllerChannel
+
+QUORUM_ANSWER_TIMEOUT_MS: Final = 1_000
+"""For the leader's answer to DescribeQuorum: an operator waits for it, most of all when there is no leader."""
 
 
 class QuorumLink(Protocol):
