@@ -26,7 +26,7 @@ def quorum_status(
     wall_ms: int,
 ) -> QuorumStatus:
     """DescribeQuorum state. Unless this node leads, other voters' offsets are -1, and their last fetch is the last
-    message that came from them. Times are wall-clock ms, -1 where there is none.
+    message that came from them. Times are wall-clock ms, -1 when unknown.
     """
 
     def wall_time_ms(time_ms: int) -> int:
