@@ -39,6 +39,7 @@ from ..replication.alter_partition_manager import AlterPartitionManager
 from ..replication.replica_fetcher_manager import ReplicaFetcherManager, ReplicationConfig
 from ..replication.rules.fetcher_config import FetcherConfig
 from ..replication.rules.replication_throttles import ReplicationThrottles
+from ..telemetry.client_telemetry import ClientTelemetry
 from ..timing.runtime import Runtime
 from .assignments_manager import AssignmentsManager
 from .broker_handlers import HandlerDependencies, register_handlers
@@ -61,6 +62,7 @@ class BrokerParts:
     alter_partitions: AlterPartitionManager
     groups: GroupCoordinator
     transactions: TransactionCoordinator
+    telemetry: ClientTelemetry
     directories: AssignmentsManager
     housekeeping: LogHousekeeping
     peer_channels: Sequence[PeerChannel]
@@ -201,6 +203,7 @@ def wire_broker(
         high_watermark_of=lambda log: _high_watermark(partitions, log),
         on_deleted=lambda log: partitions.on_retention(log.topic, log.partition),
     )
+    telemetry = ClientTelemetry(loop, runtime.monotonic_ms, telemetry_max_bytes=config.telemetry_max_bytes)
     peer_log = PeerLog(loop)
     handlers = register_handlers(
         HandlerDependencies(
@@ -221,6 +224,7 @@ def wire_broker(
             directory_choice=logs.directory_choice,
             files=files,
             peer_log=peer_log,
+            telemetry=telemetry,
             runtime=runtime,
         )
     )
@@ -238,6 +242,7 @@ def wire_broker(
         alter_partitions=alter_partitions,
         groups=groups,
         transactions=transactions,
+        telemetry=telemetry,
         directories=directories,
         housekeeping=housekeeping,
         peer_channels=peer_channels,
