@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as seeded
 from hypothesis import strategies as st
 from rest_node import BROKER, RestNode, run_with
+from schemathesis.core.result import Ok
 from schemathesis.specs.openapi import checks
 
 EXAMPLES: Final = 5
@@ -41,16 +42,16 @@ def test_every_answer_is_as_the_document_says() -> None:
         loop = asyncio.get_running_loop()
         asked = 0
         for found in schemathesis.openapi.from_dict(document).get_all_operations():
-            operation = found.ok()
+            assert isinstance(found, Ok), found
             if TOPIC not in node.node.metadata.image.topics.by_name:
                 await node.create(TOPIC)
                 await node.commit(GROUP, TOPIC, {0: 0})
-            await loop.run_in_executor(None, ask, operation, node.cluster_id, base_url, number)
+            await loop.run_in_executor(None, ask, found.ok(), str(node.cluster_id), base_url, number)
             asked += 1
         assert asked == sum(len(methods) for methods in document["paths"].values())
 
     try:
-        run_with(test, offsets_topic_num_partitions="1", timeout_s=100.0)
+        run_with(test, offsets_topic_num_partitions="1")
     except BaseException as failure:
         failure.add_note(f"PENSTOCK_TEST_SEED={number} repeats it.")
         raise
