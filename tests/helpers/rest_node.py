@@ -30,6 +30,7 @@ from penstock.client.connection import Connection
 from penstock.protocol.errors import ErrorCode
 
 BROKER: Final = 1
+DEADLINE_S: Final = 100.0
 PROBLEM: Final = "application/problem+json"
 
 
@@ -158,11 +159,11 @@ async def rest_node(**properties: str) -> AsyncIterator[RestNode]:
         yield RestNode(node, connection, session)
 
 
-def run_with(test: Callable[[RestNode], Awaitable[None]], *, timeout_s: float = 60.0, **properties: str) -> None:
+def run_with(test: Callable[[RestNode], Awaitable[None]], **properties: str) -> None:
     """Runs a test against a node with these properties."""
 
     async def main() -> None:
-        async with asyncio.timeout(timeout_s), rest_node(**properties) as node:
+        async with asyncio.timeout(DEADLINE_S), rest_node(**properties) as node:
             await test(node)
 
     asyncio.run(main())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -16,6 +17,7 @@ from ....protocol.rest.groups import ConsumerGroupLagSummary, ConsumerLag, Consu
 from ....protocol.rest.resources import PageQuery
 from ....quorum.metadata.image import MetadataImage
 from ..operation import Call, Content, HttpError, Operation
+from ..turns import Turns
 from . import group_descriptions, links, offsets, pages
 from .answers import check, sentence
 from .group_descriptions import GroupDescription, GroupMember
@@ -105,6 +107,8 @@ async def _lags(
     """By topic and partition, from behind `after` on."""
     image = call.node.image
     committed = await _committed(call, image, group)
+    # Sorting thousands is a turn of its own.
+    await asyncio.sleep(0)
     owners = {place: member for member in group.members for place in member.partitions}
     places = sorted(
         place for place in committed if (after is None or place > after) and (only is None or place == only)
@@ -126,6 +130,8 @@ async def _committed(call: Call, image: MetadataImage, group: GroupDescription) 
         ),
         require_stable=False,
     )
+    # From here on, because a coordinator that is this node answers within this turn.
+    turns = Turns()
     answer = await call.node.ask_broker(group.coordinator_id, request, OffsetFetchResponse, call.context)
     (of_group,) = answer.groups
     check(of_group.error_code, None)
@@ -135,6 +141,7 @@ async def _committed(call: Call, image: MetadataImage, group: GroupDescription) 
         if topic is None:
             continue
         for partition in fetched.partitions:
+            await turns.pause()
             index = int(partition.partition_index)
             if int(partition.error_code) == ErrorCode.NONE and partition.committed_offset >= 0:
                 committed[topic.name, index] = int(partition.committed_offset)

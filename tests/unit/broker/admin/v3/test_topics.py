@@ -214,7 +214,7 @@ def test_pages_follow_each_other_and_miss_nothing() -> None:
     async def test(node: RestNode) -> None:
         for number in range(7):
             await node.create(f"t/{number}".replace("/", "-"))
-        found = []
+        found: list[str] = []
         path = f"{node.root}/topics?page_size=3"
         pages = 0
         while path:
