@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import aiohttp
-from admin_http import served
+from admin_http import asked
 from kio.schema.consumer_group_heartbeat.v1.request import ConsumerGroupHeartbeatRequest
 from kio.schema.consumer_group_heartbeat.v1.response import ConsumerGroupHeartbeatResponse
 from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
@@ -23,8 +23,6 @@ from kio.schema.types import GroupId, TopicName
 from kio.static.primitive import i8, i32, i64
 from memory_node import MINUTE, World
 
-from penstock.broker.admin.node_ports import NodePorts, NodeStatus
-from penstock.broker.admin.operations import OPERATIONS
 from penstock.broker.node.server import Node
 from penstock.client.connection import Connection
 from penstock.protocol.errors import ErrorCode
@@ -140,22 +138,9 @@ class RestNode:
         await self.connection.call(FindCoordinatorRequest(key_type=i8(0), coordinator_keys=(group,)))
 
 
-def ports_of(node: Node, loop: asyncio.AbstractEventLoop, world: World) -> NodePorts:
-    return NodePorts(
-        config=node._config,
-        metadata=node.metadata,
-        loop=loop,
-        wall_clock_ms=lambda: world.now_ms,
-        status=lambda: NodeStatus(state="running", is_ready=True),
-        running=lambda: node.running,
-    )
-
-
 @asynccontextmanager
 async def rest_node(**properties: str) -> AsyncIterator[RestNode]:
-    loop = asyncio.get_running_loop()
-    world = World(**properties)
-    async with world.running() as (node, connection), served(loop, OPERATIONS, ports_of(node, loop, world)) as session:
+    async with asked(World(**properties)) as (node, connection, session):
         yield RestNode(node, connection, session)
 
 
