@@ -101,7 +101,7 @@ def test_files_that_are_mounted_are_there() -> None:
 
 
 def test_prometheus_asks_each_node_and_grafana_asks_prometheus(nodes: dict[str, NodeConfig]) -> None:
-    (job,) = yaml.safe_load((DEPLOY / "prometheus" / "prometheus.yml").read_text())["scrape_configs"]
+    (job,) = yaml.safe_load((DEPLOY / "compose" / "prometheus.yml").read_text())["scrape_configs"]
     (targets,) = job["static_configs"]
     assert targets["targets"] == [f"{name}:{config.admin_listeners[0].port}" for name, config in nodes.items()]
     provisioning = DEPLOY / "grafana" / "provisioning"
