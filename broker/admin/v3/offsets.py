@@ -32,7 +32,7 @@ PARTITIONS_ASKED_MAX: Final = 100
 Place: TypeAlias = tuple[str, int]
 """Topic and partition."""
 Found: TypeAlias = "int | KafkaError"
-"""An offset, -1 where there is none, or why it is not known."""
+"""An offset, -1 where no record has one, or why it is not known."""
 
 
 async def of_leaders(

@@ -40,7 +40,7 @@ async def page(
 ) -> Content:
     """A list of the `kind` at the address of `segments`: of `items`, which are (key, resource) from behind `after` on.
 
-    A resource that is None is none; it lets the loop take its turn.
+    A resource that is None is left out; it lets the loop take its turn.
     """
     size = call.query.page_size
     encoded: list[bytes] = []
