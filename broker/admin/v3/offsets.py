@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -25,13 +26,17 @@ READ_COMMITTED: Final = 1
 CONSUMER: Final = -1
 DEBUGGER: Final = -2
 """As which any replica answers, and to its log end offset."""
-PARTITIONS_ASKED_MAX: Final = 200
-"""Of one request: it is encoded and decoded in one turn of the loop."""
+PARTITIONS_ASKED_MAX: Final = 100
+"""Of one request: it is encoded, answered and decoded in one turn where the broker is this node."""
 
 Place: TypeAlias = tuple[str, int]
 """Topic and partition."""
 Found: TypeAlias = "int | KafkaError"
+<<<<<<< HEAD
 """An offset, -1 for no offset, or why it is not known."""
+=======
+"""An offset, -1 where no record has one, or why it is not known."""
+>>>>>>> i17f
 
 
 async def of_leaders(
@@ -48,18 +53,13 @@ async def of_leaders(
             found[name, index] = KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"Partition {name}-{index} has no leader.")
         else:
             by_leader[partition.leader].append((name, index))
-    asked = [
-        (leader, of_leader[start : start + PARTITIONS_ASKED_MAX])
-        for leader, of_leader in by_leader.items()
-        for start in range(0, len(of_leader), PARTITIONS_ASKED_MAX)
-    ]
     answers = await gather(
         [
             partial(of_broker, call, leader, some, timestamp_ms, replica_id=CONSUMER, isolation=isolation)
-            for leader, some in asked
+            for leader, some in by_leader.items()
         ]
     )
-    for (_, some), answer in zip(asked, answers, strict=True):
+    for some, answer in zip(by_leader.values(), answers, strict=True):
         found.update(dict.fromkeys(some, answer) if isinstance(answer, KafkaError) else answer)
     return found
 
@@ -73,7 +73,19 @@ async def of_broker(
     replica_id: int,
     isolation: int = READ_UNCOMMITTED,
 ) -> Mapping[Place, Found]:
-    """The same as one broker knows it, in one request. Raises KafkaError where it does not answer."""
+    """The same as one broker knows it. Raises KafkaError where it does not answer."""
+    found: dict[Place, Found] = {}
+    for start in range(0, len(places), PARTITIONS_ASKED_MAX):
+        some = places[start : start + PARTITIONS_ASKED_MAX]
+        found |= await _ask(call, broker_id, some, timestamp_ms, replica_id=replica_id, isolation=isolation)
+        # A broker that is this node answers within the turn.
+        await asyncio.sleep(0)
+    return found
+
+
+async def _ask(
+    call: Call, broker_id: int, places: Sequence[Place], timestamp_ms: int, *, replica_id: int, isolation: int
+) -> Mapping[Place, Found]:
     topics: defaultdict[str, list[ListOffsetsPartition]] = defaultdict(list)
     for name, index in places:
         topics[name].append(ListOffsetsPartition(partition_index=i32(index), timestamp=i64(timestamp_ms)))

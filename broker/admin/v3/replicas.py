@@ -78,10 +78,9 @@ async def _log_ends(
         for replica in topic.partitions[index].replicas:
             by_broker[replica].append((topic.name, index))
     asked = [
-        (broker_id, timestamp_ms, places[start : start + offsets.PARTITIONS_ASKED_MAX])
+        (broker_id, timestamp_ms, places)
         for broker_id, places in by_broker.items()
         for timestamp_ms in (offsets.EARLIEST, offsets.LATEST)
-        for start in range(0, len(places), offsets.PARTITIONS_ASKED_MAX)
     ]
     answers = await gather(
         [partial(_of_broker, call, image, broker_id, places, timestamp_ms) for broker_id, timestamp_ms, places in asked]

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from rest_node import BROKER, RestNode, names, run_with
 
+from penstock.broker.admin.v3.consumer_lags import PLACES_MAX
 from penstock.broker.admin.v3.group_descriptions import state_name
 from penstock.protocol.ids import NodeId
 
@@ -64,6 +65,22 @@ def test_members_and_their_assignments_are_described() -> None:
         assert (await node.get("/consumer-groups/g/lags"))["data"] == []
         await node.get("/consumer-groups/g/lag-summary", status=404)
         await node.get("/consumer-groups/g/lags/t/partitions/0", status=404)
+
+    run_with(test, **PROPERTIES)
+
+
+def test_commits_are_found_among_many_partitions() -> None:
+    async def test(node: RestNode) -> None:
+        await node.create("many", PLACES_MAX + 100)
+        await node.create("t")
+        await node.commit("g", "many", {5: 0, PLACES_MAX + 50: 0})
+        await node.commit("g", "t", {0: 0})
+        lags = (await node.get("/consumer-groups/g/lags"))["data"]
+        places = [(one["topic_name"], one["partition_id"]) for one in lags]
+        assert places == [("many", 5), ("many", PLACES_MAX + 50), ("t", 0)]
+        one = await node.get(f"/consumer-groups/g/lags/many/partitions/{PLACES_MAX + 50}")
+        assert one == lags[1]
+        await node.get("/consumer-groups/g/lags/many/partitions/6", status=404)
 
     run_with(test, **PROPERTIES)
 
