@@ -32,11 +32,7 @@ PARTITIONS_ASKED_MAX: Final = 100
 Place: TypeAlias = tuple[str, int]
 """Topic and partition."""
 Found: TypeAlias = "int | KafkaError"
-<<<<<<< HEAD
-"""An offset, -1 for no offset, or why it is not known."""
-=======
 """An offset, -1 where no record has one, or why it is not known."""
->>>>>>> i17f
 
 
 async def of_leaders(
