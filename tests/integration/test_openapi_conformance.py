@@ -60,7 +60,7 @@ def test_every_answer_is_as_the_document_says() -> None:
 
 def _is_endless(operation: Any) -> bool:
     """A stream of events has no end to wait for; `test_events.py` reads it."""
-    usual = operation.definition.raw["responses"]["200"] if "200" in operation.definition.raw["responses"] else {}
+    usual = operation.definition.raw["responses"].get("200", {})
     return "text/event-stream" in usual.get("content", {})
 
 
