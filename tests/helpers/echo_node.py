@@ -11,6 +11,7 @@ from functools import cache
 import pytest
 import trustme
 import uvloop
+from other_tasks import end_other_tasks
 
 from penstock.broker.configuration.listener_config import ListenerConfig
 from penstock.broker.network.connection_host import ConnectionHost
@@ -90,11 +91,16 @@ def run(new_loop: Callable[[], asyncio.AbstractEventLoop], scenario: Scenario, *
         ports = await echo.listeners.bind([LOOPBACK], backlog=50)
         await echo.listeners.start()
         reader, writer = await asyncio.open_connection("127.0.0.1", ports["PLAINTEXT"], ssl=client)
-        async with asyncio.timeout(30):
-            await scenario(echo, reader, writer)
-        writer.close()
-        echo.listeners.close()
-        await echo.listeners.drain(1000)
+        try:
+            async with asyncio.timeout(30):
+                await scenario(echo, reader, writer)
+            writer.close()
+        finally:
+            # After a failure, too: uvloop does not close as long as a connection is in the middle of something.
+            writer.transport.abort()
+            echo.listeners.close()
+            await echo.listeners.drain(1000)
+            await end_other_tasks()
 
     loop = new_loop()
     try:
