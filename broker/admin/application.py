@@ -20,6 +20,7 @@ from .node_ports import NodePorts
 from .operation import Answered, Call, Content, HttpError, Operation, Stream
 from .path_parameters import PATH_PARAMETERS
 from .rules.guards import refusal_of
+from .rules.pace import Pace
 
 logger = logging.getLogger(__name__)
 
@@ -32,8 +33,14 @@ STREAM_WRITE_TIMEOUT_S: Final = 30.0
 REQUEST_TIMEOUT_S: Final = 60.0
 BODY_BYTES_MAX: Final = 1024 * 1024
 """A plan for 10,000 partitions; decoding so much takes 5 ms of the loop."""
+REQUESTS_PER_S: Final = 100.0
+"""What comes faster waits: requests cost the loop, in which records are served, half a millisecond each."""
+URGENT_PER_S: Final = 50.0
+"""For operations that are urgent, whatever the others do."""
+LARGE_BODY_BYTES_PER_S: Final = 512 * 1024
+"""Of bodies that are not small: decoding one holds up the loop for milliseconds, so it is to be seldom."""
 SMALL_BODY_BYTES: Final = 16 * 1024
-LARGE_BODIES_MAX: Final = 8
+LARGE_BODIES_MAX: Final = 4
 """Bodies above SMALL_BODY_BYTES, or of unknown size, that are read at once."""
 BODY_TIMEOUT_S: Final = 20.0
 """For a body to come: a client that trickles it holds a connection no longer."""
@@ -51,7 +58,7 @@ _SAFE_HEADERS: Final = {
 
 def make_application(node: NodePorts, operations: Sequence[Operation], known_hosts: frozenset[str]) -> web.Application:
     """`known_hosts`: see `guards.refusal_of`."""
-    gate = _Gate(known_hosts)
+    gate = _Gate(known_hosts, frozenset(operation.path for operation in operations if operation.is_urgent))
     application = web.Application(client_max_size=BODY_BYTES_MAX, middlewares=[gate.admit])
     application[_NODE] = node
     for operation in operations:
@@ -63,14 +70,22 @@ def make_application(node: NodePorts, operations: Sequence[Operation], known_hos
 class _Gate:
     """Who comes in, and how many at once."""
 
-    def __init__(self, known_hosts: frozenset[str]) -> None:
+    def __init__(self, known_hosts: frozenset[str], urgent_paths: frozenset[str]) -> None:
         self._known_hosts = known_hosts
+        self._urgent_paths = urgent_paths
+        self._pace = Pace(units_per_s=REQUESTS_PER_S, burst=REQUESTS_PER_S)
+        self._urgent_pace = Pace(units_per_s=URGENT_PER_S, burst=URGENT_PER_S)
+        self._body_pace = Pace(units_per_s=LARGE_BODY_BYTES_PER_S, burst=BODY_BYTES_MAX)
         self._running = asyncio.Semaphore(REQUESTS_MAX)
         self._streams = 0
         self._large_bodies = asyncio.Semaphore(LARGE_BODIES_MAX)
 
     @web.middleware
     async def admit(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+        pace = self._urgent_pace if request.path in self._urgent_paths else self._pace
+        delay_s = pace.delay_s(asyncio.get_running_loop().time())
+        if delay_s > 0:
+            await asyncio.sleep(delay_s)
         try:
             refusal = refusal_of(
                 request.method,
@@ -135,12 +150,16 @@ class _Gate:
     async def read(self, request: web.Request) -> bytes:
         """The body. Raises HttpError when it does not come in time."""
         size_bytes = request.content_length
+        if size_bytes is not None and size_bytes > BODY_BYTES_MAX:
+            raise web.HTTPRequestEntityTooLarge(BODY_BYTES_MAX, size_bytes)
         try:
             async with asyncio.timeout(BODY_TIMEOUT_S):
                 if size_bytes is not None and size_bytes <= SMALL_BODY_BYTES:
                     return await request.read()
                 async with self._large_bodies:
-                    return await request.read()
+                    body = await request.read()
+                    await asyncio.sleep(self._body_pace.delay_s(asyncio.get_running_loop().time(), len(body)))
+                    return body
         except TimeoutError:
             raise HttpError(408, "Request Timeout", f"The body did not come within {BODY_TIMEOUT_S:g} s.") from None
 

@@ -277,5 +277,7 @@ def test_who_holds_connections_does_not_keep_others_out(monkeypatch: Any) -> Non
                 assert await held[0][0].read() == b""
             for _, writer in held:
                 writer.close()
+                with contextlib.suppress(ConnectionError):
+                    await writer.wait_closed()
 
     run(test)
