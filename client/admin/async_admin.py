@@ -6,9 +6,10 @@ Written by `make docs` from the table of operations.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from types import NoneType
 
 from ...protocol.rest.clusters import Cluster, ClusterList
-from ...protocol.rest.described_configs import ConfigList
+from ...protocol.rest.described_configs import ConfigChanges, ConfigList
 from ...protocol.rest.elections import ElectionRequest, ElectionResult
 from ...protocol.rest.health import Health
 from ...protocol.rest.maintenance import Decommission, DecommissionRequest, Maintenance
@@ -196,6 +197,21 @@ class AsyncAdmin(AsyncTransport):
             "GET", "/v1/configs/broker-defaults", {}, {"keys": keys, "documentation": documentation}, None, ConfigList
         )
 
+    async def alter_configs(self, resource_type: str, resource_name: str, body: ConfigChanges) -> None:
+        """Set and unset configs of a broker, a topic, a group or another resource."""
+        return await self.ask(
+            "PATCH",
+            "/v1/configs/{resource_type}/{resource_name}",
+            {"resource_type": resource_type, "resource_name": resource_name},
+            {},
+            body,
+            NoneType,
+        )
+
+    async def alter_broker_defaults(self, body: ConfigChanges) -> None:
+        """Set and unset the dynamic configs that all brokers have unless they have their own."""
+        return await self.ask("PATCH", "/v1/configs/broker-defaults", {}, {}, body, NoneType)
+
     async def list_transactions(
         self,
         *,
@@ -245,9 +261,9 @@ class AsyncAdmin(AsyncTransport):
         """Abort a transaction in one partition, without its coordinator."""
         return await self.ask("POST", "/v1/transactions/abort", {}, {}, body, OpenTransaction)
 
-    def follow_events(self, *, since: str | None = None) -> AsyncIterator[bytes]:
+    def follow_events(self, *, since: str | None = None, follow: bool | None = None) -> AsyncIterator[bytes]:
         """What happens in the cluster, as it happens (server-sent events); line by line."""
-        return self.stream("GET", "/v1/events", {}, {"since": since}, None)
+        return self.stream("GET", "/v1/events", {}, {"since": since, "follow": follow}, None)
 
     async def get_open_api(self) -> bytes:
         """The OpenAPI 3.1 document of everything that is served here."""

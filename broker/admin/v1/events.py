@@ -7,7 +7,7 @@ reads slowly costs nothing and finds a gap.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,6 +27,7 @@ RETRY_MS: Final = 2_000
 """After which a browser connects again."""
 LAST_EVENT_ID: Final = "Last-Event-ID"
 MEDIA_TYPE: Final = "text/event-stream"
+BEFORE_ALL: Final = EventId(-1, 0)
 
 
 async def _follow(call: Call) -> Stream:
@@ -38,11 +39,20 @@ async def _follow(call: Call) -> Stream:
         last_id = None if not named else EventId.parse(named)
     except ValueError as error:
         raise HttpError(400, "Bad Request", f"{error}.") from None
+    if call.query.follow:
+        chunks = sent_events(events.subscribe(last_id), call.node.loop)
+    else:
+        chunks = _remembered(events.recent(last_id or BEFORE_ALL))
     return Stream(
         media_type=MEDIA_TYPE,
-        chunks=sent_events(events.subscribe(last_id), call.node.loop),
+        chunks=chunks,
         headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
     )
+
+
+async def _remembered(events: Iterable[ClusterEvent]) -> AsyncIterator[bytes]:
+    for event in events:
+        yield event_text(event)
 
 
 async def sent_events(
@@ -97,7 +107,8 @@ OPERATIONS: Final = (
         tag="Events",
         summary="What happens in the cluster, as it happens (server-sent events)",
         description=(
-            "From now on, or behind the event that Last-Event-ID or `since` names; ids are the same on every node. An "
+            "From now on, or behind the event that Last-Event-ID or `since` names; ids are the same on every node. "
+            "With `follow=false` the answer has what is remembered, and ends. An "
             "event of the kind `gap` says that some are not known any more. Each has its kind and JSON as data."
         ),
         run=_follow,
