@@ -34,7 +34,7 @@ def admin_options(command: Callable[Concatenate[Admin, _P], _R]) -> Callable[_P,
 
     @opener_options
     @functools.wraps(command)
-    def with_admin(opened: Opener, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+    def with_admin(opened: Opener, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         with opened() as admin:
             return command(admin, *args, **kwargs)
 
@@ -55,20 +55,22 @@ def opener_options(command: Callable[Concatenate[Opener, _P], _R]) -> Callable[_
     )
     @bootstrap_options
     @functools.wraps(command)
-    def with_opener(bootstrap: Bootstrap, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+    def with_opener(bootstrap: Bootstrap, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         urls = kwargs.pop("urls")
         assert urls is None or isinstance(urls, str)
 
-        @contextmanager
-        def opened() -> Iterator[Admin]:
-            from ..admin import Admin
-
-            with sentences(), Admin(urls or find_admin(bootstrap), timeout_s=bootstrap.timeout_s) as admin:
-                yield admin
-
-        return command(opened, *args, **kwargs)
+        return command(functools.partial(admin_of, bootstrap, urls), *args, **kwargs)
 
     return with_opener
+
+
+@contextmanager
+def admin_of(bootstrap: Bootstrap, urls: str | None = None) -> Iterator[Admin]:
+    """The client for these addresses, or for those that the brokers say; its errors are sentences."""
+    from ..admin import Admin
+
+    with sentences(), Admin(urls or find_admin(bootstrap), timeout_s=bootstrap.timeout_s) as admin:
+        yield admin
 
 
 @contextmanager

@@ -32,20 +32,6 @@ class Resource(NamedTuple):
         return f"{self.type} {self.name}" if self.name else "all brokers"
 
 
-class _ResourceType(click.ParamType):
-    name = "resource"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Resource:  # pragma: no branch
-        if isinstance(value, Resource):
-            return value
-        try:
-            return parse_resource(str(value))
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-
-
 def parse_resource(text: str) -> Resource:
     """Raises ValueError."""
     if text == ALL_BROKERS:
@@ -56,7 +42,14 @@ def parse_resource(text: str) -> Resource:
     return Resource(kind, name)
 
 
-_resource = click.argument("resource", metavar="RESOURCE", type=_ResourceType())
+def _resource_of(context: click.Context, parameter: click.Parameter, text: str) -> Resource:
+    try:
+        return parse_resource(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error), ctx=context, param=parameter) from error
+
+
+_resource = click.argument("resource", metavar="RESOURCE", callback=_resource_of)
 
 
 @click.group(epilog=f"RESOURCE is {SYNTAX}.")

@@ -41,8 +41,8 @@ def _findings(facts: MachineFacts) -> Iterator[Finding]:
         yield Finding(
             kind="open-files",
             severity=Severity.DANGER,
-            sentence=f"A process may open {facts.open_files_max:,} files: a node needs a few for each partition, and one "
-            "for each connection.",
+            sentence=f"A process may open {facts.open_files_max:,} files: a node needs a few for each partition, "
+            "and one for each connection.",
             advice=f"ulimit -n {OPEN_FILES_MIN}, or LimitNOFILE= in the unit of systemd.",
         )
     if facts.total_bytes and facts.free_bytes / facts.total_bytes < FREE_LOW:
@@ -57,8 +57,8 @@ def _findings(facts: MachineFacts) -> Iterator[Finding]:
         yield Finding(
             kind="swap",
             severity=Severity.ADVICE,
-            sentence=f"The machine uses {format_bytes(facts.swap_used_bytes or 0)} of swap: a node whose memory is swapped "
-            "out pauses.",
+            sentence=f"The machine uses {format_bytes(facts.swap_used_bytes or 0)} of swap: a node whose memory is "
+            "swapped out pauses.",
             advice="sysctl vm.swappiness=1, or MemorySwapMax=0 in the unit of systemd.",
         )
     if facts.is_clock_synchronised is None:

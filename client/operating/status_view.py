@@ -124,7 +124,7 @@ def _node_row(node: Node, look: NodeLook | None, rate: Rate | None) -> tuple[str
     if node.unanswered is not None and node.state == "running":
         state = "no answer"
     if state is None and look is not None:
-        state = "no answer" if look.unreachable else look.health and look.health.state
+        state = "no answer" if look.unreachable else None if look.health is None else look.health.state
     return (
         f"{node.node_id}{'*' if node.is_quorum_leader else ''}",
         "+".join(node.roles),
