@@ -1,7 +1,10 @@
 """The command `penstock`; each subcommand is loaded when it is called."""
 
 import difflib
+import errno
 import importlib
+import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -31,6 +34,14 @@ _SUBCOMMANDS: Final[Mapping[str, _Subcommand | _Subgroup]] = {
     "start": _Subcommand(".broker.node.start_command", "start", "Run one node in the foreground."),
     "up": _Subcommand(".local.up_command", "up", "Start a cluster on this machine."),
     "down": _Subcommand(".local.down_command", "down", "Stop a cluster that `up` started."),
+    "node": _Subcommand(
+        ".local.node_commands", "node", "List, start, stop, kill, pause and resume nodes of a cluster of `up`."
+    ),
+    "logs": _Subcommand(".local.logs_command", "logs", "Show the log of a node of a cluster of `up`."),
+    "cluster": _Subgroup(
+        "What concerns a cluster as a whole.",
+        {"new-id": _Subcommand(".local.new_id_command", "new_id", "Draw the id of a new cluster, in Kafka's form.")},
+    ),
     "topic": _Subcommand(".client.topic_commands", "topic", "Create, list, describe, alter and delete topics."),
     "config": _Subcommand(
         ".client.operating.config_commands", "config", "Look at configs and change them while the cluster runs."
@@ -111,9 +122,31 @@ class _LazyGroup(click.Group):
             ctx.fail(f"No such command {args[0]!r}. Did you mean {nearest[0]!r}?")
         return super().resolve_command(ctx, args)
 
+    def invoke(self, ctx: click.Context) -> object:
+        """What the system refuses any command is one sentence: a full disk behind standard output, for instance."""
+        try:
+            found: object = super().invoke(ctx)
+            sys.stdout.flush()
+        except OSError as error:
+            if error.errno == errno.EPIPE:
+                # The reader of a pipe went away: click ends without a word.
+                raise
+            _discard_output()
+            where = "" if error.filename is None else f" ({error.filename})"
+            raise click.ClickException(f"{error.strerror or error}{where}.") from error
+        return found
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, self.table[name].help) for name in self.list_commands(ctx)])
+
+
+def _discard_output() -> None:
+    """What is still to be written cannot be: without this the interpreter would try again when it ends, and say so."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -18,6 +18,7 @@ from ..client import clock
 from ..client.addresses import parse_addresses
 from ..client.bootstrap import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT_S, ENVIRONMENT_VARIABLE, Bootstrap
 from ..client.terminal import print_json, print_table, say
+from ..client.units import format_seconds
 from ..local.cluster_options import sentences
 from ..local.foreground import stop_signals_interrupt
 from .anchor.jars import JarsUnavailableError, install
@@ -133,7 +134,13 @@ def _measure(targets: Sequence[Target], wanted: Sequence[Cell], rounds: int, is_
             if running is not None and running.bootstrap:
                 say(f"warming up {target.name} {target.version}, replicas: {running.replicas}")
                 warm_up(running, is_quick=is_quick)
-    observations = measure(targets, wanted, rounds, _tell)
+    measuring_s = clock.monotonic_s()
+
+    def begin(cell: Cell, target: Target, done: int, total: int) -> None:
+        left = _time_left(clock.monotonic_s() - measuring_s, done, total)
+        say(f"measuring {done + 1} of {total}{left}: {cell.name}, {target.name}")
+
+    observations = measure(targets, wanted, rounds, _tell, begin)
     return Results(
         started=started,
         seconds=clock.monotonic_s() - start_s,
@@ -174,6 +181,13 @@ def _started(wanted: Sequence[Cell], *, is_alone: bool) -> Iterator[tuple[Target
             stack.enter_context(broker.target(is_node_needed=is_node_needed, is_cluster_needed=is_cluster_needed))
             for broker in brokers
         )
+
+
+def _time_left(elapsed_s: float, done: int, total: int) -> str:
+    """An estimate by the measurements that are done, such as `, about 3 min 5 s left`."""
+    if not done:
+        return ""
+    return f", about {format_seconds(max(1, round(elapsed_s / done * (total - done))))} left"
 
 
 def _tell(observation: Observation) -> None:

@@ -84,7 +84,7 @@ class _Mark:
     goal: float | None
     colour: str
     told: str
-    """The ratio as in the table, with both medians, for who points at it."""
+    """The ratio as in the table, with both medians, for who points at the dot."""
 
 
 def draw(results: Results) -> str:
@@ -92,7 +92,7 @@ def draw(results: Results) -> str:
     first, second = list(results.targets)[:2]
     parts = [
         _text(_MARGIN, 46, f"{first} beside {second}", size=25, weight="bold"),
-        _text(_MARGIN, 70, f"{_HOW} The figure is the ratio, {first} to {second}.", size=14, colour=_SOFT),
+        _text(_MARGIN, 70, f"{_HOW} The figure is the same: above 1, {first} is better.", size=14, colour=_SOFT),
         _legend(WIDTH - _MARGIN, 46),
     ]
     bottom = 112
@@ -200,7 +200,7 @@ def _dot(x: float, y: float, width: float, mark: _Mark) -> str:
         f'<line x1="{worst:.1f}" y1="{y}" x2="{best:.1f}" y2="{y}" stroke="{mark.colour}" stroke-width="5" '
         f'stroke-opacity="0.35" stroke-linecap="round"/>'
         f'<circle cx="{at:.1f}" cy="{y}" r="5.5" fill="{mark.colour}"/>'
-        + _text(x + width + 8, y + 4.5, mark.told.partition(" ")[0], size=12.5, weight="bold", colour=mark.colour)
+        + _text(x + width + 8, y + 4.5, f"{mark.factor:.2f}×", size=12.5, weight="bold", colour=mark.colour)
         + "</g>"
     )
 

@@ -19,16 +19,21 @@ from .wire import RequestRefusedError
 
 
 def measure(
-    targets: Sequence[Target], cells: Sequence[Cell], rounds: int, tell: Callable[[Observation], None]
+    targets: Sequence[Target],
+    cells: Sequence[Cell],
+    rounds: int,
+    tell: Callable[[Observation], None],
+    begin: Callable[[Cell, Target, int, int], None] = lambda _cell, _target, _done, _total: None,
 ) -> tuple[Observation, ...]:
-    """Measure everything; calls `tell` with each observation as it is made.
+    """Measure everything; calls `tell` with each observation as it is made, and `begin` before each, with how many are
+    done and how many there are in all.
 
     A cell that fails is an observation without values: what the others found is not lost with it. Nor is it by Ctrl-C,
     which ends the measuring early.
     """
     observations: list[Observation] = []
     try:
-        _measure_into(observations, targets, cells, rounds, tell)
+        _measure_into(observations, targets, cells, rounds, tell, begin)
     except KeyboardInterrupt:
         say(f"Stopped after {len(observations)} measurements.")
     return tuple(observations)
@@ -40,13 +45,16 @@ def _measure_into(
     cells: Sequence[Cell],
     rounds: int,
     tell: Callable[[Observation], None],
+    begin: Callable[[Cell, Target, int, int], None],
 ) -> None:
+    total = rounds * sum(cell.is_possible(target) for cell in cells for target in targets)
     for number in range(rounds):
         for place, cell in enumerate(cells):
             order = targets if (number + place) % 2 == 0 else targets[::-1]
             for target in order:
                 if not cell.is_possible(target):
                     continue
+                begin(cell, target, len(observations), total)
                 observation = _observe(cell, target, number)
                 observations.append(observation)
                 tell(observation)

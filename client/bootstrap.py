@@ -13,11 +13,17 @@ from confluent_kafka import KafkaError, KafkaException
 
 from .addresses import Address, parse_addresses
 from .assignments import parse_assignments
+from .quorum_probe import Probed, probe
 
 # Not PENSTOCK_…: such variables are properties of a node.
 ENVIRONMENT_VARIABLE: Final = "KAFKA_BOOTSTRAP_SERVERS"
 DEFAULT_BOOTSTRAP: Final = "127.0.0.1:9092"
 DEFAULT_TIMEOUT_S: Final = 10.0
+
+# What is said of it is said of the cluster, when that has no quorum.
+_SILENT: Final = frozenset(
+    {KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._MSG_TIMED_OUT}
+)
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -67,20 +73,39 @@ class Bootstrap:
             context.verify_mode = ssl.CERT_NONE
         return context
 
-    def check_reachable(self) -> None:
-        """Raises ClickException when no address takes a connection; Kafka's client would only ever say: timed out."""
-        reasons = []
-        for address in self.addresses:
-            try:
-                socket.create_connection((address.host, address.port), timeout=self.timeout_s).close()
-            except OSError as error:
-                reasons.append(f"{address}: {_reason(error)}")
-            else:
-                return
+    def check_reachable(self, *, needs_quorum: bool = True) -> None:
+        """Raises ClickException when no address takes a connection, or the cluster has no quorum, or speaks TLS and -X
+        does not say so; Kafka's client would only ever say: timed out.
+        """
+        found = self._probe()
+        if found.no_quorum is not None and needs_quorum:
+            raise click.ClickException(f"{found.no_quorum}.")
+        if found.tls_address is not None:
+            raise click.ClickException(
+                f"{found.tls_address} speaks TLS; add -X security.protocol=ssl and, unless its authority is one that "
+                "the system trusts, -X ssl.ca.location=FILE."
+            )
+        if not found.refusals:
+            return
+        reasons = [f"{address}: {_reason(error)}" for address, error in found.refusals]
         hint = ""
         if str(self) == DEFAULT_BOOTSTRAP:
             hint = f" `penstock up` starts a cluster there; --bootstrap or {ENVIRONMENT_VARIABLE} names another."
         raise click.ClickException(f"No broker can be reached ({'; '.join(reasons)}).{hint}")
+
+    def no_quorum(self) -> str | None:
+        """The sentence, when no node of the cluster reaches a majority of the quorum's voters."""
+        return self._probe().no_quorum
+
+    def _probe(self) -> Probed:
+        protocol = self.properties.get("security.protocol", "plaintext").lower()
+        try:
+            tls = self.tls()
+        except click.ClickException:
+            # Kafka's client takes more than Python does, and has a sentence for what it does not take.
+            return probe(self.addresses, timeout_s=self.timeout_s, tls=None, asks=False)
+        # Behind SASL nothing is answered before it.
+        return probe(self.addresses, timeout_s=self.timeout_s, tls=tls, asks=protocol in ("plaintext", "ssl"))
 
     @contextmanager
     def sentences(self) -> Iterator[None]:
@@ -96,6 +121,8 @@ class Bootstrap:
     def sentence(self, error: KafkaError) -> str:
         """What to tell a person about an error of the client, or of a broker."""
         code = error.code()
+        if code in _SILENT and (sentence := self.no_quorum()) is not None:
+            return f"{sentence}."
         if code in (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN):
             return f"{self} took the connection but gave no answer as a Kafka broker within {self.timeout_s:g} s."
         if code == KafkaError._INVALID_ARG:

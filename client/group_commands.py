@@ -1,6 +1,7 @@
 """`penstock group …`: list, describe, reset and delete consumer groups, and how far they are behind."""
 
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TextIO
 
@@ -40,12 +41,13 @@ def list_(bootstrap: Bootstrap, as_json: bool) -> None:
 @_json_option
 @bootstrap_options
 def describe(bootstrap: Bootstrap, names: tuple[str, ...], as_json: bool) -> None:
-    """Show the members of groups, and what each of them reads."""
-    states = Groups(bootstrap).describe(names)
+    """Show the members of groups, what each of them reads, and how far it is behind."""
+    groups = Groups(bootstrap)
+    described = [(state, groups.lag_of(state)) for state in groups.describe(names)]
     if as_json:
-        print_json({"groups": [_group_as_json(state) for state in states]})
+        print_json({"groups": [{**_group_as_json(state), **_lag_as_json(parts)} for state, parts in described]})
         return
-    for number, state in enumerate(states):
+    for number, (state, parts) in enumerate(described):
         if number:
             click.echo()
         assignor = f", assigned by {state.assignor}" if state.assignor else ""
@@ -58,6 +60,8 @@ def describe(bootstrap: Bootstrap, names: tuple[str, ...], as_json: bool) -> Non
                 for member in state.members
             ),
         )
+        click.echo(f"lag {_total(parts)}")
+        _print_lag(parts)
 
 
 @group.command()
@@ -72,11 +76,7 @@ def lag(bootstrap: Bootstrap, names: tuple[str, ...], as_json: bool) -> None:
         print_json(
             {
                 "groups": [
-                    {
-                        "name": name,
-                        "lag": _total(parts),
-                        "partitions": [{**asdict(part), "lag": part.records} for part in parts],
-                    }
+                    {"name": name, "lag": _total(parts), "partitions": _parts_as_json(parts)}
                     for name, parts in lags.items()
                 ]
             }
@@ -86,13 +86,22 @@ def lag(bootstrap: Bootstrap, names: tuple[str, ...], as_json: bool) -> None:
         if number:
             click.echo()
         click.echo(f"group {name}, lag {_total(parts)}")
-        print_table(
-            ("topic", "partition", "committed", "end offset", "lag", "member"),
-            (
-                (part.topic, part.partition, part.committed, part.end_offset, part.records, part.member_id)
-                for part in parts
-            ),
-        )
+        _print_lag(parts)
+
+
+def _print_lag(parts: Sequence[Lag]) -> None:
+    print_table(
+        ("topic", "partition", "committed", "end offset", "lag", "member"),
+        ((part.topic, part.partition, part.committed, part.end_offset, part.records, part.member_id) for part in parts),
+    )
+
+
+def _lag_as_json(parts: Sequence[Lag]) -> dict[str, object]:
+    return {"lag": _total(parts), "partitions": _parts_as_json(parts)}
+
+
+def _parts_as_json(parts: Sequence[Lag]) -> list[dict[str, object]]:
+    return [{**asdict(part), "lag": part.records} for part in parts]
 
 
 @group.command("reset-offsets", epilog=f"A position is {SYNTAX}.")
@@ -211,7 +220,7 @@ def _group_as_json(state: GroupState) -> dict[str, object]:
     }
 
 
-def _total(lags: tuple[Lag, ...]) -> int:
+def _total(lags: Sequence[Lag]) -> int:
     return sum(part.records or 0 for part in lags)
 
 

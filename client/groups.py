@@ -135,8 +135,12 @@ class Groups:
     def lag(self, name: str) -> tuple[Lag, ...]:
         """Of all that the group reads or has committed, by topic and partition. ClickException if it does not exist."""
         (state,) = self.describe([name])
+        return self.lag_of(state)
+
+    def lag_of(self, state: GroupState) -> tuple[Lag, ...]:
+        """As `lag`, of a group that was described."""
         owners = {place: member.member_id for member in state.members for place in member.partitions}
-        committed = self.committed(name)
+        committed = self.committed(state.name)
         places = sorted({*owners, *committed})
         ends = self.end_offsets(places)
         return tuple(

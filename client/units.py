@@ -37,6 +37,20 @@ def format_seconds(seconds: float) -> str:
     return f"{minutes} min {rest} s"
 
 
+def format_age(age_ms: int) -> str:
+    """`now`, `3 s ago`, `2 min ago`, `5 h ago`, `3 days ago`."""
+    seconds = age_ms // 1000
+    if seconds < 1:
+        return "now"
+    if seconds < 120:
+        return f"{seconds} s ago"
+    minutes = seconds // 60
+    if minutes < 120:
+        return f"{minutes} min ago"
+    hours = minutes // 60
+    return f"{hours} h ago" if hours < 48 else f"{hours // 24} days ago"
+
+
 def format_timestamp(timestamp_ms: int) -> str:
     """ISO 8601 in UTC with milliseconds: `2013-01-01T10:00:00.000Z`; the bare number where no calendar reaches."""
     try:

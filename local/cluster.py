@@ -13,7 +13,8 @@ from typing import Final, Self
 
 from .cluster_record import NodeRecord, read_record, write_record
 from .errors import ClusterError, NodeFailedError
-from .local_node import HOST, LocalNode, environment_without_properties
+from .local_node import HOST, LocalNode, environment_without_properties, variables_of_properties
+from .new_files import NewFiles
 from .ports import check_free, find_free
 from .processes import ProcessId
 from .quorum_settings import QUORUM_KEYS, joining_settings, quorum_settings
@@ -117,20 +118,28 @@ class LocalCluster:
     def start(self, *, timeout_s: float = START_TIMEOUT_S) -> None:
         """Starts all nodes and waits until they serve clients.
 
-        Raises NodeFailedError or PortInUseError, with nothing left running.
+        Raises NodeFailedError, PortInUseError or ClusterError, with nothing left running, and nothing on the disk that
+        was not there before.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
         for node in self.nodes.values():
             check_free(node.port)
+        made = NewFiles(self.folder)
         try:
+            self.folder.mkdir(parents=True, exist_ok=True)
             for node in self.nodes.values():
                 quorum = self._quorum_settings.get(node.id, {})
                 node.write_properties({**self._settings, **self._settings_of(node), **quorum})
                 node.start()
                 self._record()
             self.wait_ready(timeout_s=timeout_s)
-        except BaseException:
-            self.kill()
+        except BaseException as error:
+            for node in self.nodes.values():
+                node.kill()
+            made.remove()
+            if isinstance(error, OSError):
+                raise ClusterError(f"{error.filename or self.folder} cannot be used: {error.strerror}") from error
+            if isinstance(error, NodeFailedError) and error.log is not None and not error.log.exists():
+                error.log = None
             raise
 
     def wait_ready(self, *, timeout_s: float = START_TIMEOUT_S) -> None:
@@ -140,6 +149,8 @@ class LocalCluster:
     def stop(self, *, timeout_s: float = STOP_TIMEOUT_S) -> None:
         """Stops all nodes gracefully. Raises the first NodeFailedError after all have been told and waited for."""
         failures = []
+        for node in self.nodes.values():
+            node.is_down = False
         # All at once: a controller answers those that tell it that they go only as long as a majority is there.
         for node in reversed(self.nodes.values()):
             node.begin_stop()
@@ -155,16 +166,28 @@ class LocalCluster:
     def kill(self) -> None:
         """SIGKILL to all nodes."""
         for node in self.nodes.values():
+            node.is_down = False
             node.kill()
         self._record()
 
     def start_node(self, node_id: int, *, timeout_s: float = START_TIMEOUT_S) -> None:
         """Starts one node that was stopped or killed, on the port it had, and waits until it serves clients."""
+        self.begin_start(node_id)
+        wait_ready((self.nodes[node_id],), timeout_s=timeout_s)
+
+    def begin_start(self, node_id: int) -> None:
+        """Starts one node as `start_node` does, and returns at once. Raises NodeFailedError, PortInUseError."""
         node = self.nodes[node_id]
-        check_free(node.port)
+        if not node.is_running:
+            check_free(node.port)
         node.start()
         self._record()
-        wait_ready((node,), timeout_s=timeout_s)
+
+    def missing_voters(self) -> tuple[int, ...]:
+        """The controllers that do not run, when those that run are no majority; by the properties of the nodes."""
+        voter_ids = next((ids for node in self.nodes.values() if (ids := node.voter_ids())), ())
+        down = tuple(one for one in voter_ids if one not in self.nodes or not self.nodes[one].is_running)
+        return down if 2 * (len(voter_ids) - len(down)) <= len(voter_ids) else ()
 
     def add_node(self, *, timeout_s: float = START_TIMEOUT_S) -> LocalNode:
         """Starts one more broker, which is no controller, and waits until it serves clients and knows all others.
@@ -206,12 +229,25 @@ class LocalCluster:
         self._record()
 
     def stop_node(self, node_id: int, *, timeout_s: float = STOP_TIMEOUT_S) -> None:
+        self._mark_down(node_id)
         self.nodes[node_id].stop(timeout_s=timeout_s)
         self._record()
 
     def kill_node(self, node_id: int) -> None:
+        self._mark_down(node_id)
         self.nodes[node_id].kill()
         self._record()
+
+    def _mark_down(self, node_id: int) -> None:
+        """First, so that a program that looks after the cluster knows it when the process ends."""
+        self.nodes[node_id].is_down = True
+        self._record()
+
+    def follow_record(self) -> None:
+        """Takes in what another program did to single nodes. Raises UnreadableRecordError."""
+        for record in read_record(self.folder) or ():
+            if record.id in self.nodes:
+                self.nodes[record.id].follow(_process_of(record), is_down=record.is_down)
 
     def empty_node(self, node_id: int) -> None:
         """Take all data of a node that does not run: it begins anew, as a new machine under the same id does."""
@@ -266,10 +302,18 @@ class LocalCluster:
                     pid=node.process.pid if node.process is not None else None,
                     started=node.process.started if node.process is not None else None,
                     admin_port=node.admin_port,
+                    is_down=node.is_down,
+                    variables=variables_of_properties(node.environment),
                 )
                 for node in self.nodes.values()
             ),
         )
+
+
+def _process_of(record: NodeRecord) -> ProcessId | None:
+    if record.pid is None or record.started is None:
+        return None
+    return ProcessId(pid=record.pid, started=record.started)
 
 
 def _recorded_nodes(folder: Path) -> list[LocalNode]:
@@ -279,10 +323,9 @@ def _recorded_nodes(folder: Path) -> list[LocalNode]:
             port=record.port,
             admin_port=record.admin_port,
             data=folder / f"node-{record.id}",
-            environment=environment_without_properties(os.environ),
-            process=None
-            if record.pid is None or record.started is None
-            else ProcessId(pid=record.pid, started=record.started),
+            environment={**environment_without_properties(os.environ), **record.variables},
+            process=_process_of(record),
+            is_down=record.is_down,
         )
         for record in read_record(folder) or ()
     ]

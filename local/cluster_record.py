@@ -2,7 +2,8 @@
 
 import json
 import os
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -20,12 +21,18 @@ class NodeRecord:
     # With the pid, the identity of the process: see processes.py.
     started: str | None
     admin_port: int | None = None
+    # Stopped or killed by a command for this node: the program that looks after the cluster goes on without it.
+    is_down: bool = False
+    # The PENSTOCK_… variables that the node was started with: they are properties too.
+    variables: Mapping[str, str] = field(default_factory=dict)
 
 
 def write_record(folder: Path, nodes: tuple[NodeRecord, ...]) -> None:
     """Replaces the record in one step: a reader sees the old one or the new one."""
     path = folder / FILE_NAME
     staged = path.with_suffix(".tmp")
+    # There may be a secret among the variables.
+    staged.touch(mode=0o600)
     staged.write_text(json.dumps({"format": _FORMAT, "nodes": [asdict(node) for node in nodes]}, indent=2) + "\n")
     os.replace(staged, path)
 

@@ -5,8 +5,7 @@ from pathlib import Path
 import click
 
 from ..client.terminal import print_json, say
-from .cluster import LocalCluster
-from .cluster_options import folder_option, json_option, sentences
+from .cluster_options import attached, folder_option, json_option, sentences
 
 
 @click.command()
@@ -18,9 +17,7 @@ def down(folder: Path, as_json: bool) -> None:
     Only its own processes are signalled, even when their pids have been given to others since.
     """
     with sentences():
-        cluster = LocalCluster.attach(folder)
-        if cluster is None:
-            raise click.ClickException(f"No cluster has been started in {folder}.")
+        cluster = attached(folder)
         running = [node.id for node in cluster.nodes.values() if node.is_running]
         cluster.stop()
     if as_json:

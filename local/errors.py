@@ -1,12 +1,24 @@
 """What can go wrong with a local cluster; each message is the sentence to show."""
 
+from pathlib import Path
+
 
 class ClusterError(Exception):
     """What was asked for cannot be, or did not come about."""
 
 
 class NodeFailedError(ClusterError):
-    """A node ended, or did not do what it was told; the end of its log is in the message."""
+    """A node ended, or did not do what it was told. The sentence comes last, behind the end of the node's log."""
+
+    def __init__(self, sentence: str, *, log: Path | None = None, log_tail: str = "") -> None:
+        super().__init__(sentence)
+        self.sentence = sentence
+        self.log = log
+        self.log_tail = log_tail
+
+    def __str__(self) -> str:
+        where = "" if self.log is None else f"; its log is {self.log}"
+        return f"{self.log_tail}\n{self.sentence}{where}" if self.log_tail else f"{self.sentence}{where}"
 
 
 class PortInUseError(ClusterError):

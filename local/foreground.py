@@ -9,6 +9,7 @@ from typing import Final
 from ..client import clock
 from ..client.terminal import say
 from .cluster import LocalCluster
+from .local_node import LocalNode
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _LOOK_INTERVAL_S: Final = 0.1
@@ -47,11 +48,14 @@ def stop_signals_request() -> Iterator[StopRequest]:
 def look_after(cluster: LocalCluster, request: StopRequest) -> None:
     """Returns once a stop is requested, with the cluster stopped, or once another program stopped all its nodes.
 
-    Ctrl-C while it stops kills what is left. Raises NodeFailedError when one ends by itself; others are stopped.
+    Single nodes may be stopped, killed and started by other programs meanwhile (`penstock node`). Ctrl-C while it stops
+    kills what is left. Raises NodeFailedError when a node ends by itself; others are stopped.
     """
-    while not request.is_made and all(node.is_running for node in cluster.nodes.values()):
+    fallen: list[LocalNode] = []
+    while not request.is_made and not fallen and _is_in_use(cluster):
         clock.pause(_LOOK_INTERVAL_S)
-    fallen = [] if request.is_made else [node for node in cluster.nodes.values() if node.exit_status]
+        fallen = _fallen(cluster)
+    cluster.follow_record()
     if cluster.is_running:
         say("Stopping …")
     with stop_signals_interrupt():
@@ -63,6 +67,18 @@ def look_after(cluster: LocalCluster, request: StopRequest) -> None:
             raise
     if fallen:
         raise fallen[0].failure("ended by itself")
+
+
+def _is_in_use(cluster: LocalCluster) -> bool:
+    """Whether a node runs, or all that do not are to be started again."""
+    return any(node.is_running or node.is_down for node in cluster.nodes.values())
+
+
+def _fallen(cluster: LocalCluster) -> list[LocalNode]:
+    if all(node.is_running for node in cluster.nodes.values()):
+        return []
+    cluster.follow_record()
+    return [node for node in cluster.nodes.values() if node.exit_status and not node.is_down]
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from .errors import NodeFailedError
-from .processes import ProcessId, identify, is_running, send_signal, wait_gone
+from .processes import ProcessId, identify, is_running, is_stopped, send_signal, wait_gone
 
 HOST: Final = "127.0.0.1"
 # Enough of a node's log to hold the sentence that says why it ended, and the traceback of a bug.
@@ -18,6 +18,9 @@ _LOG_TAIL_BYTES: Final = 16 * 1024
 # After SIGKILL only the kernel is between us and the end; more than this means a process stuck in the disk.
 _KILL_TIMEOUT_S: Final = 30.0
 # -P: a current folder that happens to hold a `storage` or `client` must not shadow anything.
+# How the line begins with which a node ends that cannot be as it is configured.
+_SENTENCE_OF_NODE: Final = "penstock: "
+_VARIABLE_PREFIX: Final = "PENSTOCK_"
 START_COMMAND: Final = (sys.executable, "-P", "-m", "penstock", "start")
 
 
@@ -34,6 +37,8 @@ class LocalNode:
     # Of its HTTP administration; None where it is as its properties say.
     admin_port: int | None = None
     process: ProcessId | None = None
+    # It was stopped or killed by a command for this node, and is to stay down until it is started.
+    is_down: bool = False
     # What is run, with the path of the properties behind it. Apache Kafka as a measure is a node like any other.
     command: tuple[str, ...] = START_COMMAND
     # Set only in the program that started the process: the one that can, and must, reap it.
@@ -63,6 +68,15 @@ class LocalNode:
         return self.process is not None and is_running(self.process)
 
     @property
+    def is_paused(self) -> bool:
+        return self.process is not None and is_stopped(self.process)
+
+    @property
+    def state(self) -> str:
+        """For people: `running`, `paused` or `stopped`."""
+        return "stopped" if not self.is_running else "paused" if self.is_paused else "running"
+
+    @property
     def exit_status(self) -> int | None:
         """How the process ended; negative: by that signal. None while it runs, or when another program started it."""
         return None if self._child is None else self._child.poll()
@@ -81,6 +95,15 @@ class LocalNode:
         self.properties.touch(mode=0o600)
         self.properties.write_text("".join(f"{key}={_escape(value)}\n" for key, value in values.items()))
 
+    def voter_ids(self) -> tuple[int, ...]:
+        """The controllers of its cluster, by its properties; none for a node alone."""
+        try:
+            lines = self.properties.read_text().splitlines()
+        except FileNotFoundError:
+            return ()
+        told = next((line for line in lines if line.startswith("controller.quorum.voters=")), "")
+        return tuple(int(voter.partition("@")[0]) for voter in told.partition("=")[2].split(",") if voter)
+
     def start(self) -> None:
         """Starts the process and returns at once. Raises NodeFailedError when it runs already or cannot be started."""
         if self.is_running:
@@ -98,9 +121,17 @@ class LocalNode:
                 )
         except OSError as error:
             raise NodeFailedError(f"node {self.id} could not be started: {error}") from error
+        self.is_down = False
         self.process = identify(self._child.pid)
         if self.process is None:
             raise self.failure("ended at once")
+
+    def follow(self, process: ProcessId | None, *, is_down: bool) -> None:
+        """Another program did something to this node: it has that process now, or is down."""
+        if (is_down or process != self.process) and self._child is not None and self._child.poll() is not None:
+            # How it ended is the other program's business.
+            self._child = None
+        self.process, self.is_down = process, is_down
 
     def stop(self, *, timeout_s: float) -> None:
         """Lets the node stop in its own order (SIGTERM). After that time it is killed; raises NodeFailedError then."""
@@ -137,12 +168,13 @@ class LocalNode:
         self._signal(signal.SIGCONT)
 
     def failure(self, what: str) -> NodeFailedError:
-        """The sentence, and below it the end of the node's log."""
+        """The node's own sentence where its log ends with one, else the end of the log and where that is."""
         how = "" if self.exit_status is None else f" (exit status {self.exit_status})"
         tail = self._log_tail()
-        return NodeFailedError(
-            f"node {self.id} {what}{how}; its log is {self.log}" + (f" and ends with\n{tail}" if tail else "")
-        )
+        last = tail.rpartition("\n")[2].strip()
+        if last.startswith(_SENTENCE_OF_NODE):
+            return NodeFailedError(f"node {self.id} {what}{how}: {last.removeprefix(_SENTENCE_OF_NODE)}")
+        return NodeFailedError(f"node {self.id} {what}{how}", log=self.log, log_tail=tail)
 
     def _signal(self, signal_number: signal.Signals) -> None:
         if self.process is None or not send_signal(self.process, signal_number):
@@ -167,9 +199,14 @@ class LocalNode:
         return "\n".join(f"  {line}" for line in lines[-_LOG_TAIL_LINES:])
 
 
+def variables_of_properties(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables that a node takes for properties."""
+    return {name: value for name, value in environment.items() if name.startswith(_VARIABLE_PREFIX)}
+
+
 def environment_without_properties(environment: Mapping[str, str]) -> dict[str, str]:
     """For nodes that are to be as their cluster says, whatever was exported around them."""
-    return {name: value for name, value in environment.items() if not name.startswith("PENSTOCK_")}
+    return {name: value for name, value in environment.items() if not name.startswith(_VARIABLE_PREFIX)}
 
 
 def _escape(value: str) -> str:

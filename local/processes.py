@@ -31,6 +31,20 @@ def is_running(process: ProcessId) -> bool:
     return identify(process.pid) == process
 
 
+def is_stopped(process: ProcessId) -> bool:
+    """Whether the process stands still by SIGSTOP."""
+    if not is_running(process):
+        return False
+    if (_PROC / "self" / "stat").exists():
+        try:
+            state = (_PROC / str(process.pid) / "stat").read_text().rpartition(")")[2].split()[0]
+        except (FileNotFoundError, ProcessLookupError):
+            return False
+    else:
+        state = _told_by_ps(process.pid).strip()
+    return state.startswith("T")
+
+
 def send_signal(process: ProcessId, signal_number: signal.Signals) -> bool:
     """Signals exactly this process; False when it is gone, even when its pid changes hands meanwhile."""
     descriptor = _open_pidfd(process.pid)
@@ -89,7 +103,8 @@ def _started_by_proc(pid: int) -> str | None:
     return None if has_ended else f"{boot}:{fields[19]}"
 
 
-def _started_by_ps(pid: int) -> str | None:
+def _told_by_ps(pid: int) -> str:
+    """State and start."""
     answer = subprocess.run(
         ["ps", "-o", "state=,lstart=", "-p", str(pid)],
         capture_output=True,
@@ -97,5 +112,9 @@ def _started_by_ps(pid: int) -> str | None:
         check=False,
         env={**os.environ, "LC_ALL": "C"},
     )
-    state, _, started = answer.stdout.strip().partition(" ")
+    return answer.stdout
+
+
+def _started_by_ps(pid: int) -> str | None:
+    state, _, started = _told_by_ps(pid).strip().partition(" ")
     return None if not started or state.startswith("Z") else started.strip()

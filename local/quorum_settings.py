@@ -3,6 +3,7 @@
 import base64
 import random
 import secrets
+import uuid
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -58,5 +59,13 @@ def _cluster_id(nodes: Sequence[LocalNode]) -> str:
         for line in lines:
             if line.startswith("cluster.id="):
                 return line.partition("=")[2]
-    # No first letter that a command line would take for an option.
-    return "c" + base64.urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")[1:]
+    return new_cluster_id()
+
+
+def new_cluster_id() -> str:
+    """22 letters of the URL's base64: a random UUID of version 4, as Apache Kafka's tools draw it."""
+    while True:
+        drawn = base64.urlsafe_b64encode(uuid.UUID(bytes=secrets.token_bytes(16), version=4).bytes).decode().rstrip("=")
+        # As in Kafka's `Uuid.randomUuid`: a command line would take it for an option.
+        if not drawn.startswith("-"):
+            return drawn

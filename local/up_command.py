@@ -11,6 +11,7 @@ from ..client.assignments import parse_assignments
 from ..client.terminal import print_json, print_table, say
 from .cluster import LocalCluster
 from .cluster_options import folder_option, json_option, sentences
+from .errors import ClusterError, PortInUseError
 from .foreground import look_after, stop_signals_interrupt, stop_signals_request
 
 DEFAULT_PORT: Final = 9092
@@ -45,7 +46,10 @@ def up(node_count: int, folder: Path, port: int, properties: Mapping[str, str], 
         cluster = LocalCluster(
             folder, node_count=node_count, first_port=port, properties=properties, environment=os.environ
         )
-        cluster.start()
+        try:
+            cluster.start()
+        except PortInUseError as error:
+            raise ClusterError(f"{error}; --port takes others, --port 0 any that are free.") from error
         try:
             with stop_signals_request() as request:
                 if as_json:

@@ -4,11 +4,19 @@
 set -eu
 [ "${CI:-}" = true ] || exit 0
 packages=""
+# Helm's own engine as a library, and Kubernetes' schemas: 100 MB that only two tests use.
+chart_tools="${XDG_CACHE_HOME:-$HOME/.cache}/penstock/chart-tools"
+if ! cmp -s requirements/chart.txt "$chart_tools/installed.txt"; then
+    "${PYTHON:-python3}" -m venv "$chart_tools"
+    "$chart_tools/bin/python" -m pip --quiet --disable-pip-version-check install --requirement requirements/chart.txt
+    cp requirements/chart.txt "$chart_tools/installed.txt"
+fi
 need() { # a program, and the package that has it
     command -v "$1" > /dev/null || packages="$packages $2"
 }
 need kcat kcat
 need promtool prometheus
+need chromium chromium
 need nft nftables
 need ip iproute2
 need javac default-jdk-headless
@@ -16,6 +24,8 @@ need mvn maven
 need gcc gcc
 need g++ g++
 need make make
+need debootstrap debootstrap
+need systemd-analyze systemd
 # librdkafka's tests are built with them.
 [ -e /usr/include/openssl/ssl.h ] || [ -e "/usr/include/$(uname -m)-linux-gnu/openssl/ssl.h" ] || packages="$packages libssl-dev"
 [ -e /usr/include/zlib.h ] || packages="$packages zlib1g-dev"

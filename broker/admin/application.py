@@ -142,6 +142,11 @@ class _Gate:
             # It does not read: its place is for others.
             if request.transport is not None:
                 request.transport.abort()
+        except Exception:
+            # Its status is sent already; that the answer is cut off tells the client.
+            logger.exception("HTTP stream failed: method=%s path=%s", request.method, request.path)
+            if request.transport is not None:
+                request.transport.abort()
         finally:
             self._streams -= 1
             await _close(stream)
@@ -209,8 +214,11 @@ async def _call(operation: Operation, request: web.Request, gate: _Gate) -> Call
 
 
 async def _chunks(request: web.Request) -> AsyncIterator[bytes]:
-    async for chunk in request.content.iter_any():
-        yield chunk
+    try:
+        async for chunk in request.content.iter_any():
+            yield chunk
+    except web.RequestPayloadError as error:
+        raise ConnectionError("the body ended before its end") from error
 
 
 def _path_value(name: str, text: str) -> Any:

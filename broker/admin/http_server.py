@@ -7,7 +7,7 @@ import socket
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
-from aiohttp import web
+from aiohttp import web, web_protocol
 from aiohttp.web_protocol import RequestHandler
 
 from .application import make_application
@@ -24,6 +24,11 @@ LOOK_INTERVAL_S: Final = 5.0
 LINE_BYTES_MAX: Final = 8190
 HEADERS_MAX: Final = 64
 SHUTDOWN_TIMEOUT_S: Final = 2.0
+PIPELINED_MAX: Final = 2
+"""Requests that wait behind the one that runs on their connection: aiohttp keeps 32, each with all of its body."""
+
+# A constant of aiohttp, which has no argument for it; this process has no other server of aiohttp's.
+web_protocol.MAX_MSG_QUEUE_SIZE = PIPELINED_MAX
 
 
 def make_server(node: NodePorts, known_hosts: frozenset[str], loop: asyncio.AbstractEventLoop) -> HttpServer:

@@ -22,10 +22,10 @@ from .v1 import (
     transactions,
     web_page,
 )
-from .v3 import clusters
+from .v3 import operations as v3
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
-    *clusters.OPERATIONS,
+    *v3.OPERATIONS,
     *health.OPERATIONS,
     *metrics.OPERATIONS,
     *partition_map.OPERATIONS,

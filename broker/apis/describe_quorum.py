@@ -1,8 +1,13 @@
-"""DescribeQuorum 0 to 2: voters and observers of the metadata log, with their log end offsets (KIP-595, KIP-836)."""
+"""DescribeQuorum 0 to 2: voters and observers of the metadata log, with their log end offsets (KIP-595, KIP-836).
+
+Without a leader the answer is Kafka's, NOT_LEADER_OR_FOLLOWER, with what this voter knows: its own log, and which
+voters it reaches; without a quorum the message is the sentence of `protocol/no_quorum.py`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest
@@ -21,6 +26,7 @@ from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError, error_info
 from ...protocol.ids import NO_NODE, NodeId
 from ...protocol.messages import kio_error
+from ...protocol.no_quorum import no_quorum
 from ...quorum.metadata.metadata_log import METADATA_TOPIC
 from ...quorum.metadata.voters import Voter
 from ...quorum.raft.consensus import QuorumStatus, VoterStatus
@@ -38,7 +44,7 @@ def register(handlers: Handlers, describe: DescribeQuorum) -> None:
 
 
 class QuorumDescriber:
-    """Describes the quorum if this voter is the leader; `status` returns this voter's."""
+    """Describes the quorum if this voter is the leader, and without a quorum what this voter knows; `status` is its."""
 
     def __init__(
         self,
@@ -56,6 +62,10 @@ class QuorumDescriber:
         self._voters = voters
         self._listener_name = listener_name
         self._wall_clock_ms = wall_clock_ms
+
+    def no_quorum(self) -> str | None:
+        """The sentence, when this voter reaches no majority."""
+        return no_quorum(tuple(self._voters), self._status().unreached_ids)
 
     def describe(self, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
         status = self._status()
@@ -96,6 +106,15 @@ class QuorumDescriber:
     def _partition(self, topic: str, index: int, status: QuorumStatus) -> PartitionData:
         if topic != METADATA_TOPIC or index != 0:
             return _unknown(index)
+        problem = no_quorum(tuple(self._voters), status.unreached_ids)
+        if problem is not None or status.leader_id is None:
+            return replace(
+                _not_leader(status),
+                error_message=problem or error_info(ErrorCode.NOT_LEADER_OR_FOLLOWER).sentence,
+                leader_id=BrokerId(NO_NODE),
+                high_watermark=i64(status.high_watermark),
+                current_voters=self._states(status.voters),
+            )
         if status.leader_id != self._node_id:
             return _not_leader(status)
         return PartitionData(

@@ -7,6 +7,7 @@ from collections.abc import Awaitable
 
 from ...protocol.errors import ErrorCode, error_info
 from ...protocol.ids import NodeId
+from ...protocol.no_quorum import no_quorum
 from ...protocol.own_apis import OwnApiKey, encode_own_response
 from ...quorum.controller.controller import Controller
 from ...quorum.raft.consensus import Consensus, ConsensusFailed, NotLeader, TransferFailed
@@ -52,7 +53,9 @@ class QuorumOperator:
         try:
             leader_id = await self._consensus.transfer_leadership(None if target_id is None else NodeId(target_id))
         except NotLeader as error:
-            sentence = f"Node {self._consensus.node_id} does not lead the quorum."
+            status = self._consensus.status()
+            problem = no_quorum([voter.replica_id for voter in status.voters], status.unreached_ids)
+            sentence = problem or f"Node {self._consensus.node_id} does not lead the quorum."
             return Refused(ErrorCode.NOT_CONTROLLER, sentence, error.leader_id)
         except (TransferFailed, ConsensusFailed) as error:
             return Refused(ErrorCode.INVALID_REQUEST, str(error))

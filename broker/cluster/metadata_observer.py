@@ -25,6 +25,7 @@ from kio.static.primitive import i32, i32Timedelta, i64
 from ...client.connection import Connection
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
 from ...protocol.ids import NO_CONTROLLER_EPOCH, NO_NODE, ControllerEpoch, NodeId
+from ...protocol.no_quorum import no_quorum
 from ...quorum.links.rules.peer_proof import PeerRefused
 from ...quorum.metadata.image import MetadataImage
 from ...quorum.metadata.loader import MetadataLoader
@@ -34,6 +35,7 @@ from ...quorum.metadata.snapshot_records import image_chunks
 from ...quorum.metadata.snapshot_schedule import SnapshotSchedule
 from ...quorum.metadata.voters import Voter
 from ...quorum.raft.consensus import ConsensusFailed
+from ...quorum.raft.quorum_notice import QuorumNotice
 from ...quorum.voter.observer_log import ObserverLog
 from ...quorum.voter.snapshot_saver import write_snapshot
 from ...quorum.voter.snapshots import SnapshotWriter
@@ -89,6 +91,8 @@ class MetadataObserver:
         self._wall_clock_ms = runtime.wall_clock_ms
         self._now_ms = runtime.monotonic_ms
         self._said: dict[int, str] = {}
+        self._unreached: set[NodeId] = set()
+        self._notice = QuorumNotice()
         self.leader_id: NodeId | None = None
         self.epoch = NO_CONTROLLER_EPOCH
 
@@ -116,9 +120,11 @@ class MetadataObserver:
                     voter.host, voter.port, node_id=voter_id, timeout_ms=self._times.request_timeout_ms
                 )
             except TimeoutError as error:
+                self._unreached.add(voter_id)
                 self._say(voter_id, str(error))
                 choice.on_silent(voter_id, self._now_ms())
             except (ConnectionError, CorruptData, PeerRefused) as error:
+                self._unreached.add(voter_id)
                 self._say(voter_id, str(error))
                 choice.on_refused(voter_id)
             else:
@@ -128,8 +134,13 @@ class MetadataObserver:
             if self.leader_id == voter_id:
                 # It may lead no more, and its word was all there was.
                 self.leader_id = None
+            self._notice.note(self.no_quorum(), self._now_ms())
             if choice.is_round_over(self._now_ms()):
                 await asyncio.sleep(RETRY_MS / 1000)
+
+    def no_quorum(self) -> str | None:
+        """The sentence, when no voter leads and this node reaches no majority of them."""
+        return None if self.leader_id is not None else no_quorum(tuple(self._voters), self._unreached)
 
     def close(self) -> None:
         self._log.close()
@@ -149,6 +160,7 @@ class MetadataObserver:
             self._choice.on_refused(voter_id)
         except TimeoutError as error:
             logger.info("Disconnected from voter: voter=%d reason=%s", voter_id, error)
+            self._unreached.add(voter_id)
             self._choice.on_silent(voter_id, self._now_ms())
         except _DiskRefusedError as error:
             self._say(voter_id, f"the metadata log is not written, retrying: {error}")
@@ -162,6 +174,7 @@ class MetadataObserver:
         """Whether the voter had an answer, which has been taken in."""
         response = await connection.call(self._question(), timeout_ms=self._times.fetch_timeout_ms)
         assert isinstance(response, FetchResponse)
+        self._unreached.discard(voter_id)
         partition = _only_partition(response)
         if partition is None:
             return False
@@ -169,6 +182,9 @@ class MetadataObserver:
             self.epoch = ControllerEpoch(partition.current_leader.leader_epoch)
             leader_id = NodeId(partition.current_leader.leader_id)
             self.leader_id = None if leader_id == NO_NODE else leader_id
+            if self.leader_id is not None:
+                # A majority elected it.
+                self._unreached.clear()
         if partition.error_code:
             logger.debug("Fetch of the metadata log failed: voter=%d error=%s", voter_id, partition.error_code.name)
             return False

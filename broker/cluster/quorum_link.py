@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest
 from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
@@ -15,6 +15,9 @@ from .voter_access import VoterAccess
 
 if TYPE_CHECKING:
     from ..metrics.metrics import Metrics
+
+QUORUM_ANSWER_TIMEOUT_MS: Final = 1_000
+"""For the leader's answer to DescribeQuorum: an operator waits for it, most of all when there is no leader."""
 
 
 class QuorumLink(Protocol):

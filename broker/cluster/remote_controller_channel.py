@@ -19,6 +19,7 @@ from ...client.connection import Connection
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
 from ...protocol.ids import NodeId
 from ...protocol.messages import Request, Response
+from ...protocol.no_quorum import NO_QUORUM
 from ...protocol.own_apis import read_outcome
 from ...quorum.controller.controller import Controller
 from ...quorum.decisions.controller_requests import BROKER_HEARTBEAT, ControllerRequest
@@ -76,7 +77,9 @@ class RemoteControllerChannel:
         times: QuorumTimes,
         own_controller: Controller | None = None,
         timeout_ms: int,
+        no_quorum: Callable[[], str | None] = lambda: None,
     ) -> None:
+        """`no_quorum` says why no voter can lead, as far as this node knows: what clients are told then."""
         self._link = PeerLink(lambda: peers)
         self._metadata = metadata
         self._voters = dict(voters)
@@ -85,6 +88,7 @@ class RemoteControllerChannel:
         self._times = times
         self._own_controller = own_controller
         self._timeout_ms = timeout_ms
+        self._no_quorum = no_quorum
         self._turn = asyncio.Lock()
 
     async def submit(self, request: ControllerRequest[RequestT, ResponseT], message: RequestT) -> ResponseT:
@@ -110,15 +114,29 @@ class RemoteControllerChannel:
         return cast(ResponseT, response)
 
     async def describe_quorum(self, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
-        """The leader's own answer. Raises KafkaError as `submit` does."""
-        response = await self._call(
-            request,
-            _describe,
-            waits_for_image=False,
-            timeout_ms=self._timeout_ms,
-            answer_timeout_ms=self._timeout_ms,
-            attempts=_Attempts(self._metadata.image),
-        )
+        """The leader's own answer, or that of a voter without a quorum. Raises KafkaError as `submit` does."""
+        without_quorum: list[DescribeQuorumResponse] = []
+
+        async def ask(connection: Connection, message: Request, timeout_ms: int) -> tuple[Response, int] | None:
+            response = await connection.call(message, timeout_ms=timeout_ms)
+            assert isinstance(response, DescribeQuorumResponse)
+            if _says_no_quorum(response):
+                without_quorum[:] = [response]
+            return (response, 0) if _is_of_leader(response) else None
+
+        try:
+            response = await self._call(
+                request,
+                ask,
+                waits_for_image=False,
+                timeout_ms=self._timeout_ms,
+                answer_timeout_ms=self._timeout_ms,
+                attempts=_Attempts(self._metadata.image),
+            )
+        except KafkaError:
+            if not without_quorum:
+                raise
+            return without_quorum[-1]
         assert isinstance(response, DescribeQuorumResponse)
         return response
 
@@ -157,7 +175,8 @@ class RemoteControllerChannel:
                     await self._metadata.wait_for(image_offset)
         except TimeoutError:
             if response is None:
-                raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"The controller did not answer: {attempts}.") from None
+                reason = self._no_quorum() or attempts
+                raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"The controller did not answer: {reason}.") from None
             # It is committed: an error would have the client ask for it a second time.
             logger.info(
                 "Metadata has not reached the offset of the change: api=%s reason=%s", type(message).__name__, attempts
@@ -238,9 +257,15 @@ async def _submit(connection: Connection, message: Request, timeout_ms: int) -> 
     return None if outcome.error_code == ErrorCode.NOT_CONTROLLER else (response, outcome.image_offset)
 
 
-async def _describe(connection: Connection, message: Request, timeout_ms: int) -> tuple[Response, int] | None:
-    response = await connection.call(message, timeout_ms=timeout_ms)
-    assert isinstance(response, DescribeQuorumResponse)
+def _is_of_leader(response: DescribeQuorumResponse) -> bool:
     codes = {int(response.error_code)}
     codes.update(int(partition.error_code) for topic in response.topics for partition in topic.partitions)
-    return None if codes & _NOT_LEADER else (response, 0)
+    return not codes & _NOT_LEADER
+
+
+def _says_no_quorum(response: DescribeQuorumResponse) -> bool:
+    return any(
+        (partition.error_message or "").startswith(NO_QUORUM)
+        for topic in response.topics
+        for partition in topic.partitions
+    )

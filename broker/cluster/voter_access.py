@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ...protocol.errors import ConfigError, CorruptData, ErrorCode, KafkaError
 from ...protocol.ids import NodeId
@@ -12,7 +12,9 @@ from ...protocol.own_apis import OwnApiKey
 from ...quorum.links.rules.peer_proof import PeerRefused
 from ...quorum.metadata.voters import Voter
 from ...quorum.raft.operations import Operation, Outcome, decode_outcome, encode_operation
-from .peers import PeerConnector
+
+if TYPE_CHECKING:
+    from .peers import PeerConnector
 
 CONNECT_TIMEOUT_MS: Final = 1_500
 """For a voter to be reached and to prove who it is; one that takes longer does not answer."""

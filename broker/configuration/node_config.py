@@ -151,6 +151,8 @@ class NodeConfig:
     socket_listen_backlog_size: int
     # Negative: connections are never closed for being idle.
     connections_max_idle_ms: int
+    # What a client may push of its metrics, compressed or not (KIP-714).
+    telemetry_max_bytes: int
     max_connections: int
     max_connections_per_ip: int
     max_connections_per_ip_overrides: Mapping[str, int]
@@ -265,6 +267,7 @@ def load(properties: Mapping[str, str]) -> NodeConfig:
         socket_request_max_bytes=values.integer("socket.request.max.bytes"),
         queued_max_request_bytes=_queued_max_request_bytes(values),
         socket_listen_backlog_size=values.integer("socket.listen.backlog.size"),
+        telemetry_max_bytes=values.integer("telemetry.max.bytes"),
         connections_max_idle_ms=values.integer("connections.max.idle.ms"),
         max_connections=values.integer("max.connections"),
         max_connections_per_ip=values.integer("max.connections.per.ip"),

@@ -111,6 +111,7 @@ class Connection(asyncio.BufferedProtocol):
         self._context = RequestContext(
             listener_name=self._listener_name,
             peer_host=self._peer[0],
+            peer_port=self._peer[1],
             client_id=None,
             connection_number=host.counters.connections_opened + host.counters.connections_refused,
             peer_certificate=transport.get_extra_info("peercert"),

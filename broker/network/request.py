@@ -59,6 +59,7 @@ class RequestContext:
     """The node of this cluster that the peer has proved to be."""
     exchange: object = None
     """What an authentication that takes several requests has come to."""
+    peer_port: int = 0
     connection_number: int = 0
     """Of all connections of its listener, no two have the same."""
 

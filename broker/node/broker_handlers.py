@@ -17,6 +17,7 @@ from ..apis import (
     alter_replica_log_dirs,
     api_versions,
     classic_groups,
+    client_telemetry,
     consumer_groups,
     delete_records,
     describe_cluster,
@@ -62,6 +63,7 @@ from ..coordinators.transaction_coordinator import TRANSACTIONS_TOPIC, Transacti
 from ..network.handlers import Handlers
 from ..network.peer_log import PeerLog
 from ..replication.rules.replication_throttles import ReplicationThrottles
+from ..telemetry.client_telemetry import ClientTelemetry
 from ..timing.runtime import Runtime
 from .data_path import DataPath
 from .lifecycle import BrokerLifecycle
@@ -88,6 +90,7 @@ class HandlerDependencies:
     directory_choice: DirectoryChoice
     files: Files
     peer_log: PeerLog
+    telemetry: ClientTelemetry
     runtime: Runtime
 
 
@@ -148,6 +151,7 @@ def register_handlers(parts: HandlerDependencies) -> Handlers:
     add_to_transaction.register(handlers, parts.transactions, parts.metadata, config.groups)
     end_transaction.register(handlers, parts.transactions)
     transaction_administration.register(handlers, parts.transactions, parts.runtime.wall_clock_ms)
+    client_telemetry.register(handlers, parts.telemetry, parts.runtime.random)
     unimplemented.register(handlers)
     return handlers
 

@@ -44,6 +44,7 @@ def add_broker_metrics(
     ):
         metrics.add_reader(reader)
     metrics.add_disk_reader(DiskReader(directories, files))
+    metrics.add_source(parts.telemetry)
 
 
 def is_per_partition(configs: ConfigResolver) -> bool:

@@ -20,6 +20,7 @@ from ...storage.disk.files import DiskFiles, Files
 from ..configuration.node_config import NodeConfig
 from . import garbage
 from .admin import Admin
+from .listener_check import unusable_listener
 from .log_lines import log_to_standard_error
 from .server import Node
 
@@ -73,6 +74,10 @@ async def _run(
 ) -> int:
     for warning in config.warnings:
         logger.warning("Configuration: %s", warning)
+    problem = unusable_listener((*config.listeners, *config.controller_listeners))
+    if problem is not None:
+        sys.stderr.write(f"penstock: {problem}\n")
+        return 2
     told_to_stop: asyncio.Future[str] = loop.create_future()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, _tell_to_stop, told_to_stop, number.name)

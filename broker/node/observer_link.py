@@ -11,6 +11,7 @@ from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
 
 from ...protocol.errors import ConfigError, CorruptData
 from ...protocol.ids import NodeId
+from ...protocol.no_quorum import node_names
 from ...quorum.links.rules.peer_proof import PeerHello, PeerRefused
 from ...quorum.links.rules.refusals import Refusals
 from ...quorum.metadata.publishers import Publishers
@@ -18,6 +19,7 @@ from ...quorum.metadata.record_codec import UnknownRecord
 from ...quorum.metadata.snapshot_schedule import SnapshotSchedule
 from ...quorum.metadata.topics_delta import ReplayError
 from ...quorum.raft.consensus import ConsensusFailed
+from ...quorum.raft.quorum_notice import QuorumNotice
 from ...quorum.voter.observer_log import ObserverLog
 from ...storage.disk.files import Files
 from ...storage.log.rules.config import LogConfig
@@ -25,6 +27,7 @@ from ..cluster.controller_channel import ControllerChannel
 from ..cluster.metadata_cache import MetadataCache
 from ..cluster.metadata_observer import MetadataObserver
 from ..cluster.peers import PeerConnector
+from ..cluster.quorum_link import QUORUM_ANSWER_TIMEOUT_MS
 from ..cluster.remote_controller_channel import RemoteControllerChannel
 from ..cluster.rules.voter_choice import SilentVoters
 from ..cluster.tls_contexts import TlsContexts
@@ -85,6 +88,8 @@ class ObserverLink:
         self._task: asyncio.Task[None] | None = None
         self._channels: list[RemoteControllerChannel] = []
         self._voter_access = VoterAccess(peers, config.voters, node_id=config.node_id, now_ms=runtime.monotonic_ms)
+        # Of its own: heartbeats wait in theirs while there is no controller.
+        self._quorum_questions: RemoteControllerChannel | None = None
 
     @property
     def voter_access(self) -> VoterAccess:
@@ -95,7 +100,7 @@ class ObserverLink:
         return self._observer.leader_id
 
     async def find_cluster_id(self) -> str | None:
-        waiting = Refusals(self._runtime.loop.time)
+        waiting, notice = Refusals(self._runtime.loop.time), QuorumNotice()
         while True:
             for voter in self._config.voters.values():
                 try:
@@ -110,6 +115,8 @@ class ObserverLink:
                         return peer.cluster_id
                     reason = f"node {voter.id} does not belong to a cluster yet"
                 waiting.note(f"voter {voter.id}", f"waiting for the quorum: voter={voter.id} reason={reason}")
+            names = node_names(tuple(self._config.voters))
+            notice.note(f"{names} do not say yet which cluster this is", self._runtime.monotonic_ms())
             await asyncio.sleep(RETRY_S)
 
     async def start(self, cluster_id: str) -> Mapping[str, int]:
@@ -130,6 +137,9 @@ class ObserverLink:
         metrics.add_reader(ObserverReader(self._metadata, self._config.voters, metrics.watch))
 
     def channel(self, timeout_ms: int) -> ControllerChannel:
+        return self._remote_channel(timeout_ms)
+
+    def _remote_channel(self, timeout_ms: int) -> RemoteControllerChannel:
         channel = RemoteControllerChannel(
             self._peers,
             self._metadata,
@@ -138,12 +148,15 @@ class ObserverLink:
             silent=self._silent,
             times=self._config.quorum_times,
             timeout_ms=timeout_ms,
+            no_quorum=self._observer.no_quorum,
         )
         self._channels.append(channel)
         return channel
 
     async def describe_quorum(self, request: DescribeQuorumRequest, _context: RequestContext) -> DescribeQuorumResponse:
-        return await self._channels[0].describe_quorum(request)
+        if self._quorum_questions is None:
+            self._quorum_questions = self._remote_channel(QUORUM_ANSWER_TIMEOUT_MS)
+        return await self._quorum_questions.describe_quorum(request)
 
     async def stop(self) -> None:
         if self._task is not None:

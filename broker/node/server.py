@@ -348,6 +348,7 @@ class Node:
     async def _load_logs(self, parts: BrokerParts) -> None:
         """Configs first: a log is opened with what its topic says. Partitions last: they take the logs as loaded."""
         self._publishers.add(parts.configs)
+        self._publishers.add(parts.telemetry)
         image = self._metadata.image
 
         def is_stray(topic: str, index: int, topic_id: TopicId | None) -> bool:

@@ -13,7 +13,7 @@ from uuid import UUID
 from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest
 from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
 
-from ...protocol.errors import ConfigError
+from ...protocol.errors import ConfigError, KafkaError
 from ...protocol.ids import NodeId
 from ...quorum.controller.controller import Controller
 from ...quorum.controller.periodic_elections import PeriodicElections
@@ -32,6 +32,7 @@ from ..apis.describe_quorum import QuorumDescriber
 from ..apis.quorum_operations import QuorumOperator
 from ..cluster.controller_channel import ControllerChannel, LocalControllerChannel
 from ..cluster.metadata_cache import MetadataCache
+from ..cluster.quorum_link import QUORUM_ANSWER_TIMEOUT_MS
 from ..cluster.rules.voter_choice import SilentVoters
 from ..cluster.tls_contexts import TlsContexts
 from ..cluster.voter_access import VoterAccess
@@ -86,6 +87,8 @@ class VoterLink:
         self._voter: RaftVoter | None = None
         self._controller: Controller | None = None
         self._channels: list[RemoteControllerChannel] = []
+        # Of its own: heartbeats wait in theirs while there is no controller.
+        self._quorum_questions: RemoteControllerChannel | None = None
         self._silent = SilentVoters(config.quorum_times.request_timeout_ms)
         self._describer: QuorumDescriber | None = None
         self._listener: ControllerListener | None = None
@@ -254,8 +257,9 @@ class VoterLink:
             metrics.add_listeners(self._listener.listeners, self._listener.dispatcher, self._listener.requests)
 
     def channel(self, timeout_ms: int) -> ControllerChannel:
-        if self._is_alone:
-            return LocalControllerChannel(self.controller)
+        return LocalControllerChannel(self.controller) if self._is_alone else self._remote_channel(timeout_ms)
+
+    def _remote_channel(self, timeout_ms: int) -> RemoteControllerChannel:
         from ..cluster.remote_controller_channel import RemoteControllerChannel
 
         assert self._voter is not None, "the controller has not been started"
@@ -269,6 +273,7 @@ class VoterLink:
             times=config.quorum_times,
             own_controller=self.controller,
             timeout_ms=timeout_ms,
+            no_quorum=self._no_quorum,
         )
         self._channels.append(channel)
         return channel
@@ -285,9 +290,20 @@ class VoterLink:
 
     async def describe_quorum(self, request: DescribeQuorumRequest, _context: RequestContext) -> DescribeQuorumResponse:
         assert self._describer is not None, "the controller has not been started"
-        if self.controller.is_active or not self._channels:
+        if self._is_alone or self.controller.is_active or self._no_quorum() is not None:
             return self._describer.describe(request)
-        return await self._channels[0].describe_quorum(request)
+        if self._quorum_questions is None:
+            self._quorum_questions = self._remote_channel(QUORUM_ANSWER_TIMEOUT_MS)
+        try:
+            return await self._quorum_questions.describe_quorum(request)
+        except KafkaError:
+            assert self._voter is not None, "the controller has not been started"
+            if self._voter.leader_id is not None and self._no_quorum() is None:
+                raise
+            return self._describer.describe(request)
+
+    def _no_quorum(self) -> str | None:
+        return None if self._describer is None else self._describer.no_quorum()
 
     async def stop(self) -> None:
         await self._transfer_leadership()

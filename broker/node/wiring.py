@@ -40,6 +40,7 @@ from ..replication.alter_partition_manager import AlterPartitionManager
 from ..replication.replica_fetcher_manager import ReplicaFetcherManager, ReplicationConfig
 from ..replication.rules.fetcher_config import FetcherConfig
 from ..replication.rules.replication_throttles import ReplicationThrottles
+from ..telemetry.client_telemetry import ClientTelemetry
 from ..timing.rules.duration_histogram import NS_PER_S, DurationHistogram
 from ..timing.runtime import Runtime
 from .assignments_manager import AssignmentsManager
@@ -65,6 +66,7 @@ class BrokerParts:
     alter_partitions: AlterPartitionManager
     groups: GroupCoordinator
     transactions: TransactionCoordinator
+    telemetry: ClientTelemetry
     directories: AssignmentsManager
     housekeeping: LogHousekeeping
     peer_channels: Sequence[PeerChannel]
@@ -213,6 +215,7 @@ def wire_broker(
         high_watermark_of=lambda log: _high_watermark(partitions, log),
         on_deleted=lambda log: partitions.on_retention(log.topic, log.partition),
     )
+    telemetry = ClientTelemetry(loop, runtime.monotonic_ms, telemetry_max_bytes=config.telemetry_max_bytes)
     peer_log = PeerLog(loop)
     handlers = register_handlers(
         HandlerDependencies(
@@ -233,6 +236,7 @@ def wire_broker(
             directory_choice=logs.directory_choice,
             files=files,
             peer_log=peer_log,
+            telemetry=telemetry,
             runtime=runtime,
         )
     )
@@ -252,6 +256,7 @@ def wire_broker(
         alter_partitions=alter_partitions,
         groups=groups,
         transactions=transactions,
+        telemetry=telemetry,
         directories=directories,
         housekeeping=housekeeping,
         peer_channels=peer_channels,

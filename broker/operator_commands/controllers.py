@@ -8,6 +8,7 @@ from uuid import UUID
 
 from ...protocol.errors import ConfigError, CorruptData, ErrorCode
 from ...protocol.ids import NodeId
+from ...protocol.no_quorum import NO_QUORUM
 from ...protocol.own_apis import OwnApiKey
 from ...quorum.links.rules.peer_proof import NONCE_BYTES, PeerHello, PeerRefused
 from ...quorum.metadata.voters import Voter
@@ -84,7 +85,7 @@ class Controllers:
 
     async def transfer(self, target_id: int | None) -> int:
         """The new leader, once leadership was transferred. Raises Unanswered."""
-        waiting, reason = list(self.ids), ""
+        waiting, reason, no_quorum = list(self.ids), "", ""
         while waiting:
             voter_id = waiting.pop(0)
             try:
@@ -97,6 +98,7 @@ class Controllers:
                     return outcome.leader_id
                 case Refused(ErrorCode.NOT_CONTROLLER):
                     reason = reason or outcome.sentence
+                    no_quorum = no_quorum or (outcome.sentence if outcome.sentence.startswith(NO_QUORUM) else "")
                     if outcome.leader_id in waiting:
                         # It is asked next; those before it need not be asked any more.
                         waiting.remove(outcome.leader_id)
@@ -105,4 +107,6 @@ class Controllers:
                     raise Unanswered(outcome.sentence)
                 case _:
                     raise Unanswered(f"Node {voter_id} answered something else than it was asked.")
+        if no_quorum:
+            raise Unanswered(f"{no_quorum}.")
         raise Unanswered(f"No controller that leads the quorum was found. {reason}".strip())

@@ -58,10 +58,10 @@ def demo(once: bool, folder: Path, bootstrap: str | None, as_json: bool) -> None
     talk = _Talk(is_silent=as_json)
     with sentences(), stop_signals_interrupt():
         if bootstrap is not None:
-            _show_all(_bootstrap_of(bootstrap), tables, None, talk)
+            _show_all(_bootstrap_of(bootstrap), tables, None, talk, stays_up=True)
             return
         with _own_cluster(folder, talk) as cluster:
-            _show_all(_bootstrap_of(cluster.bootstrap), tables, cluster, talk)
+            _show_all(_bootstrap_of(cluster.bootstrap), tables, cluster, talk, stays_up=not once)
             if not once:
                 with stop_signals_request() as request:
                     talk.say("")
@@ -69,7 +69,9 @@ def demo(once: bool, folder: Path, bootstrap: str | None, as_json: bool) -> None
                     look_after(cluster, request)
 
 
-def _show_all(bootstrap: Bootstrap, tables: Path, cluster: LocalCluster | None, talk: "_Talk") -> None:
+def _show_all(
+    bootstrap: Bootstrap, tables: Path, cluster: LocalCluster | None, talk: "_Talk", *, stays_up: bool
+) -> None:
     """`cluster` is one's own, in which nodes may be killed. Raises ClickException when anything is missing or not as it
     was sent."""
     with bootstrap.sentences():
@@ -108,9 +110,10 @@ def _show_all(bootstrap: Bootstrap, tables: Path, cluster: LocalCluster | None, 
             f"all of {format_count(loss.acknowledged_count)} acknowledged records are there, and node {loss.lost_id} is"
             " back"
         )
-    talk.say("")
-    for line in _where_to_look(bootstrap):
-        talk.say(line)
+    if stays_up:
+        talk.say("")
+        for line in _where_to_look(bootstrap):
+            talk.say(line)
 
 
 def _create_topics(bootstrap: Bootstrap, talk: "_Talk") -> None:

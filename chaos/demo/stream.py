@@ -9,12 +9,12 @@ import click
 
 from ...client import clock
 from ...client.bootstrap import Bootstrap
-from ...client.murmur2 import partition_of_key
 from ...client.positions import AtTime, Edge, timestamp_ms_of
 from ...client.reader import Reader, resolve_ranges
 from ...client.sender import Placed, Sender
 from ...client.terminal import progress
 from ...client.topics import Topics
+from ...protocol.murmur2 import partition_of_key
 from .dataset import open_table
 from .ledger import Ledger
 from .rows import records_of

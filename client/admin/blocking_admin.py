@@ -8,16 +8,51 @@ from __future__ import annotations
 from collections.abc import Iterator
 from types import NoneType
 
+from ...protocol.rest.brokers import Broker, BrokerList
 from ...protocol.rest.clusters import Cluster, ClusterList
+from ...protocol.rest.configs import (
+    AlterConfigs,
+    BrokerConfig,
+    BrokerConfigList,
+    ClusterConfig,
+    ClusterConfigList,
+    DefaultTopicConfigList,
+    TopicConfig,
+    TopicConfigList,
+    UpdateConfig,
+)
 from ...protocol.rest.described_configs import ConfigChanges, ConfigList
 from ...protocol.rest.elections import ElectionRequest, ElectionResult
+from ...protocol.rest.groups import (
+    Consumer,
+    ConsumerAssignment,
+    ConsumerAssignmentList,
+    ConsumerGroup,
+    ConsumerGroupLagSummary,
+    ConsumerGroupList,
+    ConsumerLag,
+    ConsumerLagList,
+    ConsumerList,
+)
 from ...protocol.rest.health import Health
 from ...protocol.rest.maintenance import Decommission, DecommissionRequest, Maintenance
 from ...protocol.rest.moves import CancelRequest, CancelResult, ReassignmentList, ReassignmentPlan, ReassignmentRequest
 from ...protocol.rest.nodes import NodeList
 from ...protocol.rest.partition_map import PartitionMap
+from ...protocol.rest.partitions import (
+    Partition,
+    PartitionList,
+    PartitionOffsets,
+    PartitionReassignmentList,
+    Reassignment,
+    Replica,
+    ReplicaList,
+    ReplicaStatusList,
+)
 from ...protocol.rest.quorum import Quorum, SnapshotList, SnapshotRequest, Transferred, TransferRequest
+from ...protocol.rest.records import ProduceBatch, ProducedBatch, RecordList, TopicRecordList
 from ...protocol.rest.topic_overview import TopicOverviewList
+from ...protocol.rest.topics import CreateTopic, Topic, TopicList, UpdatePartitionCount
 from ...protocol.rest.transactions import AbortRequest, HangingList, OpenTransaction, TransactionList
 from .blocking_transport import BlockingTransport
 
@@ -32,6 +67,685 @@ class Admin(BlockingTransport):
     def get_cluster(self) -> Cluster:
         """One cluster."""
         return self.ask("GET", "/v3/clusters/{cluster_id}", {"cluster_id": self.cluster_id()}, {}, None, Cluster)
+
+    def list_cluster_configs(self, *, page_size: int | None = None, page_token: str | None = None) -> ClusterConfigList:
+        """The dynamic configs of all brokers together."""
+        return self.ask(
+            "GET",
+            "/v3/clusters/{cluster_id}/broker-configs",
+            {"cluster_id": self.cluster_id()},
+            {"page_size": page_size, "page_token": page_token},
+            None,
+            ClusterConfigList,
+        )
+
+    def alter_cluster_configs(self, body: AlterConfigs) -> None:
+        """Change some configs of all brokers together."""
+        return self.ask(
+            "POST",
+            "/v3/clusters/{cluster_id}/broker-configs:alter",
+            {"cluster_id": self.cluster_id()},
+            {},
+            body,
+            NoneType,
+        )
+
+    def get_cluster_config(self, name: str) -> ClusterConfig:
+        """One dynamic config of all brokers together."""
+        return self.ask(
+            "GET",
+            "/v3/clusters/{cluster_id}/broker-configs/{name}",
+            {"cluster_id": self.cluster_id(), "name": name},
+            {},
+            None,
+            ClusterConfig,
+        )
+
+    def update_cluster_config(self, name: str, body: UpdateConfig) -> None:
+        """Set a config of all brokers together."""
+        return self.ask(
+            "PUT",
+            "/v3/clusters/{cluster_id}/broker-configs/{name}",
+            {"cluster_id": self.cluster_id(), "name": name},
+            {},
+            body,
+            NoneType,
+        )
+
+    def delete_cluster_config(self, name: str) -> None:
+        """Reset a config of all brokers together."""
+        return self.ask(
+            "DELETE",
+            "/v3/clusters/{cluster_id}/broker-configs/{name}",
+            {"cluster_id": self.cluster_id(), "name": name},
+            {},
+            None,
+            NoneType,
+        )
+
+    def list_brokers(self, *, page_size: int | None = None, page_token: str | None = None) -> BrokerList:
+        """The registered brokers, fenced ones too."""
+        return self.ask(
+            "GET",
+            "/v3/clusters/{cluster_id}/brokers",
+            {"cluster_id": self.cluster_id()},
+            {"page_size": page_size, "page_token": page_token},
+            None,
+            BrokerList,
+        )
+
+    def get_broker(self, broker_id: int) -> Broker:
+        """One broker."""
+        return self.ask(
+            "GET",
+            "/v3/clusters/{cluster_id}/brokers/{broker_id}",
+            {"cluster_id": self.cluster_id(), "broker_id": broker_id},
+            {},
+            None,
+            Broker,
+        )
+
+    def delete_broker(self, broker_id: int) -> None:
+        """Unregister a broker."""
+        return self.ask(
+            "DELETE",
+            "/v3/clusters/{cluster_id}/brokers/{broker_id}",
+            {"cluster_id": self.cluster_id(), "broker_id": broker_id},
+            {},
+            None,
+            NoneType,
+        )
+
+    def list_replicas_of_broker(
+        self, broker_id: int, *, page_size: int | None = None, page_token: str | None = None
+    ) -> ReplicaList:
+        """The replicas that a broker has."""
+        return self.ask(
+            "GET",
+            "/v3/clusters/{cluster_id}/brokers/{broker_id}/partition-replicas",
+            {"cluster_id": self.cluster_id(), "broker_id": broker_id},
+            {"page_size": page_size, "page_token": page_token},
+            None,
+            ReplicaList,
+        )
+
+    def list_broker_configs_of_all(
+        self, *, page_size: int | None = None, page_token: str | None = None
+    ) -> BrokerConfigList:
+        """The configs of all brokers."""
+        return self.ask(
+            "GET",
+            "/v3/clusters/{cluster_id}/brokers/-/configs",
+            {"cluster_id": self.cluster_id()},
+            {"page_size": page_size, "page_token": page_token},
+            None,
+            BrokerConfigList,
+        )
+
+    def list_broker_configs(
+        self, broker_id: int, *, page_size: int | None = None, page_token: str | None = None
+    ) -> BrokerConfigList:
+        """The configs of a broker."""
+        return self.ask(
+            "GET",
+            "/v3/clusters/{cluster_id}/brokers/{broker_id}/configs",
+            {"cluster_id": self.cluster_id(), "broker_id": broker_id},
+            {"page_size": page_size, "page_token": page_token},
+            None,
+            BrokerConfigList,
+        )
+
+    def alter_broker_configs(self, broker_id: int, body: AlterConfigs) -> None:
+        """Change some configs of a broker."""
+        return self.ask(
+            "POST",
+            "/v3/clusters/{cluster_id}/brokers/{broker_id}/configs:alter",
+            {"cluster_id": self.cluster_id(), "broker_id": broker_id},
+            {},
+            body,
+            NoneType,
+        )
+
+    def get_broker_config(self, broker_id: int, name: str) -> BrokerConfig:
+        """One config of a broker."""
+        return self.ask(
+            "GET",
+            "/v3/clusters/{cluster_id}/brokers/{broker_id}/configs/{name}",
+            {"cluster_id": self.cluster_id(), "broker_id": broker_id, "name": name},
+            {},
+            None,
+            BrokerConfig,
+        )
+
+    def update_broker_config(self, broker_id: int, name: str, body: UpdateConfig) -> None:
+        """Set a config of a broker."""
+        return self.ask(
+            "PUT",
+            "/v3/clusters/{cluster_id}/brokers/{broker_id}/configs/{name}",
+            {"cluster_id": self.cluster_id(), "broker_id": broker_id, "name": name},
+            {},
+            body,
+            NoneType,
+        )
+
+    def delete_broker_config(self, broker_id: int, name: str) -> None:
+        """Reset a config of a broker to its default."""
+        return self.ask(
+            "DELETE",
+            "/v3/clusters/{cluster_id}/brokers/{broker_id}/configs/{name}",
+            {"cluster_id": self.cluster_id(), "broker_id": broker_id, "name": name},
+            {},
+            None,
+            NoneType,
+        )
+
+    def list_topics(self, *, page_size: int | None = None, page_token: str | None = None) -> TopicList:
+        """The topics, internal ones too."""
+        return self.ask(
+            "GET",
+            "/v3/clusters/{cluster_id}/topics",
+            {"cluster_id": self.cluster_id()},
+            {"page_size": page_size, "page_token": page_token},
+            None,
+            TopicList,
+        )
+
+    def create_topic(self, body: CreateTopic) -> Topic:
+        """Create a topic."""
+        return self.ask(
+            "POST",
+            "/v3/clusters/{cluster_id}/topics",
+            {"cluster_id": self.cluster_id()},
+            {},
+            body,
+            Topic,
+            {
+                200: Topic,
+            },
+        )
+
+    def get_topic(self, topic_name: str, *, include_authorized_operations: bool | None = None) -> Topic:
+        """One topic."""
+        return self.ask(
+            "GET",
+            "/v3/clusters/{cluster_id}/topics/{topic_name}",
+            {"cluster_id": self.cluster_id(), "topic_name": topic_name},
+            {"include_authorized_operations": include_authorized_operations},
+            None,
+            Topic,
+        )
+
+    def update_partition_count(self, topic_name: str, body: UpdatePartitionCount) -> Topic:
+        """Add partitions to a topic."""
+        return self.ask(
+            "PATCH",
+            "/v3/clusters/{cluster_id}/topics/{topic_name}",
+            {"cluster_id": self.cluster_id(), "topic_name": topic_name},
+            {},
+            body,
+            Topic,
+        )
+
+    def delete_topic(self, topic_name: str) -> None:
+        """Delete a topic and its records."""
+        return self.ask(
+            "DELETE",
+            "/v3/clusters/{cluster_id}/topics/{topic_name}",
+            {"cluster_id": self.cluster_id(), "topic_name": topic_name},
+            {},
+            None,
+            NoneType,
+        )
+
+    def list_topic_configs_of_all(
+        self, *, page_size: int | None = None, page_token: str | None = None
+    ) -> TopicConfigList:
+        """The configs of all topics."""
+        return self.ask(
+            "GET",
+            "/v3/clusters/{cluster_id}/topics/-/configs",
+            {"cluster_id": self.cluster_id()},
+            {"page_size": page_size, "page_token": page_token},
+            None,
+            TopicConfigList,
+        )
+
+    def list_topic_configs(
+        self, topic_name: str, *, page_size: int | None = None, page_token: str | None = None
+    ) -> TopicConfigList:
+        """The configs of a topic."""
+        return self.ask(
+            "GET",
+            "/v3/clusters/{cluster_id}/topics/{topic_name}/configs",
+            {"cluster_id": self.cluster_id(), "topic_name": topic_name},
+            {"page_size": page_size, "page_token": page_token},
+            None,
+            TopicConfigList,
+        )
+
+    def alter_topic_configs(self, topic_name: str, body: AlterConfigs) -> None:
+        """Change some configs of a topic."""
+        return self.ask(
+            "POST",
+            "/v3/clusters/{cluster_id}/topics/{topic_name}/configs:alter",
+            {"cluster_id": self.cluster_id(), "topic_name": topic_name},
+            {},
+            body,
+            NoneType,
+        )
+
+    def get_topic_config(self, topic_name: str, name: str) -> TopicConfig:
+        """One config of a topic."""
+        return self.ask(
+            "GET",
+            "/v3/clusters/{cluster_id}/topics/{topic_name}/configs/{name}",
+            {"cluster_id": self.cluster_id(), "topic_name": topic_name, "name": name},
+            {},
+            None,
+            TopicConfig,
+        )
+
+    def update_topic_config(self, topic_name: str, name: str, body: UpdateConfig) -> None:
+        """Set a config of a topic."""
+        return self.ask(
+            "PUT",
+            "/v3/clusters/{cluster_id}/topics/{topic_name}/configs/{name}",
+            {"cluster_id": self.cluster_id(), "topic_name": topic_name, "name": name},
+            {},
+            body,
+            NoneType,
+        )
+
+    def delete_topic_config(self, topic_name: str, name: str) -> None:
+        """Reset a config of a topic to its default."""
+        return self.ask(
+            "DELETE",
+            "/v3/clusters/{cluster_id}/topics/{topic_name}/configs/{name}",
+            {"cluster_id": self.cluster_id(), "topic_name": topic_name, "name": name},
+            {},
+            None,
+            NoneType,
+        )
+
+    def list_default_topic_configs(
+        self, topic_name: str, *, page_size: int | None = None, page_token: str | None = None
+    ) -> DefaultTopicConfigList:
+        """What the configs of a topic are without its own."""
+        return self.ask(
+            "GET",
+            "/v3/clusters/{cluster_id}/topics/{topic_name}/default-configs",
+            {"cluster_id": self.cluster_id(), "topic_name": topic_name},
+            {"page_size": page_size, "page_token": page_token},
+            None,
+            DefaultTopicConfigList,
+        )
+
+    def list_partition_reassignments(
+        self, *, page_size: int | None = None, page_token: str | None = None
+    ) -> PartitionReassignmentList:
+        """The ongoing reassignments of all topics."""
+        return self.ask(
+            "GET",
+            "/v3/clusters/{cluster_id}/topics/-/partitions/-/reassignment",
+            {"cluster_id": self.cluster_id()},
+            {"page_size": page_size, "page_token": page_token},
+            None,
+            PartitionReassignmentList,
+        )
+
+    def list_partition_reassignments_of_topic(
+        self, topic_name: str, *, page_size: int | None = None, page_token: str | None = None
+    ) -> PartitionReassignmentList:
+        """The ongoing reassignments of a topic."""
+        return self.ask(
+            "GET",
+            "/v3/clusters/{cluster_id}/topics/{topic_name}/partitions/-/reassignment",
+            {"cluster_id": self.cluster_id(), "topic_name": topic_name},
+            {"page_size": page_size, "page_token": page_token},
+            None,
+            PartitionReassignmentList,
+        )
+
+    def get_reassignment(self, topic_name: str, partition_id: int) -> Reassignment:
+        """The ongoing reassignment of a partition."""
+        return self.ask(
+            "GET",
+            "/v3/clusters/{cluster_id}/topics/{topic_name}/partitions/{partition_id}/reassignment",
+            {"cluster_id": self.cluster_id(), "topic_name": topic_name, "partition_id": partition_id},
+            {},
+            None,
+            Reassignment,
+        )
+
+    def list_replica_statuses_of_topic(
+        self, topic_name: str, *, page_size: int | None = None, page_token: str | None = None
+    ) -> ReplicaStatusList:
+        """How far the replicas of a topic's partitions are."""
+        return self.ask(
+            "GET",
+            "/v3/clusters/{cluster_id}/topics/{topic_name}/partitions/-/replica-status",
+            {"cluster_id": self.cluster_id(), "topic_name": topic_name},
+            {"page_size": page_size, "page_token": page_token},
+            None,
+            ReplicaStatusList,
+        )
+
+    def list_replica_statuses(
+        self, topic_name: str, partition_id: int, *, page_size: int | None = None, page_token: str | None = None
+    ) -> ReplicaStatusList:
+        """How far the replicas of a partition are."""
+        return self.ask(
+            "GET",
+            "/v3/clusters/{cluster_id}/topics/{topic_name}/partitions/{partition_id}/replica-status",
+            {"cluster_id": self.cluster_id(), "topic_name": topic_name, "partition_id": partition_id},
+            {"page_size": page_size, "page_token": page_token},
+            None,
+            ReplicaStatusList,
+        )
+
+    def list_replicas(
+        self, topic_name: str, partition_id: int, *, page_size: int | None = None, page_token: str | None = None
+    ) -> ReplicaList:
+        """The replicas of a partition."""
+        return self.ask(
+            "GET",
+            "/v3/clusters/{cluster_id}/topics/{topic_name}/partitions/{partition_id}/replicas",
+            {"cluster_id": self.cluster_id(), "topic_name": topic_name, "partition_id": partition_id},
+            {"page_size": page_size, "page_token": page_token},
+            None,
+            ReplicaList,
+        )
+
+    def get_replica(self, topic_name: str, partition_id: int, broker_id: int) -> Replica:
+        """One replica."""
+        return self.ask(
+            "GET",
+            "/v3/clusters/{cluster_id}/topics/{topic_name}/partitions/{partition_id}/replicas/{broker_id}",
+            {
+                "cluster_id": self.cluster_id(),
+                "topic_name": topic_name,
+                "partition_id": partition_id,
+                "broker_id": broker_id,
+            },
+            {},
+            None,
+            Replica,
+        )
+
+    def list_partitions(
+        self, topic_name: str, *, page_size: int | None = None, page_token: str | None = None
+    ) -> PartitionList:
+        """The partitions of a topic."""
+        return self.ask(
+            "GET",
+            "/v3/clusters/{cluster_id}/topics/{topic_name}/partitions",
+            {"cluster_id": self.cluster_id(), "topic_name": topic_name},
+            {"page_size": page_size, "page_token": page_token},
+            None,
+            PartitionList,
+        )
+
+    def get_partition(self, topic_name: str, partition_id: int) -> Partition:
+        """One partition."""
+        return self.ask(
+            "GET",
+            "/v3/clusters/{cluster_id}/topics/{topic_name}/partitions/{partition_id}",
+            {"cluster_id": self.cluster_id(), "topic_name": topic_name, "partition_id": partition_id},
+            {},
+            None,
+            Partition,
+        )
+
+    def get_partition_offsets(
+        self, topic_name: str, partition_id: int, *, offset_type: str | None = None
+    ) -> PartitionOffsets:
+        """The earliest and the latest offset of a partition."""
+        return self.ask(
+            "GET",
+            "/v3/clusters/{cluster_id}/topics/{topic_name}/partitions/{partition_id}/offset",
+            {"cluster_id": self.cluster_id(), "topic_name": topic_name, "partition_id": partition_id},
+            {"offset_type": offset_type},
+            None,
+            PartitionOffsets,
+        )
+
+    def produce_records_batch(self, topic_name: str, body: ProduceBatch) -> ProducedBatch:
+        """Write several records that are in one body."""
+        return self.ask(
+            "POST",
+            "/v3/clusters/{cluster_id}/topics/{topic_name}/records:batch",
+            {"cluster_id": self.cluster_id(), "topic_name": topic_name},
+            {},
+            body,
+            ProducedBatch,
+        )
+
+    def read_topic_records(
+        self,
+        topic_name: str,
+        *,
+        from_: str | None = None,
+        timestamp: int | None = None,
+        limit: int | None = None,
+        max_bytes: int | None = None,
+        isolation: str | None = None,
+    ) -> TopicRecordList:
+        """The last, or the first, records of a topic."""
+        return self.ask(
+            "GET",
+            "/v3/clusters/{cluster_id}/topics/{topic_name}/records",
+            {"cluster_id": self.cluster_id(), "topic_name": topic_name},
+            {"from": from_, "timestamp": timestamp, "limit": limit, "max_bytes": max_bytes, "isolation": isolation},
+            None,
+            TopicRecordList,
+        )
+
+    def read_records(
+        self,
+        topic_name: str,
+        partition_id: int,
+        *,
+        offset: int | None = None,
+        timestamp: int | None = None,
+        limit: int | None = None,
+        max_bytes: int | None = None,
+        isolation: str | None = None,
+    ) -> RecordList:
+        """Records of a partition from an offset or a time on."""
+        return self.ask(
+            "GET",
+            "/v3/clusters/{cluster_id}/topics/{topic_name}/partitions/{partition_id}/records",
+            {"cluster_id": self.cluster_id(), "topic_name": topic_name, "partition_id": partition_id},
+            {"offset": offset, "timestamp": timestamp, "limit": limit, "max_bytes": max_bytes, "isolation": isolation},
+            None,
+            RecordList,
+        )
+
+    def list_consumer_groups(self, *, page_size: int | None = None, page_token: str | None = None) -> ConsumerGroupList:
+        """The groups of all coordinators."""
+        return self.ask(
+            "GET",
+            "/v3/clusters/{cluster_id}/consumer-groups",
+            {"cluster_id": self.cluster_id()},
+            {"page_size": page_size, "page_token": page_token},
+            None,
+            ConsumerGroupList,
+        )
+
+    def get_consumer_group(self, consumer_group_id: str) -> ConsumerGroup:
+        """One group."""
+        return self.ask(
+            "GET",
+            "/v3/clusters/{cluster_id}/consumer-groups/{consumer_group_id}",
+            {"cluster_id": self.cluster_id(), "consumer_group_id": consumer_group_id},
+            {},
+            None,
+            ConsumerGroup,
+        )
+
+    def list_consumers(
+        self, consumer_group_id: str, *, page_size: int | None = None, page_token: str | None = None
+    ) -> ConsumerList:
+        """The members of a group."""
+        return self.ask(
+            "GET",
+            "/v3/clusters/{cluster_id}/consumer-groups/{consumer_group_id}/consumers",
+            {"cluster_id": self.cluster_id(), "consumer_group_id": consumer_group_id},
+            {"page_size": page_size, "page_token": page_token},
+            None,
+            ConsumerList,
+        )
+
+    def get_consumer(self, consumer_group_id: str, consumer_id: str) -> Consumer:
+        """One member of a group."""
+        return self.ask(
+            "GET",
+            "/v3/clusters/{cluster_id}/consumer-groups/{consumer_group_id}/consumers/{consumer_id}",
+            {"cluster_id": self.cluster_id(), "consumer_group_id": consumer_group_id, "consumer_id": consumer_id},
+            {},
+            None,
+            Consumer,
+        )
+
+    def list_consumer_assignments(
+        self, consumer_group_id: str, consumer_id: str, *, page_size: int | None = None, page_token: str | None = None
+    ) -> ConsumerAssignmentList:
+        """The partitions that are assigned to a member."""
+        return self.ask(
+            "GET",
+            "/v3/clusters/{cluster_id}/consumer-groups/{consumer_group_id}/consumers/{consumer_id}/assignments",
+            {"cluster_id": self.cluster_id(), "consumer_group_id": consumer_group_id, "consumer_id": consumer_id},
+            {"page_size": page_size, "page_token": page_token},
+            None,
+            ConsumerAssignmentList,
+        )
+
+    def get_consumer_assignment(
+        self, consumer_group_id: str, consumer_id: str, topic_name: str, partition_id: int
+    ) -> ConsumerAssignment:
+        """One partition that is assigned to a member."""
+        return self.ask(
+            "GET",
+            "/v3/clusters/{cluster_id}/consumer-groups/{consumer_group_id}/consumers/{consumer_id}/assignments/{topic_name}/partitions/{partition_id}",
+            {
+                "cluster_id": self.cluster_id(),
+                "consumer_group_id": consumer_group_id,
+                "consumer_id": consumer_id,
+                "topic_name": topic_name,
+                "partition_id": partition_id,
+            },
+            {},
+            None,
+            ConsumerAssignment,
+        )
+
+    def list_consumer_lags(
+        self, consumer_group_id: str, *, page_size: int | None = None, page_token: str | None = None
+    ) -> ConsumerLagList:
+        """The lag of a group in each partition in which it has committed an offset."""
+        return self.ask(
+            "GET",
+            "/v3/clusters/{cluster_id}/consumer-groups/{consumer_group_id}/lags",
+            {"cluster_id": self.cluster_id(), "consumer_group_id": consumer_group_id},
+            {"page_size": page_size, "page_token": page_token},
+            None,
+            ConsumerLagList,
+        )
+
+    def get_consumer_lag(self, consumer_group_id: str, topic_name: str, partition_id: int) -> ConsumerLag:
+        """The lag of a group in one partition."""
+        return self.ask(
+            "GET",
+            "/v3/clusters/{cluster_id}/consumer-groups/{consumer_group_id}/lags/{topic_name}/partitions/{partition_id}",
+            {
+                "cluster_id": self.cluster_id(),
+                "consumer_group_id": consumer_group_id,
+                "topic_name": topic_name,
+                "partition_id": partition_id,
+            },
+            {},
+            None,
+            ConsumerLag,
+        )
+
+    def get_consumer_group_lag_summary(self, consumer_group_id: str) -> ConsumerGroupLagSummary:
+        """The largest and the total lag of a group."""
+        return self.ask(
+            "GET",
+            "/v3/clusters/{cluster_id}/consumer-groups/{consumer_group_id}/lag-summary",
+            {"cluster_id": self.cluster_id(), "consumer_group_id": consumer_group_id},
+            {},
+            None,
+            ConsumerGroupLagSummary,
+        )
+
+    def search_acls(
+        self,
+        *,
+        resource_type: str | None = None,
+        resource_name: str | None = None,
+        pattern_type: str | None = None,
+        principal: str | None = None,
+        host: str | None = None,
+        operation: str | None = None,
+        permission: str | None = None,
+    ) -> bytes:
+        """ACLs: 501 until there is an authorizer."""
+        return self.ask(
+            "GET",
+            "/v3/clusters/{cluster_id}/acls",
+            {"cluster_id": self.cluster_id()},
+            {
+                "resource_type": resource_type,
+                "resource_name": resource_name,
+                "pattern_type": pattern_type,
+                "principal": principal,
+                "host": host,
+                "operation": operation,
+                "permission": permission,
+            },
+            None,
+            bytes,
+        )
+
+    def create_acl(self) -> None:
+        """Create an ACL: 501 until there is an authorizer."""
+        return self.ask("POST", "/v3/clusters/{cluster_id}/acls", {"cluster_id": self.cluster_id()}, {}, None, NoneType)
+
+    def delete_acls(
+        self,
+        *,
+        resource_type: str | None = None,
+        resource_name: str | None = None,
+        pattern_type: str | None = None,
+        principal: str | None = None,
+        host: str | None = None,
+        operation: str | None = None,
+        permission: str | None = None,
+    ) -> None:
+        """Delete ACLs: 501 until there is an authorizer."""
+        return self.ask(
+            "DELETE",
+            "/v3/clusters/{cluster_id}/acls",
+            {"cluster_id": self.cluster_id()},
+            {
+                "resource_type": resource_type,
+                "resource_name": resource_name,
+                "pattern_type": pattern_type,
+                "principal": principal,
+                "host": host,
+                "operation": operation,
+                "permission": permission,
+            },
+            None,
+            NoneType,
+        )
+
+    def create_acls(self) -> None:
+        """Create several ACLs: 501 until there is an authorizer."""
+        return self.ask(
+            "POST", "/v3/clusters/{cluster_id}/acls:batch", {"cluster_id": self.cluster_id()}, {}, None, NoneType
+        )
 
     def get_health(self) -> Health:
         """Whether the process works: 503 when a restart would mend it."""

@@ -10,7 +10,8 @@ import subprocess
 import sys
 from collections import defaultdict
 from pathlib import Path
-from typing import Any, get_args, get_origin
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import msgspec
 
@@ -110,14 +111,15 @@ def _named(one: Any, imports: defaultdict[str, set[str]]) -> str:
     """The type as an annotation; what it needs is imported."""
     if one is type(None):
         return "None"
-    if get_origin(one) is not None and str(get_origin(one)).find("Union") >= 0:
-        return " | ".join(_named(part, imports) for part in get_args(one))
-    if str(get_origin(one)) == "typing.Annotated":
+    origin = get_origin(one)
+    if origin is Annotated:
         return _named(get_args(one)[0], imports)
-    if str(get_origin(one)) == "typing.Literal":
+    if origin in (Union, UnionType):
+        return " | ".join(_named(part, imports) for part in get_args(one))
+    if origin is Literal:
         return "str"
-    if get_origin(one) is not None:
-        return f"{get_origin(one).__name__}[{', '.join(_named(part, imports) for part in get_args(one))}]"
+    if origin is not None:
+        return f"{origin.__name__}[{', '.join(_named(part, imports) for part in get_args(one))}]"
     if one.__module__.startswith("penstock.protocol.rest."):
         imports[one.__module__.removeprefix("penstock.protocol.rest.")].add(one.__name__)
     return str(one.__name__)

@@ -16,8 +16,8 @@ HEAD = """# Measurements
 Written by `make docs`. Results of `penstock bench` are kept as JSON (each round), Markdown and SVG; runs of tests
 with many kills, faults or seeds as pages. Each names the revision that it measured; those before 2026-11-23 say only
 the day. Figures are ratios to Apache Kafka, or Penstock's own where the goal has no ×. Compare within one run only:
-the machines differ. To keep the folder small, a new run of the same cells replaces the JSON and SVG of the one before
-last.
+the machines differ. In the pictures right is better, and the figure beside a dot is how many times. To keep the folder
+small, a new run of the same cells replaces the JSON and SVG of the one before last.
 
 | page | what |
 |---|---|

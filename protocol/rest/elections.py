@@ -4,10 +4,12 @@ from typing import Literal
 
 from msgspec import Struct
 
+from .resources import Id
+
 
 class PartitionName(Struct, kw_only=True, forbid_unknown_fields=True):
     topic: str
-    partition: int
+    partition: Id
 
 
 class ElectionRequest(Struct, kw_only=True, forbid_unknown_fields=True):

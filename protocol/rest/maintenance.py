@@ -3,6 +3,7 @@
 from msgspec import Struct
 
 from .elections import PartitionName, PartitionOutcome
+from .resources import Count
 
 
 class LedPartition(Struct, kw_only=True):
@@ -46,7 +47,7 @@ class Maintenance(Struct, kw_only=True):
 class DecommissionRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     """`moving_max` partitions leave the broker at once. `unregister`: unregister it once nothing is left on it."""
 
-    moving_max: int = 50
+    moving_max: Count = 50
     unregister: bool = False
 
 

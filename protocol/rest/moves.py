@@ -3,6 +3,7 @@
 from msgspec import Struct
 
 from .elections import PartitionName, PartitionOutcome
+from .resources import Count, Id
 
 
 class Move(Struct, kw_only=True):
@@ -18,8 +19,8 @@ class Move(Struct, kw_only=True):
 
 class Assignment(Struct, kw_only=True, forbid_unknown_fields=True):
     topic: str
-    partition: int
-    replicas: list[int]
+    partition: Id
+    replicas: list[Id]
 
 
 class ReassignmentRequest(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -31,9 +32,9 @@ class ReassignmentRequest(Struct, kw_only=True, forbid_unknown_fields=True):
 
     plan: list[Assignment] | None = None
     topics: list[str] | None = None
-    brokers: list[int] | None = None
+    brokers: list[Id] | None = None
     validate_only: bool = False
-    moving_max: int = 50
+    moving_max: Count = 50
 
 
 class ReassignmentPlan(Struct, kw_only=True):

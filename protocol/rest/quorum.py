@@ -2,6 +2,8 @@
 
 from msgspec import Struct
 
+from .resources import Id
+
 
 class QuorumReplica(Struct, kw_only=True):
     """A replica of the metadata log. What the leader does not know of it is null.
@@ -57,13 +59,13 @@ class SnapshotList(Struct, kw_only=True):
 class SnapshotRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     """Which voters write one; null: all."""
 
-    node_ids: list[int] | None = None
+    node_ids: list[Id] | None = None
 
 
 class TransferRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     """`to` is a voter; null: the one that is furthest along."""
 
-    to: int | None = None
+    to: Id | None = None
 
 
 class Transferred(Struct, kw_only=True):

@@ -3,14 +3,15 @@
 from msgspec import Struct
 
 from .elections import PartitionName
+from .resources import Id, Offset
 
 
 class TransactionsQuery(Struct, kw_only=True):
     """`state` and `producer_id` are one each; `pattern` is a regular expression for the whole id (KIP-1152)."""
 
     state: str | None = None
-    producer_id: int | None = None
-    running_longer_ms: int | None = None
+    producer_id: Offset | None = None
+    running_longer_ms: Offset | None = None
     pattern: str | None = None
     page_size: int = 100
     page_token: str | None = None
@@ -42,9 +43,9 @@ class HangingQuery(Struct, kw_only=True):
     """`running_longer_ms`: only where nothing was written for so long; `transaction.max.timeout.ms` by default."""
 
     topic: str | None = None
-    partition: int | None = None
-    broker_id: int | None = None
-    running_longer_ms: int = 900_000
+    partition: Id | None = None
+    broker_id: Id | None = None
+    running_longer_ms: Offset = 900_000
 
 
 class OpenTransaction(Struct, kw_only=True):
@@ -67,5 +68,5 @@ class AbortRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     """Where the transaction begins in a partition, as `/v1/transactions/hanging` says."""
 
     topic: str
-    partition: int
-    start_offset: int
+    partition: Id
+    start_offset: Offset

@@ -7,7 +7,7 @@ logger = logging.getLogger(__name__)
 
 # Voters that are started together find each other well within this time.
 _PATIENCE_MS = 5_000
-_REPEAT_MS = 60_000
+_REPEAT_MS = 10_000
 
 
 class BootstrapNotice:

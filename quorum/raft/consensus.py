@@ -93,6 +93,8 @@ class QuorumStatus:
     epoch: ControllerEpoch
     high_watermark: int
     voters: tuple[VoterStatus, ...]
+    unreached_ids: frozenset[NodeId] = frozenset()
+    """Voters that do not answer this one."""
 
 
 class ConsensusListener(Protocol):

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 from uuid import UUID
 
 from ...protocol.ids import NO_CONTROLLER_EPOCH, ControllerEpoch, NodeId
+from ...protocol.no_quorum import no_quorum
 from ...storage.disk.files import Files
 from ...storage.disk.shielded_call import run_unbroken
 from ..links.rules.peer_links import NoLinks, PeerLinks
@@ -37,6 +38,8 @@ from ..raft.elections import RaftTiming
 from ..raft.inbox import Inbox
 from ..raft.log import RaftLog
 from ..raft.messages import encode_message
+from ..raft.peer_contact import PeerContact
+from ..raft.quorum_notice import QuorumNotice
 from ..raft.recent_times import RecentTimes
 from ..raft.snapshot_transfer import FinishSnapshot, OutgoingSnapshot
 from ..raft.step import Addressed, Step
@@ -104,6 +107,8 @@ class RaftVoter:
         self._timer: asyncio.TimerHandle | None = None
         self._wake_handle: asyncio.Handle | None = None
         self._founding = BootstrapNotice(self._now_ms())
+        self._notice = QuorumNotice()
+        self._contact = PeerContact((one for one in self._voter_ids if one != node_id), self._now_ms())
         self._arrived: Snapshot | None = None
         self._snapshot_reader = SnapshotReader(
             loop,
@@ -297,6 +302,7 @@ class RaftVoter:
             high_watermark=self.high_watermark,
             log_end_offset=0 if self._log is None else self._log.end_offset,
             progress={} if self._core is None else self._core.progress,
+            contact=self._contact,
             now_ms=self._now_ms(),
             wall_ms=self._wall_clock_ms(),
         )
@@ -306,6 +312,7 @@ class RaftVoter:
     def on_message(self, peer_id: NodeId, data: bytes) -> None:
         assert self._core is not None
         if self._failure is None:
+            self._contact.on_message(peer_id, self._now_ms())
             self._inbox.add(peer_id, data, term=self._core.term)
             self._wake()
 
@@ -314,12 +321,14 @@ class RaftVoter:
         self._directory_ids[peer_id] = directory_id
         self._linked.add(peer_id)
         self._core.set_link(peer_id, is_up=True)
+        self._contact.on_link(peer_id, is_up=True)
         self._wake()
 
     def on_link_down(self, peer_id: NodeId) -> None:
         assert self._core is not None
         self._linked.discard(peer_id)
         self._core.set_link(peer_id, is_up=False)
+        self._contact.on_link(peer_id, is_up=False)
 
     def on_peer_gone(self, peer_id: NodeId) -> None:
         if self._failure is None:
@@ -420,7 +429,10 @@ class RaftVoter:
         assert self._applier is not None
         self._send(step.messages)
         self._note_leadership(step)
-        self._founding.note(self._core.unheard_ids, self._now_ms())
+        unheard_ids = self._core.unheard_ids
+        self._founding.note(unheard_ids, self._now_ms())
+        # What a new cluster waits for has been said then.
+        self._notice.note(None if self.leader_id is not None or unheard_ids else self._no_leader(), self._now_ms())
         for token in step.dropped_barriers:
             set_exception(_as_future(token), OutcomeUnknown("Leadership was lost."))
         if step.installed is not None:
@@ -437,6 +449,10 @@ class RaftVoter:
         if step.wants_snapshot:
             self._snapshot_reader.ask()
         self._applier.apply_some()
+
+    def _no_leader(self) -> str:
+        problem = no_quorum(self._voter_ids, self._contact.unreached_ids(self._now_ms()))
+        return problem or "a majority of the voters answers, but has no leader yet"
 
     def _become_idle(self) -> None:
         self._is_stepping = False
@@ -459,6 +475,7 @@ class RaftVoter:
         if (step.leader_id, step.epoch) == (self.leader_id, self.epoch):
             return
         was_leader = self.leader_id == self.node_id
+        self._contact.on_leadership(step.leader_id, self._now_ms())
         self.leader_id, self.epoch = step.leader_id, ControllerEpoch(step.epoch)
         self._time_election()
         if was_leader:

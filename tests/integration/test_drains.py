@@ -1,31 +1,46 @@
-"""A broker is drained before work on it, restarted, and takes its leaderships back, under a record each 10 ms."""
+"""A broker is drained and takes its leaderships back, another one comes and is decommissioned, under steady load."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from cluster_views import ask
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
-from replicated_cluster import DEADLINE_S, RECORDS_BETWEEN_FAULTS, ReplicatedCluster
+from kio.schema.alter_partition_reassignments.v1.response import AlterPartitionReassignmentsResponse
+from kio.schema.types import BrokerId
+from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest
+from kio.schema.unregister_broker.v0.response import UnregisterBrokerResponse
+from replicated_cluster import DEADLINE_S, RECORDS_BETWEEN_FAULTS, TOPIC, ReplicatedCluster
 from waiting import wait_for
 
 from penstock.client.client_log import SILENT_LOGGER
 from penstock.local.cluster import LocalCluster
+from penstock.protocol.ids import NodeId
 from penstock.quorum.configs.own_keys import BROKER_DRAINED
+from penstock.quorum.inspection.stored_metadata import open_folder
+from penstock.quorum.metadata.image import MetadataImage
+from penstock.quorum.planning.decommission import decommission_state, next_moves
+from penstock.quorum.planning.maintenance import maintenance_state
+from penstock.quorum.planning.moves import Move, move_request
+from penstock.quorum.planning.reassignment import plan_reassignment
+from penstock.storage.disk.files import DiskFiles
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
 DRAINED_ID = 2
+ADDED_ID = NodeId(4)
 PARTITIONS = 6
 # Each node is preferred for two of the partitions.
 ASSIGNMENT = [[index % 3 + 1, (index + 1) % 3 + 1, (index + 2) % 3 + 1] for index in range(PARTITIONS)]
 
 
-def set_drained(admin: AdminClient, value: str | None) -> None:
+def set_drained(admin: AdminClient, value: str | None, node_id: int = DRAINED_ID) -> None:
     """As `kafka-configs` does, which asks the broker itself."""
     operation = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
     entry = ConfigEntry(BROKER_DRAINED, value or "", incremental_operation=operation)
-    resource = ConfigResource(ResourceType.BROKER, str(DRAINED_ID), incremental_configs=[entry])
+    resource = ConfigResource(ResourceType.BROKER, str(node_id), incremental_configs=[entry])
     [changed] = admin.incremental_alter_configs([resource]).values()
     changed.result(DEADLINE_S)
 
@@ -42,7 +57,51 @@ def led_by(world: ReplicatedCluster, node_id: int) -> list[int]:
     return [index for index, leader in world.leaders().items() if leader == node_id]
 
 
-def test_a_drained_broker_leads_nothing_through_restarts_until_it_is_undrained(tmp_path: Path) -> None:
+def image_of(cluster: LocalCluster) -> MetadataImage:
+    return open_folder(DiskFiles(), str(cluster.nodes[1].data)).image_at().image
+
+
+def begin(cluster: LocalCluster, moves: Sequence[Move]) -> None:
+    answer = ask(cluster.nodes[1].address, move_request(moves), AlterPartitionReassignmentsResponse)
+    codes = [int(partition.error_code) for topic in answer.responses for partition in topic.partitions]
+    assert codes == [0] * len(moves)
+
+
+def is_moving(image: MetadataImage) -> bool:
+    partitions = [one for topic in image.topics.by_id.values() for one in topic.partitions]
+    return any(one.adding_replicas or one.removing_replicas for one in partitions)
+
+
+def grow_and_decommission(cluster: LocalCluster) -> None:
+    """Let a fourth broker take its share by a plan, and give all of it up again, two partitions at a time."""
+    cluster.add_node()
+    # A client that knows the brokers of before would wait for it.
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap}, logger=SILENT_LOGGER)
+    moves = plan_reassignment(image_of(cluster), topics=[TOPIC])
+    begin(cluster, moves)
+    wait_for(lambda: not is_moving(image_of(cluster)), "the plan is carried out")
+    assert decommission_state(image_of(cluster), ADDED_ID).replica_count == len(moves) >= PARTITIONS * 3 // 4
+    set_drained(admin, "true", ADDED_ID)
+    wait_for(lambda: maintenance_state(image_of(cluster), ADDED_ID).leadership_count == 0, "it leads nothing")
+
+    def is_free() -> bool:
+        image = image_of(cluster)
+        due = next_moves(image, ADDED_ID, moving_max=2)
+        if due:
+            begin(cluster, due)
+        return decommission_state(image, ADDED_ID).may_unregister
+
+    wait_for(is_free, "it has no replicas", interval_s=0.2)
+    assert maintenance_state(image_of(cluster), ADDED_ID).may_stop
+    cluster.stop_node(ADDED_ID)
+    answer = ask(
+        cluster.nodes[1].address, UnregisterBrokerRequest(broker_id=BrokerId(ADDED_ID)), UnregisterBrokerResponse
+    )
+    assert int(answer.error_code) == 0
+    cluster.forget_node(ADDED_ID)
+
+
+def test_drains_and_a_decommission_cost_nothing_acknowledged(tmp_path: Path) -> None:
     with LocalCluster(tmp_path / "cluster", node_count=3) as cluster:
         world = ReplicatedCluster(cluster, partitions=PARTITIONS, assignment=ASSIGNMENT)
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap}, logger=SILENT_LOGGER)
@@ -71,6 +130,10 @@ def test_a_drained_broker_leads_nothing_through_restarts_until_it_is_undrained(t
 
             set_drained(admin, None)
             wait_for(lambda: led_by(world, DRAINED_ID) == preferred, "its leaderships are back")
+            writer.wait_acknowledged(RECORDS_BETWEEN_FAULTS, timeout_s=DEADLINE_S)
+
+            grow_and_decommission(cluster)
+            world.wait_in_sync()
             writer.wait_acknowledged(RECORDS_BETWEEN_FAULTS, timeout_s=DEADLINE_S)
         world.check(writer)
     world.check_replicas_equal()

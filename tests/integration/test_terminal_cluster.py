@@ -7,6 +7,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -109,6 +110,119 @@ def test_broker_property_that_cannot_be_is_said_by_the_node(run: Run) -> None:
     assert "num.partitions" in failed.stderr
 
 
+def test_start_that_fails_leaves_nothing_behind_and_ends_with_its_sentence(run: Run, tmp_path: Path) -> None:
+    failed = run("up", "--port", 0, "--data", "new/cluster", "--set", "num.partitions=none", status=1)
+    assert re.search(r"^Error: Node [123] ended .*num\.partitions.*$", failed.stderr.splitlines()[-1])
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        failed = run("up", "--port", taken.getsockname()[1], "--detach", status=1)
+    assert "--port 0" in failed.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_folder_that_cannot_be_made_is_a_sentence(run: Run, tmp_path: Path) -> None:
+    # As without permission, which root has everywhere.
+    failed = run("up", "--port", 0, "--detach", "--data", "/proc/none/cluster", status=1)
+    assert failed.stderr.startswith("Error: ")
+    assert len(failed.stderr.splitlines()) == 1
+    (tmp_path / "file").touch()
+    failed = run("up", "--port", 0, "--detach", "--data", "file/cluster", status=1)
+    assert failed.stderr.startswith("Error: Not a directory")
+    assert len(failed.stderr.splitlines()) == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+def test_output_that_cannot_be_written_is_a_sentence(bootstrap: str, topic: str, run: Run) -> None:
+    run("topic", "create", topic, "-b", bootstrap)
+    sent = [sys.executable, "-P", "-m", "penstock", "produce", topic, "-b", bootstrap]
+    subprocess.run(sent, input="one\n", text=True, capture_output=True, check=True, env=environment())
+    for arguments in (["topic", "list"], ["consume", topic, "--quiet"], ["consume", topic, "--json", "--quiet"]):
+        with Path("/dev/full").open("wb") as full:
+            command = [sys.executable, "-P", "-m", "penstock", *arguments, "-b", bootstrap]
+            done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, env=environment())
+        assert (done.returncode, done.stderr) == (1, "Error: No space left on device.\n")
+
+
+def test_nodes_of_a_detached_cluster_are_stopped_killed_paused_and_started(run: Run, tmp_path: Path) -> None:
+    def states() -> list[str]:
+        return [node["state"] for node in json.loads(run("node", "list", "--json").stdout)["nodes"]]
+
+    variables = {**environment(), "PENSTOCK_NUM_PARTITIONS": "7"}
+    command = [sys.executable, "-P", "-m", "penstock", "up", "--port", "0", "--detach", "--json"]
+    started = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=variables, check=True)
+    described = json.loads(started.stdout)
+    try:
+        assert run("node", "kill", 2, 3).stderr == "Killed nodes 2, 3.\n"
+        assert states() == ["running", "stopped", "stopped"]
+        assert run("node", "pause", 1).stderr == "Paused node 1.\n"
+        assert states()[0] == "paused"
+        assert run("node", "resume", 1).stderr == "Resumed node 1.\n"
+        assert "Node 2 is not running" in run("node", "stop", 2, status=1).stderr
+        assert "There is no node 9" in run("node", "kill", 9, status=1).stderr
+        run("node", "kill", 1)
+        assert "There is no quorum yet: start node 2 or 3" in run("node", "start", 1).stderr
+        assert run("node", "start", 2, 3).stderr == "Started nodes 2, 3.\n"
+        assert "running already" in run("node", "start", 2, status=1).stderr
+        assert states() == ["running"] * 3
+        again = json.loads(run("node", "list", "--json").stdout)["nodes"]
+        assert ",".join(node["address"] for node in again) == described["bootstrap"]
+        run("topic", "create", "asked-of-2", "-b", again[1]["address"])
+        told = json.loads(run("topic", "describe", "asked-of-2", "--json", "-b", again[1]["address"]).stdout)
+        # What `up` was given as a variable of the environment, killed nodes have again.
+        assert len(told["topics"][0]["partitions"]) == 7
+        assert "Penstock started: node_id=2" in run("logs", 2).stdout
+        assert len(run("logs", 2, "--lines", 2).stdout.splitlines()) == 2
+        assert "its nodes are 1, 2, 3" in run("logs", 9, status=1).stderr
+        assert run("node", "stop", 3).stderr == "Stopped node 3.\n"
+    finally:
+        run("down")
+
+
+def test_cluster_in_the_foreground_goes_on_while_single_nodes_are_killed_and_started(run: Run, tmp_path: Path) -> None:
+    command = [sys.executable, "-P", "-m", "penstock", "up", "--nodes", "1", "--port", "0", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=tmp_path, env=environment()) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        run("node", "kill", 1)
+        run("node", "start", 1)
+        (node,) = json.loads(run("node", "list", "--json").stdout)["nodes"]
+        assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        assert process.wait(DEADLINE_S) == 0
+    assert identify(node["pid"]) is None
+
+
+def test_log_is_followed_as_it_grows(run: Run, tmp_path: Path) -> None:
+    run("up", "--nodes", 1, "--port", 0, "--detach")
+    try:
+        command = [sys.executable, "-P", "-m", "penstock", "logs", "1", "--follow"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=tmp_path, env=environment()) as process:
+            assert process.stdout is not None
+            while b"Penstock started" not in process.stdout.readline():
+                assert process.poll() is None
+            run("node", "stop", 1)
+            while b"Penstock stopped" not in process.stdout.readline():
+                assert process.poll() is None
+            process.send_signal(signal.SIGINT)
+            assert process.wait(DEADLINE_S) == 0
+    finally:
+        run("down")
+
+
+def test_drawn_cluster_id_is_one_that_a_node_takes(run: Run) -> None:
+    drawn = run("cluster", "new-id").stdout.strip()
+    assert re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_-]{21}", drawn)
+    assert json.loads(run("cluster", "new-id", "--json").stdout)["cluster_id"] != drawn
+
+
+def test_node_whose_port_is_taken_says_so_and_leaves_nothing_behind(run: Run, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        listeners = f"listeners=PLAINTEXT://127.0.0.1:{taken.getsockname()[1]}"
+        refused = run("start", "--set", listeners, status=2)
+    assert "cannot be bound: Address already in use" in refused.stderr
+    assert "--set listeners=" in refused.stderr.splitlines()[-1]
+    assert not list(tmp_path.iterdir())
+
+
 def test_node_takes_properties_from_file_and_command_line(run: Run, tmp_path: Path) -> None:
     (tmp_path / "server.properties").write_text("num.partitions=none\n")
     refused = run("start", "server.properties", status=2)
@@ -132,7 +246,7 @@ def test_killed_node_comes_back_on_its_port(cluster: LocalCluster) -> None:
     cluster.start_node(1)
     assert cluster.is_running
     assert cluster.nodes[1].process != before
-    with pytest.raises(ClusterError, match="cannot be used"):
+    with pytest.raises(ClusterError, match="running already"):
         cluster.start_node(1)
 
 

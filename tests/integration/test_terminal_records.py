@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from penstock.client.murmur2 import partition_of_key
+from penstock.protocol.murmur2 import partition_of_key
 
 pytestmark = pytest.mark.integration
 Penstock = Callable[..., Result]
@@ -141,3 +141,17 @@ def test_usage_errors_have_status_two(penstock: Penstock, topic: str) -> None:
         ("produce", topic, "--bootstrap", "here:there"),
     ):
         assert "Error: " in penstock(*arguments, status=2).stderr
+
+
+def test_described_group_tells_its_lag(penstock: Penstock, topic: str) -> None:
+    penstock("topic", "create", topic, "--partitions", 2)
+    penstock("produce", topic, "--partition", 0, stdin="a\nb\nc\n")
+    group = f"{topic}-group"
+    penstock("consume", topic, "--group", group, "--quiet", "--max-messages", 3)
+    penstock("produce", topic, "--partition", 0, stdin="d\ne\n")
+    assert "lag 2\n" in penstock("group", "describe", group).output
+    (told,) = json.loads(penstock("group", "describe", group, "--json").output)["groups"]
+    assert told["lag"] == 2
+    assert (0, 3, 5, 2) in {
+        (part["partition"], part["committed"], part["end_offset"], part["lag"]) for part in told["partitions"]
+    }

@@ -158,6 +158,11 @@ def test_the_command_line_speaks_tls(cluster: TlsCluster) -> None:
     refused = subprocess.run([*asked, options[0]], capture_output=True, text=True, timeout=DEADLINE_S)
     assert refused.returncode == 1
     assert "certificate verify failed" in refused.stderr
+    for command in (["topic", "list"], ["quorum", "status"]):
+        plain = [sys.executable, "-P", "-m", "penstock", *command, "--bootstrap", asked[-1]]
+        hinted = subprocess.run(plain, capture_output=True, text=True, timeout=DEADLINE_S)
+        assert hinted.returncode == 1
+        assert f"{asked[-1]} speaks TLS; add -X security.protocol=ssl" in hinted.stderr
 
 
 def test_no_connection_is_let_in_without_a_certificate_that_is_valid_now(cluster: TlsCluster) -> None:

@@ -2,7 +2,7 @@
 import { html, useEffect, useState } from "/page/lib.js";
 import { get, overview } from "/page/api.js";
 import { Ring, Spark, TimeLine, colour, shape } from "/page/charts.js";
-import { LANES, describe } from "/page/happenings.js";
+import { LANES, describe, gathered } from "/page/happenings.js";
 import { bytes, number, plural, rate } from "/page/words.js";
 
 const CELLS_WIDE = 600;
@@ -128,13 +128,13 @@ function Recent({ store }) {
     return { time: event.timestamp_ms, lane: LANES.indexOf(lane), tint, shape: sign, title: sentence };
   });
   return html`<${TimeLine} marks=${marks} lanes=${LANES} begin=${begin} end=${end} label="Events of the last ten minutes" />
-    <ul class="happened">${store.events.slice(-4).reverse().map((event) => html`<${Happened} key=${event.id} event=${event} />`)}</ul>`;
+    <ul class="happened">${gathered(store.events.slice(-80).reverse()).slice(0, 5).map(({ key, event, more }) => html`<${Happened} key=${key} event=${event} more=${more} />`)}</ul>`;
 }
 
-export function Happened({ event }) {
+export function Happened({ event, more = 0 }) {
   const { sign, tint, sentence } = describe(event);
   return html`<li><time>${new Date(event.timestamp_ms).toLocaleTimeString("en-GB")}</time>
-    <${Sign} sign=${sign} tint=${tint} /><span>${sentence}</span></li>`;
+    <${Sign} sign=${sign} tint=${tint} /><span>${sentence}${more > 0 && html` <span class="soft">and ${more} more</span>`}</span></li>`;
 }
 
 export function Sign({ sign, tint }) {

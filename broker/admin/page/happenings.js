@@ -41,6 +41,18 @@ const change = (one) => (one.value === null ? `${one.name} reset` : `${one.name}
 
 export const LANES = ["quorum", "nodes", "leaders", "replicas", "topics", "configs"];
 
+// Events of one kind that one entry of the metadata log made, as one: the first, and how many more.
+export function gathered(events) {
+  const groups = [];
+  for (const event of events) {
+    const key = `${event.kind} ${String(event.id).split(".")[0]}`;
+    const last = groups.find((group) => group.key === key);
+    if (last) last.more += 1;
+    else groups.push({ key, event, more: 0 });
+  }
+  return groups;
+}
+
 export function describe(event) {
   const [sign, tone, lane, sentence] = KINDS[event.kind] ?? ["dot", "soft", "nodes", (e) => e.kind];
   return { sign, tint: `var(--${tone})`, lane, sentence: sentence(event) };

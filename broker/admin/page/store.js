@@ -102,7 +102,8 @@ export class Store {
   }
 
   happened(event) {
-    if (this.events.some((known) => known.id === event.id)) return;
+    // Before the first event that a node remembers is a gap, which is no news.
+    if (event.timestamp_ms === 0 || this.events.some((known) => known.id === event.id)) return;
     this.events.push(event);
     this.events.sort((one, other) => one.timestamp_ms - other.timestamp_ms);
     if (this.events.length > EVENTS_KEPT) this.events.splice(0, this.events.length - EVENTS_KEPT);

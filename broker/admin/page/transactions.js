@@ -1,6 +1,6 @@
 // Transactions that are open, as bars of time; those that hang stand out.
 import { html, useEffect } from "/page/lib.js";
-import { get } from "/page/api.js";
+import { get, path } from "/page/api.js";
 import { TimeLine } from "/page/charts.js";
 import { age, plural } from "/page/words.js";
 
@@ -8,7 +8,12 @@ const TINTS = { Ongoing: "var(--accent)", PrepareCommit: "var(--good)", PrepareA
 
 export function TransactionsView({ store }) {
   useEffect(() => store.use("transactions", () => get("/v1/transactions")), []);
-  useEffect(() => store.use("hanging", () => get("/v1/transactions/hanging")), []);
+  const nodes = store.values.nodes?.nodes ?? [];
+  const brokers = nodes.filter((node) => node.roles.includes("broker") && node.state !== "fenced").map((node) => node.node_id);
+  useEffect(() => store.use("hanging", async () => {
+    const found = await Promise.all(brokers.map((id) => get(path`/v1/transactions/hanging?broker_id=${id}`)));
+    return { transactions: found.flatMap((one) => one.transactions) };
+  }), [brokers.join()]);
   const { transactions, hanging } = store.values;
   if (!transactions) return html`<p class="empty">${store.problems.transactions ?? "Looking …"}</p>`;
   const now = Date.now();

@@ -80,6 +80,9 @@ async def sent_events(
         if waiting is not None:
             waiting.cancel()
             await asyncio.wait({waiting})
+        close = getattr(events, "aclose", None)
+        if close is not None:
+            await close()
 
 
 def event_text(event: ClusterEvent) -> bytes:

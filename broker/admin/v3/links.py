@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from urllib.parse import quote
 
 from ....protocol.errors import ErrorCode, KafkaError
@@ -17,9 +18,11 @@ def url(call: Call, *segments: object) -> str:
 def metadata(call: Call, *segments: object) -> ResourceMetadata:
     """The address, and the name that is made of the same segments."""
     cluster_id, *rest = segments
-    pairs = "".join(f"/{kind}={name}" for kind, name in zip(rest[::2], rest[1::2], strict=False))
-    singular = pairs.replace("topics=", "topic=").replace("brokers=", "broker=").replace("partitions=", "partition=")
-    return ResourceMetadata(self_=url(call, *segments), resource_name=f"crn:///kafka={cluster_id}{singular}")
+    pairs = "".join(
+        f"/{kind}" if name is None else f"/{str(kind).removesuffix('s')}={name}"
+        for kind, name in zip_longest(rest[::2], rest[1::2])
+    )
+    return ResourceMetadata(self_=url(call, *segments), resource_name=f"crn:///kafka={cluster_id}{pairs}")
 
 
 def collection(call: Call, *segments: object) -> CollectionMetadata:

@@ -6,10 +6,17 @@ A broker that leaves or returns changes every partition it has a replica of. Det
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 from ....quorum.metadata.delta import MetadataDelta
+from ....quorum.metadata.image import PartitionRegistration
+from ....quorum.metadata.topics_delta import TopicDelta
 
 logger = logging.getLogger(__name__)
+
+# Different changes of leader and ISR that one line tells.
+_TRANSITIONS_MAX: Final = 3
 
 
 def log_changes(delta: MetadataDelta) -> None:
@@ -22,11 +29,8 @@ def log_changes(delta: MetadataDelta) -> None:
             logger.info("Created topic: topic=%s partitions=%d", change.name, len(change.changed))
         else:
             changes.append(change)
-    if len(changes) == 1:
-        logger.info("Partitions changed: topic=%s partitions=%d", changes[0].name, len(changes[0].changed))
-    elif changes:
-        partition_count = sum(len(change.changed) for change in changes)
-        logger.info("Partitions changed: topics=%d partitions=%d", len(changes), partition_count)
+    if changes:
+        _log_changed(changes)
     if logger.isEnabledFor(logging.DEBUG):
         for change in delta.topics.changed.values():
             for index, registration in change.changed.items():
@@ -36,5 +40,35 @@ def log_changes(delta: MetadataDelta) -> None:
                     index,
                     registration.leader,
                     registration.leader_epoch,
-                    ",".join(map(str, registration.isr)),
+                    _ids(registration.isr),
                 )
+
+
+def _log_changed(changes: Sequence[TopicDelta]) -> None:
+    """One line, with leader and ISR from old to new unless the partitions differ in too many ways for it."""
+    partition_count = sum(len(change.changed) for change in changes)
+    topics = f"topic={changes[0].name}" if len(changes) == 1 else f"topics={len(changes)}"
+    transitions: set[str] = set()
+    for change in changes:
+        for index, registration in change.changed.items():
+            transitions.add(_transition(change.base_partition(index), registration))
+            if len(transitions) > _TRANSITIONS_MAX:
+                logger.info("Partitions changed: %s partitions=%d", topics, partition_count)
+                return
+    for_all = "; ".join(sorted(one for one in transitions if one))
+    logger.info("Partitions changed: %s partitions=%d%s", topics, partition_count, f" {for_all}" if for_all else "")
+
+
+def _transition(old: PartitionRegistration | None, new: PartitionRegistration) -> str:
+    if old is None:
+        return f"leader={new.leader} isr={_ids(new.isr)}"
+    parts = []
+    if old.leader != new.leader:
+        parts.append(f"leader={old.leader}->{new.leader}")
+    if old.isr != new.isr:
+        parts.append(f"isr={_ids(old.isr)}->{_ids(new.isr)}")
+    return " ".join(parts)
+
+
+def _ids(replicas: Iterable[int]) -> str:
+    return ",".join(map(str, replicas))

@@ -36,8 +36,8 @@ from .machine import BROKER_PORT, host_of
 from .process import Process
 from .profiles import Profile
 
-# Between two visits, and between two requests of one, on average.
-_PACE_S: Final = 1.0
+# Between two visits, for a share of one, and between two requests of a visit, on average: a new kind slows none down.
+_SHARE_S: Final = 24.0
 _NEXT_S: Final = 0.1
 _RETRY_S: Final = 0.3
 _TIMEOUT_MS: Final = 5_000
@@ -111,7 +111,7 @@ class Operator:
     async def _run(self) -> None:
         kinds = [kind for kind, weight in self._weights.items() if weight]
         weights = [self._weights[kind] for kind in kinds]
-        pace_s = _PACE_S * sum(_SHARES.values()) / sum(weights)
+        pace_s = _SHARE_S / sum(weights)
         while not self.is_stopping:
             await asyncio.sleep(self._random.expovariate(1 / pace_s))
             try:

@@ -81,7 +81,8 @@ def test_one_cluster_alone_has_no_ratio_and_no_goal() -> None:
 
 def test_picture_holds_every_ratio_of_a_cell() -> None:
     texts = [element.text for element in ElementTree.fromstring(draw(results(*THREE_ROUNDS))).iter() if element.text]
-    assert {"3.00×", "0.67×"} <= set(texts)
+    # A third less CPU is better by half: dot and figure point to the same side.
+    assert {"3.00×", "1.50×"} <= set(texts)
 
 
 def test_every_goal_is_for_a_cell_and_a_measure_that_are_there() -> None:
@@ -125,5 +126,5 @@ def test_what_a_goal_is_set_for_is_drawn() -> None:
         for target, value in (("ours", 1.0), ("theirs", 4.0))
     ]
     texts = [element.text for element in ElementTree.fromstring(draw(results(*measured))).iter()]
-    assert "0.25×" in texts
+    assert "4.00×" in texts
     assert any(text and text.startswith("classic protocol") for text in texts)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.client.units import format_bytes, format_records, format_seconds, format_timestamp
+from penstock.client.units import format_age, format_bytes, format_records, format_seconds, format_timestamp
 
 
 @pytest.mark.parametrize(
@@ -33,3 +33,18 @@ def test_timestamps_are_utc_and_never_fail() -> None:
     assert format_timestamp(0) == "1970-01-01T00:00:00.000Z"
     assert format_timestamp(-1) == "1969-12-31T23:59:59.999Z"
     assert format_timestamp(2**62) == str(2**62)
+
+
+@pytest.mark.parametrize(
+    ("age_ms", "text"),
+    [
+        (0, "now"),
+        (3_999, "3 s ago"),
+        (119_999, "119 s ago"),
+        (180_000, "3 min ago"),
+        (7_200_000, "2 h ago"),
+        (3 * 86_400_000, "3 days ago"),
+    ],
+)
+def test_ages(age_ms: int, text: str) -> None:
+    assert format_age(age_ms) == text

@@ -11,10 +11,10 @@ from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
 from kio.schema.broker_heartbeat.v2.response import BrokerHeartbeatResponse
 from kio.schema.create_topics.v7.request import CreateTopicsRequest
 from kio.schema.create_topics.v7.response import CreateTopicsResponse
-from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest
+from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest, PartitionData, TopicData
 from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
-from kio.schema.types import BrokerId
-from kio.static.primitive import i64
+from kio.schema.types import BrokerId, TopicName
+from kio.static.primitive import i32, i64
 from typed_ids import node_ids
 
 from penstock.broker.apis.describe_quorum import QuorumDescriber
@@ -27,11 +27,13 @@ from penstock.chaos.simulation.virtual_loop import VirtualLoop
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.protocol.ids import ControllerEpoch, NodeId
 from penstock.protocol.messages import NO_THROTTLE, Request, Response, kio_error
+from penstock.protocol.no_quorum import no_quorum
 from penstock.protocol.own_apis import ControllerOutcome, encode_outcome_tags
 from penstock.protocol.primitives import Buffer, read_tags
 from penstock.quorum.decisions.controller_requests import BROKER_HEARTBEAT, CREATE_TOPICS
 from penstock.quorum.metadata.delta import MetadataDelta
 from penstock.quorum.metadata.image import EMPTY_IMAGE, MetadataImage
+from penstock.quorum.metadata.metadata_log import METADATA_TOPIC
 from penstock.quorum.metadata.voters import Voter
 from penstock.quorum.raft.consensus import QuorumStatus
 
@@ -55,6 +57,9 @@ class World:
         self.on_asked: Callable[[int, Request], Awaitable[None]] | None = None
         self.image_offset = -1
         self.has_outcome = True
+        # What voters do not reach, by their own account, and what this node says of that.
+        self.unreached: set[int] = set()
+        self.no_quorum: str | None = None
         self.metadata = MetadataCache(NodeId(4))
         self.channel = RemoteControllerChannel(
             cast(PeerConnector, self),
@@ -64,6 +69,7 @@ class World:
             silent=SilentVoters(TIMES.request_timeout_ms),
             times=TIMES,
             timeout_ms=30_000,
+            no_quorum=lambda: self.no_quorum,
         )
 
     async def connect(self, host: str, _port: int, *, timeout_ms: int, node_id: int) -> tuple[Connection, None]:
@@ -125,10 +131,14 @@ class Connection:
         return QuorumDescriber(
             node_id=NodeId(self._voter_id),
             status=lambda: QuorumStatus(
-                leader_id=NodeId(world.leader_id), epoch=ControllerEpoch(1), high_watermark=0, voters=()
+                leader_id=NodeId(world.leader_id),
+                epoch=ControllerEpoch(1),
+                high_watermark=0,
+                voters=(),
+                unreached_ids=frozenset(node_ids(*world.unreached)),
             ),
             observers=lambda: (),
-            voters={},
+            voters={voter_id: Voter(voter_id, f"voter-{voter_id}", 9093) for voter_id in node_ids(1, 2, 3)},
             listener_name="CONTROLLER",
             wall_clock_ms=lambda: 0,
         ).describe(message)
@@ -218,5 +228,30 @@ def test_a_new_word_on_the_leader_ends_the_wait_for_a_silent_one() -> None:
         await world.channel.submit(CREATE_TOPICS, CREATION)
         assert asyncio.get_running_loop().time() - began_s < 1
         assert [voter_id for voter_id, name in world.asked if name == "CreateTopicsRequest"] == [1, 2]
+
+    run(scenario)
+
+
+def test_client_is_told_that_there_is_no_quorum() -> None:
+    async def scenario(world: World) -> None:
+        world.refusing = {1, 2, 3}
+        world.no_quorum = no_quorum((1, 2, 3), (1, 2, 3))
+        with pytest.raises(KafkaError) as failed:
+            await world.channel.submit(CREATE_TOPICS, CREATION)
+        assert failed.value.code is ErrorCode.REQUEST_TIMED_OUT
+        assert str(world.no_quorum) in str(failed.value)
+
+    run(scenario)
+
+
+def test_voter_without_a_quorum_describes_it_when_no_other_can() -> None:
+    async def scenario(world: World) -> None:
+        world.refusing, world.named_leader_id, world.leader_id = {2, 3}, None, 3
+        world.unreached = {2, 3}
+        topic = TopicData(topic_name=TopicName(METADATA_TOPIC), partitions=(PartitionData(partition_index=i32(0)),))
+        told = await world.channel.describe_quorum(DescribeQuorumRequest(topics=(topic,)))
+        (partition,) = told.topics[0].partitions
+        assert partition.error_code == kio_error(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        assert partition.error_message == no_quorum((1, 2, 3), (2, 3))
 
     run(scenario)

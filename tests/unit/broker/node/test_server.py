@@ -230,6 +230,8 @@ def test_what_is_built_is_what_is_told() -> None:
                 ApiKey.CONSUMER_GROUP_HEARTBEAT,
                 ApiKey.CONSUMER_GROUP_DESCRIBE,
                 ApiKey.API_VERSIONS,
+                ApiKey.GET_TELEMETRY_SUBSCRIPTIONS,
+                ApiKey.PUSH_TELEMETRY,
                 ApiKey.CREATE_TOPICS,
                 ApiKey.DELETE_TOPICS,
                 ApiKey.DELETE_RECORDS,

@@ -92,23 +92,37 @@ def test_each_topic_that_comes_or_goes_is_named(topics: Topics) -> None:
 def test_a_broker_that_leaves_is_one_line_however_many_topics_it_has_replicas_of(topics: Topics) -> None:
     topics.change(*(record for number in range(50) for record in created(number + 1, 2)))
     assert topics.change(*(record for number in range(50) for record in left(number + 1, 2))) == [
-        "Partitions changed: topics=50 partitions=100"
+        "Partitions changed: topics=50 partitions=100 leader=1->2 isr=1,2,3->2,3"
     ]
-    assert topics.change(*left(7, 1)) == ["Partitions changed: topic=t7 partitions=1"]
 
 
 def test_a_start_is_one_line_however_many_topics_there_are(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, change_lines.__name__):
         lines = Topics(caplog).change(*(record for number in range(50) for record in created(number + 1, 2)))
-    assert lines == ["Partitions changed: topics=50 partitions=100"]
+    assert lines == ["Partitions changed: topics=50 partitions=100 leader=1 isr=1,2,3"]
 
 
 def test_what_became_of_each_partition_is_a_detail(topics: Topics, caplog: pytest.LogCaptureFixture) -> None:
     topics.change(*created(1, 2))
     caplog.set_level(logging.DEBUG, change_lines.__name__)
     assert topics.change(*left(1, 2)) == [
-        "Partitions changed: topic=t1 partitions=2",
+        "Partitions changed: topic=t1 partitions=2 leader=1->2 isr=1,2,3->2,3",
         "Partition changed: topic=t1 partition=0 leader=2 leader_epoch=1 isr=2,3",
         "Partition changed: topic=t1 partition=1 leader=2 leader_epoch=1 isr=2,3",
     ]
     assert topics.change() == []
+
+
+def test_partitions_that_changed_alike_are_told_once_and_many_ways_not_at_all(topics: Topics) -> None:
+    topics.change(*created(1, 10))
+
+    def moved(index: int, leader: int, *isr: int) -> MetadataRecord:
+        return PartitionChangeRecord(
+            topic_id=TopicId(UUID(int=1)), partition_id=index, isr=node_ids(*isr), leader=NodeId(leader)
+        )
+
+    assert topics.change(moved(0, 1, 1, 2), moved(1, 2, 1, 2, 3), moved(2, 1, 1, 2)) == [
+        "Partitions changed: topic=t1 partitions=3 isr=1,2,3->1,2; leader=1->2"
+    ]
+    many = [moved(3, 2, 2), moved(4, 3, 3), moved(5, 1, 1), moved(6, 2, 1, 2)]
+    assert topics.change(*many) == ["Partitions changed: topic=t1 partitions=4"]

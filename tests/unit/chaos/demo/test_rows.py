@@ -6,8 +6,8 @@ import pytest
 
 from penstock.chaos.demo.rows import records_of
 from penstock.chaos.demo.sources import SOURCES, Source
-from penstock.client.murmur2 import partition_of_key
 from penstock.client.positions import timestamp_ms_of
+from penstock.protocol.murmur2 import partition_of_key
 
 BY_TOPIC = {source.topic: source for source in SOURCES}
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.client.murmur2 import murmur2, partition_of_key
+from penstock.protocol.murmur2 import murmur2, partition_of_key
 
 ALL_BYTES = bytes(range(256))
 

@@ -1,0 +1,1 @@
+"""Metrics that clients push to this broker (KIP-714)."""

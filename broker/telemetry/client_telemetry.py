@@ -1,0 +1,187 @@
+"""The telemetry of clients: their instances, and the series that they push (KIP-714). Kafka: `ClientMetricsManager`.
+
+Every client that knows the API asks for its subscription, whether there is one or not: the answer is made from a cache
+and costs a client one request in five minutes. Only a push that was asked for is opened, in a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
+
+from ...protocol.compression import decompress
+from ...protocol.errors import CorruptData, ErrorCode, KafkaError
+from ...quorum.metadata.delta import MetadataDelta
+from ...quorum.metadata.image import ConfigResourceType, MetadataImage
+from .rules.client_instance import ClientInstance
+from .rules.client_instances import ClientInstances
+from .rules.client_series import ClientSeries
+from .rules.subscriptions import ClientDetails, Selection, Subscription, read_subscription
+
+if TYPE_CHECKING:
+    from prometheus_client.metrics_core import Metric as Family
+
+    from .rules.otlp import Push
+
+logger = logging.getLogger(__name__)
+
+PUSHES_MAX: Final = 32
+"""Being opened or waiting for it: 32 MiB with the default of `telemetry.max.bytes`."""
+RESERVED_IDS: Final = frozenset({UUID(int=0), UUID(int=1)})
+"""Kafka: `Uuid.RESERVED`."""
+
+
+class ClientTelemetry:
+    """Owns both. It is a publisher of metadata and a source of metrics."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, monotonic_ms: Callable[[], int], *, telemetry_max_bytes: int
+    ) -> None:
+        self._loop = loop
+        self._monotonic_ms = monotonic_ms
+        self.telemetry_max_bytes = telemetry_max_bytes
+        self._instances = ClientInstances()
+        self._series = ClientSeries()
+        # One at a time: they only take the processor from each other.
+        self._opening = asyncio.Lock()
+        self._pending = 0
+        self._dropped = 0
+        self._pushes = 0
+        self._unknown_subscriptions = 0
+        self._throttled = 0
+        self._unreadable = 0
+
+    def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        if not any(resource.type == ConfigResourceType.CLIENT_METRICS for resource in delta.configs):
+            return
+        subscriptions: list[Subscription] = []
+        for resource, values in image.configs.by_resource.items():
+            if resource.type != ConfigResourceType.CLIENT_METRICS or not values:
+                continue
+            subscription = read_subscription(values)
+            if subscription is None:
+                logger.warning("Client metrics subscription has an unreadable match, no client has it: %s", resource)
+            else:
+                subscriptions.append(subscription)
+        self._instances.subscribe(subscriptions)
+
+    def has_instance(self, instance_id: UUID) -> bool:
+        return instance_id in self._instances
+
+    def subscribe(self, client: ClientDetails, connection: object) -> ClientInstance:
+        """What the client is asked for. Raises KafkaError."""
+        now_ms = self._monotonic_ms()
+        instance = self._instances.use(client, connection, now_ms)
+        try:
+            instance.admit_get(now_ms)
+        except KafkaError:
+            self._throttled += 1
+            raise
+        instance.finish(ErrorCode.NONE)
+        return instance
+
+    async def push(
+        self,
+        client: ClientDetails,
+        connection: object,
+        *,
+        subscription_id: int,
+        is_terminating: bool,
+        compression: int,
+        metrics: bytes,
+    ) -> None:
+        """Raises KafkaError."""
+        if client.client_instance_id in RESERVED_IDS:
+            raise KafkaError(ErrorCode.INVALID_REQUEST)
+        now_ms = self._monotonic_ms()
+        instance = self._instances.use(client, connection, now_ms)
+        try:
+            instance.admit_push(
+                now_ms,
+                subscription_id=subscription_id,
+                is_terminating=is_terminating,
+                compression=compression,
+                size=len(metrics),
+                size_max=self.telemetry_max_bytes,
+            )
+            if metrics and instance.selection.metrics:
+                await self._take(instance, compression, metrics)
+        except KafkaError as error:
+            instance.finish(error.code)
+            self._unknown_subscriptions += error.code is ErrorCode.UNKNOWN_SUBSCRIPTION_ID
+            self._throttled += error.code is ErrorCode.THROTTLING_QUOTA_EXCEEDED
+            self._unreadable += error.code is ErrorCode.INVALID_RECORD
+            raise
+        instance.finish(ErrorCode.NONE)
+
+    async def _take(self, instance: ClientInstance, compression: int, metrics: bytes) -> None:
+        if self._pending >= PUSHES_MAX:
+            raise KafkaError(ErrorCode.THROTTLING_QUOTA_EXCEEDED)
+        self._pending += 1
+        try:
+            async with self._opening:
+                push = await self._loop.run_in_executor(
+                    None, _open, metrics, compression, self.telemetry_max_bytes, instance.selection
+                )
+        except CorruptData as error:
+            raise KafkaError(ErrorCode.INVALID_RECORD, str(error)) from error
+        finally:
+            self._pending -= 1
+        self._pushes += 1
+        self._dropped += push.dropped
+        self._series.push(
+            instance.id,
+            instance.client.client_id,
+            push.points,
+            now_ms=self._monotonic_ms(),
+            expires_ms=instance.expires_ms,
+        )
+
+    def collect(self) -> Iterable[Family]:
+        """The families of an exposition."""
+        # What writes the exposition has loaded it; a node without one is 9 MiB smaller.
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+        self._series.forget(self._monotonic_ms())
+        yield GaugeMetricFamily(
+            "kafka_server_client_metrics_instance_count",
+            "Client instances that this broker knows (KIP-714).",
+            len(self._instances),
+        )
+        yield GaugeMetricFamily(
+            "penstock_client_telemetry_series", "Series that clients have pushed.", len(self._series)
+        )
+        for name, documentation, value in (
+            (
+                "kafka_server_client_metrics_unknown_subscription_request_count",
+                "Pushes with a subscription id that is out of date.",
+                self._unknown_subscriptions,
+            ),
+            ("penstock_client_telemetry_pushes", "Pushes of clients that were taken in.", self._pushes),
+            ("penstock_client_telemetry_throttled", "Requests that came before their time.", self._throttled),
+            ("penstock_client_telemetry_unreadable", "Pushes that were no OpenTelemetry.", self._unreadable),
+            (
+                "penstock_client_telemetry_dropped_points",
+                "Pushed data points that were not asked for, are no series, or had no room.",
+                self._dropped + self._series.dropped,
+            ),
+        ):
+            yield CounterMetricFamily(name, documentation, value)
+        for family in self._series.families():
+            made: Any = (CounterMetricFamily if family.is_counter else GaugeMetricFamily)(
+                family.name, "Pushed by clients (KIP-714)."
+            )
+            for labels, pushed in family.series:
+                made.add_sample(family.name, dict(labels), pushed)
+            yield made
+
+
+def _open(metrics: bytes, compression: int, size_max: int, selection: Selection) -> Push:
+    """Raises CorruptData."""
+    module = import_module(f"{__package__}.rules.otlp")
+    push: Push = module.read_push(decompress(compression, metrics, size_max), selection.includes)
+    return push

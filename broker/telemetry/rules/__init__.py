@@ -1,0 +1,1 @@
+"""Which client is asked for which metrics, and what becomes of those that it pushes."""

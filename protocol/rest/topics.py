@@ -1,0 +1,61 @@
+"""Topics."""
+
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from .resources import CollectionMetadata, Count, Id, Relationship, ReplicationFactor, ResourceMetadata
+
+CONFIGS_MAX = 1_000
+
+
+class Topic(Struct, kw_only=True):
+    """Confluent's `TopicData`, and the topic's id, which one that is only validated does not have."""
+
+    kind: Literal["KafkaTopic"] = "KafkaTopic"
+    metadata: ResourceMetadata
+    cluster_id: str
+    topic_name: str
+    topic_id: str | None
+    is_internal: bool
+    replication_factor: int
+    partitions_count: int
+    partitions: Relationship
+    configs: Relationship
+    partition_reassignments: Relationship
+    authorized_operations: list[str] | UnsetType = UNSET
+
+
+class TopicList(Struct, kw_only=True):
+    """Confluent's `TopicDataList`."""
+
+    kind: Literal["KafkaTopicList"] = "KafkaTopicList"
+    metadata: CollectionMetadata
+    data: list[Topic]
+
+
+class TopicQuery(Struct, kw_only=True):
+    include_authorized_operations: bool = False
+
+
+class TopicConfigEntry(Struct, kw_only=True):
+    name: str
+    value: str | None = None
+
+
+class CreateTopic(Struct, kw_only=True):
+    """Confluent's `CreateTopicRequestData`. `replicas_assignments` has the brokers of each partition, in which case
+    neither count is given; without a count the cluster's default is taken."""
+
+    topic_name: str
+    partitions_count: Count | None = None
+    replication_factor: ReplicationFactor | None = None
+    replicas_assignments: dict[Id, list[Id]] | None = None
+    configs: Annotated[list[TopicConfigEntry], Meta(max_length=CONFIGS_MAX)] = []
+    validate_only: bool = False
+
+
+class UpdatePartitionCount(Struct, kw_only=True):
+    """Confluent's `UpdatePartitionCountRequestData`."""
+
+    partitions_count: Count

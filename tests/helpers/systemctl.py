@@ -1,0 +1,55 @@
+"""A stand-in for systemctl, for units called penstock@NAME: starts and stops nodes, without systemd.
+
+`python systemctl.py FOLDER start|stop|restart UNIT…`. The folder has etc/NAME.properties, and gets run/NAME, log/NAME.
+"""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from penstock.local.processes import ProcessId, identify, is_running, send_signal, wait_gone
+
+STOP_TIMEOUT_S = 120.0
+
+
+def running(folder: Path, name: str) -> ProcessId | None:
+    """Return the process of the node, if it runs."""
+    file = folder / "run" / name
+    if not file.exists():
+        return None
+    pid, _, started = file.read_text().partition(" ")
+    process = ProcessId(pid=int(pid), started=started)
+    return process if is_running(process) else None
+
+
+def start(folder: Path, name: str) -> None:
+    assert running(folder, name) is None, f"{name} runs"
+    command = [sys.executable, "-P", "-m", "penstock", "start", str(folder / "etc" / f"{name}.properties")]
+    with (folder / "log" / name).open("ab") as log:
+        child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+    process = identify(child.pid)
+    assert process is not None, f"{name} did not start"
+    (folder / "run" / name).write_text(f"{process.pid} {process.started}")
+
+
+def stop(folder: Path, names: list[str], number: signal.Signals = signal.SIGTERM) -> None:
+    """All are told before one is waited for."""
+    processes = [process for name in names if (process := running(folder, name)) is not None]
+    for process in processes:
+        send_signal(process, number)
+    for process in processes:
+        assert wait_gone(process, timeout_s=STOP_TIMEOUT_S), f"process {process.pid} does not stop"
+
+
+def main(folder: Path, verb: str, units: list[str]) -> None:
+    names = [unit.removeprefix("penstock@") for unit in units]
+    if verb in ("stop", "restart"):
+        stop(folder, names)
+    if verb in ("start", "restart"):
+        for name in names:
+            start(folder, name)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3:])

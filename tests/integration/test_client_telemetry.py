@@ -1,0 +1,65 @@
+"""Apache Kafka's own client pushes what a subscription of Kafka's own tool asks for (KIP-714)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from memory_node import World, create_topic
+from waiting import loop_until
+
+from penstock.bench.anchor.jars import KafkaJars
+from penstock.bench.anchor.tools import run_tool
+from penstock.protocol.errors import ErrorCode
+
+pytestmark = pytest.mark.integration
+
+RECORDS = 100
+RECORDS_PER_SECOND = 20
+SENT = "org_apache_kafka_producer_record_send_total"
+WAIT_S = 60.0
+
+
+def test_a_java_producer_pushes_the_metrics_that_kafkas_tool_subscribes_to(kafka_jars: KafkaJars) -> None:
+    def run(tool: str, *arguments: str | int) -> None:
+        result = run_tool(kafka_jars, tool, *arguments)
+        assert result.exit_code == 0, result.output
+
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        async with World().running() as (node, connection):
+            assert await create_topic(connection, "orders") is ErrorCode.NONE
+            bootstrap = f"127.0.0.1:{node.bound_ports['PLAINTEXT']}"
+            subscription = ("--metrics", "org.apache.kafka.producer.", "--interval", 200)
+            match = ("--match", "client_id=shop,client_software_name=apache-kafka-java")
+            await loop.run_in_executor(
+                None,
+                lambda: run(
+                    *("client-metrics", "--bootstrap-server", bootstrap, "--alter", "--name", "producers"),
+                    *subscription,
+                    *match,
+                ),
+            )
+            producing = loop.run_in_executor(
+                None,
+                lambda: run(
+                    *("producer-perf-test", "--topic", "orders"),
+                    *("--num-records", RECORDS, "--record-size", 10, "--throughput", RECORDS_PER_SECOND),
+                    *("--producer-props", f"bootstrap.servers={bootstrap}", "client.id=shop"),
+                ),
+            )
+
+            def sent() -> float:
+                families = node.parts.telemetry.collect()
+                return sum(one.value for family in families for one in family.samples if one.name == SENT)
+
+            await loop_until(
+                lambda: sent() > 0 or producing.done(), f"{SENT} was pushed", timeout_s=WAIT_S, interval_s=0.1
+            )
+            await producing
+            # The last push, of a client that terminates, has what the others had not.
+            assert sent() == RECORDS
+            names = {family.name for family in node.parts.telemetry.collect() if "org_apache" in family.name}
+            assert all(name.startswith("org_apache_kafka_producer_") for name in names)
+
+    asyncio.run(scenario())
