@@ -22,7 +22,7 @@ def find_admin(bootstrap: Bootstrap) -> tuple[str, ...]:
     from confluent_kafka import KafkaException
 
     try:
-        bootstrap.check_reachable()
+        bootstrap.check_reachable(needs_quorum=False)
     except click.ClickException as error:
         raise click.ClickException(f"{error.message} {HINT}") from error
     try:

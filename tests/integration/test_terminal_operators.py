@@ -147,7 +147,8 @@ def test_cluster_that_is_well_and_one_whose_nodes_are_gone(
 
     try:
         cluster.kill_node(3)
-        wait_for(lambda: "Broker 3 is fenced" in _said(run, "status", "--once"), "the killed broker is fenced")
+        wait_for(lambda: "Broker 3 is fenced" in _said(run, "doctor"), "the killed broker is fenced")
+        assert not told("status", "--once", status=1)["is_ok"]
         wait_for(lambda: "watched" in _said(run, "topic", "list", "--under-replicated"), "replicas are not in sync")
         kinds = {one["kind"] for one in told("doctor", status=1)["findings"]}
         assert {"fenced-broker", "under-replicated"} <= kinds
