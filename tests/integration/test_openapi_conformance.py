@@ -46,8 +46,9 @@ def test_every_answer_is_as_the_document_says() -> None:
             if TOPIC not in node.node.metadata.image.topics.by_name:
                 await node.create(TOPIC)
                 await node.commit(GROUP, TOPIC, {0: 0})
-            await loop.run_in_executor(None, ask, found.ok(), str(node.cluster_id), base_url, number)
             asked += 1
+            if not _is_endless(found.ok()):
+                await loop.run_in_executor(None, ask, found.ok(), str(node.cluster_id), base_url, number)
         assert asked == sum(len(methods) for methods in document["paths"].values())
 
     try:
@@ -55,6 +56,12 @@ def test_every_answer_is_as_the_document_says() -> None:
     except BaseException as failure:
         failure.add_note(f"PENSTOCK_TEST_SEED={number} repeats it.")
         raise
+
+
+def _is_endless(operation: Any) -> bool:
+    """A stream of events has no end to wait for; `test_events.py` reads it."""
+    usual = operation.definition.raw["responses"].get("200", {})
+    return "text/event-stream" in usual.get("content", {})
 
 
 def ask(operation: Any, cluster_id: str, base_url: str, number: int) -> None:
