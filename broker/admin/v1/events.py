@@ -28,6 +28,7 @@ RETRY_MS: Final = 2_000
 LAST_EVENT_ID: Final = "Last-Event-ID"
 MEDIA_TYPE: Final = "text/event-stream"
 BEFORE_ALL: Final = EventId(-1, 0)
+GAP: Final = "gap"
 
 
 async def _follow(call: Call) -> Stream:
@@ -42,7 +43,10 @@ async def _follow(call: Call) -> Stream:
     if call.query.follow:
         chunks = sent_events(events.subscribe(last_id), call.node.loop)
     else:
-        chunks = _remembered(events.recent(last_id or BEFORE_ALL))
+        recent = events.recent(last_id or BEFORE_ALL)
+        # Without an id no event is missed.
+        is_whole = last_id is not None or not recent or recent[0].change.KIND != GAP
+        chunks = _remembered(recent if is_whole else recent[1:])
     return Stream(
         media_type=MEDIA_TYPE,
         chunks=chunks,
