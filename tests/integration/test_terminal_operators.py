@@ -117,14 +117,21 @@ def test_drained_broker_leads_nothing_until_it_is_undone(run: Run, told: Callabl
     assert "BROKER_ID_NOT_REGISTERED" in run("drain", 77, status=1).output
 
 
-def test_events_are_remembered_and_resumed(run: Run, told: Callable[..., Any]) -> None:
+def test_events_are_remembered_and_resumed(run: Run) -> None:
     run("topic", "create", "told-as-event", "--partitions", 1)
-    lines = run("events", "--json").stdout.splitlines()
-    found = [json.loads(line) for line in lines]
-    (created,) = [one for one in found if one["kind"] == "topic-created" and one["topic"] == "told-as-event"]
-    assert "topic told-as-event created with 1 partition" in run("events").stdout
-    behind = [json.loads(line)["id"] for line in run("events", "--json", "--since", created["id"]).stdout.splitlines()]
-    assert created["id"] not in behind
+
+    def created() -> dict[str, Any] | None:
+        found = [json.loads(line) for line in run("events", "--json").stdout.splitlines()]
+        return next((one for one in found if one.get("topic") == "told-as-event"), None)
+
+    # Each command asks the node that answers first: one may have applied the creation later than another.
+    event = wait_for(created, "the event of the creation")
+    assert event is not None
+    assert event["kind"] == "topic-created"
+    sentence = "topic told-as-event created with 1 partition"
+    wait_for(lambda: sentence in run("events").stdout, "the sentence of the event")
+    behind = [json.loads(line)["id"] for line in run("events", "--json", "--since", event["id"]).stdout.splitlines()]
+    assert event["id"] not in behind
 
 
 def test_lines_of_the_page_for_programs_run(cluster: LocalCluster, run: Run) -> None:

@@ -20,6 +20,7 @@ from ..operation import Call, HttpError, Operation, Stream
 
 if TYPE_CHECKING:
     from ....quorum.metadata.cluster_events import ClusterEvent
+    from ...cluster.event_stream import EventStream
 
 HEARTBEAT_S: Final = 15.0
 """Less than the 30 s after which proxies commonly close what is silent."""
@@ -29,6 +30,8 @@ LAST_EVENT_ID: Final = "Last-Event-ID"
 MEDIA_TYPE: Final = "text/event-stream"
 BEFORE_ALL: Final = EventId(-1, 0)
 GAP: Final = "gap"
+LOADING_MAX_S: Final = 5.0
+"""A node derives events a second after its start (`cluster/event_stream.py`)."""
 
 
 async def _follow(call: Call) -> Stream:
@@ -43,6 +46,7 @@ async def _follow(call: Call) -> Stream:
     if call.query.follow:
         chunks = sent_events(events.subscribe(last_id), call.node.loop)
     else:
+        await _wait_loaded(events)
         recent = events.recent(last_id or BEFORE_ALL)
         # Without an id no event is missed.
         is_whole = last_id is not None or not recent or recent[0].change.KIND != GAP
@@ -52,6 +56,15 @@ async def _follow(call: Call) -> Stream:
         chunks=chunks,
         headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
     )
+
+
+async def _wait_loaded(events: EventStream) -> None:
+    """Raises KafkaError."""
+    try:
+        async with asyncio.timeout(LOADING_MAX_S):
+            await events.wait_loaded()
+    except TimeoutError:
+        raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, "This node has not derived its events yet.") from None
 
 
 async def _remembered(events: Iterable[ClusterEvent]) -> AsyncIterator[bytes]:
