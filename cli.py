@@ -43,6 +43,9 @@ _SUBCOMMANDS: Final[Mapping[str, _Subcommand | _Subgroup]] = {
         {"new-id": _Subcommand(".local.new_id_command", "new_id", "Draw the id of a new cluster, in Kafka's form.")},
     ),
     "topic": _Subcommand(".client.topic_commands", "topic", "Create, list, describe, alter and delete topics."),
+    "config": _Subcommand(
+        ".client.operating.config_commands", "config", "Look at configs and change them while the cluster runs."
+    ),
     "group": _Subcommand(".client.group_commands", "group", "List, describe, reset and delete consumer groups."),
     "transactions": _Subcommand(
         ".client.transaction_commands", "transactions", "List, describe and abort transactions, and find hanging ones."
@@ -64,6 +67,19 @@ _SUBCOMMANDS: Final[Mapping[str, _Subcommand | _Subgroup]] = {
                 "Let controllers write a snapshot of the metadata now.",
             ),
         },
+    ),
+    "status": _Subcommand(".client.operating.status_command", "status", "Show the cluster as it is, live."),
+    "doctor": _Subcommand(
+        ".client.operating.doctor_command", "doctor", "Find what is wrong with a cluster or a machine, and what to do."
+    ),
+    "events": _Subcommand(".client.operating.events_command", "events", "Print what happened in the cluster."),
+    "elect": _Subcommand(".client.operating.elect_command", "elect", "Elect leaders of partitions."),
+    "reassign": _Subcommand(
+        ".client.operating.reassign_commands", "reassign", "Move replicas to other brokers, by a plan."
+    ),
+    "drain": _Subcommand(".client.operating.drain_command", "drain", "Move leaderships off a broker."),
+    "decommission": _Subcommand(
+        ".client.operating.decommission_command", "decommission", "Take all replicas off a broker."
     ),
     "metadata": _Subcommand(
         ".quorum.inspection.commands", "metadata", "Look at the metadata that lies on a node's disk."

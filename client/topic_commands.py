@@ -1,6 +1,7 @@
 """`penstock topic …`: create, list, describe, alter and delete topics."""
 
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 
 import click
@@ -8,10 +9,12 @@ from confluent_kafka import KafkaError
 
 from .assignments import parse_assignments
 from .bootstrap import Bootstrap, bootstrap_options
+from .operating.admin_options import admin_of
+from .operating.topic_sizes import print_topic_sizes
 from .positions import Edge
 from .terminal import print_json, print_table, say
 from .topic_completion import complete_topics
-from .topics import BROKER_DEFAULT, Outcomes, TopicConfig, Topics, TopicState
+from .topics import BROKER_DEFAULT, Outcomes, PartitionState, TopicConfig, Topics, TopicState
 
 _json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
@@ -67,10 +70,31 @@ def create(
 
 @topic.command("list")
 @click.option("--internal", is_flag=True, help="Also those whose names begin with two underscores.")
+@click.option("--sizes", is_flag=True, help="With records and bytes, the largest first (Penstock only).")
+@click.option("--under-replicated", is_flag=True, help="Only partitions with replicas that are not in sync.")
+@click.option("--unavailable", is_flag=True, help="Only partitions without a leader.")
 @_json_option
 @bootstrap_options
-def list_(bootstrap: Bootstrap, internal: bool, as_json: bool) -> None:
-    """List all topics."""
+def list_(
+    bootstrap: Bootstrap, internal: bool, sizes: bool, under_replicated: bool, unavailable: bool, as_json: bool
+) -> None:
+    """List all topics, or partitions that need to be looked after."""
+    if sizes + under_replicated + unavailable > 1:
+        raise click.UsageError("Give one of --sizes, --under-replicated and --unavailable.")
+    if sizes:
+        with admin_of(bootstrap) as admin:
+            print_topic_sizes(admin, has_internal=internal, as_json=as_json)
+        return
+    if under_replicated or unavailable:
+        # Internal topics, too: groups and transactions stand still without them.
+        troubled = [
+            (state.name, partition)
+            for state in Topics(bootstrap).list()
+            for partition in state.partitions
+            if (partition.leader is None if unavailable else len(partition.isr) < len(partition.replicas))
+        ]
+        _print_partitions(troubled, as_json=as_json)
+        return
     topics = [state for state in Topics(bootstrap).list() if internal or not state.is_internal]
     if as_json:
         print_json(
@@ -186,6 +210,21 @@ def delete(bootstrap: Bootstrap, names: tuple[str, ...], yes: bool, if_exists: b
         click.confirm(f"Delete {', '.join(names)} with all records?", abort=True, err=True)
     let_pass = KafkaError.UNKNOWN_TOPIC_OR_PART if if_exists else None
     _report(bootstrap, topics.delete(names), verb="deleted", let_pass=let_pass, as_json=as_json)
+
+
+def _print_partitions(found: Sequence[tuple[str, PartitionState]], *, as_json: bool) -> None:
+    if as_json:
+        print_json({"partitions": [{"topic": name, **asdict(partition)} for name, partition in found]})
+    elif found:
+        print_table(
+            ("topic", "partition", "leader", "replicas", "isr"),
+            (
+                (name, one.partition, "none" if one.leader is None else one.leader, one.replicas, one.isr)
+                for name, one in found
+            ),
+        )
+    else:
+        say("There are no such partitions.")
 
 
 def _report(bootstrap: Bootstrap, outcomes: Outcomes, *, verb: str, let_pass: int | None, as_json: bool) -> None:

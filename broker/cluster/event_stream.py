@@ -112,12 +112,20 @@ class EventStream:
                 last_id = event.id
                 yield event
                 continue
-            waiting = asyncio.get_running_loop().create_future()
-            self._waiting.add(waiting)
-            try:
-                await waiting
-            finally:
-                self._waiting.discard(waiting)
+            await self._change()
+
+    async def wait_loaded(self) -> None:
+        """Return once events are derived, or the node stops."""
+        while self._ring is None and not self._is_closed:
+            await self._change()
+
+    async def _change(self) -> None:
+        waiting = asyncio.get_running_loop().create_future()
+        self._waiting.add(waiting)
+        try:
+            await waiting
+        finally:
+            self._waiting.discard(waiting)
 
     def _wake(self) -> None:
         waiting, self._waiting = self._waiting, set()

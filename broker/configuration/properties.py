@@ -7,6 +7,8 @@ from typing import Final
 from ...protocol.errors import ConfigError
 
 ENVIRONMENT_PREFIX: Final = "PENSTOCK_"
+_OF_THE_TERMINAL: Final = frozenset({"PENSTOCK_ADMIN"})
+"""Commands find the HTTP administration by it; no property of a node."""
 _ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|[\s\S]|$)")
 _KEY = re.compile(r"(?:[^\\=: \t\f]|\\[\s\S])*")
@@ -45,7 +47,7 @@ def properties_of_environment(environment: Mapping[str, str]) -> dict[str, str]:
     return {
         re.sub("_{1,3}", lambda run: _UNDERSCORES[len(run[0])], name.removeprefix(ENVIRONMENT_PREFIX).lower()): value
         for name, value in environment.items()
-        if name.startswith(ENVIRONMENT_PREFIX)
+        if name.startswith(ENVIRONMENT_PREFIX) and name not in _OF_THE_TERMINAL
     }
 
 

@@ -21,7 +21,7 @@ from ...protocol.rest.configs import (
     TopicConfigList,
     UpdateConfig,
 )
-from ...protocol.rest.described_configs import ConfigList
+from ...protocol.rest.described_configs import ConfigChanges, ConfigList
 from ...protocol.rest.elections import ElectionRequest, ElectionResult
 from ...protocol.rest.groups import (
     Consumer,
@@ -917,6 +917,21 @@ class AsyncAdmin(AsyncTransport):
             "GET", "/v1/configs/broker-defaults", {}, {"keys": keys, "documentation": documentation}, None, ConfigList
         )
 
+    async def alter_configs(self, resource_type: str, resource_name: str, body: ConfigChanges) -> None:
+        """Set and unset configs of a broker, a topic, a group or another resource."""
+        return await self.ask(
+            "PATCH",
+            "/v1/configs/{resource_type}/{resource_name}",
+            {"resource_type": resource_type, "resource_name": resource_name},
+            {},
+            body,
+            NoneType,
+        )
+
+    async def alter_broker_defaults(self, body: ConfigChanges) -> None:
+        """Set and unset the dynamic configs that all brokers have unless they have their own."""
+        return await self.ask("PATCH", "/v1/configs/broker-defaults", {}, {}, body, NoneType)
+
     async def list_transactions(
         self,
         *,
@@ -966,9 +981,9 @@ class AsyncAdmin(AsyncTransport):
         """Abort a transaction in one partition, without its coordinator."""
         return await self.ask("POST", "/v1/transactions/abort", {}, {}, body, OpenTransaction)
 
-    def follow_events(self, *, since: str | None = None) -> AsyncIterator[bytes]:
+    def follow_events(self, *, since: str | None = None, follow: bool | None = None) -> AsyncIterator[bytes]:
         """What happens in the cluster, as it happens (server-sent events); line by line."""
-        return self.stream("GET", "/v1/events", {}, {"since": since}, None)
+        return self.stream("GET", "/v1/events", {}, {"since": since, "follow": follow}, None)
 
     async def get_open_api(self) -> bytes:
         """The OpenAPI 3.1 document of everything that is served here."""

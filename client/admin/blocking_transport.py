@@ -28,6 +28,11 @@ class BlockingTransport:
         self._connection: http.client.HTTPConnection | None = None
         self._cluster_id: str | None = None
 
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """In the order in which they are tried."""
+        return tuple(map(str, self._addresses))
+
     def __enter__(self) -> Self:
         return self
 

@@ -47,3 +47,11 @@ class ConfigList(Struct, kw_only=True):
     resource_type: str
     resource_name: str
     configs: list[DescribedConfig]
+
+
+class ConfigChanges(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What is `set`, by name, and what is `unset`: all or none. `validate_only` changes nothing."""
+
+    set: dict[str, str] = {}
+    unset: list[str] = []
+    validate_only: bool = False

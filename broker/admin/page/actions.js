@@ -30,7 +30,7 @@ const ACTIONS = {
   },
   transfer: {
     title: ({ node }) => `Let node ${node.node_id} lead the metadata quorum`, button: "Transfer", fields: [],
-    command: (_given, { node }) => `penstock quorum transfer ${node.node_id}`,
+    command: (_given, { node }) => `penstock quorum transfer --to ${node.node_id}`,
     run: (_given, _cluster, { node }) => ask("POST", "/v1/quorum/transfer", { to: node.node_id }),
   },
   drain: {

@@ -8,10 +8,17 @@ from typing import Final
 from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
 from kio.schema.describe_configs.v4.response import DescribeConfigsResourceResult as Told
 from kio.schema.describe_configs.v4.response import DescribeConfigsResponse
+from kio.schema.incremental_alter_configs.v1.request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from kio.schema.incremental_alter_configs.v1.response import IncrementalAlterConfigsResponse
 from kio.static.primitive import i8
 
 from ....protocol.errors import ErrorCode, KafkaError
-from ....protocol.rest.described_configs import ConfigList, ConfigsQuery, ConfigSynonym, DescribedConfig
+from ....protocol.messages import Request
+from ....protocol.rest.described_configs import ConfigChanges, ConfigList, ConfigsQuery, ConfigSynonym, DescribedConfig
 from ....quorum.configs.definition import ConfigDefinition, ConfigType, UpdateMode
 from ....quorum.configs.effective import ConfigSource, broker_definition
 from ....quorum.configs.own_keys import OWN_KEYS
@@ -19,6 +26,7 @@ from ....quorum.configs.table import client_metrics_configs, group_configs, topi
 from ....quorum.metadata.image import ConfigResourceType
 from ...configuration.penstock_documentation import DOCUMENTATION
 from ...configuration.penstock_keys import PENSTOCK_KEYS
+from ..node_ports import ResponseT
 from ..operation import Call, HttpError, Operation
 from ..rules.kafka_answers import check
 
@@ -37,15 +45,46 @@ _UPDATE_MODES: Final = {
 }
 
 
+_SET: Final = 0
+_DELETE: Final = 1
+"""Kafka: `AlterConfigOp.OpType`."""
+
+
 async def _describe(call: Call) -> ConfigList:
     named = call.path["resource_type"]
+    return await _described(call, _type(named), named, call.path["resource_name"])
+
+
+def _type(named: str) -> ConfigResourceType:
     if named not in TYPES:
         raise HttpError(404, "Not Found", f"There are no configs of {named!r}, but of {', '.join(TYPES)}.")
-    return await _described(call, TYPES[named], named, call.path["resource_name"])
+    return TYPES[named]
 
 
 async def _describe_defaults(call: Call) -> ConfigList:
     return await _described(call, ConfigResourceType.BROKER, "broker", "")
+
+
+async def _alter(call: Call) -> None:
+    await _altered(call, _type(call.path["resource_type"]), call.path["resource_name"])
+
+
+async def _alter_defaults(call: Call) -> None:
+    await _altered(call, ConfigResourceType.BROKER, "")
+
+
+async def _altered(call: Call, kind: ConfigResourceType, name: str) -> None:
+    changes: ConfigChanges = call.body
+    configs = [
+        AlterableConfig(name=key, config_operation=i8(_SET), value=value) for key, value in changes.set.items()
+    ] + [AlterableConfig(name=key, config_operation=i8(_DELETE), value=None) for key in changes.unset]
+    request = IncrementalAlterConfigsRequest(
+        resources=(AlterConfigsResource(resource_type=i8(kind), resource_name=name, configs=tuple(configs)),),
+        validate_only=changes.validate_only,
+    )
+    answer = await _ask(call, kind, name, request, IncrementalAlterConfigsResponse)
+    (result,) = answer.responses
+    check(result.error_code, result.error_message)
 
 
 async def _described(call: Call, kind: ConfigResourceType, kind_name: str, name: str) -> ConfigList:
@@ -55,7 +94,7 @@ async def _described(call: Call, kind: ConfigResourceType, kind_name: str, name:
     request = DescribeConfigsRequest(
         resources=(resource,), include_synonyms=True, include_documentation=query.documentation
     )
-    answer = await _ask(call, kind, name, request)
+    answer = await _ask(call, kind, name, request, DescribeConfigsResponse)
     (result,) = answer.results
     check(result.error_code, result.error_message)
     configs = [_config(kind, one, has_documentation=query.documentation) for one in result.configs]
@@ -69,15 +108,13 @@ async def _described(call: Call, kind: ConfigResourceType, kind_name: str, name:
     return ConfigList(resource_type=kind_name, resource_name=name, configs=sorted(configs, key=lambda one: one.name))
 
 
-async def _ask(
-    call: Call, kind: ConfigResourceType, name: str, request: DescribeConfigsRequest
-) -> DescribeConfigsResponse:
-    """A broker and its loggers are described by that broker alone."""
+async def _ask(call: Call, kind: ConfigResourceType, name: str, request: Request, answer: type[ResponseT]) -> ResponseT:
+    """A broker and its loggers are described and altered by that broker alone."""
     if kind not in _OF_ONE_BROKER or not name or name == str(call.node.node_id):
-        return await call.node.ask(request, DescribeConfigsResponse, call.context)
+        return await call.node.ask(request, answer, call.context)
     if not (name.isascii() and name.isdecimal() and int(name[:10]) in call.node.image.brokers):
         raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker {name!r} is not registered.")
-    return await call.node.ask_broker(int(name[:10]), request, DescribeConfigsResponse, call.context)
+    return await call.node.ask_broker(int(name[:10]), request, answer, call.context)
 
 
 def _config(kind: ConfigResourceType, told: Told, *, has_documentation: bool) -> DescribedConfig:
@@ -170,5 +207,25 @@ OPERATIONS: Final = (
         run=_describe_defaults,
         query=ConfigsQuery,
         answer=ConfigList,
+    ),
+    Operation(
+        name="alterConfigs",
+        method="PATCH",
+        path="/v1/configs/{resource_type}/{resource_name}",
+        tag="Configs",
+        summary="Set and unset configs of a broker, a topic, a group or another resource",
+        run=_alter,
+        body=ConfigChanges,
+        status=204,
+    ),
+    Operation(
+        name="alterBrokerDefaults",
+        method="PATCH",
+        path="/v1/configs/broker-defaults",
+        tag="Configs",
+        summary="Set and unset the dynamic configs that all brokers have unless they have their own",
+        run=_alter_defaults,
+        body=ConfigChanges,
+        status=204,
     ),
 )

@@ -7,7 +7,7 @@ reads slowly costs nothing and finds a gap.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,6 +20,7 @@ from ..operation import Call, HttpError, Operation, Stream
 
 if TYPE_CHECKING:
     from ....quorum.metadata.cluster_events import ClusterEvent
+    from ...cluster.event_stream import EventStream
 
 HEARTBEAT_S: Final = 15.0
 """Less than the 30 s after which proxies commonly close what is silent."""
@@ -27,6 +28,10 @@ RETRY_MS: Final = 2_000
 """After which a browser connects again."""
 LAST_EVENT_ID: Final = "Last-Event-ID"
 MEDIA_TYPE: Final = "text/event-stream"
+BEFORE_ALL: Final = EventId(-1, 0)
+GAP: Final = "gap"
+LOADING_MAX_S: Final = 5.0
+"""A node derives events a second after its start (`cluster/event_stream.py`)."""
 
 
 async def _follow(call: Call) -> Stream:
@@ -38,11 +43,33 @@ async def _follow(call: Call) -> Stream:
         last_id = None if not named else EventId.parse(named)
     except ValueError as error:
         raise HttpError(400, "Bad Request", f"{error}.") from None
+    if call.query.follow:
+        chunks = sent_events(events.subscribe(last_id), call.node.loop)
+    else:
+        await _wait_loaded(events)
+        recent = events.recent(last_id or BEFORE_ALL)
+        # Without an id no event is missed.
+        is_whole = last_id is not None or not recent or recent[0].change.KIND != GAP
+        chunks = _remembered(recent if is_whole else recent[1:])
     return Stream(
         media_type=MEDIA_TYPE,
-        chunks=sent_events(events.subscribe(last_id), call.node.loop),
+        chunks=chunks,
         headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
     )
+
+
+async def _wait_loaded(events: EventStream) -> None:
+    """Raises KafkaError."""
+    try:
+        async with asyncio.timeout(LOADING_MAX_S):
+            await events.wait_loaded()
+    except TimeoutError:
+        raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, "This node has not derived its events yet.") from None
+
+
+async def _remembered(events: Iterable[ClusterEvent]) -> AsyncIterator[bytes]:
+    for event in events:
+        yield event_text(event)
 
 
 async def sent_events(
@@ -100,7 +127,8 @@ OPERATIONS: Final = (
         tag="Events",
         summary="What happens in the cluster, as it happens (server-sent events)",
         description=(
-            "From now on, or behind the event that Last-Event-ID or `since` names; ids are the same on every node. An "
+            "From now on, or behind the event that Last-Event-ID or `since` names; ids are the same on every node. "
+            "With `follow=false` the answer has what is remembered, and ends. An "
             "event of the kind `gap` says that some are not known any more. Each has its kind and JSON as data."
         ),
         run=_follow,

@@ -33,6 +33,10 @@ from ..rules.kafka_answers import check
 
 LEADER_TIMEOUT_S: Final = 1.5
 """For the leader's answer; then the answer is what this node knows. An operator is not to wait longer than 2 s."""
+_WITHOUT_LEADER: Final = frozenset(
+    {ErrorCode.REQUEST_TIMED_OUT, ErrorCode.BROKER_NOT_AVAILABLE, ErrorCode.NOT_LEADER_OR_FOLLOWER}
+)
+"""What DescribeQuorum is answered with where there is no leader, or this node does not reach it."""
 _NOT_HEARD_MS: Final = -1
 _LEADERS_ASKED_MAX: Final = 3
 
@@ -46,7 +50,7 @@ async def quorum_of(call: Call) -> Quorum:
     except TimeoutError:
         return await _known_here(node)
     except KafkaError as error:
-        if error.code not in (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.BROKER_NOT_AVAILABLE):
+        if error.code not in _WITHOUT_LEADER:
             raise
         return await _known_here(node)
     return _described(state, node.wall_clock_ms())

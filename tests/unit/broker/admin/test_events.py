@@ -115,3 +115,19 @@ def test_a_node_without_events_says_so() -> None:
             assert (await http.get("/v1/events")).status == 503
 
     run(scenario)
+
+
+def test_events_that_are_not_followed_end_with_the_newest() -> None:
+    async def scenario() -> None:
+        async with asked(World()) as (node, connection, http):
+            await create_topic(connection, "t")
+            async with http.get("/v1/events?since=0.0") as stream:
+                created = await read_until(stream, "topic-created")
+            text = await (await http.get("/v1/events", params={"follow": "false"})).text()
+            told = [json.loads(line[6:]) for line in text.splitlines() if line.startswith("data: ")]
+            assert created in told
+            assert "gap" not in {one["kind"] for one in told}
+            behind = {"follow": "false", "since": str(node.metadata.image.offset) + ".2147483647"}
+            assert await (await http.get("/v1/events", params=behind)).text() == ""
+
+    run(scenario)

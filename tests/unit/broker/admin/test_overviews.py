@@ -108,3 +108,38 @@ def test_configs_come_with_what_they_mean() -> None:
             assert (await http.get("/v1/configs/other/t")).status == 404
 
     run(scenario)
+
+
+def test_configs_are_set_and_unset_together_or_not_at_all() -> None:
+    async def scenario() -> None:
+        async with asked(World()) as (node, connection, http):
+            await create_topic(connection, "t")
+            path = "/v1/configs/topic/t"
+
+            async def value(at: str, key: str) -> str | None:
+                told = await (await http.get(at, params={"keys": key})).json()
+                return next((one["value"] for one in told["configs"]), None)
+
+            trial = {"set": {"retention.ms": "5000"}, "validate_only": True}
+            assert (await http.patch(path, json=trial)).status == 204
+            assert await value(path, "retention.ms") == "604800000"
+            assert (await http.patch(path, json={"set": {"retention.ms": "5000"}})).status == 204
+            assert await value(path, "retention.ms") == "5000"
+            both = {"set": {"segment.bytes": "none"}, "unset": ["retention.ms"]}
+            refused = await http.patch(path, json=both)
+            assert (refused.status, (await refused.json())["title"]) == (400, "INVALID_CONFIG")
+            assert await value(path, "retention.ms") == "5000"
+            assert (await http.patch(path, json={"unset": ["retention.ms"]})).status == 204
+            assert await value(path, "retention.ms") == "604800000"
+
+            logger = f"/v1/configs/broker-logger/{node.config.node_id}"
+            assert (await http.patch(logger, json={"set": {"penstock.quorum": "DEBUG"}})).status == 204
+            assert await value(logger, "penstock.quorum") == "DEBUG"
+            assert (await http.patch(logger, json={"unset": ["penstock.quorum"]})).status == 204
+            defaults = "/v1/configs/broker-defaults"
+            assert (await http.patch(defaults, json={"set": {"log.retention.ms": "7000"}})).status == 204
+            assert await value(defaults, "log.retention.ms") == "7000"
+            assert (await http.patch("/v1/configs/topic/u", json={"unset": ["retention.ms"]})).status == 404
+            assert (await http.patch("/v1/configs/other/t", json={})).status == 404
+
+    run(scenario)
