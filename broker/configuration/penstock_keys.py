@@ -19,6 +19,8 @@ class PenstockKey(NamedTuple):
 
 METRICS_KAFKA_EXPORTER: Final = "metrics.kafka.exporter"
 METRICS_PER_PARTITION: Final = "metrics.per.partition"
+METRICS_KEYS: Final = frozenset({METRICS_KAFKA_EXPORTER, METRICS_PER_PARTITION})
+"""Read when metrics are, from the configuration in effect."""
 BROKER_FAST_FENCING_ENABLE: Final = "broker.fast.fencing.enable"
 LOG_DIR_RESERVE_BYTES: Final = "log.dir.reserve.bytes"
 LOG_LEVEL: Final = "log.level"
