@@ -36,6 +36,7 @@ from .penstock_keys import (
     LOG_DIR_RESERVE_BYTES,
     LOG_LEVEL,
     LOG_LEVELS,
+    METRICS_KEYS,
 )
 from .property_values import PropertyValues
 from .quorum_times import QuorumTimes, load_quorum_times
@@ -447,7 +448,7 @@ def _with_warnings(config: NodeConfig, values: PropertyValues) -> NodeConfig:
         name
         for name in values.properties
         # Those of groups are defaults and bounds of what a group may configure for itself.
-        if name not in values.used and name not in topic_defaults and not name.startswith("group.consumer.")
+        if name not in values.used | topic_defaults | METRICS_KEYS and not name.startswith("group.consumer.")
     )
     warnings = []
     if without_effect:

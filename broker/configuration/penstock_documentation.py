@@ -13,6 +13,7 @@ from .penstock_keys import (
     CLUSTER_SECRET,
     LOG_DIR_RESERVE_BYTES,
     LOG_LEVEL,
+    METRICS_KAFKA_EXPORTER,
     METRICS_PER_PARTITION,
 )
 
@@ -58,6 +59,10 @@ DOCUMENTATION: Final[Mapping[str, str]] = MappingProxyType(
         LOG_LEVEL: (
             "From which level on the node logs: FATAL, ERROR, WARN, INFO, DEBUG or TRACE (no line is below DEBUG). "
             "Administrators change single loggers later."
+        ),
+        METRICS_KAFKA_EXPORTER: (
+            "Whether metrics have committed offsets and lags of groups, and offsets of partitions, in the names "
+            "of kafka_exporter. It may change while the broker runs, as a dynamic config of one broker or of all."
         ),
         METRICS_PER_PARTITION: (
             "Whether metrics have series of each partition: size, offsets, segments, ISR. It may change while the "

@@ -17,7 +17,10 @@ class PenstockKey(NamedTuple):
     type: ConfigType
 
 
+METRICS_KAFKA_EXPORTER: Final = "metrics.kafka.exporter"
 METRICS_PER_PARTITION: Final = "metrics.per.partition"
+METRICS_KEYS: Final = frozenset({METRICS_KAFKA_EXPORTER, METRICS_PER_PARTITION})
+"""Read when metrics are, from the configuration in effect."""
 BROKER_FAST_FENCING_ENABLE: Final = "broker.fast.fencing.enable"
 LOG_DIR_RESERVE_BYTES: Final = "log.dir.reserve.bytes"
 LOG_LEVEL: Final = "log.level"
@@ -46,6 +49,7 @@ PENSTOCK_KEYS: Final[Mapping[str, PenstockKey]] = MappingProxyType(
         CLUSTER_CERTIFICATE_NAME: PenstockKey("", ConfigType.STRING),
         LOG_DIR_RESERVE_BYTES: PenstockKey("-1", ConfigType.LONG),
         LOG_LEVEL: PenstockKey("INFO", ConfigType.STRING),
+        METRICS_KAFKA_EXPORTER: PenstockKey("false", ConfigType.BOOLEAN),
         METRICS_PER_PARTITION: PenstockKey("false", ConfigType.BOOLEAN),
     }
 )

@@ -183,6 +183,10 @@ class OffsetProtocol:
             self._groups.put(ClassicGroup(group_id, self._effects, now_ms=self._now_ms()))
         self._offsets.put(group_id, topic, partition, committed)
 
+    def committed_of(self, group_id: str) -> Mapping[str, Mapping[int, CommittedOffset]]:
+        """Committed offsets of a group by topic and partition; they change as it commits."""
+        return self._offsets.topics_of(group_id)
+
     def count_of(self, group_id: str) -> int:
         """Committed offsets of a group."""
         return sum(map(len, self._offsets.topics_of(group_id).values()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -43,6 +43,7 @@ class Metrics:
             RequestReader(self._requests, self.watch.now_ms),
             ConnectionReader(self._listeners, self._dispatchers),
         ]
+        self._preparations: list[Callable[[], Awaitable[None]]] = []
         self._disk_readers: list[Reader] = []
         self._collectors: list[Collector] = []
         self._exposition: Any = None
@@ -67,6 +68,10 @@ class Metrics:
         """Adds what is read for each exposition."""
         self._readers.append(reader)
 
+    def add_preparation(self, prepare: Callable[[], Awaitable[None]]) -> None:
+        """Adds what is awaited before readers are called; it has a deadline of its own."""
+        self._preparations.append(prepare)
+
     def add_disk_reader(self, reader: Reader) -> None:
         """Adds what waits for a disk to be read: it is read in the executor."""
         self._disk_readers.append(reader)
@@ -83,6 +88,8 @@ class Metrics:
             module = await self._loop.run_in_executor(None, import_module, f"{__package__}.exposition")
             self._exposition = module
             self._process = module.process_collector()
+        for prepare in self._preparations:
+            await prepare()
         self._exposition_count += 1
         body, content_type = await module.expose(
             self._readers,

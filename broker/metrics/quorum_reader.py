@@ -59,6 +59,7 @@ class ControllerReader:
         yield read(metrics.COMMITTED_OFFSET, voter.high_watermark - 1)
         yield read(metrics.TIMED_OUT, controller.timed_out_session_count)
         yield read(metrics.NEW_CONTROLLERS, controller.seen_leader_count)
+        yield read(metrics.UNCLEAN_ELECTIONS, controller.unclean_election_count)
         fast_fencing = self._view.fast_fencing
         if fast_fencing is not None:
             yield read(metrics.FAST_FENCINGS, fast_fencing.count)

@@ -24,6 +24,8 @@ from .rules.readings import WALKED_PER_TURN, Readings
 
 PARTITIONS_MAX: Final = 20_000
 """Partitions with series of their own, where they are switched on."""
+PROCESS_IO: Final = "/proc/self/io"
+DISK_BYTES: Final = {b"read_bytes": metrics.DISK_READ, b"write_bytes": metrics.DISK_WRITTEN}
 CLIENT_ID: Final = "Replica"
 """Kafka's label of the fetchers of a broker's followers."""
 
@@ -166,6 +168,11 @@ def _is_under_replicated(partition: Partition) -> int:
     return leadership is not None and leadership.is_under_replicated
 
 
+def _is_at_min_isr(partition: Partition) -> int:
+    leadership = partition.state.leadership
+    return leadership is not None and leadership.is_at_min_isr
+
+
 OF_PARTITION: Final[Sequence[tuple[Metric, Callable[[Partition], float]]]] = (
     (metrics.LOG_SIZE, lambda one: one.log.size_bytes),
     (metrics.LOG_END, lambda one: one.log.log_end_offset),
@@ -174,6 +181,7 @@ OF_PARTITION: Final[Sequence[tuple[Metric, Callable[[Partition], float]]]] = (
     (metrics.HIGH_WATERMARK, lambda one: one.state.high_watermark),
     (metrics.PARTITION_UNDER_REPLICATED, _is_under_replicated),
     (metrics.PARTITION_UNDER_MIN_ISR, lambda one: one.state.is_under_min_isr),
+    (metrics.PARTITION_AT_MIN_ISR, _is_at_min_isr),
     (metrics.PARTITION_IN_SYNC, _in_sync),
     (metrics.PARTITION_REPLICAS, _assigned),
 )
@@ -208,6 +216,21 @@ class DiskReader:
                 # The next write finds out what is wrong with it.
                 continue
         yield Reading(metrics.DISK_FREE, free)
+        for name, count in self._disk_bytes():
+            metric = DISK_BYTES.get(name)
+            if metric is not None:
+                yield read(metric, int(count))
+
+    def _disk_bytes(self) -> Iterator[tuple[bytes, bytes]]:
+        """What Linux counts for this process. Kafka: `LinuxIoMetricsCollector`."""
+        try:
+            text = self._files.read(PROCESS_IO)
+        except OSError:
+            # Another system, or a container that hides it.
+            return
+        for line in text.splitlines():
+            name, _, count = line.partition(b":")
+            yield name, count
 
 
 class StateReader:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from ...storage.directories.log_directories import LogDirectories
 from ...storage.disk.files import Files
 from ..cluster.metadata_cache import MetadataCache
-from ..configuration.penstock_keys import METRICS_PER_PARTITION
+from ..configuration.penstock_keys import METRICS_KAFKA_EXPORTER, METRICS_PER_PARTITION
 from ..configuration.topic_configs import ConfigResolver
 from ..metrics.coordinator_reader import GroupReader, TransactionReader
+from ..metrics.lag_reader import GroupLagReader, PartitionOffsetReader
 from ..metrics.metrics import Metrics
 from ..metrics.quorum_reader import MetadataReader
 from ..metrics.replica_reader import DirectoryReader, DiskReader, ReplicaReader, StateReader, WaitingReader
@@ -27,19 +28,31 @@ def add_broker_metrics(
     data_path = parts.data_path
     metrics.add_listeners(parts.listeners, parts.dispatcher, parts.requests)
     metrics.watch.on_sample(lambda _elapsed_s, now_ms: parts.flush_times.rotate(now_ms))
+    lags = GroupLagReader(
+        parts.groups,
+        parts.partitions,
+        parts.admin_channel,
+        is_enabled=lambda: is_on(parts.configs, METRICS_KAFKA_EXPORTER),
+        now_ms=metrics.watch.now_ms,
+    )
+    metrics.add_preparation(lags.prepare)
     for reader in (
         TopicReader(parts.partitions),
         ReplicaReader(
             parts.partitions,
             parts.alter_partitions,
             parts.fetchers,
-            is_per_partition=lambda: is_per_partition(parts.configs),
+            is_per_partition=lambda: is_on(parts.configs, METRICS_PER_PARTITION),
         ),
         DirectoryReader(directories, parts.flush_times, metrics.watch.now_ms),
         WaitingReader(data_path.sessions, (data_path.produces, data_path.fetches, data_path.deletes)),
         StateReader(lambda: parts.lifecycle.state),
         GroupReader(parts.groups),
         TransactionReader(parts.transactions),
+        lags,
+        PartitionOffsetReader(
+            parts.partitions, metadata, is_enabled=lambda: is_on(parts.configs, METRICS_KAFKA_EXPORTER)
+        ),
         MetadataReader(metadata, runtime.wall_clock_ms),
     ):
         metrics.add_reader(reader)
@@ -47,5 +60,5 @@ def add_broker_metrics(
     metrics.add_source(parts.telemetry)
 
 
-def is_per_partition(configs: ConfigResolver) -> bool:
-    return configs.in_effect.get(METRICS_PER_PARTITION, "").strip().lower() == "true"
+def is_on(configs: ConfigResolver, key: str) -> bool:
+    return configs.in_effect.get(key, "").strip().lower() == "true"

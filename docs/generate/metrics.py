@@ -6,6 +6,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from penstock.broker.metrics.lag_reader import OFFSETS_MAX
+from penstock.broker.metrics.lag_reader import PARTITIONS_MAX as LED_MAX
 from penstock.broker.metrics.replica_reader import PARTITIONS_MAX
 from penstock.broker.metrics.rules.catalog import catalog
 from penstock.broker.metrics.rules.metric import Metric
@@ -28,6 +30,10 @@ Strimzi's rules spell them. Metrics that Kafka does not have begin with `penstoc
 - Series of partitions are told only with `metrics.per.partition=true`, in the node's properties or as a dynamic config
   (`kafka-configs --alter --entity-type brokers --entity-default --add-config metrics.per.partition=true`), of at most
   {PARTITIONS_MAX:,} partitions.
+- Offsets and lags of groups have the names of [kafka_exporter](https://github.com/danielqsj/kafka_exporter), and are
+  told only with `metrics.kafka.exporter=true`, set likewise: of at most {OFFSETS_MAX:,} committed offsets and
+  {LED_MAX:,} led partitions of a node. One node of the cluster tells each of these series (all brokers
+  `kafka_brokers`), so sums over nodes are right. A coordinator asks leaders for high watermarks at most once a second.
 - A summary's quantiles are of the last five minutes, and exact to an eighth. While an API has more than 200 requests a
   second one of 16 is timed and stands for 16 in `_count` and `_sum`; `kafka_network_requestmetrics_requests_total`
   counts all.

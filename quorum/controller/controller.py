@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.ids import NO_CONTROLLER_EPOCH, ControllerEpoch, NodeId
-from ..decisions.change import Change, image_after, prepare, split_commands
+from ..decisions.change import Change, image_after, prepare, split_commands, unclean_elections
 from ..decisions.context import ControllerConfig, ControllerResult, Decision, DecisionContext
 from ..decisions.decision_cost import INLINE_MAX, weight
 from ..decisions.heartbeats import fence_expired
@@ -109,6 +109,8 @@ class Controller:
         self.timed_out_session_count = 0
         self.seen_leader_count = 0
         """Changes to a known leader of the quorum, since start."""
+        self.unclean_election_count = 0
+        """Decided here, since start."""
         self._background_decision: asyncio.Future[None] | None = None
         self.snapshots = SnapshotGenerator(
             consensus,
@@ -265,6 +267,7 @@ class Controller:
         )
 
     def _propose_change(self, change: Change[ResponseT]) -> "asyncio.Future[CommitPosition] | None":
+        self.unclean_election_count += unclean_elections(change.result.records)
         # An answer without records may rest on records that are not committed yet, so it waits for them too.
         return self._propose(change.commands, change.image) if change.commands else self._last_proposal
 

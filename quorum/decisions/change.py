@@ -11,7 +11,15 @@ from ...protocol.ids import ControllerEpoch
 from ..metadata.delta import MetadataDelta
 from ..metadata.image import MetadataImage
 from ..metadata.record_codec import encode_entry, encode_record
-from ..metadata.records import BeginTransactionRecord, EndTransactionRecord, MetadataRecord
+from ..metadata.records import (
+    LEADER_RECOVERING,
+    NO_LEADER,
+    NO_LEADER_CHANGE,
+    BeginTransactionRecord,
+    EndTransactionRecord,
+    MetadataRecord,
+    PartitionChangeRecord,
+)
 from ..raft.consensus import MAX_COMMAND_BYTES
 from .context import ControllerResult, Decision, DecisionContext
 
@@ -86,3 +94,13 @@ def split_commands(timestamp_ms: int, records: Iterable[MetadataRecord]) -> list
         groups[0].insert(0, encode_record(BeginTransactionRecord(name="one change")))
         groups[-1].append(encode_record(EndTransactionRecord()))
     return [encode_entry(timestamp_ms, group) for group in groups]
+
+
+def unclean_elections(records: Iterable[MetadataRecord]) -> int:
+    """How many of these changes give a partition a leader that may lack committed records."""
+    return sum(
+        isinstance(record, PartitionChangeRecord)
+        and record.leader_recovery_state == LEADER_RECOVERING
+        and record.leader not in (NO_LEADER, NO_LEADER_CHANGE)
+        for record in records
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from .metric import attribute, own, value
+from .metric import attribute, own, rate, value
 
 CONTROLLER: Final = "kafka.controller:type=KafkaController,name="
 RAFT: Final = "kafka.server:type=raft-metrics"
@@ -28,6 +28,10 @@ APPLIED_LAG: Final = value(f"{CONTROLLER}LastAppliedRecordLagMs", "Its age, 0 on
 COMMITTED_OFFSET: Final = value(f"{CONTROLLER}LastCommittedRecordOffset", "The last metadata record committed.")
 TIMED_OUT: Final = value(f"{CONTROLLER}TimedOutBrokerHeartbeatCount", "Sessions of brokers that timed out here.")
 NEW_CONTROLLERS: Final = value(f"{CONTROLLER}NewActiveControllersCount", "Active controllers that this node saw.")
+UNCLEAN_ELECTIONS: Final = rate(
+    "kafka.controller:type=ControllerStats,name=UncleanLeaderElectionsPerSec",
+    "Leaders elected by this controller that may lack committed records.",
+)
 FAST_FENCINGS: Final = own(
     "counter", "penstock_fast_fencings_total", "Brokers fenced by this controller because their process was gone."
 )

@@ -43,6 +43,12 @@ FLUSH_TIME: Final = times(
 DISK_FREE: Final = own(
     "gauge", "penstock_log_directory_free_bytes", "Bytes that the disk of a log directory has left.", "logDirectory"
 )
+DISK_READ: Final = value(
+    "kafka.server:type=KafkaServer,name=linux-disk-read-bytes", "Bytes that this process has read from disks."
+)
+DISK_WRITTEN: Final = value(
+    "kafka.server:type=KafkaServer,name=linux-disk-write-bytes", "Bytes that this process has sent to disks."
+)
 REPAIRS: Final = own(
     "counter", "penstock_replica_repairs_total", "Damaged logs that this node began to repair from their leader."
 )
@@ -58,6 +64,9 @@ PARTITION_UNDER_REPLICATED: Final = value(
 )
 PARTITION_UNDER_MIN_ISR: Final = value(
     f"{PARTITION}UnderMinIsr", "1 where this node leads and fewer are in sync than needed.", *OF_PARTITION
+)
+PARTITION_AT_MIN_ISR: Final = value(
+    f"{PARTITION}AtMinIsr", "1 where this node leads and as many are in sync as needed.", *OF_PARTITION
 )
 PARTITION_IN_SYNC: Final = value(
     f"{PARTITION}InSyncReplicasCount", "Size of the ISR; 0 where this node does not lead.", *OF_PARTITION

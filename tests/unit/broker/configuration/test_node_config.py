@@ -285,3 +285,8 @@ def test_a_silent_voter_is_left_well_within_a_session(
     times = load(properties).quorum_times
     assert (times.fetch_timeout_ms, times.request_timeout_ms) == (fetch_ms, request_ms)
     assert times.fetch_wait_ms == wait_ms
+
+
+@pytest.mark.parametrize("key", ["metrics.per.partition", "metrics.kafka.exporter"])
+def test_keys_of_metrics_are_not_said_to_have_no_effect(key: str) -> None:
+    assert not load({key: "true"}).warnings

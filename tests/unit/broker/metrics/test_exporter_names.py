@@ -65,6 +65,7 @@ def test_every_metric_has_one_definition_and_a_valid_name() -> None:
     assert len({metric.name for metric in metrics}) == len(metrics) > 100
     for metric in metrics:
         assert re.fullmatch(r"(kafka|penstock)_[a-z0-9_]+", metric.name), metric.name
-        assert metric.name.startswith("kafka_") == bool(metric.mbean), metric.name
+        is_kafka_exporter_s = metric.name.startswith(("kafka_topic_", "kafka_consumergroup_", "kafka_brokers"))
+        assert metric.name.startswith("kafka_") == bool(metric.mbean or is_kafka_exporter_s), metric.name
         assert metric.name.endswith("_total") == (metric.kind == "counter"), metric.name
         assert metric.help.endswith("."), metric.name

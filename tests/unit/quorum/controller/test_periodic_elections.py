@@ -10,7 +10,15 @@ from waiting import loop_until
 from penstock.protocol.ids import BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
 from penstock.quorum.controller.controller import Controller
 from penstock.quorum.controller.periodic_elections import PeriodicElections
-from penstock.quorum.metadata.records import MetadataRecord, PartitionRecord, RegisterBrokerRecord, TopicRecord
+from penstock.quorum.metadata.image import ConfigResourceType
+from penstock.quorum.metadata.records import (
+    NO_LEADER,
+    ConfigRecord,
+    MetadataRecord,
+    PartitionRecord,
+    RegisterBrokerRecord,
+    TopicRecord,
+)
 
 TOPIC_ID = TopicId(UUID(int=900))
 DIRECTORIES = (UUID(int=501), UUID(int=502))
@@ -56,5 +64,46 @@ async def test_preferred_replicas_get_their_leaderships_back_without_being_asked
         return partition is not None and partition.leader == 1
 
     await loop_until(has_its_leadership_back, "leadership of the preferred replica")
+    duty.cancel()
+    await asyncio.wait([duty])
+
+
+LEADERLESS = (
+    *(one for one in IMBALANCED if not isinstance(one, PartitionRecord)),
+    ConfigRecord(
+        resource_type=ConfigResourceType.TOPIC,
+        resource_name="t",
+        name="unclean.leader.election.enable",
+        value="true",
+    ),
+    PartitionRecord(
+        topic_id=TOPIC_ID,
+        partition_id=0,
+        replicas=node_ids(1, 2, 3),
+        isr=node_ids(3),
+        leader=NO_LEADER,
+        leader_epoch=LeaderEpoch(0),
+        partition_epoch=PartitionEpoch(0),
+        directories=(*DIRECTORIES, DIRECTORIES[0]),
+    ),
+)
+
+
+@on_a_loop
+async def test_unclean_elections_are_counted(puppet: Puppet, controller: Controller) -> None:
+    puppet.elect(NodeId(2))
+    puppet.hear(*LEADERLESS)
+    activate(puppet)
+    assert controller.unclean_election_count == 0
+    upkeep = PeriodicElections(controller, balance_interval_ms=60_000, unclean_interval_ms=5)
+    duty = asyncio.ensure_future(upkeep.run())
+
+    def has_a_leader() -> bool:
+        puppet.commit()
+        partition = controller.image.topics.partition("t", 0)
+        return partition is not None and partition.leader != NO_LEADER
+
+    await loop_until(has_a_leader, "an unclean leader")
+    assert controller.unclean_election_count == 1
     duty.cancel()
     await asyncio.wait([duty])
