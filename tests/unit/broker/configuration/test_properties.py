@@ -54,6 +54,7 @@ def test_what_is_escaped_comes_back(expected: dict[str, str]) -> None:
 
 def test_the_environment_names_keys_in_capitals_with_underscores() -> None:
     environment = {"PENSTOCK_LOG_DIRS": "/a", "PENSTOCK_A__B": "1", "PENSTOCK_A___B": "2", "LOG_DIRS": "/b"}
+    environment["PENSTOCK_ADMIN"] = "http://127.0.0.1:1"  # of commands, no key
     assert properties_of_environment(environment) == {"log.dirs": "/a", "a_b": "1", "a-b": "2"}
 
 
