@@ -68,6 +68,11 @@ class Echo:
 
 @cache
 def contexts() -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """The same for all tests, which change nothing about them."""
+    return own_contexts()
+
+
+def own_contexts() -> tuple[ssl.SSLContext, ssl.SSLContext]:
     """Of a server, and of a client that trusts it."""
     authority = trustme.CA()
     server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 
 import pytest
-from echo_node import contexts
+from echo_node import own_contexts
 
 from penstock.client.addresses import Address
 from penstock.client.quorum_probe import Probed, ask_all
@@ -88,7 +88,7 @@ def test_addresses_without_a_listener_are_refused_each() -> None:
 
 @pytest.mark.parametrize("needs_certificate", [False, True])
 def test_port_that_speaks_tls_is_recognised(needs_certificate: bool) -> None:
-    server_tls, _ = contexts()
+    server_tls, _ = own_contexts()
     if needs_certificate:
         server_tls.verify_mode = ssl.CERT_REQUIRED
     found = probed(silent, tls=server_tls)
