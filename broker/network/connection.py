@@ -68,7 +68,7 @@ class Connection(asyncio.BufferedProtocol):
         "_open_count",
         "_outbox",
         "_peer",
-        "_received_ns",
+        "_received_s",
         "_transport",
         "_turn_bytes",
         "_turn_requests",
@@ -88,7 +88,7 @@ class Connection(asyncio.BufferedProtocol):
         self._turn_requests = 0
         self._turn_bytes = 0
         self._last_active_s = 0.0
-        self._received_ns = 0
+        self._received_s = 0.0
         self._of_node = 0
         self._idle_tick = 0
         self._is_beginning = False
@@ -140,8 +140,8 @@ class Connection(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         host = self._host
         host.counters.bytes_in += nbytes
-        self._last_active_s = host.loop.time()
-        self._received_ns = host.clock_ns()
+        # One reading for both: the clock of times is the loop's, and most requests are not timed.
+        self._received_s = self._last_active_s = host.loop.time()
         held = self._held
         # A read that did not fill its buffer has emptied the socket: whatever comes next comes in another turn.
         if held.view is None:
@@ -367,7 +367,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _begin_timed(self, request: Request, kind: RequestKind) -> None:
         host = self._host
-        timed = request.timed = TimedRequest(kind, host.clock_ns, self._received_ns)
+        timed = request.timed = TimedRequest(kind, host.loop.time, self._received_s)
         host.begin(request)
         if request.answer is None:
             timed.on_returned()
