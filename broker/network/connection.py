@@ -62,6 +62,7 @@ class Connection(asyncio.BufferedProtocol):
         "_is_muted",
         "_is_reading_paused",
         "_is_send_due",
+        "_kind",
         "_last_active_s",
         "_listener_name",
         "_of_node",
@@ -90,6 +91,7 @@ class Connection(asyncio.BufferedProtocol):
         self._last_active_s = 0.0
         self._received_s = 0.0
         self._of_node = 0
+        self._kind: RequestKind | None = None
         self._idle_tick = 0
         self._is_beginning = False
         self._is_blocked = False
@@ -240,6 +242,7 @@ class Connection(asyncio.BufferedProtocol):
     def set_context(self, context: RequestContext) -> None:
         self._context = context
         self._of_node = 0 if context.node_id is None else OF_NODE
+        self._kind = None
 
     # What the node calls.
 
@@ -356,14 +359,20 @@ class Connection(asyncio.BufferedProtocol):
         if is_exclusive:
             self._exclusive = request
         host = self._host
-        kind = host.request_kinds.get(header.api_key << VERSION_BITS | header.api_version | self._of_node)
-        if kind is None:
-            kind = host.requests.add_kind(header.api_key, header.api_version, self._of_node)
+        kind = self._kind
+        # Mostly a request is of the kind of the one before.
+        if kind is None or header.api_key != kind.api_key or header.api_version != kind.api_version:
+            kind = self._kind = self._kind_of(header.api_key, header.api_version)
         kind.count += 1
         if kind.count & kind.mask:
             host.begin(request)
         else:
             self._begin_timed(request, kind)
+
+    def _kind_of(self, api_key: int, api_version: int) -> RequestKind:
+        host = self._host
+        kind = host.request_kinds.get(api_key << VERSION_BITS | api_version | self._of_node)
+        return host.requests.add_kind(api_key, api_version, self._of_node) if kind is None else kind
 
     def _begin_timed(self, request: Request, kind: RequestKind) -> None:
         host = self._host
