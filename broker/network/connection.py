@@ -62,13 +62,14 @@ class Connection(asyncio.BufferedProtocol):
         "_is_muted",
         "_is_reading_paused",
         "_is_send_due",
+        "_kind",
         "_last_active_s",
         "_listener_name",
         "_of_node",
         "_open_count",
         "_outbox",
         "_peer",
-        "_received_ns",
+        "_received_s",
         "_transport",
         "_turn_bytes",
         "_turn_requests",
@@ -88,8 +89,9 @@ class Connection(asyncio.BufferedProtocol):
         self._turn_requests = 0
         self._turn_bytes = 0
         self._last_active_s = 0.0
-        self._received_ns = 0
+        self._received_s = 0.0
         self._of_node = 0
+        self._kind: RequestKind | None = None
         self._idle_tick = 0
         self._is_beginning = False
         self._is_blocked = False
@@ -141,8 +143,8 @@ class Connection(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         host = self._host
         host.counters.bytes_in += nbytes
-        self._last_active_s = host.loop.time()
-        self._received_ns = host.clock_ns()
+        # One reading for both: the clock of times is the loop's, and most requests are not timed.
+        self._received_s = self._last_active_s = host.loop.time()
         held = self._held
         # A read that did not fill its buffer has emptied the socket: whatever comes next comes in another turn.
         if held.view is None:
@@ -241,6 +243,7 @@ class Connection(asyncio.BufferedProtocol):
     def set_context(self, context: RequestContext) -> None:
         self._context = context
         self._of_node = 0 if context.node_id is None else OF_NODE
+        self._kind = None
 
     # What the node calls.
 
@@ -357,18 +360,24 @@ class Connection(asyncio.BufferedProtocol):
         if is_exclusive:
             self._exclusive = request
         host = self._host
-        kind = host.request_kinds.get(header.api_key << VERSION_BITS | header.api_version | self._of_node)
-        if kind is None:
-            kind = host.requests.add_kind(header.api_key, header.api_version, self._of_node)
+        kind = self._kind
+        # Mostly a request is of the kind of the one before.
+        if kind is None or header.api_key != kind.api_key or header.api_version != kind.api_version:
+            kind = self._kind = self._kind_of(header.api_key, header.api_version)
         kind.count += 1
         if kind.count & kind.mask:
             host.begin(request)
         else:
             self._begin_timed(request, kind)
 
+    def _kind_of(self, api_key: int, api_version: int) -> RequestKind:
+        host = self._host
+        kind = host.request_kinds.get(api_key << VERSION_BITS | api_version | self._of_node)
+        return host.requests.add_kind(api_key, api_version, self._of_node) if kind is None else kind
+
     def _begin_timed(self, request: Request, kind: RequestKind) -> None:
         host = self._host
-        timed = request.timed = TimedRequest(kind, host.clock_ns, self._received_ns)
+        timed = request.timed = TimedRequest(kind, host.loop.time, self._received_s)
         host.begin(request)
         if request.answer is None:
             timed.on_returned()

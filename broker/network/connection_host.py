@@ -7,7 +7,6 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
-from time import perf_counter_ns
 from typing import Protocol
 
 from ..timing.loop_timer_wheel import LoopTimerWheel
@@ -88,8 +87,6 @@ class ConnectionHost:
     requests: RequestStatistics = field(default_factory=RequestStatistics)
     request_kinds: Mapping[int, RequestKind] = field(init=False)
     """Those of `requests`."""
-    clock_ns: Callable[[], int] = perf_counter_ns
-    """For the times of requests alone: nothing is decided by it."""
     connections: dict[HostedConnection, None] = field(default_factory=dict)
     """In the order in which they came: no other order is the same in two runs."""
     has_no_connections: asyncio.Event = field(default_factory=asyncio.Event)

@@ -12,6 +12,7 @@ from penstock.broker.metrics.replica_reader import PARTITIONS_MAX
 from penstock.broker.metrics.rules.catalog import catalog
 from penstock.broker.metrics.rules.metric import Metric
 from penstock.broker.metrics.topic_reader import TOPICS_MAX
+from penstock.broker.network.rules.request_statistics import FEW_OF, MANY_PER_S, TIMED_PER_S
 
 ROOT = Path(__file__).resolve().parents[2]
 OUTPUT = ROOT / "docs" / "metrics.md"
@@ -34,9 +35,9 @@ Strimzi's rules spell them. Metrics that Kafka does not have begin with `penstoc
   told only with `metrics.kafka.exporter=true`, set likewise: of at most {OFFSETS_MAX:,} committed offsets and
   {LED_MAX:,} led partitions of a node. One node of the cluster tells each of these series (all brokers
   `kafka_brokers`), so sums over nodes are right. A coordinator asks leaders for high watermarks at most once a second.
-- A summary's quantiles are of the last five minutes, and exact to an eighth. While an API has more than 200 requests a
-  second one of 16 is timed and stands for 16 in `_count` and `_sum`; `kafka_network_requestmetrics_requests_total`
-  counts all.
+- A summary's quantiles are of the last five minutes, and exact to an eighth. While an API has more than
+  {MANY_PER_S} requests a second one of {FEW_OF} or more of them is timed (about {TIMED_PER_S} a second) and stands for
+  all of these in `_count` and `_sum`; `kafka_network_requestmetrics_requests_total` counts all.
 - Times in names of Kafka's are milliseconds, those of ours seconds.
 - There is one event loop: the idle ratios of network and handlers are the same number.
 - `process_*` and `python_*` are those of the Prometheus client for Python.

@@ -16,11 +16,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from ...timing.rules.duration_histogram import DurationHistogram
+from ...timing.rules.duration_histogram import NS_PER_S, DurationHistogram
 
 MANY_PER_S: Final = 200
-"""Requests of a kind, from which on one of `SAMPLE_MASK` + 1 is timed: 0.1 % of a core measures all of less."""
-SAMPLE_MASK: Final = 15
+"""Requests of a kind, from which on one of several is timed: 0.1 % of a core measures all of less."""
+FEW_OF: Final = 16
+"""Then it is one of so many at least."""
+TIMED_PER_S: Final = 100
+"""So many of a kind are timed when there are more still: 30,000 in the five minutes of the quantiles."""
 STAGES: Final = ("queue", "local", "remote", "send", "total")
 KINDS_MAX: Final = 2048
 """APIs, versions and kinds of client: there are fewer than 1,200, and other versions never get a header."""
@@ -63,41 +66,46 @@ class RequestKind:
         self._adapted_count = 0
 
     def adapt(self, elapsed_s: float) -> None:
-        is_many = self.count - self._adapted_count > MANY_PER_S * elapsed_s
-        self._adapted_count = self.count
-        self.mask = SAMPLE_MASK if is_many else 0
+        arrived, self._adapted_count = self.count - self._adapted_count, self.count
+        if arrived <= MANY_PER_S * elapsed_s:
+            self.mask = 0
+            return
+        one_of = max(FEW_OF, int(arrived / (TIMED_PER_S * elapsed_s)))
+        # The power of two below: a mask has no holes.
+        self.mask = (1 << one_of.bit_length() - 1) - 1
 
 
 class TimedRequest:
-    """The times of one request, in nanoseconds of one clock."""
+    """The times of one request, in seconds of the clock that tells when it was received."""
 
-    __slots__ = ("_clock_ns", "_times", "_weight", "answered_ns", "begun_ns", "received_ns", "returned_ns")
+    __slots__ = ("_answered_s", "_begun_s", "_clock_s", "_received_s", "_returned_s", "_times", "_weight")
 
-    def __init__(self, kind: RequestKind, clock_ns: Callable[[], int], received_ns: int) -> None:
+    def __init__(self, kind: RequestKind, clock_s: Callable[[], float], received_s: float) -> None:
         self._times = kind.times
         self._weight = kind.mask + 1
-        self._clock_ns = clock_ns
-        self.received_ns = received_ns
-        self.begun_ns = clock_ns()
-        self.returned_ns = 0
-        self.answered_ns = 0
+        self._clock_s = clock_s
+        self._received_s = received_s
+        self._begun_s = clock_s()
+        self._returned_s: float | None = None
+        self._answered_s = self._begun_s
 
     def on_returned(self) -> None:
         """The handler returned without an answer."""
-        self.returned_ns = self._clock_ns()
+        self._returned_s = self._clock_s()
 
     def on_answered(self) -> None:
-        self.answered_ns = self._clock_ns()
+        self._answered_s = self._clock_s()
 
     def on_sent(self) -> None:
-        now_ns = self._clock_ns()
-        times, weight, answered_ns = self._times, self._weight, self.answered_ns
-        returned_ns = self.returned_ns or answered_ns
-        times.queue.add(self.begun_ns - self.received_ns, weight)
-        times.local.add(returned_ns - self.begun_ns, weight)
-        times.remote.add(answered_ns - returned_ns, weight)
-        times.send.add(now_ns - answered_ns, weight)
-        times.total.add(now_ns - self.received_ns, weight)
+        sent_s = self._clock_s()
+        times, weight = self._times, self._weight
+        received_s, begun_s, answered_s = self._received_s, self._begun_s, self._answered_s
+        returned_s = answered_s if self._returned_s is None else self._returned_s
+        times.queue.add(round(NS_PER_S * (begun_s - received_s)), weight)
+        times.local.add(round(NS_PER_S * (returned_s - begun_s)), weight)
+        times.remote.add(round(NS_PER_S * (answered_s - returned_s)), weight)
+        times.send.add(round(NS_PER_S * (sent_s - answered_s)), weight)
+        times.total.add(round(NS_PER_S * (sent_s - received_s)), weight)
 
 
 class RequestStatistics:

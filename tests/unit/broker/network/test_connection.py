@@ -6,6 +6,7 @@ import gc
 import logging
 import struct
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -17,6 +18,7 @@ from penstock.broker.network.connection_host import RECEIVE_BUFFER_BYTES, SCARCE
 from penstock.broker.network.request import Request
 from penstock.broker.network.rules.answer_memory import UNSENT_BYTES_MAX
 from penstock.broker.network.rules.connection_limits import ConnectionLimits
+from penstock.protocol.ids import NodeId
 
 
 @pytest.fixture
@@ -474,3 +476,20 @@ def test_hundred_thousand_requests_leave_no_cyclic_garbage(loop: ManualLoop) -> 
     finally:
         gc.enable()
     assert len(wire.received) == 100_000 * len(answer(0))
+
+
+def test_requests_are_counted_by_api_and_by_whether_a_node_sent_them(loop: ManualLoop) -> None:
+    node = Node(loop)
+    connection, wire = node.connect()
+
+    def ask(number: int, api_key: int) -> None:
+        feed(connection, wire, frame(number, api_key=api_key))
+        node.begun[number].respond(answer(number))
+        loop.turn()
+
+    for number, api_key in enumerate((OVERLAPPING, OVERLAPPING, EXCLUSIVE, OVERLAPPING)):
+        ask(number, api_key)
+    connection.set_context(replace(node.begun[0].context, node_id=NodeId(2)))
+    ask(4, OVERLAPPING)
+    counts = {(kind.api_key, kind.is_of_node): kind.count for kind in node.host.requests.kinds.values()}
+    assert counts == {(OVERLAPPING, False): 3, (EXCLUSIVE, False): 1, (OVERLAPPING, True): 1}

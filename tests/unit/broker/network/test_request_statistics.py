@@ -2,36 +2,40 @@
 
 from __future__ import annotations
 
+import pytest
+
 from penstock.broker.network.rules.request_statistics import (
+    FEW_OF,
     MANY_PER_S,
     OF_NODE,
-    SAMPLE_MASK,
+    TIMED_PER_S,
     VERSION_BITS,
     RequestStatistics,
     TimedRequest,
 )
 
 MS = 1_000_000
+"""In the nanoseconds of histograms."""
 
 
 class Clock:
     def __init__(self) -> None:
-        self.now_ns = 0
+        self.now_ms = 0
 
-    def __call__(self) -> int:
-        return self.now_ns
+    def __call__(self) -> float:
+        return self.now_ms / 1000
 
 
 def test_stages_of_a_request_that_waits_add_up_to_its_total() -> None:
     kind = RequestStatistics().add_kind(1, 18, 0)
     clock = Clock()
-    clock.now_ns = 2 * MS
-    timed = TimedRequest(kind, clock, received_ns=0)
-    clock.now_ns = 5 * MS
+    clock.now_ms = 2
+    timed = TimedRequest(kind, clock, received_s=0.0)
+    clock.now_ms = 5
     timed.on_returned()
-    clock.now_ns = 15 * MS
+    clock.now_ms = 15
     timed.on_answered()
-    clock.now_ns = 16 * MS
+    clock.now_ms = 16
     timed.on_sent()
     times = kind.times
     assert [one.sum_ns for one in times.histograms] == [2 * MS, 3 * MS, 10 * MS, 1 * MS, 16 * MS]
@@ -41,8 +45,8 @@ def test_stages_of_a_request_that_waits_add_up_to_its_total() -> None:
 def test_a_request_that_is_answered_by_its_handler_waits_for_nothing() -> None:
     kind = RequestStatistics().add_kind(0, 13, 0)
     clock = Clock()
-    timed = TimedRequest(kind, clock, received_ns=0)
-    clock.now_ns = 4 * MS
+    timed = TimedRequest(kind, clock, received_s=0.0)
+    clock.now_ms = 4
     timed.on_answered()
     timed.on_sent()
     assert kind.times.local.sum_ns == 4 * MS
@@ -54,14 +58,24 @@ def test_of_many_requests_one_of_several_is_timed_and_stands_for_all() -> None:
     kind = statistics.add_kind(0, 13, 0)
     kind.count = 2 * MANY_PER_S + 2
     statistics.adapt(2.0, 0)
-    assert kind.mask == SAMPLE_MASK
-    timed = TimedRequest(kind, Clock(), received_ns=0)
+    assert kind.mask == FEW_OF - 1
+    timed = TimedRequest(kind, Clock(), received_s=0.0)
     timed.on_answered()
     timed.on_sent()
-    assert kind.times.total.count == SAMPLE_MASK + 1
+    assert kind.times.total.count == FEW_OF
     kind.count += 2 * MANY_PER_S
     statistics.adapt(2.0, 1)
     assert kind.mask == 0
+
+
+@pytest.mark.parametrize(("arrived", "one_of"), [(200, 1), (201, 16), (3_199, 16), (3_200, 32), (50_000, 256)])
+def test_the_more_requests_the_fewer_of_them_are_timed(arrived: int, one_of: int) -> None:
+    statistics = RequestStatistics()
+    kind = statistics.add_kind(0, 13, 0)
+    kind.count = arrived
+    statistics.adapt(1.0, 0)
+    assert kind.mask + 1 == one_of
+    assert arrived < 16 * MANY_PER_S or TIMED_PER_S <= arrived / one_of < 2 * TIMED_PER_S
 
 
 def test_versions_share_the_times_of_their_api_but_nodes_have_their_own() -> None:
