@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
 from typing import Final
 
@@ -18,6 +18,8 @@ from ..cluster.peer_channel import PeerChannel
 
 LEADER_TIMEOUT_MS: Final = 1000
 """For all leaders together: scrapes give up after ten seconds, and one broker that hangs must not cost that."""
+PARTITIONS_PER_REQUEST: Final = 250
+"""A message is encoded, decoded and served in one turn of the event loop each: a few milliseconds."""
 LATEST: Final = -1
 _NO_REPLICA: Final = BrokerId(-1)
 _UNCOMMITTED: Final = i8(0)
@@ -30,16 +32,16 @@ async def ask_end_offsets(
     found: dict[tuple[str, int], int] = {}
 
     async def ask(leader_id: int, partitions: Iterable[tuple[str, int]]) -> None:
-        try:
-            answer = await peers.request(leader_id, _question(partitions), timeout_ms=LEADER_TIMEOUT_MS)
-        except KafkaError:
-            # The leader is away: its partitions are about to have another, and until then their lag is not known.
-            return
-        assert isinstance(answer, ListOffsetsResponse)
-        for topic in answer.topics:
-            for one in topic.partitions:
-                if not one.error_code and one.offset >= 0:
-                    found[str(topic.name), int(one.partition_index)] = int(one.offset)
+        wanted = list(partitions)
+        for start in range(0, len(wanted), PARTITIONS_PER_REQUEST):
+            question = _question(wanted[start : start + PARTITIONS_PER_REQUEST])
+            try:
+                answer = await peers.request(leader_id, question, timeout_ms=LEADER_TIMEOUT_MS)
+            except KafkaError:
+                # The leader is away: its partitions are about to have another, and until then their lag is not known.
+                return
+            assert isinstance(answer, ListOffsetsResponse)
+            found.update(_offsets_in(answer))
 
     try:
         # Connecting has a deadline of its own, which is longer.
@@ -48,6 +50,13 @@ async def ask_end_offsets(
     except TimeoutError:
         pass
     return found
+
+
+def _offsets_in(answer: ListOffsetsResponse) -> Iterator[tuple[tuple[str, int], int]]:
+    for topic in answer.topics:
+        for one in topic.partitions:
+            if not one.error_code and one.offset >= 0:
+                yield (str(topic.name), int(one.partition_index)), int(one.offset)
 
 
 def _question(partitions: Iterable[tuple[str, int]]) -> ListOffsetsRequest:
