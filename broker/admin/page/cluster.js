@@ -128,7 +128,7 @@ function Recent({ store }) {
     return { time: event.timestamp_ms, lane: LANES.indexOf(lane), tint, shape: sign, title: sentence };
   });
   return html`<${TimeLine} marks=${marks} lanes=${LANES} begin=${begin} end=${end} label="Events of the last ten minutes" />
-    <ul class="happened">${gathered(store.events.slice(-80).reverse()).slice(0, 5).map(({ key, event, more }) => html`<${Happened} key=${key} event=${event} more=${more} />`)}</ul>`;
+    <ul class="happened">${gathered(store.events.slice().reverse()).slice(0, 5).map(({ key, event, more }) => html`<${Happened} key=${key} event=${event} more=${more} />`)}</ul>`;
 }
 
 export function Happened({ event, more = 0 }) {
