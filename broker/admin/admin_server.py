@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 from ...protocol.errors import ConfigError
 from ..configuration.admin_listeners import ADMIN_LISTENERS, AdminListener
-from .node_ports import NodePorts
 
 if TYPE_CHECKING:
     from .http_server import HttpServer
+    from .node_ports import NodePorts
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ class AdminServer:
         self._loop = loop
         self._on_loaded = on_loaded
         self.sockets: list[socket.socket] = []
-        self._node: NodePorts | None = None
+        self._node: Callable[[], NodePorts] | None = None
         self._known_hosts: frozenset[str] = frozenset()
         self._activation: asyncio.Task[None] | None = None
         self._server: HttpServer | None = None
@@ -54,8 +54,11 @@ class AdminServer:
             bound.append(AdminListener(host=listener.host, port=one.getsockname()[1]))
         return tuple(bound)
 
-    def begin(self, node: NodePorts, known_hosts: frozenset[str]) -> None:
-        """From now on connections are served. `known_hosts`: see `guards.refusal_of`."""
+    def begin(self, node: Callable[[], NodePorts], known_hosts: frozenset[str]) -> None:
+        """From now on connections are served. `node` is called with the first one, in a thread.
+
+        `known_hosts`: see `guards.refusal_of`.
+        """
         self._node = node
         self._known_hosts = known_hosts
         for one in self.sockets:
@@ -73,8 +76,8 @@ class AdminServer:
     async def _activate(self) -> None:
         assert self._node is not None, "it has begun"
         try:
-            make_server = await self._loop.run_in_executor(None, _load)
-            self._server = make_server(self._node, self._known_hosts, self._loop)
+            make_server, node = await self._loop.run_in_executor(None, _load, self._node)
+            self._server = make_server(node, self._known_hosts, self._loop)
             await self._server.start(self.sockets)
             self._on_loaded()
         except Exception:
@@ -98,10 +101,12 @@ class AdminServer:
         self.sockets.clear()
 
 
-def _load() -> Callable[[NodePorts, frozenset[str], asyncio.AbstractEventLoop], HttpServer]:
+def _load(
+    node: Callable[[], NodePorts],
+) -> tuple[Callable[[NodePorts, frozenset[str], asyncio.AbstractEventLoop], HttpServer], NodePorts]:
     from .http_server import make_server
 
-    return make_server
+    return make_server, node()
 
 
 def _listen(listener: AdminListener) -> socket.socket:

@@ -11,14 +11,11 @@ from ..network.dispatch import Dispatcher
 from ..network.listeners import Listeners
 from ..network.rules.request_statistics import RequestStatistics
 from .loop_watch import LoopWatch
-from .process_reader import ProcessReader
-from .request_reader import ConnectionReader, RequestReader
-from .rules.metric import read
-from .rules.process_metrics import EXPOSITIONS
-from .rules.readings import Reader, Readings
 
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric as Family
+
+    from .rules.readings import Reader, Readings
 
 
 class Collector(Protocol):
@@ -37,18 +34,17 @@ class Metrics:
         self._listeners: list[Listeners] = []
         self._dispatchers: list[Dispatcher] = []
         self._requests: list[RequestStatistics] = []
-        self._readers: list[Reader] = [
-            ProcessReader(self.watch, node_id),
-            self._read_own,
-            RequestReader(self._requests, self.watch.now_ms),
-            ConnectionReader(self._listeners, self._dispatchers),
-        ]
+        self._node_id = node_id
+        self._readers: list[Reader] = []
+        # What makes the readers is loaded for the first exposition: a node starts without.
+        self._later: list[Callable[[], Callable[[], None]]] = [self._load_own]
         self._preparations: list[Callable[[], Awaitable[None]]] = []
         self._disk_readers: list[Reader] = []
         self._collectors: list[Collector] = []
         self._exposition: Any = None
         self._process: Callable[[], Iterable[Family]] | None = None
         self._exposition_count = 0
+        self._loading = asyncio.Lock()
 
     def start(self) -> None:
         """Samples the event loop from now on."""
@@ -68,6 +64,11 @@ class Metrics:
         """Adds what is read for each exposition."""
         self._readers.append(reader)
 
+    def add_later(self, load: Callable[[], Callable[[], None]]) -> None:
+        """Has `load` called in a thread before the next exposition, and then, in the loop, what it returns, which adds
+        readers. `load` is where their modules are imported."""
+        self._later.append(load)
+
     def add_preparation(self, prepare: Callable[[], Awaitable[None]]) -> None:
         """Adds what is awaited before readers are called; it has a deadline of its own."""
         self._preparations.append(prepare)
@@ -83,11 +84,16 @@ class Metrics:
     async def exposition(self, accept: str | None) -> tuple[bytes, str]:
         """Returns the metrics of now and their content type, for the Accept header of a request."""
         # Loading the library takes a tenth of a second, which nothing else waits for in a thread.
-        module = self._exposition
-        if module is None:
-            module = await self._loop.run_in_executor(None, import_module, f"{__package__}.exposition")
-            self._exposition = module
-            self._process = module.process_collector()
+        async with self._loading:
+            module = self._exposition
+            if module is None:
+                module = await self._loop.run_in_executor(None, import_module, f"{__package__}.exposition")
+                self._exposition = module
+                self._process = module.process_collector()
+            while self._later:
+                add = await self._loop.run_in_executor(None, self._later[0])
+                add()
+                del self._later[0]
         for prepare in self._preparations:
             await prepare()
         self._exposition_count += 1
@@ -100,5 +106,19 @@ class Metrics:
         )
         return body, content_type
 
-    def _read_own(self) -> Readings:
-        yield read(EXPOSITIONS, self._exposition_count)
+    def _load_own(self) -> Callable[[], None]:
+        from .process_reader import ProcessReader
+        from .request_reader import ConnectionReader, RequestReader
+        from .rules.metric import read
+        from .rules.process_metrics import EXPOSITIONS
+
+        def read_own() -> Readings:
+            yield read(EXPOSITIONS, self._exposition_count)
+
+        def add() -> None:
+            self.add_reader(ProcessReader(self.watch, self._node_id))
+            self.add_reader(read_own)
+            self.add_reader(RequestReader(self._requests, self.watch.now_ms))
+            self.add_reader(ConnectionReader(self._listeners, self._dispatchers))
+
+        return add

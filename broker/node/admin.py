@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from ...protocol.ids import NodeId
 from ..admin.admin_server import AdminServer
-from ..admin.node_ports import NodePorts, NodeReason, NodeStatus
 from ..configuration.admin_listeners import ADMIN_ADVERTISED_LISTENERS, advertised_admin_listeners
 from ..configuration.node_config import NodeConfig
 from . import garbage
-from .node_facts import node_facts
 from .server import Node
+
+if TYPE_CHECKING:
+    from ..admin.node_ports import NodePorts
 
 WAITING_S: Final = 2.0
 """A node that has not started by then waits for others; operators want to know for what."""
@@ -59,8 +59,12 @@ class Admin:
             self._late = None
         if self._server.is_begun:
             return
-        ports = ports_of(node, self._config, self._loop, self._wall_clock_ms, started_ms=lambda: self._started_ms)
-        self._server.begin(ports, self._known_hosts())
+        self._server.begin(lambda: self._ports(node), self._known_hosts())
+
+    def _ports(self, node: Node) -> NodePorts:
+        from .admin_ports import ports_of
+
+        return ports_of(node, self._config, self._loop, self._wall_clock_ms, started_ms=lambda: self._started_ms)
 
     def _known_hosts(self) -> frozenset[str]:
         config = self._config
@@ -71,37 +75,3 @@ class Admin:
         if self._late is not None:
             self._late.cancel()
         await self._server.stop()
-
-
-def ports_of(
-    node: Node,
-    config: NodeConfig,
-    loop: asyncio.AbstractEventLoop,
-    wall_clock_ms: Callable[[], int],
-    *,
-    started_ms: Callable[[], int | None],
-) -> NodePorts:
-    """A node as its HTTP administration sees it."""
-    return NodePorts(
-        config=config,
-        metadata=node.metadata,
-        metrics=node.metrics,
-        loop=loop,
-        wall_clock_ms=wall_clock_ms,
-        status=lambda: _status(node),
-        running=lambda: node.running,
-        facts=lambda: node_facts(node, loop, started_ms=started_ms()),
-        quorum_leader=lambda: None if node.quorum is None else node.quorum.leader_id,
-        silent_voters=lambda: _silent_voters(node),
-        events=node.events,
-    )
-
-
-async def _silent_voters(node: Node) -> Mapping[NodeId, str]:
-    return {} if node.quorum is None else await node.quorum.voter_access.silent()
-
-
-def _status(node: Node) -> NodeStatus:
-    if node.running is not None:
-        return NodeStatus(state="running", is_ready=True)
-    return NodeStatus(state="starting", is_ready=False, reasons=(NodeReason(kind="starting", sentence=node.phase),))

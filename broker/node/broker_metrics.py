@@ -26,8 +26,6 @@ def add_broker_metrics(
     runtime: Runtime,
 ) -> None:
     data_path = parts.data_path
-    metrics.add_listeners(parts.listeners, parts.dispatcher, parts.requests)
-    metrics.watch.on_sample(lambda _elapsed_s, now_ms: parts.flush_times.rotate(now_ms))
     lags = GroupLagReader(
         parts.groups,
         parts.partitions,

@@ -34,7 +34,6 @@ from ..cluster.tls_contexts import TlsContexts
 from ..cluster.voter_access import VoterAccess
 from ..configuration.node_config import NodeConfig
 from ..metrics.metrics import Metrics
-from ..metrics.quorum_reader import ObserverReader
 from ..network.request import RequestContext
 from ..timing.runtime import Runtime
 
@@ -134,7 +133,13 @@ class ObserverLink:
         return {}
 
     def add_metrics(self, metrics: Metrics) -> None:
-        metrics.add_reader(ObserverReader(self._metadata, self._config.voters, metrics.watch))
+        def load() -> Callable[[], None]:
+            from ..metrics.quorum_reader import ObserverReader
+
+            reader = ObserverReader(self._metadata, self._config.voters, metrics.watch)
+            return lambda: metrics.add_reader(reader)
+
+        metrics.add_later(load)
 
     def channel(self, timeout_ms: int) -> ControllerChannel:
         return self._remote_channel(timeout_ms)

@@ -16,6 +16,7 @@ import logging
 import socket
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from random import Random
+from typing import TYPE_CHECKING
 
 from ...protocol.errors import ConfigError, KafkaError
 from ...protocol.ids import TopicId
@@ -27,7 +28,6 @@ from ...quorum.raft.consensus import ConsensusFailed
 from ...storage.directories.log_directories import LogDirectories
 from ...storage.directories.log_manager import LogManager
 from ...storage.disk.files import Files
-from ..admin.node_ports import RunningNode
 from ..cluster.event_stream import EventStream
 from ..cluster.metadata_cache import MetadataCache
 from ..cluster.peer_channel import PeerChannel
@@ -38,12 +38,13 @@ from ..configuration.topic_configs import ConfigResolver
 from ..metrics.metrics import Metrics
 from ..network.own_requests import OwnRequests
 from ..timing.runtime import Runtime
-from .broker_metrics import add_broker_metrics
-from .controller_admin import register_admin_handlers
 from .feature_guard import FeatureGuard
 from .lifecycle import BrokerLifecycle
 from .steady_clock import SteadyClock
 from .wiring import BrokerParts, peers_of, wire_broker
+
+if TYPE_CHECKING:
+    from ..admin.node_ports import RunningNode
 
 logger = logging.getLogger(__name__)
 
@@ -119,6 +120,7 @@ class Node:
         self._cluster_id: str | None = None
         self._quorum: QuorumLink | None = None
         self._parts: BrokerParts | None = None
+        self._make_running: Callable[[], RunningNode] | None = None
         self._running: RunningNode | None = None
         self._phase = "It has just begun."
         self._tasks: list[asyncio.Task[None]] = []
@@ -131,6 +133,8 @@ class Node:
     @property
     def running(self) -> RunningNode | None:
         """What operators ask of the node; None before it has started, and once it stops."""
+        if self._running is None and self._make_running is not None:
+            self._running = self._make_running()
         return self._running
 
     @property
@@ -189,9 +193,9 @@ class Node:
             quorum.add_metrics(self.metrics)
             if self._config.is_broker:
                 await self._start_broker(quorum, self._cluster_id, tls)
-                self._running = self._running_broker(self.parts, quorum)
+                self._make_running = lambda: self._running_broker(self.parts, quorum)
             else:
-                self._running = self._running_controller(quorum, tls)
+                self._make_running = lambda: self._running_controller(quorum, tls)
         except BaseException as error:
             await self._abandon()
             if isinstance(error, ConsensusFailed | KafkaError | OSError):
@@ -209,7 +213,7 @@ class Node:
 
     async def stop(self) -> None:
         """Everything acknowledged is on disk, and the mark of a clean stop written, when this returns."""
-        self._running = None
+        self._running = self._make_running = None
         self._phase = "It stops."
         self.metrics.stop()
         await self._stop_tasks()
@@ -288,7 +292,9 @@ class Node:
             tls=tls,
             runtime=self._runtime,
         )
-        add_broker_metrics(self.metrics, parts, self._metadata, self._directories, self._files, self._runtime)
+        self.metrics.add_listeners(parts.listeners, parts.dispatcher, parts.requests)
+        self.metrics.watch.on_sample(lambda _elapsed_s, now_ms: parts.flush_times.rotate(now_ms))
+        self.metrics.add_later(lambda: self._load_broker_metrics(parts))
         self._publishers.add(lifecycle)
         bound = await parts.listeners.bind(config.listeners, backlog=config.socket_listen_backlog_size)
         self.bound_ports = {**self.bound_ports, **bound}
@@ -314,7 +320,16 @@ class Node:
         # a broker that can be used.
         await parts.listeners.start()
 
+    def _load_broker_metrics(self, parts: BrokerParts) -> Callable[[], None]:
+        from .broker_metrics import add_broker_metrics
+
+        return lambda: add_broker_metrics(
+            self.metrics, parts, self._metadata, self._directories, self._files, self._runtime
+        )
+
     def _running_broker(self, parts: BrokerParts, quorum: QuorumLink) -> RunningNode:
+        from ..admin.node_ports import RunningNode
+
         return RunningNode(
             own=OwnRequests(parts.handlers, self._loop),
             peers=parts.admin_channel,
@@ -324,6 +339,9 @@ class Node:
         )
 
     def _running_controller(self, quorum: QuorumLink, tls: TlsContexts) -> RunningNode:
+        from ..admin.node_ports import RunningNode
+        from .controller_admin import register_admin_handlers
+
         config = self._config
         controller = quorum.channel(REQUEST_TIMEOUT_MS)
         handlers = register_admin_handlers(

@@ -39,7 +39,6 @@ from ..cluster.voter_access import VoterAccess
 from ..configuration.node_config import DEFAULTS, NodeConfig
 from ..configuration.topic_configs import ConfigResolver
 from ..metrics.metrics import Metrics
-from ..metrics.quorum_reader import ControllerReader, ControllerView
 from ..network.request import RequestContext
 from ..timing.runtime import Runtime
 
@@ -246,13 +245,21 @@ class VoterLink:
 
     def add_metrics(self, metrics: Metrics) -> None:
         assert self._voter is not None, "the controller has been started"
-        view = ControllerView(
-            controller=self.controller,
-            voter=self._voter,
-            voter_ids=tuple(sorted(self._config.voters)),
-            fast_fencing=None if self._probes is None else self._probes.rules,
-        )
-        metrics.add_reader(ControllerReader(view, metrics.watch, self._runtime.wall_clock_ms))
+        voter = self._voter
+
+        def load() -> Callable[[], None]:
+            from ..metrics.quorum_reader import ControllerReader, ControllerView
+
+            view = ControllerView(
+                controller=self.controller,
+                voter=voter,
+                voter_ids=tuple(sorted(self._config.voters)),
+                fast_fencing=None if self._probes is None else self._probes.rules,
+            )
+            reader = ControllerReader(view, metrics.watch, self._runtime.wall_clock_ms)
+            return lambda: metrics.add_reader(reader)
+
+        metrics.add_later(load)
         if self._listener is not None:
             metrics.add_listeners(self._listener.listeners, self._listener.dispatcher, self._listener.requests)
 

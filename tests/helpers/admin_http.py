@@ -20,7 +20,7 @@ from penstock.broker.cluster.metadata_cache import MetadataCache
 from penstock.broker.configuration.admin_listeners import AdminListener
 from penstock.broker.configuration.node_config import load
 from penstock.broker.metrics.metrics import Metrics
-from penstock.broker.node.admin import ports_of
+from penstock.broker.node.admin_ports import ports_of
 from penstock.broker.node.server import Node
 from penstock.client.connection import Connection
 from penstock.protocol.ids import NodeId

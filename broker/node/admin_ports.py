@@ -1,0 +1,46 @@
+"""A node as its HTTP administration sees it. Loaded when that is first asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+from ...protocol.ids import NodeId
+from ..admin.node_ports import NodePorts, NodeReason, NodeStatus
+from ..configuration.node_config import NodeConfig
+from .node_facts import node_facts
+from .server import Node
+
+
+def ports_of(
+    node: Node,
+    config: NodeConfig,
+    loop: asyncio.AbstractEventLoop,
+    wall_clock_ms: Callable[[], int],
+    *,
+    started_ms: Callable[[], int | None],
+) -> NodePorts:
+    """A node as its HTTP administration sees it."""
+    return NodePorts(
+        config=config,
+        metadata=node.metadata,
+        metrics=node.metrics,
+        loop=loop,
+        wall_clock_ms=wall_clock_ms,
+        status=lambda: _status(node),
+        running=lambda: node.running,
+        facts=lambda: node_facts(node, loop, started_ms=started_ms()),
+        quorum_leader=lambda: None if node.quorum is None else node.quorum.leader_id,
+        silent_voters=lambda: _silent_voters(node),
+        events=node.events,
+    )
+
+
+async def _silent_voters(node: Node) -> Mapping[NodeId, str]:
+    return {} if node.quorum is None else await node.quorum.voter_access.silent()
+
+
+def _status(node: Node) -> NodeStatus:
+    if node.running is not None:
+        return NodeStatus(state="running", is_ready=True)
+    return NodeStatus(state="starting", is_ready=False, reasons=(NodeReason(kind="starting", sentence=node.phase),))
