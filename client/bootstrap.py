@@ -1,6 +1,7 @@
 """How commands reach a cluster: the options they share, and sentences for what goes wrong on the way."""
 
 import functools
+import os
 import socket
 import ssl
 from collections.abc import Callable, Iterator, Mapping
@@ -192,4 +193,5 @@ def _reason(error: OSError) -> str:
         return "there is no such host"
     if isinstance(error, TimeoutError):
         return "no answer"
-    return (error.strerror or str(error)).lower()
+    # asyncio puts words of its own in the place of the system's.
+    return (os.strerror(error.errno) if error.errno else str(error)).lower()

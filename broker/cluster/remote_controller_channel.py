@@ -175,7 +175,8 @@ class RemoteControllerChannel:
                     await self._metadata.wait_for(image_offset)
         except TimeoutError:
             if response is None:
-                reason = self._no_quorum() or attempts
+                # A voter that refuses this node says more than that others do not answer.
+                reason = attempts.refusal or self._no_quorum() or attempts
                 raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"The controller did not answer: {reason}.") from None
             # It is committed: an error would have the client ask for it a second time.
             logger.info(

@@ -25,6 +25,9 @@ SHOWN = 30
 
 each_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 
+# Served there only with a plug-in that takes what clients push.
+NOT_AT_APACHE_KAFKA = {"GetTelemetrySubscriptions v0", "PushTelemetry v0"}
+
 
 def found_in(case: Case, golden: Transcript, penstock: Player) -> Iterator[Difference]:
     theirs = {label: golden[label] for label in case.labels}
@@ -66,4 +69,4 @@ def test_every_served_version_is_asked(penstock: Player) -> None:
         for api in (APIS[ApiKey(one["api_key"])],)
         for version in range(api.min_version, one["max_version"] + 1)
     }
-    assert served <= asked, f"no case asks {served - asked}"
+    assert served - NOT_AT_APACHE_KAFKA <= asked, f"no case asks {served - asked}"

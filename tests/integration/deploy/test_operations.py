@@ -142,6 +142,8 @@ def test_each_procedure_does_what_it_says_and_loses_no_record(machine: Machine) 
     write()
     backed_up = 0
     restore = page["Back up and restore"].pop()
+    # What to do about an alert is no procedure.
+    assert page.pop("Alerts") == []
     for heading, commands in page.items():
         assert commands, f"{heading} has no commands"
         if heading == "Back up and restore":
