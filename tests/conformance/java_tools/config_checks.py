@@ -54,7 +54,46 @@ def client_metrics(tools: Tools) -> None:
     subscription = ("--name", tools.name)
     tools("client-metrics", "--alter", *subscription, "--metrics", "org.apache.kafka.", "--interval", 5000)
     require(tools.name in tools("client-metrics", "--list"), "not listed")
+    tools("client-metrics", "--alter", *subscription, "--match", "client_id=shop-.*,client_software_name=java")
+    described = tools("client-metrics", "--describe", *subscription)
+    for value in (
+        f"Client metrics configs for {tools.name} are:",
+        "interval.ms=5000",
+        "metrics=org.apache.kafka.",
+        "match=client_id=shop-.*,client_software_name=java",
+    ):
+        require(value in described, f"{value} is not described", described)
     tools("client-metrics", "--delete", *subscription)
+    listed = tools("client-metrics", "--list")
+    require(tools.name not in listed, "still listed", listed)
+
+
+def client_metrics_refusals(tools: Tools) -> None:
+    subscription = ("--name", tools.name)
+    for change, error in (
+        (("--interval", 5), "InvalidRequestException: Invalid value 5 for interval.ms"),
+        (("--match", "color=red"), "InvalidConfigurationException: Illegal client matching pattern: color=red"),
+        (("--match", "client_id=a=b"), "Illegal client matching pattern: client_id=a=b"),
+        (("--match", "client_id=("), "Illegal client matching pattern: client_id=("),
+    ):
+        output = tools("client-metrics", "--alter", *subscription, *change, check=False)
+        require(error in output, f"{change} was not refused with {error}", output)
+    listed = tools("client-metrics", "--list")
+    require(tools.name not in listed, "a refused subscription is listed", listed)
+
+
+def configs_client_metrics(tools: Tools) -> None:
+    entity = ("--entity-type", "client-metrics", "--entity-name", tools.name)
+    tools("configs", "--alter", *entity, "--add-config", "interval.ms=1000,metrics=[org.a,org.b]")
+    described = tools("configs", "--describe", *entity)
+    for value in (
+        "interval.ms=1000 sensitive=false synonyms={DYNAMIC_CLIENT_METRICS_CONFIG:interval.ms=1000}",
+        "metrics=org.a,org.b sensitive=false synonyms={DYNAMIC_CLIENT_METRICS_CONFIG:metrics=org.a,org.b}",
+    ):
+        require(value in described, f"{value} is not described", described)
+    tools("configs", "--alter", *entity, "--delete-config", "interval.ms,metrics")
+    described = tools("configs", "--describe", *entity)
+    require("interval.ms" not in described, "not removed", described)
 
 
 def acls(tools: Tools) -> None:
@@ -65,4 +104,13 @@ def acls(tools: Tools) -> None:
     require("User:bob" not in tools("acls", "--list", "--topic", tools.name), "still listed")
 
 
-CHECKS = (configs_topic, configs_broker, configs_quota, configs_scram, client_metrics, acls)
+CHECKS = (
+    configs_topic,
+    configs_broker,
+    configs_quota,
+    configs_scram,
+    client_metrics,
+    client_metrics_refusals,
+    configs_client_metrics,
+    acls,
+)
