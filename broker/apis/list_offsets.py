@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from enum import IntEnum
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -38,22 +37,11 @@ from ...protocol.fetch import READ_COMMITTED
 from ...protocol.ids import NO_LEADER_EPOCH, LeaderEpoch, NodeId
 from ...protocol.messages import NO_THROTTLE, decode_request, encode_response, kio_error
 from ...storage.log.timestamp_lookup import TimestampOffset
+from ..cluster.rules.offset_questions import OffsetTime
 from ..network.handlers import Handlers
 from ..network.request import Request
 from ..replicas.partition import Partition
 from ..replicas.replica_manager import ReplicaManager
-
-
-class OffsetTime(IntEnum):
-    """Sentinel timestamps of requests."""
-
-    LATEST = -1
-    EARLIEST = -2
-    MAX_TIMESTAMP = -3
-    EARLIEST_LOCAL = -4
-    LATEST_TIERED = -5
-    EARLIEST_PENDING_UPLOAD = -6
-
 
 FIRST_VERSIONS: Final[Mapping[int, int]] = {
     OffsetTime.LATEST: 1,

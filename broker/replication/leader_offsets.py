@@ -16,10 +16,8 @@ from ...protocol.ids import LeaderEpoch, NodeId
 from ...protocol.messages import NO_THROTTLE
 from ...storage.log.rules.producer_entry import ProducerEntry
 from ..cluster.peers import PeerConnector
+from ..cluster.rules.offset_questions import OffsetTime
 from .leader_producers import ProducersQuestion, ask_leader_producers
-
-LATEST = -1
-EARLIEST = -2
 
 
 class LeaderOffsets(NamedTuple):
@@ -46,8 +44,8 @@ async def ask_leader_offsets(
     connection, _ = await peers.connect(*address, timeout_ms=timeout_ms)
     async with connection:
         # The end first: then the start is not behind it.
-        end_offset = await _ask(connection, topic, index, LATEST, node_id, leader_epoch, timeout_ms)
-        start_offset = await _ask(connection, topic, index, EARLIEST, node_id, leader_epoch, timeout_ms)
+        end_offset = await _ask(connection, topic, index, OffsetTime.LATEST, node_id, leader_epoch, timeout_ms)
+        start_offset = await _ask(connection, topic, index, OffsetTime.EARLIEST, node_id, leader_epoch, timeout_ms)
         question = ProducersQuestion(topic, index, leader_epoch, start_offset)
         producers = await ask_leader_producers(connection, question, timeout_ms=timeout_ms)
     return LeaderOffsets(start_offset, end_offset, producers)

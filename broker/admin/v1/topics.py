@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import timedelta
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from kio.schema.list_offsets.v11.request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kio.schema.list_offsets.v11.response import ListOffsetsResponse
-from kio.schema.types import BrokerId, TopicName
-from kio.static.primitive import i8, i32, i32Timedelta, i64
 
 from ....protocol.errors import ErrorCode, KafkaError
 from ....protocol.rest.topic_overview import PartitionOverview, TopicOverview, TopicOverviewList, TopicsQuery
 from ....quorum.decisions.topic_names import INTERNAL_TOPICS
 from ....quorum.metadata.image import PartitionRegistration, TopicImage
 from ....quorum.metadata.records import NO_LEADER
-from ...apis.list_offsets import OffsetTime
+from ...cluster.rules.offset_questions import OffsetTime, Place, known_offsets, offsets_question
 from ..broker_answers import BROKER_TIMEOUT_S, ask_brokers, ask_log_dirs, sizes_in
 from ..operation import Call, HttpError, Operation
 from ..turns import Turns
@@ -27,10 +23,6 @@ from ..turns import Turns
 PAGE_SIZE_MAX: Final = 1_000
 ASKED_MAX: Final = 5_000
 """Partitions whose leaders are asked for one answer; a page ends with the topic that reaches it."""
-_NO_REPLICA: Final = BrokerId(-1)
-_UNCOMMITTED: Final = i8(0)
-
-Place = tuple[str, int]
 
 
 class _Known(NamedTuple):
@@ -104,12 +96,14 @@ async def _ask_leaders(call: Call, places: Mapping[Place, PartitionRegistration]
     unanswered: dict[int, str] = {}
 
     async def ask(leader: int, indexes: Mapping[str, Sequence[int]]) -> None:
+        wanted = [(topic, index) for topic, some in indexes.items() for index in some]
         for time, offsets in ((OffsetTime.LATEST, highs), (OffsetTime.EARLIEST, starts)):
-            answers, failures = await ask_brokers(call, (leader,), _offsets_at(time, indexes), ListOffsetsResponse)
+            question = offsets_question(wanted, time, timeout_ms=round(1000 * BROKER_TIMEOUT_S))
+            answers, failures = await ask_brokers(call, (leader,), question, ListOffsetsResponse)
             unanswered.update(failures)
             if failures:
                 return
-            offsets.update(_offsets_in(answers[leader]))
+            offsets.update(known_offsets(answers[leader]))
         logs, failures = await ask_log_dirs(call, (leader,), indexes)
         unanswered.update(failures)
         if leader in logs:
@@ -118,28 +112,6 @@ async def _ask_leaders(call: Call, places: Mapping[Place, PartitionRegistration]
     await asyncio.gather(*(ask(leader, indexes) for leader, indexes in by_leader.items()))
     reasons = [f"Broker {broker_id}: {reason}" for broker_id, reason in sorted(unanswered.items())]
     return _Known(highs, starts, sizes, reasons)
-
-
-def _offsets_at(time: OffsetTime, indexes: Mapping[str, Sequence[int]]) -> ListOffsetsRequest:
-    return ListOffsetsRequest(
-        replica_id=_NO_REPLICA,
-        isolation_level=_UNCOMMITTED,
-        topics=tuple(
-            ListOffsetsTopic(
-                name=TopicName(topic),
-                partitions=tuple(ListOffsetsPartition(partition_index=i32(index), timestamp=i64(time)) for index in of),
-            )
-            for topic, of in indexes.items()
-        ),
-        timeout=i32Timedelta.parse(timedelta(seconds=BROKER_TIMEOUT_S)),
-    )
-
-
-def _offsets_in(answer: ListOffsetsResponse) -> Iterable[tuple[Place, int]]:
-    for topic in answer.topics:
-        for one in topic.partitions:
-            if not one.error_code and one.offset >= 0:
-                yield (str(topic.name), int(one.partition_index)), int(one.offset)
 
 
 def _topic(topic: TopicImage, known: _Known) -> TopicOverview:

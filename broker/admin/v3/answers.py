@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 
 from kio.static.primitive import i32Timedelta
 
-from ....protocol.errors import ErrorCode, KafkaError, error_info
+from ....protocol.errors import KafkaError, error_info
 from ....protocol.rest.resources import Unavailable
 
 T = TypeVar("T")
@@ -17,15 +17,9 @@ T = TypeVar("T")
 ASKED_AT_ONCE_MAX: Final = 8
 """Requests of one operation that are on their way: brokers answer one after the other on a connection anyway."""
 
-
-REQUEST_TIMEOUT: Final = i32Timedelta.parse(timedelta(seconds=30))
+REQUEST_TIMEOUT_MS: Final = 30_000
 """For what a request waits in the broker that it asks."""
-
-
-def check(error_code: int, message: str | None) -> None:
-    """Raises KafkaError for a code that is one."""
-    if error_code:
-        raise KafkaError(ErrorCode(int(error_code)), message or None)
+REQUEST_TIMEOUT: Final = i32Timedelta.parse(timedelta(milliseconds=REQUEST_TIMEOUT_MS))
 
 
 def sentence(error: KafkaError) -> str:

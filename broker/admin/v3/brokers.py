@@ -14,8 +14,8 @@ from ....protocol.rest.partitions import Replica, ReplicaList
 from ....protocol.rest.resources import PageQuery
 from ....quorum.metadata.image import BrokerRegistration
 from ..operation import Call, Content, Operation
+from ..rules.kafka_answers import check
 from . import links, lookups, pages
-from .answers import check
 from .replicas import describe_replica
 
 

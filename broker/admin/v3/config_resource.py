@@ -20,8 +20,8 @@ from ....protocol.rest.configs import AlterConfigs, AlteredConfig, ConfigSynonym
 from ....quorum.configs.effective import ConfigSource
 from ....quorum.metadata.image import ConfigResourceType
 from ..operation import Call, HttpError
+from ..rules.kafka_answers import check
 from . import links
-from .answers import check
 
 SET: Final = "SET"
 DELETE: Final = "DELETE"

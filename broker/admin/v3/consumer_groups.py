@@ -15,8 +15,9 @@ from ....protocol.rest.resources import PageQuery, Unavailable
 from ....quorum.metadata.image import MetadataImage
 from ...coordinators.group_coordinator import OFFSETS_TOPIC
 from ..operation import Call, Content, Operation
+from ..rules.kafka_answers import check
 from . import group_descriptions, links, pages
-from .answers import check, gather, unavailable
+from .answers import gather, unavailable
 from .group_descriptions import CONSUMER, GroupDescription
 from .lookups import NO_LEADER
 

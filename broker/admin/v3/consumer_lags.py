@@ -20,9 +20,11 @@ from ....protocol.errors import ErrorCode, KafkaError
 from ....protocol.rest.groups import ConsumerGroupLagSummary, ConsumerLag, ConsumerLagList
 from ....protocol.rest.resources import PageQuery
 from ....quorum.metadata.image import MetadataImage
+from ...cluster.rules.offset_questions import OffsetTime, Place
 from ..operation import Call, Content, HttpError, Operation
+from ..rules.kafka_answers import check
 from . import group_descriptions, links, offsets, pages
-from .answers import check, sentence
+from .answers import sentence
 from .group_descriptions import GroupDescription, GroupMember
 
 _PATH: Final = "/v3/clusters/{cluster_id}/consumer-groups/{consumer_group_id}"
@@ -38,7 +40,7 @@ COMMITTED_ASKED_MAX: Final = 400
 class Lag:
     """Of one partition; `end` is the high watermark, or why it is not known, `member` the one that has it."""
 
-    place: offsets.Place
+    place: Place
     committed: int
     end: offsets.Found
     member: GroupMember | None
@@ -107,7 +109,7 @@ async def _summarize(call: Call) -> ConsumerGroupLagSummary:
 
 
 async def _lags(
-    call: Call, group: GroupDescription, *, after: offsets.Place | None = None, only: offsets.Place | None = None
+    call: Call, group: GroupDescription, *, after: Place | None = None, only: Place | None = None
 ) -> AsyncIterator[Lag]:
     """By topic and partition, from behind `after` on."""
     image = call.node.image
@@ -119,17 +121,15 @@ async def _lags(
         place for place in committed if (after is None or place > after) and (only is None or place == only)
     )
     for start in range(0, len(places), PLACES_MAX):
-        some: Sequence[offsets.Place] = places[start : start + PLACES_MAX]
-        ends = await offsets.of_leaders(call, image, some, offsets.LATEST)
+        some: Sequence[Place] = places[start : start + PLACES_MAX]
+        ends = await offsets.of_leaders(call, image, some, OffsetTime.LATEST)
         for place in some:
             yield Lag(place=place, committed=committed[place], end=ends[place], member=owners.get(place))
 
 
-async def _committed(
-    call: Call, image: MetadataImage, group: GroupDescription, only: offsets.Place | None
-) -> dict[offsets.Place, int]:
+async def _committed(call: Call, image: MetadataImage, group: GroupDescription, only: Place | None) -> dict[Place, int]:
     """Offsets of topics that are gone are left out."""
-    committed: dict[offsets.Place, int] = {}
+    committed: dict[Place, int] = {}
     async for topics in pages.in_turns(_asked(image, only)):
         request = OffsetFetchRequest(
             groups=(
@@ -155,7 +155,7 @@ async def _committed(
     return committed
 
 
-def _asked(image: MetadataImage, only: offsets.Place | None) -> Iterator[tuple[OffsetFetchRequestTopics, ...] | None]:
+def _asked(image: MetadataImage, only: Place | None) -> Iterator[tuple[OffsetFetchRequestTopics, ...] | None]:
     """What is asked for in one request each. None stands for all that is committed, which is answered in one turn of
     the coordinator: where there are many partitions, some after the other are asked for."""
     if only is not None:

@@ -21,7 +21,7 @@ from ...coordination.key_partitions import partition_of_key
 from ...coordinators.group_coordinator import OFFSETS_TOPIC
 from ...groups.classic.embedded_protocol import CONSUMER_PROTOCOL_TYPE, read_assignment
 from ..operation import Call
-from .answers import check
+from ..rules.kafka_answers import check
 from .lookups import NO_LEADER
 
 CLASSIC: Final = "CLASSIC"

@@ -8,29 +8,24 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final, TypeAlias
 
-from kio.schema.list_offsets.v11.request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kio.schema.list_offsets.v11.response import ListOffsetsResponse
-from kio.schema.types import BrokerId, TopicName
-from kio.static.primitive import i8, i32, i64
 
 from ....protocol.errors import ErrorCode, KafkaError
 from ....quorum.metadata.image import MetadataImage
+from ...cluster.rules.offset_questions import (
+    CONSUMER,
+    READ_UNCOMMITTED,
+    Place,
+    answered_offsets,
+    offsets_question,
+)
 from ..operation import Call
-from .answers import REQUEST_TIMEOUT, gather
+from .answers import REQUEST_TIMEOUT_MS, gather
 from .lookups import NO_LEADER
 
-LATEST: Final = -1
-EARLIEST: Final = -2
-READ_UNCOMMITTED: Final = 0
-READ_COMMITTED: Final = 1
-CONSUMER: Final = -1
-DEBUGGER: Final = -2
-"""As which any replica answers, and to its log end offset."""
 PARTITIONS_ASKED_MAX: Final = 100
 """Of one request: it is encoded, answered and decoded in one turn where the broker is this node."""
 
-Place: TypeAlias = tuple[str, int]
-"""Topic and partition."""
 Found: TypeAlias = "int | KafkaError"
 """An offset, -1 where no record has one, or why it is not known."""
 
@@ -38,7 +33,7 @@ Found: TypeAlias = "int | KafkaError"
 async def of_leaders(
     call: Call, image: MetadataImage, places: Sequence[Place], timestamp_ms: int, *, isolation: int = READ_UNCOMMITTED
 ) -> Mapping[Place, Found]:
-    """The offset of each partition at that timestamp, LATEST and EARLIEST among them, as its leader knows it."""
+    """The offset of each partition at that timestamp, an OffsetTime among them, as its leader knows it."""
     found: dict[Place, Found] = {}
     by_leader: defaultdict[int, list[Place]] = defaultdict(list)
     for name, index in places:
@@ -82,21 +77,11 @@ async def of_broker(
 async def _ask(
     call: Call, broker_id: int, places: Sequence[Place], timestamp_ms: int, *, replica_id: int, isolation: int
 ) -> Mapping[Place, Found]:
-    topics: defaultdict[str, list[ListOffsetsPartition]] = defaultdict(list)
-    for name, index in places:
-        topics[name].append(ListOffsetsPartition(partition_index=i32(index), timestamp=i64(timestamp_ms)))
-    request = ListOffsetsRequest(
-        replica_id=BrokerId(replica_id),
-        isolation_level=i8(isolation),
-        topics=tuple(
-            ListOffsetsTopic(name=TopicName(name), partitions=tuple(partitions)) for name, partitions in topics.items()
-        ),
-        timeout=REQUEST_TIMEOUT,
+    request = offsets_question(
+        places, timestamp_ms, timeout_ms=REQUEST_TIMEOUT_MS, replica_id=replica_id, isolation=isolation
     )
     answer = await call.node.ask_broker(broker_id, request, ListOffsetsResponse, call.context)
     found: dict[Place, Found] = dict.fromkeys(places, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
-    for topic in answer.topics:
-        for partition in topic.partitions:
-            code = ErrorCode(int(partition.error_code))
-            found[topic.name, partition.partition_index] = int(partition.offset) if not code else KafkaError(code)
+    for one in answered_offsets(answer):
+        found[one.place] = KafkaError(one.error_code) if one.error_code else one.offset
     return found

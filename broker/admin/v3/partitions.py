@@ -8,6 +8,7 @@ from ....protocol.errors import KafkaError
 from ....protocol.rest.partitions import OffsetQuery, Partition, PartitionList, PartitionOffsets
 from ....protocol.rest.resources import PageQuery
 from ....quorum.metadata.image import PartitionRegistration, TopicImage
+from ...cluster.rules.offset_questions import OffsetTime
 from ..operation import Call, Content, Operation
 from . import links, lookups, offsets, pages
 
@@ -37,8 +38,12 @@ async def _get_offsets(call: Call) -> PartitionOffsets:
         cluster_id=cluster_id,
         topic_name=topic.name,
         partition_id=index,
-        earliest_offset=None if wanted.offset_type == "latest" else await _offset(call, topic, index, offsets.EARLIEST),
-        latest_offset=None if wanted.offset_type == "earliest" else await _offset(call, topic, index, offsets.LATEST),
+        earliest_offset=None
+        if wanted.offset_type == "latest"
+        else await _offset(call, topic, index, OffsetTime.EARLIEST),
+        latest_offset=None
+        if wanted.offset_type == "earliest"
+        else await _offset(call, topic, index, OffsetTime.LATEST),
     )
 
 

@@ -11,14 +11,14 @@ from kio.schema.fetch.v18.response import FetchResponse, PartitionData
 from kio.static.primitive import i8, i32, i32Timedelta, i64
 
 from ....protocol.errors import CorruptData, ErrorCode, KafkaError
+from ....protocol.fetch import READ_COMMITTED
 from ....protocol.messages import NO_THROTTLE
 from ....protocol.records import Record
 from ....quorum.metadata.image import TopicImage
 from ..operation import Call
+from ..rules.kafka_answers import check
 from ..rules.visible_records import VisibleRecords, visible_records
-from .answers import check
 from .lookups import NO_LEADER
-from .offsets import READ_COMMITTED
 
 FETCHES_MAX: Final = 16
 """Of one reading: where all is aborted, the client goes on from the next offset itself."""

@@ -22,7 +22,8 @@ from ....protocol.murmur2 import partition_of_key
 from ....protocol.records import Record, write_batch
 from ....quorum.metadata.image import TopicImage
 from ..operation import Call
-from .answers import REQUEST_TIMEOUT, check, gather
+from ..rules.kafka_answers import check
+from .answers import REQUEST_TIMEOUT, gather
 from .lookups import NO_LEADER
 
 ALL: Final = -1

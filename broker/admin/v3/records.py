@@ -9,6 +9,7 @@ from typing import Final
 from urllib.parse import urlencode
 
 from ....protocol.errors import KafkaError
+from ....protocol.fetch import READ_COMMITTED
 from ....protocol.records import Record
 from ....protocol.rest.records import (
     BatchFailure,
@@ -26,6 +27,7 @@ from ....protocol.rest.records import (
     TopicRecordList,
 )
 from ....quorum.metadata.image import TopicImage
+from ...cluster.rules.offset_questions import READ_UNCOMMITTED, OffsetTime
 from ..operation import JSON, Call, HttpError, Operation, Stream
 from ..rules.record_data import shown
 from ..turns import Turns
@@ -42,8 +44,8 @@ PARTITIONS_MAX: Final = 256
 PARTITION_BYTES_MIN: Final = 16 * 1024
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LEVELS: Final[dict[Isolation, int]] = {
-    "read_committed": offsets.READ_COMMITTED,
-    "read_uncommitted": offsets.READ_UNCOMMITTED,
+    "read_committed": READ_COMMITTED,
+    "read_uncommitted": READ_UNCOMMITTED,
 }
 
 
@@ -186,10 +188,10 @@ async def _starts(
         found = await offsets.of_leaders(call, call.node.image, places, time_ms, isolation=level)
         return [found[place] for place in places]
 
-    firsts = await at(offsets.EARLIEST)
+    firsts = await at(OffsetTime.EARLIEST)
     if from_ == "earliest" and timestamp_ms is None:
         return firsts
-    ends = await at(offsets.LATEST)
+    ends = await at(OffsetTime.LATEST)
     if timestamp_ms is None:
         return [
             max(first, end - limit) if isinstance(first, int) and isinstance(end, int) else _error(first, end)

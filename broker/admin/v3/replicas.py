@@ -11,6 +11,7 @@ from ....protocol.errors import ErrorCode, KafkaError
 from ....protocol.rest.partitions import Replica, ReplicaList, ReplicaStatus, ReplicaStatusList
 from ....protocol.rest.resources import PageQuery
 from ....quorum.metadata.image import MetadataImage, PartitionRegistration, TopicImage
+from ...cluster.rules.offset_questions import DEBUGGER, OffsetTime, Place
 from ..operation import Call, Content, HttpError, Operation
 from . import links, lookups, offsets, pages
 from .answers import gather, sentence
@@ -73,14 +74,14 @@ async def _log_ends(
     call: Call, image: MetadataImage, topic: TopicImage, indexes: Iterable[int]
 ) -> Mapping[tuple[int, int], tuple[offsets.Found, offsets.Found]]:
     """The first and the end offset of each replica's log, by partition and broker."""
-    by_broker: defaultdict[int, list[offsets.Place]] = defaultdict(list)
+    by_broker: defaultdict[int, list[Place]] = defaultdict(list)
     for index in indexes:
         for replica in topic.partitions[index].replicas:
             by_broker[replica].append((topic.name, index))
     asked = [
         (broker_id, timestamp_ms, places)
         for broker_id, places in by_broker.items()
-        for timestamp_ms in (offsets.EARLIEST, offsets.LATEST)
+        for timestamp_ms in (OffsetTime.EARLIEST, OffsetTime.LATEST)
     ]
     answers = await gather(
         [partial(_of_broker, call, image, broker_id, places, timestamp_ms) for broker_id, timestamp_ms, places in asked]
@@ -90,18 +91,18 @@ async def _log_ends(
         for place in places:
             found[place[1], broker_id, timestamp_ms] = answer if isinstance(answer, KafkaError) else answer[place]
     return {
-        (index, broker_id): (found[index, broker_id, offsets.EARLIEST], found[index, broker_id, offsets.LATEST])
+        (index, broker_id): (found[index, broker_id, OffsetTime.EARLIEST], found[index, broker_id, OffsetTime.LATEST])
         for index, broker_id, _ in found
     }
 
 
 async def _of_broker(
-    call: Call, image: MetadataImage, broker_id: int, places: list[offsets.Place], timestamp_ms: int
-) -> Mapping[offsets.Place, offsets.Found]:
+    call: Call, image: MetadataImage, broker_id: int, places: list[Place], timestamp_ms: int
+) -> Mapping[Place, offsets.Found]:
     broker = image.brokers.get(broker_id)
     if broker is None or broker.is_fenced:
         raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"Broker {broker_id} is fenced or not registered.")
-    return await offsets.of_broker(call, broker_id, places, timestamp_ms, replica_id=offsets.DEBUGGER)
+    return await offsets.of_broker(call, broker_id, places, timestamp_ms, replica_id=DEBUGGER)
 
 
 def _status(

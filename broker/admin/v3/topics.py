@@ -25,8 +25,9 @@ from ....quorum.decisions.topic_names import INTERNAL_TOPICS
 from ....quorum.metadata.image import TopicImage
 from ...cluster.rules.cluster_view import TOPIC_AUTHORIZED_OPERATIONS
 from ..operation import Answered, Call, Content, Operation
+from ..rules.kafka_answers import check
 from . import links, lookups, pages
-from .answers import REQUEST_TIMEOUT, check
+from .answers import REQUEST_TIMEOUT
 
 DEFAULT_COUNT: Final = -1
 """The cluster's own (KIP-464)."""

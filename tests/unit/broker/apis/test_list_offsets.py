@@ -10,7 +10,8 @@ from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i32, i64
 from produced_batches import produced
 
-from penstock.broker.apis.list_offsets import OffsetTime, list_offsets
+from penstock.broker.apis.list_offsets import list_offsets
+from penstock.broker.cluster.rules.offset_questions import OffsetTime
 from penstock.protocol.errors import ErrorCode
 from penstock.protocol.messages import NO_THROTTLE
 from penstock.protocol.records import Record, write_batch
