@@ -13,15 +13,24 @@ _SENTENCE: Final = re.compile(rb"no quorum: [ -~]{1,1000}? not answer")
 
 def no_quorum(voter_ids: Collection[int], unreached_ids: Collection[int]) -> str | None:
     """The sentence; None while the voters that can be reached are a majority."""
-    silent = sorted(set(voter_ids) & set(unreached_ids))
-    reached_count, needed_count = len(voter_ids) - len(silent), len(voter_ids) // 2 + 1
-    if not silent or reached_count >= needed_count:
+    silent_count = len(set(voter_ids) & set(unreached_ids))
+    if len(voter_ids) - silent_count >= majority(len(voter_ids)):
         return None
-    verb = "does" if len(silent) == 1 else "do"
-    return (
-        f"{NO_QUORUM}{reached_count} of {len(voter_ids)} voters, {needed_count} needed; {node_names(silent)} {verb}"
-        " not answer"
-    )
+    return f"{NO_QUORUM}{reached_voters(voter_ids, unreached_ids)}"
+
+
+def majority(voter_count: int) -> int:
+    """How many voters must agree."""
+    return voter_count // 2 + 1
+
+
+def reached_voters(voter_ids: Collection[int], unreached_ids: Collection[int]) -> str:
+    """`1 of 3 voters, 2 needed; nodes 2 and 3 do not answer`."""
+    silent = sorted(set(voter_ids) & set(unreached_ids))
+    there = f"{len(voter_ids) - len(silent)} of {len(voter_ids)} voters, {majority(len(voter_ids))} needed"
+    if not silent:
+        return there
+    return f"{there}; {node_names(silent)} {'does' if len(silent) == 1 else 'do'} not answer"
 
 
 def find_no_quorum(text: bytes) -> str | None:

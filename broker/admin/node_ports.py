@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
@@ -26,23 +26,6 @@ if TYPE_CHECKING:
     from ..cluster.voter_access import VoterAccess
 
 ResponseT = TypeVar("ResponseT", bound=Response)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeReason:
-    """Why a node is not well, or not ready: `kind` for programs, `sentence` for people."""
-
-    kind: str
-    sentence: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeStatus:
-    """`state` is starting, running or stopping; `reasons` say what is missing or wrong."""
-
-    state: str
-    is_ready: bool
-    reasons: Sequence[NodeReason] = ()
 
 
 async def no_facts() -> NodeFacts:
@@ -73,7 +56,8 @@ class NodePorts:
     metrics: Metrics
     loop: asyncio.AbstractEventLoop
     wall_clock_ms: Callable[[], int]
-    status: Callable[[], NodeStatus]
+    phase: Callable[[], str]
+    """What the node does while it does not run, or waits for: a sentence."""
     running: Callable[[], RunningNode | None]
     facts: Callable[[], Awaitable[NodeFacts]] = no_facts
     quorum_leader: Callable[[], NodeId | None] = lambda: None
@@ -95,8 +79,7 @@ class NodePorts:
         """Raises KafkaError BROKER_NOT_AVAILABLE, with the reason, while the node starts."""
         running = self.running()
         if running is None:
-            reasons = "; ".join(reason.sentence for reason in self.status().reasons)
-            raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"Node {self.node_id} has not started: {reasons}")
+            raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"Node {self.node_id} has not started: {self.phase()}")
         return running
 
     async def ask(self, message: Request, answer: type[ResponseT], context: RequestContext) -> ResponseT:

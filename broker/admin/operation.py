@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from ..network.request import RequestContext
 
 if TYPE_CHECKING:
     from .node_ports import NodePorts
-
-QueryT = TypeVar("QueryT")
 
 JSON: Final = "application/json"
 

@@ -180,16 +180,15 @@ class FetchHandler:
             if answer.slices:
                 if wanted.hosted is not None:
                     _count_out(wanted.hosted.counters, answer.slices, is_follower=context.is_of_follower)
-            elif answer.error_code in ELSEWHERE and version >= FIRST_LEADER_HINT_VERSION:
-                self._requests.note_error(ApiKey.FETCH, answer.error_code)
-                leader, endpoint = self._partitions.leader_hint(
-                    wanted.topic, wanted.index, request.context.listener_name
-                )
-                answer = answer._replace(current_leader=leader)
-                if endpoint is not None:
-                    endpoints[endpoint.node_id] = endpoint
             elif answer.error_code:
                 self._requests.note_error(ApiKey.FETCH, answer.error_code)
+                if answer.error_code in ELSEWHERE and version >= FIRST_LEADER_HINT_VERSION:
+                    leader, endpoint = self._partitions.leader_hint(
+                        wanted.topic, wanted.index, request.context.listener_name
+                    )
+                    answer = answer._replace(current_leader=leader)
+                    if endpoint is not None:
+                        endpoints[endpoint.node_id] = endpoint
             group.append(answer)
         request.respond(
             encode_fetch_response(

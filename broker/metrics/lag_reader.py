@@ -18,6 +18,7 @@ from ..cluster.peer_channel import PeerChannel
 from ..coordinators.group_coordinator import GroupCoordinator
 from ..replicas.partition import Partition
 from ..replicas.replica_manager import ReplicaManager
+from . import leadership_values
 from .end_offsets import ask_end_offsets
 from .rules import lag_metrics as metrics
 from .rules.metric import Metric, Reading, Value, read
@@ -196,28 +197,13 @@ class PartitionOffsetReader:
         return registration is not None and registration.leader == registration.replicas[0]
 
 
-def _in_sync(partition: Partition) -> int:
-    leadership = partition.state.leadership
-    return 0 if leadership is None else len(leadership.isr.committed)
-
-
-def _assigned(partition: Partition) -> int:
-    leadership = partition.state.leadership
-    return 0 if leadership is None else leadership.replica_count
-
-
-def _is_under_replicated(partition: Partition) -> bool:
-    leadership = partition.state.leadership
-    return leadership is not None and leadership.is_under_replicated
-
-
 OF_PARTITION: Final[Sequence[tuple[Metric, Callable[[Partition], float]]]] = (
     (metrics.END_OFFSET, lambda one: one.state.high_watermark),
     (metrics.START_OFFSET, lambda one: one.log.log_start_offset),
-    (metrics.IN_SYNC, _in_sync),
-    (metrics.REPLICAS, _assigned),
+    (metrics.IN_SYNC, leadership_values.in_sync),
+    (metrics.REPLICAS, leadership_values.assigned),
     (metrics.LEADER, lambda one: one.state.leader_id),
-    (metrics.UNDER_REPLICATED, _is_under_replicated),
+    (metrics.UNDER_REPLICATED, leadership_values.is_under_replicated),
 )
 
 

@@ -17,6 +17,7 @@ from ..replication.alter_partition_manager import AlterPartitionManager
 from ..replication.replica_fetcher_manager import ReplicaFetcherManager
 from ..timing.purgatory import Purgatory
 from ..timing.rules.duration_histogram import DurationHistogram
+from . import leadership_values
 from .rules import replica_metrics as metrics
 from .rules.metric import Metric, Reading, Value, read, summary_of
 from .rules.process_metrics import HIDDEN_PARTITIONS
@@ -153,37 +154,17 @@ def _slices(partitions: Sequence[Partition]) -> Iterator[list[Partition]]:
         yield [one for one in partitions[start : start + WALKED_PER_TURN] if one.error is ErrorCode.NONE]
 
 
-def _in_sync(partition: Partition) -> int:
-    leadership = partition.state.leadership
-    return 0 if leadership is None else len(leadership.isr.committed)
-
-
-def _assigned(partition: Partition) -> int:
-    leadership = partition.state.leadership
-    return 0 if leadership is None else leadership.replica_count
-
-
-def _is_under_replicated(partition: Partition) -> int:
-    leadership = partition.state.leadership
-    return leadership is not None and leadership.is_under_replicated
-
-
-def _is_at_min_isr(partition: Partition) -> int:
-    leadership = partition.state.leadership
-    return leadership is not None and leadership.is_at_min_isr
-
-
 OF_PARTITION: Final[Sequence[tuple[Metric, Callable[[Partition], float]]]] = (
     (metrics.LOG_SIZE, lambda one: one.log.size_bytes),
     (metrics.LOG_END, lambda one: one.log.log_end_offset),
     (metrics.LOG_START, lambda one: one.log.log_start_offset),
     (metrics.LOG_SEGMENTS, lambda one: one.log.segment_count),
     (metrics.HIGH_WATERMARK, lambda one: one.state.high_watermark),
-    (metrics.PARTITION_UNDER_REPLICATED, _is_under_replicated),
+    (metrics.PARTITION_UNDER_REPLICATED, leadership_values.is_under_replicated),
     (metrics.PARTITION_UNDER_MIN_ISR, lambda one: one.state.is_under_min_isr),
-    (metrics.PARTITION_AT_MIN_ISR, _is_at_min_isr),
-    (metrics.PARTITION_IN_SYNC, _in_sync),
-    (metrics.PARTITION_REPLICAS, _assigned),
+    (metrics.PARTITION_AT_MIN_ISR, leadership_values.is_at_min_isr),
+    (metrics.PARTITION_IN_SYNC, leadership_values.in_sync),
+    (metrics.PARTITION_REPLICAS, leadership_values.assigned),
 )
 
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 
 from ...protocol.ids import NodeId
-from ..admin.node_ports import NodePorts, NodeReason, NodeStatus
+from ..admin.node_ports import NodePorts
 from ..configuration.node_config import NodeConfig
 from .node_facts import node_facts
 from .server import Node
@@ -27,7 +27,7 @@ def ports_of(
         metrics=node.metrics,
         loop=loop,
         wall_clock_ms=wall_clock_ms,
-        status=lambda: _status(node),
+        phase=lambda: node.phase,
         running=lambda: node.running,
         facts=lambda: node_facts(node, loop, started_ms=started_ms()),
         quorum_leader=lambda: None if node.quorum is None else node.quorum.leader_id,
@@ -38,9 +38,3 @@ def ports_of(
 
 async def _silent_voters(node: Node) -> Mapping[NodeId, str]:
     return {} if node.quorum is None else await node.quorum.voter_access.silent()
-
-
-def _status(node: Node) -> NodeStatus:
-    if node.running is not None:
-        return NodeStatus(state="running", is_ready=True)
-    return NodeStatus(state="starting", is_ready=False, reasons=(NodeReason(kind="starting", sentence=node.phase),))

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from types import MappingProxyType, NoneType, TracebackType
-from typing import Any, Self, TypeVar
+from types import NoneType, TracebackType
+from typing import Any, Self
 
 import aiohttp
 
 from .errors import AdminUnreachable
-from .exchange import DEFAULT_TIMEOUT_S, AdminAddress, decoded, encoded, headers_of, parse_addresses, target
-
-T = TypeVar("T")
-
-NO_OTHERS: Mapping[int, Any] = MappingProxyType({})
+from .exchange import (
+    DEFAULT_TIMEOUT_S,
+    NO_OTHERS,
+    Addresses,
+    T,
+    decoded,
+    encoded,
+    headers_of,
+    target,
+    unreachable,
+    url_of,
+)
 
 
 class AsyncTransport:
@@ -21,7 +28,7 @@ class AsyncTransport:
 
     def __init__(self, urls: str | Sequence[str], *, timeout_s: float = DEFAULT_TIMEOUT_S) -> None:
         """`urls` as `http://host:port`, several separated by commas. Raises ValueError."""
-        self._addresses = list(parse_addresses(urls))
+        self._addresses = Addresses(urls)
         self._timeout_s = timeout_s
         self._session: aiohttp.ClientSession | None = None
         self._cluster_id: str | None = None
@@ -85,20 +92,18 @@ class AsyncTransport:
         if self._session is None:
             self._session = aiohttp.ClientSession()
         timeout = aiohttp.ClientTimeout(total=None if is_endless else self._timeout_s, sock_connect=self._timeout_s)
-        reasons = []
-        for address in tuple(self._addresses):
+        reasons = {}
+        for address in self._addresses:
             try:
                 return await self._session.request(
-                    method, f"{address}{path}", data=body, headers=headers_of(method), timeout=timeout
+                    method, f"{url_of(address)}{path}", data=body, headers=headers_of(method), timeout=timeout
                 )
             except aiohttp.ClientConnectorError as error:
                 # Nothing was sent: another node may be asked.
-                reasons.append(f"{address}: {error.strerror or error}")
-                self._try_last(address)
+                reasons[address] = error.strerror or error
+                self._addresses.try_last(address)
             except (aiohttp.ClientError, TimeoutError) as error:
-                raise AdminUnreachable(f"{address} gave no answer: {str(error) or type(error).__name__}") from error
-        raise AdminUnreachable(f"No node can be reached ({'; '.join(reasons)}).")
-
-    def _try_last(self, address: AdminAddress) -> None:
-        self._addresses.remove(address)
-        self._addresses.append(address)
+                raise AdminUnreachable(
+                    f"{url_of(address)} gave no answer: {str(error) or type(error).__name__}"
+                ) from error
+        raise unreachable(reasons)

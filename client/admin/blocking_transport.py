@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import http.client
 from collections.abc import Iterator, Mapping, Sequence
-from types import MappingProxyType, NoneType, TracebackType
-from typing import Any, Final, Self, TypeVar
+from types import NoneType, TracebackType
+from typing import Any, Final, Self
 
 from .errors import AdminUnreachable
-from .exchange import DEFAULT_TIMEOUT_S, AdminAddress, decoded, encoded, headers_of, parse_addresses, target
+from .exchange import (
+    DEFAULT_TIMEOUT_S,
+    NO_OTHERS,
+    Addresses,
+    T,
+    decoded,
+    encoded,
+    headers_of,
+    target,
+    unreachable,
+    url_of,
+)
 
 _BROKEN: Final = (OSError, http.client.HTTPException)
-
-
-T = TypeVar("T")
-
-NO_OTHERS: Mapping[int, Any] = MappingProxyType({})
 
 
 class BlockingTransport:
@@ -23,7 +29,7 @@ class BlockingTransport:
 
     def __init__(self, urls: str | Sequence[str], *, timeout_s: float = DEFAULT_TIMEOUT_S) -> None:
         """`urls` as `http://host:port`, several separated by commas. Raises ValueError."""
-        self._addresses = list(parse_addresses(urls))
+        self._addresses = Addresses(urls)
         self._timeout_s = timeout_s
         self._connection: http.client.HTTPConnection | None = None
         self._cluster_id: str | None = None
@@ -31,7 +37,7 @@ class BlockingTransport:
     @property
     def addresses(self) -> tuple[str, ...]:
         """In the order in which they are tried."""
-        return tuple(map(str, self._addresses))
+        return tuple(map(url_of, self._addresses))
 
     def __enter__(self) -> Self:
         return self
@@ -108,26 +114,22 @@ class BlockingTransport:
             response = _exchange(connection, method, path, body)
         except _BROKEN as error:
             connection.close()
-            raise AdminUnreachable(f"{self._addresses[0]} gave no answer: {error}") from error
+            raise AdminUnreachable(f"http://{connection.host}:{connection.port} gave no answer: {error}") from error
         self._connection = connection
         return response
 
     def _connect(self) -> http.client.HTTPConnection:
-        reasons = []
-        for address in tuple(self._addresses):
+        reasons = {}
+        for address in self._addresses:
             connection = http.client.HTTPConnection(address.host, address.port, timeout=self._timeout_s)
             try:
                 connection.connect()
             except OSError as error:
-                reasons.append(f"{address}: {error.strerror or error}")
-                self._try_last(address)
+                reasons[address] = error.strerror or error
+                self._addresses.try_last(address)
             else:
                 return connection
-        raise AdminUnreachable(f"No node can be reached ({'; '.join(reasons)}).")
-
-    def _try_last(self, address: AdminAddress) -> None:
-        self._addresses.remove(address)
-        self._addresses.append(address)
+        raise unreachable(reasons)
 
 
 def _exchange(

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from types import NoneType
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType, NoneType
 from typing import Any, Final, TypeVar, cast
 from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 
 from ...protocol.rest.problem import MEDIA_TYPE, Problem, http_problem
-from .errors import AdminProblem
+from ..addresses import Address
+from .errors import AdminProblem, AdminUnreachable
 
 T = TypeVar("T")
 
@@ -19,22 +19,26 @@ JSON: Final = "application/json"
 DEFAULT_TIMEOUT_S: Final = 30.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdminAddress:
-    """Where a node's administration listens."""
-
-    host: str
-    port: int
-
-    @property
-    def authority(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
-
-    def __str__(self) -> str:
-        return f"http://{self.authority}"
+NO_OTHERS: Final[Mapping[int, Any]] = MappingProxyType({})
+"""Where every status that is no success is a problem; see `decoded`."""
 
 
-def parse_addresses(urls: str | Sequence[str]) -> tuple[AdminAddress, ...]:
+class Addresses:
+    """Where nodes listen, in the order in which they are tried: one that cannot be reached is tried last next time."""
+
+    def __init__(self, urls: str | Sequence[str]) -> None:
+        """Raises ValueError."""
+        self._order = list(parse_addresses(urls))
+
+    def __iter__(self) -> Iterator[Address]:
+        return iter(tuple(self._order))
+
+    def try_last(self, address: Address) -> None:
+        self._order.remove(address)
+        self._order.append(address)
+
+
+def parse_addresses(urls: str | Sequence[str]) -> tuple[Address, ...]:
     """Reads `http://host:port,…`. Raises ValueError."""
     texts = urls.split(",") if isinstance(urls, str) else urls
     found = []
@@ -42,10 +46,20 @@ def parse_addresses(urls: str | Sequence[str]) -> tuple[AdminAddress, ...]:
         parts = urlsplit(text)
         if parts.scheme != "http" or not parts.hostname or parts.path not in ("", "/"):
             raise ValueError(f"{text!r} is no address like http://127.0.0.1:8083")
-        found.append(AdminAddress(host=parts.hostname, port=parts.port or 80))
+        found.append(Address(parts.hostname, parts.port or 80))
     if not found:
         raise ValueError("an address like http://127.0.0.1:8083 is needed")
     return tuple(found)
+
+
+def url_of(address: Address) -> str:
+    return f"http://{address}"
+
+
+def unreachable(reasons: Mapping[Address, object]) -> AdminUnreachable:
+    """`reasons` say why each address did not take the connection."""
+    told = "; ".join(f"{url_of(address)}: {reason}" for address, reason in reasons.items())
+    return AdminUnreachable(f"No node can be reached ({told}).")
 
 
 def target(path: str, parameters: Mapping[str, object], query: Mapping[str, object]) -> str:

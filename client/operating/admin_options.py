@@ -29,6 +29,18 @@ _R = TypeVar("_R")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
+def moving_max_option(what: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+    """How many moves run at once: as many partitions as `what` says."""
+    return click.option(
+        "--moving-max",
+        type=click.IntRange(1, 1000),
+        default=50,
+        show_default=True,
+        metavar="COUNT",
+        help=f"How many partitions {what} at once.",
+    )
+
+
 def admin_options(command: Callable[Concatenate[Admin, _P], _R]) -> Callable[_P, _R]:
     """Gives a command `--admin` beside the options of `Bootstrap`, and the client as first argument."""
 

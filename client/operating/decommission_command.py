@@ -11,7 +11,7 @@ from ...protocol.rest.maintenance import Decommission, DecommissionRequest
 from .. import clock
 from ..terminal import print_json, progress, say
 from ..units import format_bytes
-from .admin_options import admin_options, json_option
+from .admin_options import admin_options, json_option, moving_max_option
 from .partition_names import check_outcomes
 
 if TYPE_CHECKING:
@@ -25,14 +25,7 @@ STEP_INTERVAL_S: Final = 1.0
 @click.option("--wait", "is_waiting", is_flag=True, help="Begin moves until the broker has no replica.")
 @click.option("--unregister", is_flag=True, help="Take the broker out of the cluster once it has no replica.")
 @click.option("--cancel", is_flag=True, help="Cancel the moves off the broker, and end its drain.")
-@click.option(
-    "--moving-max",
-    type=click.IntRange(1, 1000),
-    default=50,
-    show_default=True,
-    metavar="COUNT",
-    help="How many partitions leave the broker at once.",
-)
+@moving_max_option("leave the broker")
 @json_option
 @admin_options
 def decommission(

@@ -14,7 +14,7 @@ from ...protocol.rest.moves import ReassignmentRequest as Request
 from .. import clock
 from ..terminal import print_json, print_table, progress, say
 from ..units import format_bytes
-from .admin_options import admin_options, json_option
+from .admin_options import admin_options, json_option, moving_max_option
 from .partition_names import check_outcomes, parse_partitions
 from .reassignment_file import moved_replicas, parse_plan, plan_text
 from .throttles import remove_throttles, set_throttle
@@ -81,14 +81,7 @@ def plan(
 @_brokers
 @click.option("--throttle", type=click.IntRange(min=1), metavar="BYTES", help="At most so many bytes a second.")
 @click.option("--wait/--no-wait", "is_waiting", default=True, show_default=True, help="Until all moves are done.")
-@click.option(
-    "--moving-max",
-    type=click.IntRange(1, 1000),
-    default=50,
-    show_default=True,
-    metavar="COUNT",
-    help="How many partitions move at once.",
-)
+@moving_max_option("move")
 @json_option
 @admin_options
 def apply(

@@ -13,7 +13,7 @@ from memory_node import World
 from penstock.broker.admin.admin_server import AdminServer
 from penstock.broker.admin.application import make_application
 from penstock.broker.admin.http_server import HttpServer
-from penstock.broker.admin.node_ports import NodePorts, NodeStatus, RunningNode
+from penstock.broker.admin.node_ports import NodePorts, RunningNode
 from penstock.broker.admin.operation import Operation
 from penstock.broker.admin.operations import OPERATIONS
 from penstock.broker.cluster.metadata_cache import MetadataCache
@@ -36,7 +36,7 @@ def puppet_ports(
         metrics=Metrics(loop, NodeId(1)),
         loop=loop,
         wall_clock_ms=lambda: 1_000,
-        status=lambda: NodeStatus(state="running", is_ready=True),
+        phase=lambda: "It is a puppet.",
         running=running,
     )
 

@@ -39,8 +39,6 @@ PROPERTIES = {
     "offsets.topic.num.partitions": "4",
     "transaction.state.log.num.partitions": "4",
 }
-# What has no value as long as all is well.
-NEVER_HERE = ("fetcherlagmetrics",)
 
 
 class Prometheus:

@@ -39,7 +39,7 @@ function leaderships(map) {
 }
 
 function Racks({ nodes, map, quorum, open }) {
-  const racks = Map.groupBy ? Map.groupBy(nodes, (node) => node.rack ?? "") : group(nodes);
+  const racks = group(nodes);
   const led = leaderships(map), whole = Math.max(1, count(map));
   return html`<div class="racks">${[...racks].sort().map(([rack, members]) => html`
     <div class="rack" key=${rack}>${(rack || racks.size > 1) && html`<div class="name">${rack ? `rack ${rack}` : "no rack"}</div>`}

@@ -11,11 +11,12 @@ so are under-replicated partitions, most often the fault of another node.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from ....protocol.ids import NodeId
+from ....protocol.no_quorum import no_quorum, reached_voters
 from ....quorum.metadata.image import MetadataImage
 from ....quorum.metadata.records import NO_LEADER
 from .node_facts import NodeFacts
@@ -159,13 +160,6 @@ def without_leader(leader_id: NodeId | None, silent: Mapping[NodeId, str]) -> It
         yield Finding(kind="silent-voter", sentence=f"Voter {voter_id} does not answer: {reason}.")
 
 
-def quorum_sentence(voters: Sequence[NodeId], silent: Mapping[NodeId, str]) -> str:
+def quorum_sentence(voters: Sequence[NodeId], silent: Collection[NodeId]) -> str:
     """Return how many voters there are and are needed: `no quorum: 1 of 3 voters, 2 needed; …`."""
-    needed = len(voters) // 2 + 1
-    there = len(voters) - len(silent)
-    sentence = f"{there} of {len(voters)} voters, {needed} needed"
-    if silent:
-        names = " and ".join(map(str, sorted(silent)))
-        verb = "does" if len(silent) == 1 else "do"
-        sentence += f"; {'node' if len(silent) == 1 else 'nodes'} {names} {verb} not answer"
-    return f"no quorum: {sentence}" if there < needed else f"no leader yet: {sentence}"
+    return no_quorum(voters, silent) or f"no leader yet: {reached_voters(voters, silent)}"

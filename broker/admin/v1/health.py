@@ -20,41 +20,42 @@ _LOOKS: Final[WeakKeyDictionary[object, PartitionLook]] = WeakKeyDictionary()
 async def _health(call: Call) -> Answered:
     facts = await call.node.facts()
     reasons = list(rules.unhealthy(facts))
-    return _answered(call, call.node.status().state, reasons, [])
+    return _answered(call, reasons, [])
 
 
 async def _ready(call: Call) -> Answered:
     node = call.node
-    status, facts, image = node.status(), await node.facts(), node.image
+    is_running = node.running() is not None
+    facts, image = await node.facts(), node.image
     leader_id = node.quorum_leader()
     silent = {} if leader_id is not None else await node.silent_voters()
-    reasons = [Finding(kind=reason.kind, sentence=reason.sentence) for reason in status.reasons]
+    reasons = [] if is_running else [Finding(kind="starting", sentence=node.phase())]
     reasons += rules.unhealthy(facts)
-    if not status.is_ready:
+    if not is_running:
         if leader_id is None and len(node.config.voters) > 1:
             sentence = rules.quorum_sentence(sorted(node.config.voters), silent)
             reasons.append(Finding(kind="no-quorum", sentence=f"{sentence[:1].upper()}{sentence[1:]}."))
         reasons += [one for one in rules.without_leader(leader_id, silent) if one.kind == "silent-voter"]
-        return _answered(call, status.state, reasons, [])
+        return _answered(call, reasons, [])
     reasons += rules.not_ready(image, node.node_id, is_broker=node.config.is_broker, leader_id=leader_id)
     problems = await _look(node).look(node)
     if call.query.caught_up:
         reasons += problems.out_of_sync.finding("out-of-sync", "whose replica on this node is not in sync")
     told = rules.warnings(image, facts, problems, node.node_id, leader_id=leader_id, silent=silent)
     kinds = {reason.kind for reason in reasons}
-    return _answered(call, status.state, reasons, [one for one in told if one.kind not in kinds])
+    return _answered(call, reasons, [one for one in told if one.kind not in kinds])
 
 
 def _look(node: NodePorts) -> PartitionLook:
     return _LOOKS.setdefault(node.metadata, PartitionLook())
 
 
-def _answered(call: Call, state: str, reasons: Iterable[Finding], warnings: Iterable[Finding]) -> Answered:
+def _answered(call: Call, reasons: Iterable[Finding], warnings: Iterable[Finding]) -> Answered:
     found = list(map(_reason, reasons))
     health = Health(
         node_id=call.node.node_id,
         is_ok=not found,
-        state=state,
+        state="starting" if call.node.running() is None else "running",
         reasons=found,
         warnings=list(map(_reason, warnings)),
     )

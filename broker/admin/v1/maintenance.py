@@ -15,6 +15,7 @@ from kio.static.primitive import i8
 
 from ....protocol.errors import KafkaError
 from ....protocol.ids import NodeId
+from ....protocol.no_quorum import majority
 from ....protocol.rest.maintenance import HarmedPartition, LedPartition, Maintenance
 from ....quorum.configs.own_keys import BROKER_DRAINED
 from ....quorum.decisions.controller_requests import INCREMENTAL_ALTER_CONFIGS
@@ -112,7 +113,7 @@ async def _quorum_blockers(call: Call, node: NodePorts, broker_id: NodeId) -> li
         return [f"the metadata quorum cannot be looked at: {error.message or error}"]
     if not quorum.is_known_by_leader:
         return [f"the metadata quorum cannot be looked at: {quorum.reason}"]
-    needed = len(voters) // 2 + 1
+    needed = majority(len(voters))
     others = sum(
         one.node_id != broker_id and one.last_fetch_age_ms is not None and one.last_fetch_age_ms < VOTER_SILENT_MS
         for one in quorum.voters

@@ -10,7 +10,6 @@ import pytest
 from admin_http import asked, puppet_ports, served
 from memory_node import World, create_topic, run
 
-from penstock.broker.admin.node_ports import NodeReason, NodeStatus
 from penstock.broker.admin.operations import OPERATIONS
 from penstock.broker.admin.rules.health import (
     NAMED_MAX,
@@ -185,9 +184,7 @@ def test_a_node_that_waits_names_the_voters_that_do_not_answer() -> None:
                     "cluster.secret": "s" * 32,
                 }
             ),
-            status=lambda: NodeStatus(
-                state="starting", is_ready=False, reasons=(NodeReason(kind="starting", sentence="It waits."),)
-            ),
+            phase=lambda: "It waits.",
             silent_voters=silent,
         )
         async with served(loop, OPERATIONS, ports) as http:
