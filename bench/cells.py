@@ -7,13 +7,16 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Final
 
+from .crowds import HTTP_CROWDS
 from .group_members import PROTOCOLS, Protocol
 from .target import Target
 from .workloads.cluster_growth import cluster_growth
 from .workloads.crowd import crowd
 from .workloads.exposition import exposition
 from .workloads.groups import MEMBERS, PARTITIONS, SMALL_GROUPS, groups
+from .workloads.http_crowd import http_crowd
 from .workloads.leader_failover import DEFAULTS, QUICK_TIMEOUTS, leader_failover
+from .workloads.listing import listing
 from .workloads.memory import memory
 from .workloads.offset_commits import PARTITIONS as COMMITTED_PARTITIONS
 from .workloads.offset_commits import offset_commits
@@ -26,6 +29,7 @@ from .workloads.quorum_image import quorum_image
 from .workloads.quorum_quiet import quorum_quiet
 from .workloads.quorum_topic import quorum_topic
 from .workloads.replicated_partitions import replicated_partitions
+from .workloads.scraping import scraping
 from .workloads.single import single
 from .workloads.startup import startup
 from .workloads.stream import stream
@@ -41,6 +45,10 @@ CROWD_PRODUCERS: Final = 200
 MANY_PARTITIONS: Final = 10_000
 IMAGE_PARTITIONS: Final = 100_000
 QUIET_MINUTES: Final = 10.0
+HTTP_CROWD_PAIRS: Final = 3
+SCRAPING_PAIRS: Final = 20
+SCRAPED_REQUESTS: Final = 40_000
+"""Some seconds of them."""
 _QUICK_PART: Final = 4
 """A quick run does a fourth of each load."""
 
@@ -60,16 +68,21 @@ class Cell:
     """Whether it is a load of topics with three replicas, on three nodes that run."""
     needs_image: bool = False
     """Whether it writes the metadata of a cluster itself."""
+    needs_http: bool = False
+    """Whether it asks nodes over HTTP. Such a cell starts a node of its own."""
     needs_growth: bool = False
     """Whether it adds nodes to a running cluster."""
     is_extra: bool = False
     """Whether it is measured only when its name is given in full: it takes minutes."""
+    is_particular: bool = False
+    """Whether it is measured only when its name, or what it is below, is given: nothing is there to compare it with."""
 
     def is_possible(self, target: Target) -> bool:
         """Whether it can be measured on this target."""
         return (
             (not self.needs_node or target.fresh_node is not None)
             and (not self.needs_cluster or target.fresh_cluster is not None)
+            and (not self.needs_http or target.has_http)
             and (not self.needs_growth or target.can_grow)
             and (not self.is_replicated or target.replicated is not None)
             and (not self.needs_image or target.add_partitions is not None)
@@ -152,12 +165,21 @@ def cells(*, is_quick: bool, minutes: float = QUIET_MINUTES) -> tuple[Cell, ...]
             needs_growth=True,
             is_extra=True,
         ),
-        Cell(
-            name="metrics",
-            title=f"metrics of {MANY_PARTITIONS // part:,} partitions",
-            run=lambda target: exposition(target, partitions=MANY_PARTITIONS // part),
-            needs_node=True,
-            is_extra=True,
+        *(_http_crowd(name, 4 if is_quick else 8) for name in HTTP_CROWDS),
+        _http(
+            "exposition",
+            f"metrics of {MANY_PARTITIONS // part:,} partitions",
+            lambda target: exposition(target, partitions=MANY_PARTITIONS // part),
+        ),
+        _http(
+            "listing",
+            f"{MANY_PARTITIONS // part:,} partitions listed",
+            lambda target: listing(target, partitions=MANY_PARTITIONS // part),
+        ),
+        _http(
+            "scraping",
+            "metrics read each second beside a load",
+            lambda target: scraping(target, pairs=SCRAPING_PAIRS // part, requests=SCRAPED_REQUESTS),
         ),
         *(_replicated_partitions(count) for count in (200, 500, 1000, 2000)),
         _failover("defaults", "at their defaults", DEFAULTS, 20 // part),
@@ -167,7 +189,7 @@ def cells(*, is_quick: bool, minutes: float = QUIET_MINUTES) -> tuple[Cell, ...]
 
 
 def chosen(all_cells: Sequence[Cell], patterns: Sequence[str]) -> tuple[Cell, ...]:
-    """Those whose name is, begins with, or matches one of the patterns; without any, all that are not extra."""
+    """Those whose name is, begins with, or matches one of the patterns; without any, the common ones."""
     return tuple(
         cell
         for cell in all_cells
@@ -175,7 +197,7 @@ def chosen(all_cells: Sequence[Cell], patterns: Sequence[str]) -> tuple[Cell, ..
         or (
             not cell.is_extra
             and (
-                not patterns
+                (not patterns and not cell.is_particular)
                 or any(cell.name.startswith(f"{pattern}/") or fnmatchcase(cell.name, pattern) for pattern in patterns)
             )
         )
@@ -224,6 +246,20 @@ def _crowd(readers: int, seconds: int) -> Cell:
 
     also = f", {readers} read all" if readers else ""
     return Cell(name=f"crowd/{readers}", title=f"{CROWD:,} clients connected, {CROWD_PRODUCERS} produce{also}", run=run)
+
+
+def _http_crowd(name: str, seconds: int) -> Cell:
+    def run(target: Target) -> Values:
+        return http_crowd(
+            target, name=name, clients=CROWD, producers=CROWD_PRODUCERS, pairs=HTTP_CROWD_PAIRS, seconds=seconds
+        )
+
+    title = f"{CROWD:,} clients connected, {CROWD_PRODUCERS} produce, beside {HTTP_CROWDS[name]:,} of HTTP: {name}"
+    return replace(_http(name, title, run), name=f"crowd/http/{name}")
+
+
+def _http(name: str, title: str, run: Callable[[Target], Values]) -> Cell:
+    return Cell(name=f"http/{name}", title=title, run=run, needs_node=True, needs_http=True, is_particular=True)
 
 
 def _partitions(count: int) -> Cell:

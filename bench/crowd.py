@@ -23,7 +23,7 @@ from ..local.cluster import LocalCluster
 from ..local.local_node import HOST, LocalNode
 from ..protocol.apis import ApiKey
 from ..protocol.records import Record, write_batch
-from .crowds import Crowd, allow_sockets, behaviours, http_behaviours, question
+from .crowds import Crowd, allow_sockets, behaviours, question
 
 TOPIC = "crowd"
 TOPIC_BYTES = 32 * 1024 * 1024
@@ -35,17 +35,7 @@ COUNTS = {
     "never-read": 2000,
     "pipeliners": 20,
     "boasters": 200,
-    "http-idle": 1000,
-    "http-slow-headers": 500,
-    "http-huge-headers": 200,
-    "http-slow-bodies": 250,
-    "http-huge-bodies": 20,
-    "http-pipeliners": 20,
-    "http-never-read": 200,
-    "http-events": 200,
-    "http-overviews": 32,
 }
-"""Connections of each crowd; those with http- are at the HTTP administration, the others where records are."""
 PROBE_PAUSE_S = 0.004
 SETTLE_S = 2.0
 
@@ -118,7 +108,7 @@ def measure(name: str, count: int, seconds: int) -> CrowdResult:
         executor.submit(probe, node.port, 1).result()
         alone = executor.submit(probe, node.port, seconds).result()
         before_mib = most_mib = resident_mib(node)
-        with _crowd(node, name, count) as crowd:
+        with Crowd(HOST, node.port, behaviours(TOPIC)[name], count) as crowd:
             clock.pause(SETTLE_S)
             probing = executor.submit(probe, node.port, seconds)
             while not probing.done():
@@ -134,14 +124,6 @@ def measure(name: str, count: int, seconds: int) -> CrowdResult:
             resident_mib_before=before_mib,
             resident_mib=most_mib,
         )
-
-
-def _crowd(node: LocalNode, name: str, count: int) -> Crowd:
-    found = http_behaviours().get(name)
-    if found is None:
-        return Crowd(HOST, node.port, behaviours(TOPIC)[name], count)
-    assert node.admin_port is not None, "the cluster chose a port for HTTP"
-    return Crowd(HOST, node.admin_port, found, count, is_http=True)
 
 
 def fill(port: int) -> None:

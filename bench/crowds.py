@@ -14,6 +14,18 @@ from typing import Final, Self
 from ..protocol.apis import ApiKey
 
 CONNECT_TIMEOUT_S: Final = 30.0
+HTTP_CROWDS: Final[Mapping[str, int]] = {
+    "idle": 1000,
+    "slow-headers": 500,
+    "huge-headers": 200,
+    "slow-bodies": 250,
+    "huge-bodies": 20,
+    "pipeliners": 20,
+    "never-read": 200,
+    "events": 200,
+    "overviews": 32,
+}
+"""Connections of each crowd at the HTTP administration."""
 _HEADER: Final = struct.Struct(">ihhih")
 _JSON_HEADER: Final = b"Content-Type: application/json\r\n"
 _HUGE_BYTES: Final = 100 * 1024 * 1024
@@ -69,20 +81,20 @@ def http_behaviours() -> Mapping[str, Behaviour]:
     """Of clients of the HTTP administration, by name."""
     body = b'{"plan": [' + b",".join([b'{"topic": "t", "partition": 0, "replicas": [1]}'] * 10_000) + b"]}"
     return {
-        "http-idle": Behaviour(sends=b""),
-        "http-slow-headers": Behaviour(sends=b"GET / HTTP/1.1\r\nX: ", sends_each_second=b"x"),
-        "http-huge-headers": Behaviour(sends=b"GET / HTTP/1.1\r\n" + b"X: " + b"x" * (1 << 20), sends_each_second=b"x"),
-        "http-slow-bodies": Behaviour(
+        "idle": Behaviour(sends=b""),
+        "slow-headers": Behaviour(sends=b"GET / HTTP/1.1\r\nX: ", sends_each_second=b"x"),
+        "huge-headers": Behaviour(sends=b"GET / HTTP/1.1\r\n" + b"X: " + b"x" * (1 << 20), sends_each_second=b"x"),
+        "slow-bodies": Behaviour(
             sends=_http("POST", "/v1/reassignments", _JSON_HEADER + b"Content-Length: 1000000\r\n"),
             sends_each_second=b" ",
         ),
-        "http-huge-bodies": Behaviour(
+        "huge-bodies": Behaviour(
             sends=(_http("POST", "/v1/reassignments", _JSON_HEADER + b"Content-Length: %d\r\n" % len(body)) + body) * 20
         ),
-        "http-pipeliners": Behaviour(sends=_http("GET", "/v1/nodes") * 10_000),
-        "http-never-read": Behaviour(sends=_http("GET", "/openapi.json") * 1_000),
-        "http-events": Behaviour(sends=_http("GET", "/v1/events?since=0.0")),
-        "http-overviews": Behaviour(
+        "pipeliners": Behaviour(sends=_http("GET", "/v1/nodes") * 10_000),
+        "never-read": Behaviour(sends=_http("GET", "/openapi.json") * 1_000),
+        "events": Behaviour(sends=_http("GET", "/v1/events?since=0.0")),
+        "overviews": Behaviour(
             sends=_http("GET", "/v1/topics"), sends_each_second=_http("GET", "/v1/topics"), reads_each_second=1 << 20
         ),
     }

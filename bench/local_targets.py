@@ -48,6 +48,7 @@ class LocalBroker:
     prepare_cluster: Callable[[Path, Mapping[str, str]], LocalCluster | AnchorCluster]
     """The same of three nodes, with these properties beside their own."""
     can_grow: bool = False
+    has_http: bool = False
     add_partitions: Callable[[Cluster, int], None] | None = None
 
     @contextmanager
@@ -104,6 +105,7 @@ class LocalBroker:
             fresh_node=self.fresh_node,
             fresh_cluster=self.fresh_cluster,
             can_grow=self.can_grow,
+            has_http=self.has_http,
             add_partitions=self.add_partitions,
             settings=PROPERTIES,
         )
@@ -130,6 +132,7 @@ def penstock() -> LocalBroker:
         prepare=prepare,
         prepare_cluster=prepare_cluster,
         can_grow=True,
+        has_http=True,
         add_partitions=add_partitions,
     )
 

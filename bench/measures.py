@@ -36,7 +36,7 @@ class Goal:
 
     def __str__(self) -> str:
         sign, bound = ("≥", self.at_least) if self.at_least is not None else ("≤", self.at_most)
-        return f"{sign} {bound:g}×" if self.is_ratio else f"{sign} {bound:,.0f}"
+        return f"{sign} {bound:g}×" if self.is_ratio else f"{sign} {bound:,.10g}"
 
 
 def _quantiles(name: str, title: str) -> tuple[Measure, ...]:
@@ -83,6 +83,19 @@ MEASURES: Final[Sequence[Measure]] = (
     Measure(name="crowd_connect_s", title="all connected", unit="s"),
     Measure(name="crowd_broker_cores", title="broker CPU", unit="cores"),
     Measure(name="crowd_mib", title="resident memory", unit="MiB"),
+    Measure(name="alone_p50_ms", title="acknowledged without them, p50", unit="ms", is_compared=False),
+    Measure(name="alone_p99_ms", title="acknowledged without them, p99", unit="ms", is_compared=False),
+    Measure(name="beside_p50_ms", title="acknowledged beside them, p50", unit="ms", is_compared=False),
+    Measure(name="beside_p99_ms", title="acknowledged beside them, p99", unit="ms", is_compared=False),
+    Measure(name="beside_p99_ratio", title="p99, beside to without", unit="×", is_compared=False),
+    Measure(name="exposition_ms", title="an exposition", unit="ms", is_compared=False),
+    Measure(name="exposition_cpu_ms", title="an exposition: CPU", unit="ms", is_compared=False),
+    Measure(name="list_ms", title="the longest list", unit="ms", is_compared=False),
+    Measure(name="turn_ms_median", title="longest turn meanwhile, median", unit="ms", is_compared=False),
+    Measure(name="turn_ms_max", title="longest turn meanwhile, worst", unit="ms", is_compared=False),
+    Measure(
+        name="scraping_cpu_ratio", title="broker CPU a request, metrics read to not read", unit="×", is_compared=False
+    ),
     Measure(name="create_s", title="created", unit="s"),
     Measure(name="serving_s", title="created and every partition answers", unit="s"),
     Measure(name="delete_s", title="deleted", unit="s"),
@@ -208,6 +221,12 @@ GOALS: Final[Sequence[Goal]] = (
         for protocol in ("classic", "consumer")
         for measure in ("group_formed_s", "group_join_median_ms", "group_kill_median_ms", "groups_failover_s")
     ),
+    Goal(cells="crowd/http/*", measure="beside_p99_ratio", at_most=1.5, is_ratio=False),
+    *(
+        Goal(cells=f"http/{what}", measure="turn_ms_median", at_most=20.0, is_ratio=False)
+        for what in ("exposition", "listing")
+    ),
+    Goal(cells="http/scraping", measure="scraping_cpu_ratio", at_most=1.02, is_ratio=False),
     Goal(cells="quorum/failover", measure="kill_failover_median_ms", at_most=300.0, is_ratio=False),
     Goal(cells="quorum/failover", measure="kill_failover_worst_ms", at_most=500.0, is_ratio=False),
     Goal(cells="quorum/failover", measure="pause_failover_worst_ms", at_most=1_500.0, is_ratio=False),

@@ -47,6 +47,8 @@ class Target:
     """Gives three nodes of the same kind; without it, the quorum is not measured."""
     can_grow: bool = False
     """Whether nodes can be added to such a cluster while it runs: then it is a `LocalCluster`."""
+    has_http: bool = False
+    """Whether its nodes have an HTTP administration and metrics."""
     replicated: Target | None = None
     """Three nodes of the same kind that run, for topics with three replicas; without it, these are not measured."""
     add_partitions: Callable[[Cluster, int], None] | None = None

@@ -6,10 +6,10 @@ offline directory gets KAFKA_STORAGE_ERROR. A request with an empty list of topi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from kio.schema.describe_log_dirs.v5.request import DescribeLogDirsRequest
+from kio.schema.describe_log_dirs.v5.request import DescribableLogDirTopic, DescribeLogDirsRequest
 from kio.schema.describe_log_dirs.v5.response import (
     DescribeLogDirsPartition,
     DescribeLogDirsResponse,
@@ -25,6 +25,7 @@ from ...protocol.messages import NO_THROTTLE, kio_error
 from ...storage.log.log import Log
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
+from ..replicas.partition import Partition
 from ..replicas.replica_manager import ReplicaManager
 
 UNKNOWN_BYTES = -1
@@ -65,15 +66,10 @@ def describe_log_dirs(
     volumes: Volumes,
     request: DescribeLogDirsRequest,
 ) -> DescribeLogDirsResponse:
-    wanted = (
-        None
-        if request.topics is None
-        else {(str(topic.topic), int(index)) for topic in request.topics for index in topic.partitions}
-    )
     return DescribeLogDirsResponse(
         throttle_time=NO_THROTTLE,
         error_code=kio_error(ErrorCode.NONE),
-        results=tuple(_describe(partitions, directory, volumes, wanted) for directory in directories),
+        results=tuple(_describe(_wanted(partitions, request.topics), directory, volumes) for directory in directories),
     )
 
 
@@ -81,9 +77,15 @@ def error_response(_request: DescribeLogDirsRequest, error: KafkaError) -> Descr
     return DescribeLogDirsResponse(throttle_time=NO_THROTTLE, error_code=kio_error(error.code), results=())
 
 
-def _describe(
-    partitions: ReplicaManager, directory: Directory, volumes: Volumes, wanted: set[tuple[str, int]] | None
-) -> DescribeLogDirsResult:
+def _wanted(partitions: ReplicaManager, topics: Sequence[DescribableLogDirTopic] | None) -> Iterable[Partition]:
+    """Those of the question that are here, each once."""
+    if topics is None:
+        return partitions.hosted
+    places = dict.fromkeys((str(topic.topic), int(index)) for topic in topics for index in topic.partitions)
+    return [hosted for topic, index in places if (hosted := partitions.find(topic, index)) is not None]
+
+
+def _describe(partitions: Iterable[Partition], directory: Directory, volumes: Volumes) -> DescribeLogDirsResult:
     topics: dict[str, list[DescribeLogDirsPartition]] = {}
     error, total_bytes, free_bytes = ErrorCode.KAFKA_STORAGE_ERROR, UNKNOWN_BYTES, UNKNOWN_BYTES
     if directory.is_online:
@@ -95,10 +97,8 @@ def _describe(
             pass
     if error is ErrorCode.NONE:
         prefix = directory.path + "/"
-        for partition in partitions.hosted:
-            if partition.log.directory.startswith(prefix) and (
-                wanted is None or (partition.topic, partition.index) in wanted
-            ):
+        for partition in partitions:
+            if partition.log.directory.startswith(prefix):
                 topics.setdefault(partition.topic, []).append(
                     _partition(partition.index, partition.log, partition.state.high_watermark)
                 )

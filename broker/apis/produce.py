@@ -306,23 +306,22 @@ class ProduceHandler:
             request.respond_nothing()
 
     def _respond(self, request: Request, answers: Sequence[TopicAnswers]) -> None:
-        for _, _, topic_answers in answers:
-            for answer in topic_answers:
-                if answer.error_code:
-                    self._requests.note_error(ApiKey.PRODUCE, answer.error_code)
         version = request.api_version
+        has_hints = version >= FIRST_LEADER_HINT_VERSION
         endpoints: dict[int, NodeEndpoint] = {}
-        if version >= FIRST_LEADER_HINT_VERSION:
-            for name, topic_id, topic_answers in answers:
-                for position, answer in enumerate(topic_answers):
-                    if answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
-                        known = name if topic_id is None else self._partitions.topic_name(topic_id)
-                        leader, endpoint = self._partitions.leader_hint(
-                            known, answer.partition_index, request.context.listener_name
-                        )
-                        topic_answers[position] = answer._replace(current_leader=leader)
-                        if endpoint is not None:
-                            endpoints[endpoint.node_id] = endpoint
+        for name, topic_id, topic_answers in answers:
+            for position, answer in enumerate(topic_answers):
+                if not answer.error_code:
+                    continue
+                self._requests.note_error(ApiKey.PRODUCE, answer.error_code)
+                if has_hints and answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                    known = name if topic_id is None else self._partitions.topic_name(topic_id)
+                    leader, endpoint = self._partitions.leader_hint(
+                        known, answer.partition_index, request.context.listener_name
+                    )
+                    topic_answers[position] = answer._replace(current_leader=leader)
+                    if endpoint is not None:
+                        endpoints[endpoint.node_id] = endpoint
         request.respond(
             encode_produce_response(version, request.correlation_id, answers, node_endpoints=tuple(endpoints.values()))
         )

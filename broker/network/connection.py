@@ -21,12 +21,12 @@ from typing import cast
 
 from ...protocol.apis import ApiKey
 from ...protocol.errors import CorruptData
-from ...protocol.messages import decode_header
+from ...protocol.messages import RequestHeader, decode_header
 from .connection_host import IDLE_TICK_MS, SCARCE_RECEIVE_BYTES, SMALL_REQUEST_BYTES_MAX, ConnectionHost, peer_of
 from .outbox import Outbox
-from .request import Answer, CloseConnection, Request, RequestContext
+from .request import Answer, CloseConnection, Request, RequestContext, TimedRequest
 from .rules.held_frames import HeldFrames
-from .rules.request_statistics import OF_NODE, VERSION_BITS, RequestKind, TimedRequest
+from .rules.request_statistics import NO_KIND, OF_NODE, VERSION_BITS, RequestKind, RequestTimer
 
 logger = logging.getLogger(__name__)
 
@@ -91,7 +91,7 @@ class Connection(asyncio.BufferedProtocol):
         self._last_active_s = 0.0
         self._received_s = 0.0
         self._of_node = 0
-        self._kind: RequestKind | None = None
+        self._kind = NO_KIND
         self._idle_tick = 0
         self._is_beginning = False
         self._is_blocked = False
@@ -194,8 +194,6 @@ class Connection(asyncio.BufferedProtocol):
     # What requests call.
 
     def on_answer(self, request: Request, answer: Answer) -> None:
-        if request.timed is not None:
-            request.timed.on_answered()
         self._open_count -= 1
         if self._exclusive is request:
             self._exclusive = None
@@ -243,7 +241,7 @@ class Connection(asyncio.BufferedProtocol):
     def set_context(self, context: RequestContext) -> None:
         self._context = context
         self._of_node = 0 if context.node_id is None else OF_NODE
-        self._kind = None
+        self._kind = NO_KIND
 
     # What the node calls.
 
@@ -318,7 +316,6 @@ class Connection(asyncio.BufferedProtocol):
                 break
             self._turn_requests += 1
             self._turn_bytes += size
-            host.counters.requests += 1
             self._begin(view[start + 4 : frame_end], is_exclusive)
             start = frame_end
         self._is_beginning = False
@@ -352,35 +349,45 @@ class Connection(asyncio.BufferedProtocol):
         context = self._context
         if header.client_id != context.client_id:
             context = self._context = replace(context, client_id=header.client_id)
-        request = Request(
-            self, header.api_key, header.api_version, header.correlation_id, context, frame, header.body_offset
-        )
+        # Mostly a request is of the kind of the one before.
+        kind = self._kind
+        api_key, api_version = header.api_key, header.api_version
+        if api_key != kind.api_key or api_version != kind.api_version:
+            kind = self._kind = self._kind_of(api_key, api_version)
+        kind.count += 1
+        timed: TimedRequest | None = None
+        if kind.count & kind.mask:
+            request = Request(self, api_key, api_version, header.correlation_id, context, frame, header.body_offset)
+        else:
+            request = timed = self._timed(kind, header, context, frame)
         self._outbox.slots.append(request)
         self._open_count += 1
         if is_exclusive:
             self._exclusive = request
-        host = self._host
-        kind = self._kind
-        # Mostly a request is of the kind of the one before.
-        if kind is None or header.api_key != kind.api_key or header.api_version != kind.api_version:
-            kind = self._kind = self._kind_of(header.api_key, header.api_version)
-        kind.count += 1
-        if kind.count & kind.mask:
-            host.begin(request)
-        else:
-            self._begin_timed(request, kind)
+        self._host.begin(request)
+        if timed is not None and timed.answer is None:
+            timed.timer.on_returned()
 
     def _kind_of(self, api_key: int, api_version: int) -> RequestKind:
         host = self._host
         kind = host.request_kinds.get(api_key << VERSION_BITS | api_version | self._of_node)
         return host.requests.add_kind(api_key, api_version, self._of_node) if kind is None else kind
 
-    def _begin_timed(self, request: Request, kind: RequestKind) -> None:
-        host = self._host
-        timed = request.timed = TimedRequest(kind, host.loop.time, self._received_s)
-        host.begin(request)
-        if request.answer is None:
-            timed.on_returned()
+    def _timed(
+        self, kind: RequestKind, header: RequestHeader, context: RequestContext, frame: memoryview
+    ) -> TimedRequest:
+        timed = TimedRequest(
+            self,
+            header.api_key,
+            header.api_version,
+            header.correlation_id,
+            context,
+            frame,
+            header.body_offset,
+            RequestTimer(kind, self._host.loop.time, self._received_s),
+        )
+        self._outbox.timed.append(timed)
+        return timed
 
     def _refuse_frame(self, reason: str) -> None:
         """Closes the connection once the answers to what came before the frame are sent."""

@@ -58,7 +58,6 @@ class NetworkCounters:
     connections_failed: int = 0
     """Closed by the node because of what the peer sent."""
     connections_idle_closed: int = 0
-    requests: int = 0
     bytes_in: int = 0
     bytes_out: int = 0
 

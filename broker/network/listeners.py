@@ -126,7 +126,7 @@ class Listeners:
             connections_refused=counters.connections_refused,
             connections_failed=counters.connections_failed,
             connections_idle_closed=counters.connections_idle_closed,
-            requests=counters.requests,
+            requests=self._host.requests.count,
             bytes_in=counters.bytes_in,
             bytes_out=counters.bytes_out + sum(connection.sent_bytes for connection in self._host.connections),
             request_memory_bytes=self._host.memory.used_bytes,

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from .file_sender import FileSender
-from .request import AnswerPart, CloseConnection, FileSlice, Request
+from .request import AnswerPart, CloseConnection, FileSlice, Request, TimedRequest
 from .rules.answer_memory import AnswerMemory
 
 WRITE_BUFFER_BYTES = 256 * 1024
@@ -49,6 +49,7 @@ class Outbox:
         "_transport",
         "sent_bytes",
         "slots",
+        "timed",
         "unsent_bytes",
     )
 
@@ -75,6 +76,8 @@ class Outbox:
         self._abort = abort
         self._on_sent = on_sent
         self.slots: deque[Request] = deque()
+        self.timed: deque[TimedRequest] = deque()
+        """Of those that are, or were a moment ago, in slots."""
         self.unsent_bytes = 0
         """Of answers that wait in slots; slices count nothing, because they hold no memory."""
         self.sent_bytes = 0
@@ -120,9 +123,7 @@ class Outbox:
             answer = slots[0].answer
             if answer is None:
                 break
-            timed = slots.popleft().timed
-            if timed is not None:
-                timed.on_sent()
+            slots.popleft()
             if isinstance(answer, bytes):
                 self.unsent_bytes -= len(answer)
                 ready.append(answer)
@@ -143,6 +144,8 @@ class Outbox:
                         self.unsent_bytes -= len(part)
                     self._parts.append(part)
         self._write(ready)
+        if self.timed:
+            self._note_sent()
 
     def clear(self) -> list[Request]:
         """The connection is lost: nothing is sent any more. Returns the slots that were left."""
@@ -153,8 +156,14 @@ class Outbox:
         self._sender = None
         left = list(self.slots)
         self.slots.clear()
+        self.timed.clear()
         self._parts.clear()
         return left
+
+    def _note_sent(self) -> None:
+        timed = self.timed
+        while timed and timed[0] not in self.slots:
+            timed.popleft().timer.on_sent()
 
     def _send_parts(self, ready: list[bytes | bytearray]) -> bool:
         """Sends the parts of one answer, behind `ready`; False when it has to stop on the way."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from ...protocol.ids import NodeId
-from .rules.request_statistics import TimedRequest
+from .rules.request_statistics import RequestTimer
 
 
 class FileSlice(Protocol):
@@ -99,7 +99,6 @@ class Request:
         "correlation_id",
         "is_connected",
         "on_disconnect",
-        "timed",
     )
 
     def __init__(
@@ -123,7 +122,6 @@ class Request:
         self.answer: Answer | None = None
         self.is_connected = True
         self.on_disconnect: Callable[[], None] | None = None
-        self.timed: TimedRequest | None = None
 
     def respond(self, answer: bytes | Sequence[AnswerPart], throttle_time_ms: int = 0) -> None:
         """Fills the slot. With a throttle time the answer goes out at once and nothing begins for that long
@@ -157,3 +155,31 @@ class Request:
     def set_context(self, context: RequestContext) -> None:
         """For later requests of this connection."""
         self._owner.set_context(context)
+
+
+class TimedRequest(Request):
+    """One of those whose times are measured; the others do nothing for it."""
+
+    __slots__ = ("timer",)
+
+    def __init__(
+        self,
+        owner: RequestOwner,
+        api_key: int,
+        api_version: int,
+        correlation_id: int,
+        context: RequestContext,
+        body: memoryview,
+        body_offset: int,
+        timer: RequestTimer,
+    ) -> None:
+        super().__init__(owner, api_key, api_version, correlation_id, context, body, body_offset)
+        self.timer = timer
+
+    def respond(self, answer: bytes | Sequence[AnswerPart], throttle_time_ms: int = 0) -> None:
+        self.timer.on_answered()
+        super().respond(answer, throttle_time_ms)
+
+    def close_connection(self, reason: str) -> None:
+        self.timer.on_answered()
+        super().close_connection(reason)

@@ -50,7 +50,7 @@ class Echo:
         self.listeners = Listeners(self.host, tls_of=lambda _name: None if tls is None else lambda: tls)
 
     def begin(self, request: Request) -> None:
-        if self.host.counters.requests == 2:
+        if self.host.requests.count == 2:
             self.both_begun.set()
         body = bytes(request.body[request.body_offset :])
         if body == b"park":

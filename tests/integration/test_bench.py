@@ -16,8 +16,11 @@ from penstock.bench.target import Cluster, Target
 from penstock.bench.topics import admin, new_topic
 from penstock.bench.workloads.cluster_growth import PHASES, cluster_growth
 from penstock.bench.workloads.crowd import crowd
+from penstock.bench.workloads.exposition import exposition
 from penstock.bench.workloads.groups import groups
+from penstock.bench.workloads.http_crowd import http_crowd
 from penstock.bench.workloads.leader_failover import leader_failover
+from penstock.bench.workloads.listing import listing
 from penstock.bench.workloads.offset_commits import offset_commits
 from penstock.bench.workloads.partitions import partitions
 from penstock.bench.workloads.prepared import prepared
@@ -28,6 +31,7 @@ from penstock.bench.workloads.quorum_image import quorum_image
 from penstock.bench.workloads.quorum_quiet import quorum_quiet
 from penstock.bench.workloads.quorum_topic import quorum_topic
 from penstock.bench.workloads.replicated_partitions import replicated_partitions
+from penstock.bench.workloads.scraping import scraping
 from penstock.bench.workloads.single import single
 from penstock.bench.workloads.startup import startup
 from penstock.bench.workloads.stream import BATCHING, stream
@@ -67,6 +71,8 @@ def test_load_is_carried_and_measured(bootstrap: str, load: str) -> None:
 FRESH_LOADS: dict[str, Callable[[Target], Values]] = {
     "startup": startup,
     "partitions": lambda target: partitions(target, count=20),
+    "http crowd": lambda target: http_crowd(target, name="huge-bodies", clients=30, producers=10, pairs=1, seconds=1),
+    "scraping": lambda target: scraping(target, pairs=1, requests=100),
 }
 
 
@@ -86,6 +92,12 @@ def test_load_of_a_fresh_node_is_measured_and_the_node_ended(load: str) -> None:
     found = {name: value for name, value in found.items() if name != "kib_per_partition"}
     assert all(value is not None and value > 0 for value in found.values()), found
     assert [node.is_running for node in nodes] == [False]
+
+
+@pytest.mark.parametrize("load", [exposition, listing])
+def test_pauses_of_a_node_in_this_process_are_measured(load: Callable[..., Values]) -> None:
+    found = load(Target(name="it", bootstrap=""), partitions=20)
+    assert all(value is not None and value > 0 for value in found.values()), found
 
 
 CLUSTER_LOADS: dict[str, Callable[[Target], Values]] = {

@@ -8,7 +8,8 @@
 | send   | the answer                                   | it is handed to the socket, in its turn   |
 
 Every request is counted. While there are many of a kind one of several is timed and stands for all of these, as Kafka's
-histograms are samples, too: `adapt` decides how many, from how many came since it was called last.
+histograms are samples, too: `adapt` decides how many, from how many came since it was called last, and `on_timed` when
+a burst comes before it is called again.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ FEW_OF: Final = 16
 """Then it is one of so many at least."""
 TIMED_PER_S: Final = 100
 """So many of a kind are timed when there are more still: 30,000 in the five minutes of the quantiles."""
+BURST_MAX: Final = 32
+"""Of a kind, so many are timed before ever fewer are, until it is known how many there are."""
 STAGES: Final = ("queue", "local", "remote", "send", "total")
 KINDS_MAX: Final = 2048
 """APIs, versions and kinds of client: there are fewer than 1,200, and other versions never get a header."""
@@ -53,7 +56,7 @@ class RequestTimes:
 class RequestKind:
     """The requests of one API in one version."""
 
-    __slots__ = ("_adapted_count", "api_key", "api_version", "count", "is_of_node", "mask", "times")
+    __slots__ = ("_adapted_count", "_timed_count", "api_key", "api_version", "count", "is_of_node", "mask", "times")
 
     def __init__(self, api_key: int, api_version: int, times: RequestTimes, *, is_of_node: bool) -> None:
         self.api_key = api_key
@@ -64,8 +67,16 @@ class RequestKind:
         self.mask = 0
         """A request is timed whose number has none of these bits."""
         self._adapted_count = 0
+        self._timed_count = 0
+
+    def on_timed(self) -> None:
+        """Another request of this kind is timed."""
+        self._timed_count += 1
+        if self._timed_count % BURST_MAX == 0:
+            self.mask = max(FEW_OF - 1, self.mask << 1 | 1)
 
     def adapt(self, elapsed_s: float) -> None:
+        self._timed_count = 0
         arrived, self._adapted_count = self.count - self._adapted_count, self.count
         if arrived <= MANY_PER_S * elapsed_s:
             self.mask = 0
@@ -75,14 +86,19 @@ class RequestKind:
         self.mask = (1 << one_of.bit_length() - 1) - 1
 
 
-class TimedRequest:
-    """The times of one request, in seconds of the clock that tells when it was received."""
+NO_KIND: Final = RequestKind(-1, -1, RequestTimes(), is_of_node=False)
+"""Of no request."""
+
+
+class RequestTimer:
+    """The times of one request, by the clock that tells, in seconds, when it was received."""
 
     __slots__ = ("_answered_s", "_begun_s", "_clock_s", "_received_s", "_returned_s", "_times", "_weight")
 
     def __init__(self, kind: RequestKind, clock_s: Callable[[], float], received_s: float) -> None:
         self._times = kind.times
         self._weight = kind.mask + 1
+        kind.on_timed()
         self._clock_s = clock_s
         self._received_s = received_s
         self._begun_s = clock_s()
@@ -120,6 +136,11 @@ class RequestStatistics:
     def kinds(self) -> Mapping[int, RequestKind]:
         """By `api_key << VERSION_BITS | api_version`, with `OF_NODE` for those of nodes."""
         return self._kinds
+
+    @property
+    def count(self) -> int:
+        """Requests since start."""
+        return sum(kind.count for kind in self._kinds.values())
 
     @property
     def times(self) -> Mapping[tuple[int, bool], RequestTimes]:

@@ -99,11 +99,21 @@ def test_every_goal_is_for_a_cell_and_a_measure_that_are_there() -> None:
         (("*/1000",), [*(f"stream/{size}/default/1000" for size in ("1KiB", "100B")), "topic/1000", "partitions/1000"]),
         (("partitions",), ["partitions/1000"]),
         (("partitions/10000",), ["partitions/10000"]),
+        (("crowd/*0",), ["crowd/0", "crowd/50"]),
+        (("crowd/http/events", "http/listing"), ["crowd/http/events", "http/listing"]),
         (("nothing",), []),
     ],
 )
 def test_cells_are_chosen_by_name_branch_or_pattern(patterns: tuple[str, ...], expected: list[str]) -> None:
     assert [cell.name for cell in chosen(cells(is_quick=True), patterns)] == expected
+
+
+def test_cells_that_nothing_compares_with_are_measured_when_they_are_asked_for() -> None:
+    everything = cells(is_quick=True)
+    assert not any("http" in cell.name for cell in chosen(everything, ()))
+    assert {cell.name for cell in chosen(everything, ("crowd",))} == {
+        cell.name for cell in everything if cell.name.startswith("crowd/")
+    }
 
 
 @pytest.mark.parametrize("size", [100, 1024])

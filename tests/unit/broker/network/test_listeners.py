@@ -60,8 +60,8 @@ def test_slow_reader_stops_the_node_from_reading(
         )
         # Silence only ends the observation: on a busy machine it ends early, which hides a fault and reports none.
         seen = -1
-        while seen != echo.host.counters.requests:
-            seen = echo.host.counters.requests
+        while seen != echo.host.requests.count:
+            seen = echo.host.requests.count
             await asyncio.wait([writing], timeout=0.2)
         assert seen < total
         writer.transport.resume_reading()  # type: ignore[attr-defined]

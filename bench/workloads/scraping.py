@@ -1,0 +1,90 @@
+"""What it costs a node that its metrics are read each second, beside tiny requests.
+
+The same load is put on with and without the reader, in turn; the ratio is the median of those of neighbours. What one
+exposition costs is measured by itself, too, since it is less than the difference between two neighbours. Nobody reads
+that often: a Prometheus at its defaults reads every 15 s or 60 s.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from http.client import HTTPConnection
+from statistics import median
+from typing import Final
+
+from ...local.local_node import LocalNode
+from ...local.readiness import wait_ready
+from ..target import Target
+from ..usage import cpu_s
+from .startup import node_pids
+from .tiny import tiny
+
+SCRAPE_INTERVAL_S: Final = 1.0
+IN_FLIGHT: Final = 5
+EXPOSITIONS: Final = 20
+_MILLISECONDS: Final = 1_000
+_START_TIMEOUT_S: Final = 60.0
+_TIMEOUT_S: Final = 30.0
+
+
+def scraping(target: Target, *, pairs: int, requests: int) -> Mapping[str, float | None]:
+    """CPU of a request without and with the reader, and of an exposition."""
+    assert target.fresh_node is not None, "only asked of targets that can be started"
+    with target.fresh_node() as node:
+        node.start()
+        wait_ready((node,), timeout_s=_START_TIMEOUT_S)
+        running = replace(target, bootstrap=node.address, pids=node_pids(node))
+        cpu_us: dict[bool, list[float]] = {False: [], True: []}
+        for number in range(pairs + 1):
+            for is_scraped in (False, True) if number % 2 else (True, False):
+                with scraped(node) if is_scraped else nullcontext():
+                    values = tiny(running, in_flight=IN_FLIGHT, requests=requests)
+                value = values["broker_cpu_us_per_request"]
+                assert value is not None, "its process is known"
+                # The first exposition loads what makes it.
+                if number:
+                    cpu_us[is_scraped].append(value)
+        before_s = cpu_s(running.pids)
+        for _ in range(EXPOSITIONS):
+            with scraped(node):
+                pass
+        exposition_s = cpu_s(running.pids) - before_s
+    return {
+        "broker_cpu_us_per_request": median(cpu_us[False]),
+        "scraped_cpu_us_per_request": median(cpu_us[True]),
+        "scraping_cpu_ratio": median(beside / alone for alone, beside in zip(cpu_us[False], cpu_us[True], strict=True)),
+        "exposition_cpu_ms": exposition_s / EXPOSITIONS * _MILLISECONDS,
+    }
+
+
+@contextmanager
+def scraped(node: LocalNode) -> Iterator[None]:
+    """Its metrics are read once a second meanwhile."""
+    assert node.admin_port is not None, "only asked of nodes that have metrics"
+    is_over = threading.Event()
+    with ThreadPoolExecutor(1) as threads:
+        reading = threads.submit(_read, node.host, node.admin_port, is_over)
+        try:
+            yield
+        finally:
+            is_over.set()
+            reading.result()
+
+
+def _read(host: str, port: int, is_over: threading.Event) -> None:
+    connection = HTTPConnection(host, port, timeout=_TIMEOUT_S)
+    try:
+        while True:
+            connection.request("GET", "/metrics")
+            answer = connection.getresponse()
+            answer.read()
+            if answer.status != 200:
+                raise OSError(f"metrics were refused with {answer.status}")
+            if is_over.wait(SCRAPE_INTERVAL_S):
+                return
+    finally:
+        connection.close()
