@@ -1,8 +1,8 @@
 """What it costs a node that its metrics are read each second, beside tiny requests.
 
 The same load is put on with and without the reader, in turn; the ratio is the median of those of neighbours. What one
-exposition costs is measured by itself, too, since it is less than the difference between two neighbours. No Prometheus reads
-that often: at its defaults it reads every 15 s or 60 s.
+exposition costs is measured by itself, too, since it is less than the difference between two neighbours. No
+Prometheus reads that often: at its defaults it reads every 15 s or 60 s.
 """
 
 from __future__ import annotations
