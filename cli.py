@@ -77,7 +77,7 @@ _SUBCOMMANDS: Final[Mapping[str, _Subcommand | _Subgroup]] = {
     "reassign": _Subcommand(
         ".client.operating.reassign_commands", "reassign", "Move replicas to other brokers, by a plan."
     ),
-    "drain": _Subcommand(".client.operating.drain_command", "drain", "Move leaderships off a broker."),
+    "drain": _Subcommand(".broker.operator_commands.drain_command", "drain", "Move leaderships off a broker."),
     "decommission": _Subcommand(
         ".client.operating.decommission_command", "decommission", "Take all replicas off a broker."
     ),

@@ -33,7 +33,8 @@ DOCUMENTATION: Final[Mapping[str, str]] = MappingProxyType(
         ),
         BROKER_DRAINED: (
             "Whether the broker leads nothing that another in-sync replica can lead, and takes no new replicas while "
-            "enough other brokers are there. Of one broker, never of all."
+            "enough other brokers are there. Of one broker, never of all. until-restart: the broker ends the drain by "
+            "itself when it has been restarted and has caught up."
         ),
         BROKER_FAST_FENCING_ENABLE: (
             "Whether a controller shuts a broker out at once when its process is gone, or always waits for the end of "

@@ -319,6 +319,11 @@ class Node:
         # Accept in the loop turn in which this broker is unfenced: a client that connects is served, and Metadata names
         # a broker that can be used.
         await parts.listeners.start()
+        if self._metadata.image.configs.is_drained_until_restart(config.node_id):
+            from .drain_end import end_drain
+
+            ending = end_drain(self._metadata, quorum.channel(REQUEST_TIMEOUT_MS), config.node_id)
+            self._start_task("end of the drain", ending)
 
     def _load_broker_metrics(self, parts: BrokerParts) -> Callable[[], None]:
         from .broker_metrics import add_broker_metrics

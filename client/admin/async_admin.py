@@ -837,10 +837,15 @@ class AsyncAdmin(AsyncTransport):
             "GET", "/v1/brokers/{broker_id}/maintenance", {"broker_id": broker_id}, {}, None, Maintenance
         )
 
-    async def drain_broker(self, broker_id: int) -> Maintenance:
+    async def drain_broker(self, broker_id: int, *, until_restart: bool | None = None) -> Maintenance:
         """Drain a broker: it leads only what no other in-sync replica can lead, also after restarts."""
         return await self.ask(
-            "PUT", "/v1/brokers/{broker_id}/maintenance", {"broker_id": broker_id}, {}, None, Maintenance
+            "PUT",
+            "/v1/brokers/{broker_id}/maintenance",
+            {"broker_id": broker_id},
+            {"until_restart": until_restart},
+            None,
+            Maintenance,
         )
 
     async def undrain_broker(self, broker_id: int) -> Maintenance:

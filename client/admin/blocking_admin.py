@@ -827,9 +827,16 @@ class Admin(BlockingTransport):
         """Whether a broker is drained, what it still leads, and whether it may be stopped."""
         return self.ask("GET", "/v1/brokers/{broker_id}/maintenance", {"broker_id": broker_id}, {}, None, Maintenance)
 
-    def drain_broker(self, broker_id: int) -> Maintenance:
+    def drain_broker(self, broker_id: int, *, until_restart: bool | None = None) -> Maintenance:
         """Drain a broker: it leads only what no other in-sync replica can lead, also after restarts."""
-        return self.ask("PUT", "/v1/brokers/{broker_id}/maintenance", {"broker_id": broker_id}, {}, None, Maintenance)
+        return self.ask(
+            "PUT",
+            "/v1/brokers/{broker_id}/maintenance",
+            {"broker_id": broker_id},
+            {"until_restart": until_restart},
+            None,
+            Maintenance,
+        )
 
     def undrain_broker(self, broker_id: int) -> Maintenance:
         """End the drain: the broker leads again what prefers it."""

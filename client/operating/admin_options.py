@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, Protocol, TypeVar
 
 import click
 
@@ -15,7 +15,11 @@ from .admin_address import find_admin
 if TYPE_CHECKING:
     from ..admin import Admin
 
-    Opener = Callable[[], AbstractContextManager[Admin]]
+    class Opener(Protocol):
+        """Opens the client for the addresses of the command line, or for others."""
+
+        def __call__(self, others: str | None = None, /) -> AbstractContextManager[Admin]: ...
+
 
 ENVIRONMENT_VARIABLE: Final = "PENSTOCK_ADMIN"
 FROM_ELSEWHERE: Final = (
@@ -71,7 +75,10 @@ def opener_options(command: Callable[Concatenate[Opener, _P], _R]) -> Callable[_
         urls = kwargs.pop("urls")
         assert urls is None or isinstance(urls, str)
 
-        return command(functools.partial(admin_of, bootstrap, urls), *args, **kwargs)
+        def opened(others: str | None = None, /) -> AbstractContextManager[Admin]:
+            return admin_of(bootstrap, others or urls)
+
+        return command(opened, *args, **kwargs)
 
     return with_opener
 

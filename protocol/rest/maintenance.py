@@ -6,6 +6,15 @@ from .elections import PartitionName, PartitionOutcome
 from .resources import Count
 
 
+class DrainQuery(Struct, kw_only=True):
+    """`until_restart`: the broker ends the drain by itself once it has been restarted and has caught up.
+
+    A drain that is there already, and would outlive the restart, is left as it is.
+    """
+
+    until_restart: bool = False
+
+
 class LedPartition(Struct, kw_only=True):
     """A partition that the broker leads, and why."""
 
@@ -27,12 +36,15 @@ class Maintenance(Struct, kw_only=True):
     """Whether the broker is drained, and what its stop would cost now. Lists have 100 entries at most.
 
     `may_stop` is true where every partition would keep a leader and `min.insync.replicas` and, where the node votes, a
-    majority of the voters would be left; else `blockers` say why it is not.
+    majority of the voters would be left; else `blockers` say why it is not. `is_until_restart`: the drain ends with the
+    broker's next start. `is_last`: no other broker is active and not drained, so waiting gains nothing.
     """
 
     broker_id: int
     is_drained: bool
+    is_until_restart: bool
     is_active: bool
+    is_last: bool
     may_stop: bool
     blockers: list[str]
     replica_count: int

@@ -19,6 +19,7 @@ from ...protocol.ids import (
     PartitionEpoch,
     TopicId,
 )
+from ..configs.own_keys import says_drained_until_restart
 from .persistent_map import PersistentMap
 from .records import (
     DIRECTORY_LOST,
@@ -161,10 +162,17 @@ class ConfigsImage:
 
     by_resource: PersistentMap[ConfigResource, Mapping[str, str]] = field(default_factory=PersistentMap)
     drained_brokers: frozenset[NodeId] = frozenset()
-    """The brokers whose own configs say `broker.drained`, registered or not: elections ask for each partition."""
+    """The brokers whose own configs say `broker.drained`, registered or not: elections ask for each partition.
+
+    Also those whose drain ends with a restart.
+    """
 
     def of(self, resource: ConfigResource) -> Mapping[str, str]:
         return self.by_resource.get(resource, _NO_CONFIGS)
+
+    def is_drained_until_restart(self, broker_id: NodeId) -> bool:
+        """Whether the next process of the broker is to end its drain."""
+        return says_drained_until_restart(self.of(ConfigResource(ConfigResourceType.BROKER, str(broker_id))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

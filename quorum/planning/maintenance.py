@@ -53,8 +53,12 @@ class MaintenanceState:
 
     broker_id: NodeId
     is_drained: bool
+    is_until_restart: bool
+    """The drain ends with the broker's next start."""
     is_active: bool
     """Neither fenced nor in controlled shutdown."""
+    is_last: bool
+    """No other broker is active and not drained."""
     replica_count: int
     leadership_count: int
     leaderships: tuple[Leadership, ...]
@@ -130,7 +134,12 @@ def maintenance_state(
     return MaintenanceState(
         broker_id=broker_id,
         is_drained=broker_id in image.configs.drained_brokers,
+        is_until_restart=image.configs.is_drained_until_restart(broker_id),
         is_active=broker.is_active,
+        is_last=not any(
+            other.is_active and other.id != broker_id and other.id not in image.configs.drained_brokers
+            for other in image.brokers.values()
+        ),
         replica_count=replica_count,
         leadership_count=leadership_count,
         leaderships=tuple(leaderships),
@@ -138,6 +147,15 @@ def maintenance_state(
         offline=tuple(offline),
         under_min_isr_count=under_min_isr_count,
         under_min_isr=tuple(under_min_isr),
+    )
+
+
+def has_caught_up(image: MetadataImage, broker_id: NodeId) -> bool:
+    """Whether all replicas of a broker are in sync, but for those of partitions without a leader."""
+    return not any(
+        broker_id in partition.replicas and broker_id not in partition.isr and partition.leader != NO_LEADER
+        for topic in image.topics.by_id.values()
+        for partition in topic.partitions
     )
 
 

@@ -15,6 +15,7 @@ from kio.schema.unregister_broker.v0.response import UnregisterBrokerResponse
 from ....protocol.ids import NodeId
 from ....protocol.rest.elections import PartitionName, PartitionOutcome
 from ....protocol.rest.maintenance import Decommission, DecommissionRequest
+from ....quorum.configs.own_keys import DRAINED
 from ....quorum.planning.decommission import DecommissionState, decommission_state, moves_to_cancel, next_moves
 from ....quorum.planning.maintenance import registered
 from ....quorum.planning.moves import Place, cancel_request, move_request
@@ -39,8 +40,9 @@ async def _step(call: Call) -> Decommission:
     # Before anything changes: whether there is room for all of its replicas.
     planning = partial(next_moves, node.image, broker_id, moving_max=body.moving_max)
     moves = await node.loop.run_in_executor(None, planning)
-    if broker_id not in node.image.configs.drained_brokers:
-        await set_drained(call, broker_id, is_drained=True)
+    configs = node.image.configs
+    if broker_id not in configs.drained_brokers or configs.is_drained_until_restart(broker_id):
+        await set_drained(call, broker_id, DRAINED)
     results = await alter(call, move_request(moves))
     state = await _state(call)
     is_unregistered = body.unregister and state.may_unregister
@@ -57,7 +59,7 @@ async def _cancel(call: Call) -> Decommission:
     registered(call.node.image, broker_id)
     places = await call.node.loop.run_in_executor(None, moves_to_cancel, call.node.image, broker_id)
     results = await alter(call, cancel_request(places))
-    await set_drained(call, broker_id, is_drained=False)
+    await set_drained(call, broker_id, None)
     refused = [one for one in results if one.error_code]
     return _described(await _state(call), refused)
 

@@ -16,8 +16,8 @@ from kio.static.primitive import i8
 from ....protocol.errors import KafkaError
 from ....protocol.ids import NodeId
 from ....protocol.no_quorum import majority
-from ....protocol.rest.maintenance import HarmedPartition, LedPartition, Maintenance
-from ....quorum.configs.own_keys import BROKER_DRAINED
+from ....protocol.rest.maintenance import DrainQuery, HarmedPartition, LedPartition, Maintenance
+from ....quorum.configs.own_keys import BROKER_DRAINED, DRAINED, DRAINED_UNTIL_RESTART
 from ....quorum.decisions.controller_requests import INCREMENTAL_ALTER_CONFIGS
 from ....quorum.metadata.image import ConfigResourceType
 from ....quorum.planning.maintenance import StoppedPartition, maintenance_state, registered
@@ -31,14 +31,10 @@ VOTER_SILENT_MS: Final = 5_000
 _SET, _DELETE = 0, 1
 
 
-async def set_drained(call: Call, broker_id: NodeId, *, is_drained: bool) -> None:
-    """Sets or deletes the broker's own config; leaderships have moved when this returns. Raises KafkaError."""
+async def set_drained(call: Call, broker_id: NodeId, value: str | None) -> None:
+    """Sets the broker's own config, or deletes it; leaderships have moved when this returns. Raises KafkaError."""
     registered(call.node.image, broker_id)
-    config = AlterableConfig(
-        name=BROKER_DRAINED,
-        config_operation=i8(_SET if is_drained else _DELETE),
-        value="true" if is_drained else None,
-    )
+    config = AlterableConfig(name=BROKER_DRAINED, config_operation=i8(_DELETE if value is None else _SET), value=value)
     resource = AlterConfigsResource(
         resource_type=i8(ConfigResourceType.BROKER), resource_name=str(broker_id), configs=(config,)
     )
@@ -54,12 +50,17 @@ async def _get(call: Call) -> Maintenance:
 
 
 async def _drain(call: Call) -> Maintenance:
-    await set_drained(call, NodeId(call.path["broker_id"]), is_drained=True)
+    query: DrainQuery = call.query
+    broker_id = NodeId(call.path["broker_id"])
+    if not query.until_restart:
+        await set_drained(call, broker_id, DRAINED)
+    elif broker_id not in call.node.image.configs.drained_brokers:
+        await set_drained(call, broker_id, DRAINED_UNTIL_RESTART)
     return await _state(call)
 
 
 async def _undrain(call: Call) -> Maintenance:
-    await set_drained(call, NodeId(call.path["broker_id"]), is_drained=False)
+    await set_drained(call, NodeId(call.path["broker_id"]), None)
     return await _state(call)
 
 
@@ -73,7 +74,9 @@ async def _state(call: Call) -> Maintenance:
     return Maintenance(
         broker_id=broker_id,
         is_drained=state.is_drained,
+        is_until_restart=state.is_until_restart,
         is_active=state.is_active,
+        is_last=state.is_last,
         may_stop=not blockers,
         blockers=blockers,
         replica_count=state.replica_count,
@@ -141,6 +144,7 @@ OPERATIONS: Final = (
         tag="Brokers",
         summary="Drain a broker: it leads only what no other in-sync replica can lead, also after restarts",
         run=_drain,
+        query=DrainQuery,
         answer=Maintenance,
     ),
     Operation(

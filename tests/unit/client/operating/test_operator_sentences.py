@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from contextlib import AbstractContextManager
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -13,7 +16,7 @@ from penstock import cli
 from penstock.client.operating.admin_address import told_addresses
 from penstock.client.operating.config_commands import Resource, parse_resource
 from penstock.client.operating.decommission_command import decommission_lines
-from penstock.client.operating.drain_command import is_done, maintenance_sentence
+from penstock.client.operating.draining import is_done, is_given_up, maintenance_sentence
 from penstock.client.operating.machine_facts import TOOLS, MachineFacts, missing_tools
 from penstock.client.operating.machine_findings import machine_findings
 from penstock.client.operating.partition_names import check_outcomes, parse_partitions
@@ -113,7 +116,15 @@ def test_refused_partitions_are_an_error_with_a_line_each() -> None:
 
 
 def maintenance(**changes: object) -> Maintenance:
-    facts: dict[str, object] = {"is_drained": True, "may_stop": True, "blockers": [], "leadership_count": 0, **changes}
+    facts: dict[str, object] = {
+        "is_drained": True,
+        "is_until_restart": False,
+        "is_last": False,
+        "may_stop": True,
+        "blockers": [],
+        "leadership_count": 0,
+        **changes,
+    }
     return Maintenance(
         broker_id=2,
         is_active=True,
@@ -137,8 +148,59 @@ def test_drain_says_when_the_node_may_be_stopped() -> None:
         "no other replica is in sync."
     )
     assert not is_done(waiting)
+    assert not is_given_up(maintenance(is_last=True))
     assert not is_done(maintenance(leadership_count=1))
     assert "not drained any more" in maintenance_sentence(maintenance(is_drained=False))
+
+
+def test_drain_until_a_restart_waits_for_no_broker_that_is_not_there() -> None:
+    last = maintenance(
+        is_until_restart=True, is_last=True, leadership_count=1, may_stop=False, blockers=["t-0 would have no leader"]
+    )
+    assert is_given_up(last)
+    assert maintenance_sentence(last) == (
+        "Broker 2 is drained until it is restarted and still leads 1 partition: no other broker is there to take over "
+        "(t-0 would have no leader; no other replica is in sync)."
+    )
+
+
+def properties_file(folder: Path, *lines: str) -> str:
+    file = folder / "server.properties"
+    file.write_text("\n".join(["node.id=7", "process.roles=broker,controller", *lines]))
+    return str(file)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0", ""])
+def test_drain_asks_the_node_whose_properties_it_is_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str
+) -> None:
+    asked: list[object] = []
+
+    class Admin(AbstractContextManager[Any]):
+        def __init__(self, urls: str, **_options: object) -> None:
+            asked.append(urls)
+
+        def __exit__(self, *_error: object) -> None:
+            pass
+
+        def drain_broker(self, broker_id: int, **options: object) -> Maintenance:
+            asked.append((broker_id, options))
+            return maintenance(is_until_restart=True)
+
+    monkeypatch.setattr("penstock.client.admin.Admin", Admin)
+    file = properties_file(tmp_path, f"admin.listeners=http://{host}:9644")
+    done = CliRunner().invoke(cli.main, ["drain", "--config", file, "--until-restart", "--wait"])
+    assert done.exit_code == 0, done.output
+    assert asked == ["http://127.0.0.1:9644", (7, {"until_restart": True})]
+    assert "Broker 2 is drained until it is restarted and leads nothing." in done.output
+
+
+def test_drain_of_a_node_that_cannot_be_asked_is_a_sentence(tmp_path: Path) -> None:
+    chosen = properties_file(tmp_path, "admin.listeners=http://127.0.0.1:0")
+    assert "no fixed port" in CliRunner().invoke(cli.main, ["drain", "--config", chosen]).output
+    done = CliRunner(env={"PENSTOCK_PROCESS_ROLES": "controller"}).invoke(cli.main, ["drain", "--config", chosen])
+    # Listeners of a broker are none of a controller; the sentence is that of `penstock start`.
+    assert done.exit_code == 1
 
 
 def test_decommission_says_what_is_next() -> None:
@@ -193,6 +255,9 @@ def test_one_of_several_programs_is_enough() -> None:
         ["elect"],
         ["elect", "--preferred", "--unclean"],
         ["drain", "1", "--undo", "--wait"],
+        ["drain", "1", "--undo", "--until-restart"],
+        ["drain"],
+        ["drain", "1", "--config", "/dev/null"],
         ["decommission", "1", "--cancel", "--wait"],
         ["reassign", "apply", "--throttle", "5", "--no-wait"],
         ["reassign", "plan", "--brokers", "x"],

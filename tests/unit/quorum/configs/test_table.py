@@ -74,6 +74,6 @@ def test_a_mistyped_key_is_recognised(wrong: str, right: str | None) -> None:
 def test_own_keys_are_dynamic_keys_of_one_broker_whose_value_is_shown() -> None:
     definition = broker_definition(BROKER_DRAINED)
     assert definition is not None
-    assert (definition.type, definition.update_mode) == (ConfigType.BOOLEAN, UpdateMode.PER_BROKER)
+    assert (definition.type, definition.update_mode) == (ConfigType.STRING, UpdateMode.PER_BROKER)
     assert not is_sensitive(BROKER_DRAINED)
     assert not OWN_KEYS.keys() & broker_configs().keys()

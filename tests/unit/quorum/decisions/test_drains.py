@@ -199,6 +199,17 @@ def test_a_drain_counts_as_a_decision_about_all_partitions(cluster: Cluster) -> 
     assert weight(cluster.image, drain_request(1)) == cluster.image.topics.partition_count
 
 
+@pytest.mark.parametrize("value", ["true", " TRUE", "until-restart", "Until-Restart "])
+def test_a_broker_is_drained_for_good_or_until_its_restart(cluster: Cluster, value: str) -> None:
+    drain(cluster, 1, value=value)
+    assert cluster.image.configs.drained_brokers == {1}
+    assert 1 not in leaders(cluster)
+    is_until_restart = value.strip().lower() == "until-restart"
+    assert cluster.image.configs.is_drained_until_restart(NodeId(1)) is is_until_restart
+    drain(cluster, 1, is_drained=False)
+    assert leaders(cluster) == [1, 2, 3]
+
+
 @pytest.mark.parametrize(("name", "value"), [("1", "perhaps"), ("77", "true")])
 def test_what_cannot_be_a_drain_is_refused(cluster: Cluster, name: str, value: str) -> None:
     config = AlterableConfig(name="broker.drained", config_operation=i8(0), value=value)

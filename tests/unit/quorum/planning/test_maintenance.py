@@ -10,11 +10,12 @@ from typed_ids import node_ids
 
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.protocol.ids import NodeId
+from penstock.quorum.configs.own_keys import DRAINED_UNTIL_RESTART
 from penstock.quorum.decisions.heartbeats import fence_expired
 from penstock.quorum.metadata.image import ConfigResourceType
 from penstock.quorum.metadata.records import ConfigRecord, PartitionChangeRecord
 from penstock.quorum.planning import maintenance
-from penstock.quorum.planning.maintenance import LeadershipReason, MaintenanceState, maintenance_state
+from penstock.quorum.planning.maintenance import LeadershipReason, MaintenanceState, has_caught_up, maintenance_state
 
 
 @pytest.fixture
@@ -48,6 +49,24 @@ def test_a_broker_may_stop_while_enough_others_are_in_sync(cluster: Cluster) -> 
     drain(cluster, 1)
     found = state(cluster)
     assert (found.is_drained, found.leadership_count, found.leaderships, found.may_stop) == (True, 0, (), True)
+
+
+def test_the_last_broker_is_the_one_whose_others_are_drained_or_away(cluster: Cluster) -> None:
+    assert not state(cluster).is_last
+    drain(cluster, 2)
+    assert not state(cluster).is_last
+    drain(cluster, 1, value=DRAINED_UNTIL_RESTART)
+    assert not state(cluster).is_last
+    assert (state(cluster).is_until_restart, state(cluster, 2).is_until_restart) == (True, False)
+    fence(cluster, 3)
+    assert state(cluster).is_last
+
+
+def test_a_broker_has_caught_up_when_its_replicas_are_in_sync(cluster: Cluster) -> None:
+    assert has_caught_up(cluster.image, NodeId(1))
+    set_isr(cluster, 2, 3, leader=2)
+    assert not has_caught_up(cluster.image, NodeId(1))
+    assert has_caught_up(cluster.image, NodeId(2))
 
 
 def test_a_stop_that_leaves_too_few_in_sync_is_named(cluster: Cluster) -> None:
