@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -10,22 +9,21 @@ from typing import Any, Final
 
 import pytest
 import yaml
-from deploy_files import DEPLOY, ROOT, expand, find, node_started_by
-from missing_tools import unavailable
+from chart import containers, manifests_of, render, tools
+from deploy_files import find, node_started_by
 
-from penstock.bench.anchor.jars import cache_folder
 from penstock.broker.configuration.node_config import NodeConfig
 
 pytestmark = pytest.mark.integration
 
-CHART: Final = DEPLOY / "helm" / "penstock"
 # The oldest that is supported by its makers, and the newest that is known here.
 KUBERNETES: Final = ("1.34", "1.37")
 ID: Final = {"cluster": {"id": "4L6g3nShT-eMCtK--X86sw", "secret": "s"}}
 COMBINED: Final[dict[str, Any]] = ID
 GROWN: Final[dict[str, Any]] = {
     **ID,
-    "brokers": {"count": 5, "firstId": 1},
+    "brokers": {"count": 5, "firstId": 1, "storage": {"size": "1Ti", "volumes": 3}},
+    "networkPolicy": {"enabled": True},
     "outside": {"enabled": True, "host": "kafka-{ordinal}.example.org"},
     "antiAffinity": "hard",
 }
@@ -34,6 +32,13 @@ SEPARATE: Final[dict[str, Any]] = {
     "controllers": {"separate": True},
     "outside": {"enabled": True, "type": "LoadBalancer", "host": "kafka-{ordinal}.example.org", "port": 9094},
     "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
+    "networkPolicy": {
+        "enabled": True,
+        "clients": [{"podSelector": {"matchLabels": {"uses": "streams"}}}],
+        "outside": [{"ipBlock": {"cidr": "192.0.2.0/24"}}],
+        "operators": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}],
+    },
+    "drain": {"enabled": False},
     "podAnnotations": {"a": "b"},
     "podLabels": {"c": "d"},
     "tolerations": [{"key": "k", "operator": "Exists"}],
@@ -58,54 +63,26 @@ WRONG: Final[tuple[tuple[dict[str, Any], str], ...]] = (
     ({**ID, "outside": {"enabled": True, "type": "LoadBalancer"}}, "/outside/host"),
     ({**ID, "controllers": {"count": 5}}, "there are only 3 brokers"),
     ({**ID, "controllers": {"separate": True, "firstId": 2}}, "share a node id"),
+    ({**ID, "drain": {"deadlineSeconds": 150}}, "has to be left for the controlled shutdown"),
+    ({**ID, "brokers": {"storage": {"volumes": 0}}}, "/brokers/storage/volumes"),
+    ({**ID, "networkPolicy": {"enabled": True, "clients": [{}]}}, "/networkPolicy/clients/0"),
 )
-
-
-@cache
-def tools() -> Path:
-    folder = cache_folder() / "chart-tools"
-    listed = (ROOT / "requirements" / "chart.txt").read_text()
-    installed = folder / "installed.txt"
-    if not installed.exists() or installed.read_text() != listed:
-        unavailable("Helm's engine is not installed (CI=true tests/install_tools.sh)")
-    return folder / "bin"
 
 
 @cache
 def answers() -> list[dict[str, Any]]:
     """What Helm makes of all the values above, in one process."""
-    renderer = ROOT / "tests" / "helpers" / "chart_renderer.py"
-    asked = [str(CHART), COMBINED, GROWN, SEPARATE, BARE, *(values for values, _ in WRONG)]
-    rendered = subprocess.run(
-        [tools() / "python", renderer], input=json.dumps(asked), capture_output=True, text=True, check=True, timeout=120
-    )
-    read: list[dict[str, Any]] = json.loads(rendered.stdout)
-    return read
+    return render(COMBINED, GROWN, SEPARATE, BARE, *(values for values, _ in WRONG))
 
 
 def manifests(index: int) -> list[dict[str, Any]]:
-    texts: dict[str, str] = answers()[index].get("manifests", {})
-    assert texts, answers()[index]
-    documents = [one for path, text in texts.items() if path.endswith(".yaml") for one in yaml.safe_load_all(text)]
-    return [one for one in documents if one]
+    return manifests_of(answers()[index])
 
 
 def nodes(folder: Path, rendered: list[dict[str, Any]]) -> dict[str, NodeConfig]:
     """Each pod of the chart by its name, as a node of it would be configured."""
     properties = find(rendered, "ConfigMap")["data"]["server.properties"]
-    found = {}
-    for one in rendered:
-        if one["kind"] != "StatefulSet":
-            continue
-        for ordinal in range(one["spec"]["replicas"]):
-            name = f"{one['metadata']['name']}-{ordinal}"
-            (container,) = one["spec"]["template"]["spec"]["containers"]
-            known = {"POD_NAME": name, "HOST_IP": "10.9.8.7", "PENSTOCK_CLUSTER_SECRET": "s"}
-            for variable in container["env"]:
-                if "value" in variable:
-                    known[variable["name"]] = expand(variable["value"], known)
-            found[name] = node_started_by(folder, known, properties)
-    return found
+    return {name: node_started_by(folder, environment, properties) for name, _, environment in containers(rendered)}
 
 
 @pytest.mark.parametrize("index", range(4))
@@ -233,3 +210,66 @@ def test_a_changed_property_rolls_the_pods_and_a_grown_cluster_does_not() -> Non
 @pytest.mark.parametrize("wrong", range(len(WRONG)))
 def test_values_that_cannot_be_are_refused_with_a_sentence(wrong: int) -> None:
     assert WRONG[wrong][1] in answers()[4 + wrong]["error"]
+
+
+def test_each_volume_of_a_node_is_a_log_directory_of_its_own(tmp_path: Path) -> None:
+    for index, count in ((0, 1), (1, 3)):
+        (pod,) = pods(index)
+        (container,) = pod["spec"]["containers"]
+        (one,) = (one for one in manifests(index) if one["kind"] == "StatefulSet")
+        claims = [claim["metadata"]["name"] for claim in one["spec"]["volumeClaimTemplates"]]
+        mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+        assert len(claims) == len(set(claims)) == count
+        for config in nodes(tmp_path, manifests(index)).values():
+            assert config.log_dirs == tuple(f"{mounts[claim]}/data" for claim in claims)
+
+
+def test_a_broker_is_drained_before_its_container_is_stopped() -> None:
+    for index, is_drained in ((0, True), (1, True), (2, False), (3, True)):
+        for pod in pods(index):
+            hook = pod["spec"]["containers"][0].get("lifecycle")
+            assert (hook is not None) == is_drained
+            if hook is not None:
+                command = hook["preStop"]["exec"]["command"][-1]
+                deadline_s = int(command.split("--deadline ")[1].split()[0])
+                assert deadline_s + 60 <= pod["spec"]["terminationGracePeriodSeconds"]
+    # Controllers of their own lead no partitions; a broker that is alone finds no other to take over.
+    alone = {"brokers": {"count": 1}, "controllers": {"count": 1}}
+    rendered = render({**ID, "controllers": {"separate": True}}, {**ID, **alone})
+    hooked = [
+        {name: "lifecycle" in container for name, container, _ in containers(manifests_of(answer))}
+        for answer in rendered
+    ]
+    assert len(hooked[0]) == 6
+    assert all(is_there == ("broker" in name) for name, is_there in hooked[0].items())
+    assert hooked[1] == {"demo-penstock-broker-0": False}
+
+
+def allowed(index: int, component: str, port: str | int) -> list[Any]:
+    """Who reaches a port of the component's pods: the `from` of each rule; None is every address."""
+    (policy,) = (
+        one
+        for one in manifests(index)
+        if one["kind"] == "NetworkPolicy" and one["metadata"]["name"].endswith(f"-{component}")
+    )
+    assert policy["spec"]["policyTypes"] == ["Ingress"]
+    return [rule.get("from") for rule in policy["spec"]["ingress"] if port in {one["port"] for one in rule["ports"]}]
+
+
+def test_ports_are_reached_by_nodes_and_by_those_who_are_listed() -> None:
+    release = {"app.kubernetes.io/name": "penstock", "app.kubernetes.io/instance": "demo"}
+    own = [{"podSelector": {"matchLabels": release}}]
+    everyone: list[Any] = [{"namespaceSelector": {}}]
+    assert allowed(1, "broker", "inside") == [own, everyone]
+    assert (allowed(1, "broker", 9093), allowed(1, "broker", "http")) == ([own], [own])
+    assert allowed(1, "broker", "outside") == [None]
+    listed = SEPARATE["networkPolicy"]
+    assert allowed(2, "broker", "inside") == [own, listed["clients"]]
+    assert allowed(2, "broker", "outside") == [listed["outside"]]
+    assert allowed(2, "broker", 9093) == []
+    assert allowed(2, "broker", "http") == allowed(2, "controller", "http") == [own, listed["operators"]]
+    assert (allowed(2, "controller", 9093), allowed(2, "controller", "inside")) == ([own], [])
+    for index in (1, 2):
+        for pod in pods(index):
+            assert release.items() <= pod["metadata"]["labels"].items()
+    assert not [one for one in manifests(0) if one["kind"] == "NetworkPolicy"]

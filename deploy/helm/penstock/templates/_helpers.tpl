@@ -45,6 +45,15 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{ join "," $voters }}
 {{- end -}}
 
+{{/* log.dirs: one on each volume of a node. Given: brokers or controllers of the values. */}}
+{{- define "penstock.logDirs" -}}
+{{- $directories := list "/var/lib/penstock/data" -}}
+{{- range $number := untilStep 2 (int (add .storage.volumes 1)) 1 -}}
+{{- $directories = append $directories (printf "/var/lib/penstock-%d/data" $number) -}}
+{{- end -}}
+{{ join "," $directories }}
+{{- end -}}
+
 {{/* What each broker advertises to clients outside, in the order of the ordinals. */}}
 {{- define "penstock.outsideAddresses" -}}
 {{- $addresses := list -}}
@@ -57,6 +66,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 
 {{- define "penstock.checks" -}}
+{{- if and .Values.drain.enabled (gt (add .Values.drain.deadlineSeconds 60) (int .Values.terminationGracePeriodSeconds)) -}}
+{{- fail (printf "drain.deadlineSeconds is %d, and terminationGracePeriodSeconds %d: a minute of it has to be left for the controlled shutdown" (int .Values.drain.deadlineSeconds) (int .Values.terminationGracePeriodSeconds)) -}}
+{{- end -}}
 {{- if and (not .Values.controllers.separate) (gt (int .Values.controllers.count) (int .Values.brokers.count)) -}}
 {{- fail (printf "controllers.count is %d, but there are only %d brokers; take more of them, or controllers.separate" (int .Values.controllers.count) (int .Values.brokers.count)) -}}
 {{- end -}}

@@ -103,6 +103,8 @@ spec:
               valueFrom: {secretKeyRef: {name: {{ include "penstock.secretName" .root }}, key: cluster-secret}}
             # What of these differs between the pods, the entry point takes from the ordinal in the pod's name.
             - {name: NODE_ID_BASE, value: {{ .of.firstId | quote }}}
+            - name: PENSTOCK_LOG_DIRS
+              value: {{ include "penstock.logDirs" .of | quote }}
             {{- if $isBroker }}
             - name: PENSTOCK_LISTENERS
               value: INSIDE://:9092{{ if .root.Values.outside.enabled }},OUTSIDE://:9094{{ end }}
@@ -132,6 +134,19 @@ spec:
             - {name: controller, containerPort: 9093}
             {{- end }}
             - {name: http, containerPort: 9644}
+          {{- if and $isBroker .root.Values.drain.enabled (gt (int .root.Values.brokers.count) 1) }}
+          # Its leaderships go to others while it still serves, and it waits for replicas that others need it for. The next
+          # process ends the drain. SIGTERM, a controlled shutdown, comes after this whatever its status is.
+          lifecycle:
+            preStop:
+              exec:
+                command:
+                  - /bin/sh
+                  - -c
+                  - >-
+                    exec penstock drain "$((NODE_ID_BASE + ${POD_NAME##*-}))" --until-restart --wait
+                    --deadline {{ .root.Values.drain.deadlineSeconds }} --admin http://127.0.0.1:9644
+          {{- end }}
           # A node that recovers its logs after a crash is alive all the time: it has ten minutes for that.
           startupProbe:
             httpGet: {path: /health, port: http}
@@ -158,6 +173,9 @@ spec:
             capabilities: {drop: [ALL]}
           volumeMounts:
             - {name: data, mountPath: /var/lib/penstock}
+            {{- range $number := untilStep 2 (int (add .of.storage.volumes 1)) 1 }}
+            - {name: data-{{ $number }}, mountPath: /var/lib/penstock-{{ $number }}}
+            {{- end }}
             - {name: properties, mountPath: /etc/penstock, readOnly: true}
             - {name: temporary, mountPath: /tmp}
       volumes:
@@ -166,15 +184,17 @@ spec:
         - name: temporary
           emptyDir: {}
   volumeClaimTemplates:
+    {{- range $number := untilStep 1 (int (add .of.storage.volumes 1)) 1 }}
     - apiVersion: v1
       kind: PersistentVolumeClaim
       metadata:
-        name: data
+        name: {{ ternary "data" (printf "data-%d" $number) (eq $number 1) }}
       spec:
-        accessModes: {{- toYaml .of.storage.accessModes | nindent 10 }}
-        {{- with .of.storage.className }}
+        accessModes: {{- toYaml $.of.storage.accessModes | nindent 10 }}
+        {{- with $.of.storage.className }}
         storageClassName: {{ . }}
         {{- end }}
         resources:
-          requests: {storage: {{ .of.storage.size }}}
+          requests: {storage: {{ $.of.storage.size }}}
+    {{- end }}
 {{- end -}}
