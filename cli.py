@@ -59,10 +59,10 @@ _SUBCOMMANDS: Final[Mapping[str, _Subcommand | _Subgroup]] = {
                 ".client.quorum_commands", "status", "Show the leader, the voters and the brokers that follow."
             ),
             "transfer": _Subcommand(
-                ".broker.operator_commands.commands", "transfer", "Let another controller lead the quorum."
+                ".operator_commands.commands", "transfer", "Let another controller lead the quorum."
             ),
             "snapshot": _Subcommand(
-                ".broker.operator_commands.commands",
+                ".operator_commands.commands",
                 "snapshot",
                 "Let controllers write a snapshot of the metadata now.",
             ),

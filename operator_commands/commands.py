@@ -11,11 +11,11 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from ...protocol.errors import ConfigError
-from ...quorum.raft.operations import Refused, SnapshotTaken, TakeSnapshot
-from ...storage.disk.files import DiskFiles
-from ..configuration.node_config import load
-from ..configuration.properties import merge_properties
+from ..broker.configuration.node_config import load
+from ..broker.configuration.properties import merge_properties
+from ..protocol.errors import ConfigError
+from ..quorum.raft.operations import Refused, SnapshotTaken, TakeSnapshot
+from ..storage.disk.files import DiskFiles
 from .controllers import Controllers, Unanswered
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
