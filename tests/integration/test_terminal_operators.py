@@ -172,5 +172,25 @@ def test_cluster_that_is_well_and_one_whose_nodes_are_gone(
                 cluster.start_node(node_id)
 
 
+def test_quorum_is_handed_over_and_snapshots_are_made_through_any_node(
+    run: Run, told: Callable[..., Any], cluster: LocalCluster
+) -> None:
+    for target_id, node in zip((1, 2, 3, 1), (*cluster.nodes.values(), cluster.nodes[1]), strict=True):
+        leader_id = told("quorum", "status")["leader_id"]
+        if leader_id != target_id:
+            words = ("quorum", "transfer", "--to", target_id, "--admin", node.admin)
+            assert run(*words).stdout == f"Node {target_id} leads the quorum now.\n"
+        assert told("quorum", "status")["leader_id"] == target_id
+    refused = run("quorum", "transfer", "--to", 9, status=1)
+    assert refused.output == "Error: Node 9 is not one of the other voters.\n"
+    assert told("quorum", "transfer")["leader_id"] in (2, 3)
+    taken = told("quorum", "snapshot")["snapshots"]
+    assert [one["node_id"] for one in taken] == [1, 2, 3]
+    for one in taken:
+        assert Path(one["file"]).name == f"{one['end_offset']:020}-{one['epoch']:010}.checkpoint"
+    assert run("quorum", "snapshot", "--node", 2).stdout.startswith("node 2  end offset ")
+    assert "Node 9 is not a voter" in run("quorum", "snapshot", "--node", 9, status=1).output
+
+
 def _said(run: Run, *words: str) -> str:
     return run(*words, status=None).output
