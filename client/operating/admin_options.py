@@ -102,6 +102,16 @@ def admin_of(bootstrap: Bootstrap, urls: str | None = None) -> Iterator[Admin]:
         yield admin
 
 
+def check_quorum(admin: Admin) -> None:
+    """For commands that change metadata. Raises ClickException, within 2 s, where the quorum has no majority.
+
+    The change itself would be waited for until the time of the command is over.
+    """
+    reason = admin.get_quorum().reason or ""
+    if no_quorum := find_no_quorum(reason.encode()):
+        raise click.ClickException(f"{no_quorum}.")
+
+
 @contextmanager
 def sentences() -> Iterator[None]:
     """What the client of the administration raises becomes one sentence with exit status 1."""

@@ -78,7 +78,18 @@ def test_transfer_says_why_there_is_no_leader(cluster: LocalCluster) -> None:
 
 
 @pytest.mark.parametrize("node_id", [1, OBSERVER])
-@pytest.mark.parametrize("command", ["quorum transfer"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "quorum transfer",
+        "config set topic/before retention.ms=1",
+        "config unset brokers log.retention.ms",
+        "elect --preferred",
+        "reassign cancel",
+        "drain 1",
+        "decommission 1",
+    ],
+)
 def test_commands_over_http_say_that_there_is_no_quorum(cluster: LocalCluster, node_id: int, command: str) -> None:
     address = cluster.nodes[node_id].address
     wait_for(lambda: SENTENCE in run(address, "quorum", "status").output, timeout_s=DEADLINE_S)
