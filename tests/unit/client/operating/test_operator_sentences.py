@@ -14,6 +14,7 @@ from penstock import cli
 from penstock.client.admin import Admin
 from penstock.client.operating.admin_address import told_addresses
 from penstock.client.operating.admin_options import check_quorum
+from penstock.client.operating.broker_commands import question, unregistered_sentence
 from penstock.client.operating.config_commands import Resource, parse_resource
 from penstock.client.operating.decommission_command import decommission_lines
 from penstock.client.operating.drain_command import is_done, maintenance_sentence
@@ -217,6 +218,15 @@ def test_node_that_is_not_reached_is_one_sentence_with_what_to_do() -> None:
     assert answer.exit_code == 1
     assert "No node can be reached" in answer.output
     assert "admin.listeners" in answer.output
+
+
+def test_unregistering_says_what_is_left_to_do() -> None:
+    assert unregistered_sentence(4, is_active=False, replica_count=0) == "Broker 4 is unregistered."
+    left = unregistered_sentence(4, is_active=True, replica_count=1_200)
+    assert "registers again: stop its node first" in left
+    assert "still named in 1,200 replicas" in left
+    assert question(4, is_active=False, replica_count=1) == "Broker 4 is fenced and has 1 replica. Unregister it?"
+    assert question(4, is_active=True, replica_count=0) == "Broker 4 runs. Unregister it?"
 
 
 @pytest.mark.parametrize(
