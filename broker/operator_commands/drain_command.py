@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import click
 import msgspec
 
-from ...client.operating.admin_options import json_option, opener_options
+from ...client.operating.admin_options import check_quorum, json_option, opener_options
 from ...client.operating.draining import is_done, is_given_up, maintenance_sentence, wait_drained
 from ...client.terminal import print_json, say
 from ...protocol.errors import ConfigError
@@ -70,13 +69,19 @@ def drain(
         raise click.UsageError("Either N or --config says which broker.")
     urls = None
     if config_path is not None:
-        config = _config(config_path)
+        from .node_properties import load_node
+
+        try:
+            config = load_node(config_path)
+        except ConfigError as error:
+            raise click.ClickException(str(error)) from error
         if not config.is_broker:
             say(f"Node {config.node_id} is no broker: it leads no partitions.")
             return
         broker_id, urls = config.node_id, _own_admin(config)
     assert broker_id is not None
     with opened(urls) as admin:
+        check_quorum(admin)
         state = admin.undrain_broker(broker_id) if undo else admin.drain_broker(broker_id, until_restart=until_restart)
         if is_waiting:
             state = wait_drained(admin, state, deadline_s)
@@ -86,20 +91,6 @@ def drain(
         say(maintenance_sentence(state))
     if is_waiting and not is_done(state) and not is_given_up(state):
         raise click.exceptions.Exit(1)
-
-
-def _config(path: str) -> NodeConfig:
-    from ...storage.disk.files import DiskFiles
-    from ..configuration.node_config import load
-    from ..configuration.properties import merge_properties
-
-    try:
-        text = DiskFiles().read(path).decode()
-        return load(merge_properties(file_text=text, environment=dict(os.environ)))
-    except (OSError, UnicodeDecodeError) as error:
-        raise click.ClickException(f"{path} cannot be read: {error}.") from error
-    except ConfigError as error:
-        raise click.ClickException(str(error)) from error
 
 
 def _own_admin(config: NodeConfig) -> str:
