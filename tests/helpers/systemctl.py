@@ -1,4 +1,4 @@
-"""A stand-in for systemctl, for units called penstock@NAME: starts and stops nodes, without systemd.
+"""A stand-in for systemctl, for units called penstock@NAME: starts and stops nodes as penstock@.service says.
 
 `python systemctl.py FOLDER start|stop|restart UNIT…`. The folder has etc/NAME.properties, and gets run/NAME, log/NAME.
 """
@@ -11,6 +11,7 @@ from pathlib import Path
 from penstock.local.processes import ProcessId, identify, is_running, send_signal, wait_gone
 
 STOP_TIMEOUT_S = 120.0
+UNIT = Path(__file__).parents[2] / "deploy" / "systemd" / "penstock@.service"
 
 
 def running(folder: Path, name: str) -> ProcessId | None:
@@ -23,14 +24,38 @@ def running(folder: Path, name: str) -> ProcessId | None:
     return process if is_running(process) else None
 
 
+def command(folder: Path, name: str, key: str) -> list[str]:
+    """What the unit executes, with the program and the folder of this machine."""
+    (line,) = (line for line in UNIT.read_text().splitlines() if line.startswith(f"{key}="))
+    _, *words = line.partition("=")[2].split()
+    here = [word.replace("%i", name).replace("/etc/penstock", str(folder / "etc")) for word in words]
+    return [sys.executable, "-P", "-m", "penstock", *here]
+
+
 def start(folder: Path, name: str) -> None:
     assert running(folder, name) is None, f"{name} runs"
-    command = [sys.executable, "-P", "-m", "penstock", "start", str(folder / "etc" / f"{name}.properties")]
     with (folder / "log" / name).open("ab") as log:
-        child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+        child = subprocess.Popen(
+            command(folder, name, "ExecStart"),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
     process = identify(child.pid)
     assert process is not None, f"{name} did not start"
     (folder / "run" / name).write_text(f"{process.pid} {process.started}")
+
+
+def drain(folder: Path, names: list[str]) -> None:
+    """All at once, as systemd stops several units."""
+    begun = []
+    for name in names:
+        if running(folder, name) is not None:
+            with (folder / "log" / name).open("ab") as log:
+                begun.append(subprocess.Popen(command(folder, name, "ExecStop"), stdout=log, stderr=log))
+    for hook in begun:
+        hook.wait(STOP_TIMEOUT_S)
 
 
 def stop(folder: Path, names: list[str], number: signal.Signals = signal.SIGTERM) -> None:
@@ -45,6 +70,7 @@ def stop(folder: Path, names: list[str], number: signal.Signals = signal.SIGTERM
 def main(folder: Path, verb: str, units: list[str]) -> None:
     names = [unit.removeprefix("penstock@") for unit in units]
     if verb in ("stop", "restart"):
+        drain(folder, names)
         stop(folder, names)
     if verb in ("start", "restart"):
         for name in names:

@@ -10,12 +10,14 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import pytest
 from deploy_files import DEPLOY, ROOT
 from systemctl import stop
+from waiting import wait_for
 
 from penstock.bench.anchor.jars import KafkaJars
 from penstock.local.ports import find_free
@@ -26,6 +28,7 @@ PAGE: Final = ROOT / "docs" / "operations.md"
 NODES: Final = (1, 2, 3, 4)
 VOTERS: Final = (1, 2, 3)
 BLOCK_TIMEOUT_S: Final = 300
+DRAIN_ENDED: Final = "The drain until a restart has ended"
 TOOLS: Final = {
     "kafka-topics": "org.apache.kafka.tools.TopicCommand",
     "kafka-reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
@@ -112,6 +115,10 @@ class Machine:
         program.chmod(0o755)
 
 
+def has_line(log: Path) -> bool:
+    return DRAIN_ENDED in log.read_text()
+
+
 @pytest.fixture
 def machine(tmp_path: Path, kafka_jars: KafkaJars) -> Iterator[Machine]:
     made = Machine(tmp_path, kafka_jars)
@@ -152,6 +159,11 @@ def test_each_procedure_does_what_it_says_and_loses_no_record(machine: Machine) 
             machine.run(block)
             write()
             check()
+        if heading == "Restart all nodes":
+            for node in VOTERS:
+                log = machine.folder / "log" / f"node-{node}"
+                # The unit drains what it stops, and the node that comes back ends that.
+                wait_for(partial(has_line, log), f"the drain of node {node} has ended")
     machine.run(restore)
     # What was written after the backup is gone.
     assert 0 < backed_up < len(written)

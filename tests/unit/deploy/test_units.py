@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 from deploy_files import DEPLOY
 
 from penstock.broker.configuration.node_config import load
@@ -35,10 +36,38 @@ def test_the_example_is_refused_until_it_has_a_secret() -> None:
 def test_the_unit_of_several_nodes_differs_only_in_names() -> None:
     one, several = lines("penstock.service"), lines("penstock@.service")
     differing = {line.partition("=")[0] for line in set(one) ^ set(several)}
-    assert differing == {"Description", "EnvironmentFile", "ExecStart", "WorkingDirectory", "StateDirectory"}
+    assert differing == {
+        "Description",
+        "EnvironmentFile",
+        "ExecStart",
+        "ExecStop",
+        "WorkingDirectory",
+        "StateDirectory",
+    }
     assert all("%i" in line for line in set(several) - set(one))
 
 
 def test_a_node_whose_properties_are_wrong_is_not_started_again() -> None:
     assert "RestartPreventExitStatus=2" in lines("penstock.service")
     assert "Restart=on-failure" in lines("penstock.service")
+
+
+def of_unit(name: str, key: str) -> str:
+    (line,) = (line for line in lines(name) if line.startswith(f"{key}="))
+    return line.partition("=")[2]
+
+
+@pytest.mark.parametrize("name", ["penstock.service", "penstock@.service"])
+def test_the_node_that_is_stopped_is_drained_before_as_in_kubernetes(name: str) -> None:
+    program, command, *words = of_unit(name, "ExecStop").split()
+    started, _, properties = of_unit(name, "ExecStart").split()
+    # A minus: the stop goes on whatever comes of it.
+    assert (program, command) == (f"-{started}", "drain")
+    options = dict(zip(words, [*words[1:], ""], strict=True))
+    assert options["--config"] == properties
+    assert int(options["--deadline"]) < int(of_unit(name, "TimeoutStopSec"))
+    chart = DEPLOY / "helm" / "penstock"
+    pod = (chart / "templates" / "_statefulset.tpl").read_text()
+    assert "--until-restart --wait" in pod
+    assert "--until-restart --wait" in " ".join(words)
+    assert int(options["--deadline"]) == yaml.safe_load((chart / "values.yaml").read_text())["drain"]["deadlineSeconds"]
