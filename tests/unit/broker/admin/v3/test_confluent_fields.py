@@ -1,4 +1,4 @@
-"""Answers have what Confluent's document of its REST API v3 requires, for clients that nobody here wrote.
+"""Answers have what Confluent's document of its REST API v3 requires, as clients that others wrote expect it.
 
 The table is our own, made by reading that document: by `kind`, the fields that are required and may not be null.
 """
@@ -80,6 +80,7 @@ PATHS: Final = {
     "/topics/t/partitions/0/offset?offset_type=earliest_and_latest": "KafkaPartitionWithOffsets",
     "/topics/t/partitions/0/replicas": "KafkaReplica",
     f"/topics/t/partitions/0/replicas/{BROKER}": "KafkaReplica",
+    "/topics/-/partitions/-/replica-status": "KafkaReplicaStatus",
     "/topics/t/partitions/-/replica-status": "KafkaReplicaStatus",
     "/topics/t/partitions/0/replica-status": "KafkaReplicaStatus",
     "/topics/-/partitions/-/reassignment": "KafkaReassignment",
