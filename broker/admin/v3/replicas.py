@@ -68,7 +68,7 @@ async def _list_statuses(call: Call) -> Content:
     else:
         found = lookups.partitions_after(image, begun)
     call.query.page_size = min(call.query.page_size, STATUSES_MAX)
-    # A page has a replica or more of each partition but that first one, and one item more tells of another page.
+    # All but that first one have a replica or more on the page, and one item more shows that there is another page.
     partitions = list(islice(found, call.query.page_size + 2))
     ends = await _log_ends(call, image, partitions)
     items = (
