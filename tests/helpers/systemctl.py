@@ -1,6 +1,7 @@
-"""A stand-in for systemctl, for units called penstock@NAME: starts and stops nodes as penstock@.service says.
+"""A stand-in for systemctl: starts and stops nodes as penstock.service and penstock@.service say.
 
-`python systemctl.py FOLDER start|stop|restart UNIT…`. The folder has etc/NAME.properties, and gets run/NAME, log/NAME.
+`python systemctl.py FOLDER start|stop|restart UNIT…`, `enable --now UNIT…`, `daemon-reload`. The folder has the
+properties in etc/, and gets run/UNIT and log/UNIT; log/NAME for penstock@NAME.
 """
 
 import signal
@@ -11,7 +12,7 @@ from pathlib import Path
 from penstock.local.processes import ProcessId, identify, is_running, send_signal, wait_gone
 
 STOP_TIMEOUT_S = 120.0
-UNIT = Path(__file__).parents[2] / "deploy" / "systemd" / "penstock@.service"
+UNITS = Path(__file__).parents[2] / "deploy" / "systemd"
 
 
 def running(folder: Path, name: str) -> ProcessId | None:
@@ -26,7 +27,8 @@ def running(folder: Path, name: str) -> ProcessId | None:
 
 def command(folder: Path, name: str, key: str) -> list[str]:
     """What the unit executes, with the program and the folder of this machine."""
-    (line,) = (line for line in UNIT.read_text().splitlines() if line.startswith(f"{key}="))
+    file = UNITS / ("penstock.service" if name == "penstock" else "penstock@.service")
+    (line,) = (line for line in file.read_text().splitlines() if line.startswith(f"{key}="))
     _, *words = line.partition("=")[2].split()
     here = [word.replace("%i", name).replace("/etc/penstock", str(folder / "etc")) for word in words]
     return [sys.executable, "-P", "-m", "penstock", *here]
@@ -67,14 +69,18 @@ def stop(folder: Path, names: list[str], number: signal.Signals = signal.SIGTERM
         assert wait_gone(process, timeout_s=STOP_TIMEOUT_S), f"process {process.pid} does not stop"
 
 
-def main(folder: Path, verb: str, units: list[str]) -> None:
-    names = [unit.removeprefix("penstock@") for unit in units]
+def main(folder: Path, verb: str, words: list[str]) -> None:
+    names = [name_of(word) for word in words if not word.startswith("-")]
     if verb in ("stop", "restart"):
         drain(folder, names)
         stop(folder, names)
-    if verb in ("start", "restart"):
+    if verb in ("start", "restart") or (verb == "enable" and "--now" in words):
         for name in names:
             start(folder, name)
+
+
+def name_of(unit: str) -> str:
+    return unit.removeprefix("penstock@")
 
 
 if __name__ == "__main__":

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,6 +13,7 @@ import pytest
 import yaml
 from chart import containers, manifests_of, render, tools
 from deploy_files import find, node_started_by
+from operations_page import PAGE, console_lines
 
 from penstock.broker.configuration.node_config import NodeConfig
 
@@ -273,3 +276,28 @@ def test_ports_are_reached_by_nodes_and_by_those_who_are_listed() -> None:
         for pod in pods(index):
             assert release.items() <= pod["metadata"]["labels"].items()
     assert not [one for one in manifests(0) if one["kind"] == "NetworkPolicy"]
+
+
+def set_values(line: str) -> dict[str, Any]:
+    """The values of `--set a.b=c` of a command line, as Helm reads them."""
+    values: dict[str, Any] = {}
+    words = shlex.split(line)
+    for option, assignment in pairwise(words):
+        if option == "--set":
+            path, _, text = assignment.partition("=")
+            *parents, last = path.split(".")
+            inner = values
+            for parent in parents:
+                inner = inner.setdefault(parent, {})
+            inner[last] = int(text) if text.isdecimal() else text
+    return values
+
+
+def test_the_commands_of_the_page_of_operations_have_values_that_the_chart_takes() -> None:
+    lines = [line for line in console_lines(PAGE.read_text()) if line.startswith("$ helm ")]
+    install, *upgrades = map(set_values, lines)
+    assert len(upgrades) > 1
+    assert all(line.split()[4] == "deploy/helm/penstock" for line in lines)
+    for answer in render(install, *({**install, **upgrade} for upgrade in upgrades)):
+        assert "error" not in answer
+        assert manifests_of(answer)

@@ -6,6 +6,7 @@ import os
 import random
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,51 +17,43 @@ from typing import Final
 
 import pytest
 from deploy_files import DEPLOY, ROOT
+from missing_tools import unavailable
+from operations_page import PAGE, installation, procedures
 from systemctl import stop
 from waiting import wait_for
 
-from penstock.bench.anchor.jars import KafkaJars
+from penstock.client.admin import Admin
 from penstock.local.ports import find_free
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
-PAGE: Final = ROOT / "docs" / "operations.md"
+FOLDERS: Final = {
+    "/etc/penstock": "etc",
+    "/etc/systemd/system": "units",
+    "/usr/lib/sysusers.d": "root/usr/lib/sysusers.d",
+    "/var/lib/penstock": "data",
+}
 NODES: Final = (1, 2, 3, 4)
 VOTERS: Final = (1, 2, 3)
 BLOCK_TIMEOUT_S: Final = 300
 DRAIN_ENDED: Final = "The drain until a restart has ended"
-TOOLS: Final = {
-    "kafka-topics": "org.apache.kafka.tools.TopicCommand",
-    "kafka-reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
-    "kafka-cluster": "org.apache.kafka.tools.ClusterTool",
-    "kafka-features": "org.apache.kafka.tools.FeatureCommand",
-}
-
-
-def blocks() -> dict[str, list[str]]:
-    """The `sh` blocks of each section, by its heading."""
-    found: dict[str, list[str]] = {}
-    for section in PAGE.read_text().split("\n## ")[1:]:
-        heading = section.partition("\n")[0]
-        found[heading] = re.findall(r"^```sh\n(.*?)^```$", section, re.DOTALL | re.MULTILINE)
-    return found
 
 
 class Machine:
     """Where the commands run: addresses, folders and programs of the page are put in place of those of this machine."""
 
-    def __init__(self, folder: Path, jars: KafkaJars) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
         generator = random.Random()
         self.ports = {(node, port): find_free(generator) for node in NODES for port in (9092, 9093, 9644)}
-        for name in ("bin", "etc", "run", "log", "data", "work"):
-            (folder / name).mkdir()
+        for name in ("bin", "run", "log", "work", *FOLDERS.values()):
+            (folder / name).mkdir(parents=True)
         for node in NODES:
-            (folder / "etc" / f"node-{node}.properties").write_text(self._properties(node))
-        self._program("systemctl", [sys.executable, str(ROOT / "tests" / "helpers" / "systemctl.py"), str(folder)])
-        self._program("penstock", [sys.executable, "-P", "-m", "penstock"])
-        for name, main_class in TOOLS.items():
-            self._program(name, jars.command(main_class))
+            (folder / "etc" / f"node-{node}.properties").write_text(self.properties(node))
+        self.program("systemctl", [sys.executable, str(ROOT / "tests" / "helpers" / "systemctl.py"), str(folder)])
+        self.program("penstock", [sys.executable, "-P", "-m", "penstock"])
+        # The clone: what is installed comes from there, and what is written does not go there.
+        (folder / "work" / "deploy").symlink_to(DEPLOY)
 
     def run(self, block: str) -> str:
         # Addresses with a variable in them are looked up when the block runs.
@@ -85,14 +78,21 @@ class Machine:
         return done.stdout
 
     def kill(self) -> None:
-        stop(self.folder, [f"node-{node}" for node in NODES], signal.SIGKILL)
+        stop(self.folder, ["penstock", *(f"node-{node}" for node in NODES)], signal.SIGKILL)
+
+    def replica_counts(self) -> dict[int, int]:
+        """Of each registered node, as node 1 knows it."""
+        with Admin(f"http://127.0.0.1:{self.ports[1, 9644]}") as admin:
+            return {one.node_id: one.replica_count for one in admin.list_nodes().nodes}
 
     def _here(self, text: str) -> str:
         for (node, port), real in self.ports.items():
             text = text.replace(f"10.0.0.{node}:{port}", f"127.0.0.1:{real}")
-        return text.replace("/etc/penstock", f"{self.folder}/etc").replace("/var/lib/penstock", f"{self.folder}/data")
+        for there, here in FOLDERS.items():
+            text = text.replace(there, f"{self.folder}/{here}")
+        return text
 
-    def _properties(self, node: int) -> str:
+    def properties(self, node: int) -> str:
         """The example, as the page says that it is changed for each node."""
         text = (DEPLOY / "systemd" / "server.properties").read_text()
         told = {
@@ -109,7 +109,7 @@ class Machine:
             assert count == 1, key
         return self._here(text)
 
-    def _program(self, name: str, command: list[str]) -> None:
+    def program(self, name: str, command: list[str]) -> None:
         program = self.folder / "bin" / name
         program.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
         program.chmod(0o755)
@@ -120,8 +120,8 @@ def has_line(log: Path) -> bool:
 
 
 @pytest.fixture
-def machine(tmp_path: Path, kafka_jars: KafkaJars) -> Iterator[Machine]:
-    made = Machine(tmp_path, kafka_jars)
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    made = Machine(tmp_path)
     try:
         yield made
     finally:
@@ -129,7 +129,7 @@ def machine(tmp_path: Path, kafka_jars: KafkaJars) -> Iterator[Machine]:
 
 
 def test_each_procedure_does_what_it_says_and_loses_no_record(machine: Machine) -> None:
-    page = blocks()
+    page = procedures(PAGE.read_text())
     written: list[str] = []
 
     def write() -> None:
@@ -146,6 +146,7 @@ def test_each_procedure_does_what_it_says_and_loses_no_record(machine: Machine) 
     assert len(secret) == 32
     assert "leader" in machine.run(starting)
     machine.run("penstock topic create orders --partitions 1 --bootstrap 10.0.0.1:9092")
+    machine.run("penstock topic create payments --partitions 8 --bootstrap 10.0.0.1:9092")
     write()
     backed_up = 0
     restore = page["Back up and restore"].pop()
@@ -159,6 +160,10 @@ def test_each_procedure_does_what_it_says_and_loses_no_record(machine: Machine) 
             machine.run(block)
             write()
             check()
+            if "reassign apply" in block:
+                assert machine.replica_counts()[4] > 0
+        if heading == "Scale out":
+            assert 4 not in machine.replica_counts()
         if heading == "Restart all nodes":
             for node in VOTERS:
                 log = machine.folder / "log" / f"node-{node}"
@@ -171,6 +176,28 @@ def test_each_procedure_does_what_it_says_and_loses_no_record(machine: Machine) 
     check()
     write()
     check()
+
+
+def test_a_machine_is_installed_line_by_line_and_its_node_starts(machine: Machine) -> None:
+    sysusers = shutil.which("systemd-sysusers")
+    if sysusers is None:
+        unavailable("systemd-sysusers is not installed (Debian: apt-get install systemd)")
+    root = machine.folder / "root"
+    (root / "etc").mkdir()
+    machine.program("systemd-sysusers", [sysusers, f"--root={root}"])
+    properties = machine.folder / "etc" / "server.properties"
+    for line in installation(PAGE.read_text()):
+        # The group is one of the new system, whose files are below `root` here.
+        machine.run(line.replace("-g penstock", f"-g {os.getgid()}"))
+        if properties.exists():
+            # As an operator edits it, who has drawn a secret.
+            properties.write_text(machine.properties(1).replace("/data/node-1", "/data"))
+    assert re.search(r"^penstock:.*:/var/lib/penstock:", (root / "etc" / "passwd").read_text(), re.MULTILINE)
+    for unit in ("penstock.service", "penstock@.service"):
+        assert (machine.folder / "units" / unit).read_bytes() == (DEPLOY / "systemd" / unit).read_bytes()
+    assert properties.stat().st_mode & 0o777 == 0o640
+    log = machine.folder / "log" / "penstock"
+    wait_for(lambda: "no quorum: 1 of 3 voters" in log.read_text(), "the node runs and waits for the others")
 
 
 def test_files_that_the_page_installs_are_there() -> None:
