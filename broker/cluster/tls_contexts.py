@@ -28,6 +28,7 @@ from ..configuration.tls_config import (
     TRUSTSTORE_LOCATION,
     TlsConfig,
 )
+from .rules.certificate_validity import expiry_s
 
 CHECK_S: Final = 5.0
 """How long after a file changed new connections use it, at the latest."""
@@ -46,6 +47,8 @@ class _Loaded:
     """Of the files that it was made of."""
     server: ssl.SSLContext | None
     client: ssl.SSLContext
+    expiry_s: int | None
+    """When the first certificate of its own chain ends to be valid, in seconds since 1970; None without a chain."""
 
 
 class TlsContexts:
@@ -78,6 +81,10 @@ class TlsContexts:
     def client(self, listener_name: str) -> Callable[[], ssl.SSLContext | None]:
         """Asked for each connection to that listener of another node."""
         return lambda: self._loaded[listener_name].client if listener_name in self._configs else None
+
+    def expiries(self) -> Mapping[str, int]:
+        """By listener name, when the first certificate of its chain ends to be valid: seconds since 1970."""
+        return {name: loaded.expiry_s for name, loaded in self._loaded.items() if loaded.expiry_s is not None}
 
     def change(self, configs: Mapping[str, TlsConfig]) -> None:
         """From now on these, for the same listeners, once they are loaded."""
@@ -132,7 +139,8 @@ def _load(config: TlsConfig, files: Files) -> _Loaded:
     client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     client.check_hostname = config.is_host_checked
     _set_up(client, config, files)
-    return _Loaded(config=config, digest=digest, server=server, client=client)
+    expiry = expiry_s(_own_pem(config, files)) if config.has_keystore else None
+    return _Loaded(config=config, digest=digest, server=server, client=client, expiry_s=expiry)
 
 
 def _set_up(context: ssl.SSLContext, config: TlsConfig, files: Files) -> None:
@@ -184,13 +192,11 @@ def _openssl_name(suite: str) -> str:
 def _show(context: ssl.SSLContext, config: TlsConfig, files: Files) -> None:
     # Without any password OpenSSL would ask for it on the terminal.
     password = config.key_password or ""
+    pem = _own_pem(config, files)
     if config.keystore_location is not None:
-        key = config.key_of(KEYSTORE_LOCATION)
-        what = f"{key} is {config.keystore_location}, which"
-        pem = _read(files, config.keystore_location, key).decode(errors="replace")
+        what = f"{config.key_of(KEYSTORE_LOCATION)} is {config.keystore_location}, which"
     else:
         what = f"{config.key_of(KEYSTORE_CHAIN)} and {config.key_of(KEYSTORE_KEY)}"
-        pem = f"{config.certificate_chain}{config.key}"
     try:
         if config.keystore_location is not None:
             context.load_cert_chain(config.keystore_location, password=password)
@@ -202,6 +208,13 @@ def _show(context: ssl.SSLContext, config: TlsConfig, files: Files) -> None:
             key = config.key_of(KEY_PASSWORD)
             raise ConfigError(f"{what} cannot be used: {key} does not open the key in it.") from error
         raise ConfigError(f"{what} cannot be used: {_reason(error, 'no certificate and key in PEM')}.") from error
+
+
+def _own_pem(config: TlsConfig, files: Files) -> str:
+    """The chain and its key."""
+    if config.keystore_location is None:
+        return f"{config.certificate_chain}{config.key}"
+    return _read(files, config.keystore_location, config.key_of(KEYSTORE_LOCATION)).decode(errors="replace")
 
 
 def _trust(context: ssl.SSLContext, pem: str, key: str) -> None:

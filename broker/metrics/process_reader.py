@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from ... import __version__
 from ..timing.rules.duration_histogram import longest_s
 from .loop_watch import LoopWatch
@@ -31,3 +33,14 @@ class ProcessReader:
         yield read(traffic_metrics.PROCESSOR_IDLE, idle)
         yield read(traffic_metrics.PROCESSOR_IDLE_PERCENT, idle)
         yield read(traffic_metrics.HANDLER_IDLE_PERCENT, idle)
+
+
+class CertificateReader:
+    """How long the certificates of listeners are valid."""
+
+    def __init__(self, expiries: Callable[[], Mapping[str, int]]) -> None:
+        """`expiries`: seconds since 1970, by listener name."""
+        self._expiries = expiries
+
+    def __call__(self) -> Readings:
+        yield Reading(metrics.CERTIFICATE_EXPIRY, [((name,), expiry) for name, expiry in self._expiries().items()])

@@ -42,9 +42,11 @@ class PartitionCounts:
     at_min_isr: int = 0
     reassigning: int = 0
     damaged: int = 0
+    late_transactions: int = 0
     producer_ids: int = 0
 
-    def count(self, partition: Partition, partitions: ReplicaManager) -> None:
+    def count(self, partition: Partition, partitions: ReplicaManager, late_before_ms: int) -> None:
+        """`late_before_ms`: what has not written to its open transaction since then is late."""
         self.hosted += 1
         self.damaged += partition.damage is not None
         self.producer_ids += len(partition.log.producers.entries)
@@ -55,6 +57,8 @@ class PartitionCounts:
         self.under_replicated += leadership.is_under_replicated
         self.under_min_isr += leadership.is_under_min_isr
         self.at_min_isr += leadership.is_at_min_isr
+        written_ms = partition.log.producers.oldest_open_timestamp()
+        self.late_transactions += written_ms is not None and written_ms < late_before_ms
         registration = partitions.image.topics.partition(partition.topic, partition.index)
         self.reassigning += registration is not None and bool(
             registration.adding_replicas or registration.removing_replicas
@@ -69,6 +73,7 @@ METRICS: Final[dict[str, Metric]] = {
     "at_min_isr": metrics.AT_MIN_ISR,
     "reassigning": metrics.REASSIGNING,
     "damaged": metrics.DAMAGED,
+    "late_transactions": metrics.LATE_TRANSACTIONS,
     "producer_ids": metrics.PRODUCER_IDS,
 }
 """By the fields of `PartitionCounts`."""
@@ -82,23 +87,26 @@ class ReplicaReader:
         fetchers: ReplicaFetcherManager,
         *,
         is_per_partition: Callable[[], bool],
+        late_before_ms: Callable[[], int],
         partitions_max: int = PARTITIONS_MAX,
     ) -> None:
         self._partitions = partitions
         self._alter_partitions = alter_partitions
         self._fetchers = fetchers
+        self._late_before_ms = late_before_ms
         self._is_per_partition = is_per_partition
         self._partitions_max = partitions_max
 
     def __call__(self) -> Readings:
         hosted = list(self._partitions.hosted)
         counts = PartitionCounts()
+        late_before_ms = self._late_before_ms()
         for number, partition in enumerate(hosted):
             if number % WALKED_PER_TURN == 0:
                 yield None
             # It may have left since the walk began.
             if partition.error is ErrorCode.NONE:
-                counts.count(partition, self._partitions)
+                counts.count(partition, self._partitions, late_before_ms)
         for field in fields(counts):
             yield read(METRICS[field.name], getattr(counts, field.name))
         yield read(metrics.OFFLINE_REPLICAS, self._partitions.offline_count)

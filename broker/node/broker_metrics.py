@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ...storage.directories.log_directories import LogDirectories
 from ...storage.disk.files import Files
 from ..cluster.metadata_cache import MetadataCache
@@ -16,6 +18,9 @@ from ..metrics.topic_reader import TopicReader
 from ..timing.runtime import Runtime
 from .wiring import BrokerParts
 
+LATE_TRANSACTION_MS: Final = 5 * 60_000
+"""What a coordinator may need to end a transaction that timed out. Kafka: LATE_TRANSACTION_BUFFER_MS."""
+
 
 def add_broker_metrics(
     metrics: Metrics,
@@ -24,7 +29,10 @@ def add_broker_metrics(
     directories: LogDirectories,
     files: Files,
     runtime: Runtime,
+    *,
+    transaction_max_timeout_ms: int,
 ) -> None:
+    """`transaction_max_timeout_ms`: how long a producer may leave a transaction open."""
     data_path = parts.data_path
     lags = GroupLagReader(
         parts.groups,
@@ -41,6 +49,7 @@ def add_broker_metrics(
             parts.alter_partitions,
             parts.fetchers,
             is_per_partition=lambda: is_on(parts.configs, METRICS_PER_PARTITION),
+            late_before_ms=lambda: runtime.wall_clock_ms() - transaction_max_timeout_ms - LATE_TRANSACTION_MS,
         ),
         DirectoryReader(directories, parts.flush_times, metrics.watch.now_ms),
         WaitingReader(data_path.sessions, (data_path.produces, data_path.fetches, data_path.deletes)),

@@ -183,6 +183,7 @@ class Node:
             tls = TlsContexts(self._config.tls, self._files, self._loop)
             if self._config.tls:
                 self._start_task("watch of certificates", tls.watch())
+                self.metrics.add_later(lambda: self._load_certificate_metrics(tls))
             known = self._directories.lock()
             self._phase = "It takes part in the metadata quorum once a majority of the voters answers."
             quorum = self._quorum = self._join_quorum(tls)
@@ -325,11 +326,22 @@ class Node:
             ending = end_drain(self._metadata, quorum.channel(REQUEST_TIMEOUT_MS), config.node_id)
             self._start_task("end of the drain", ending)
 
+    def _load_certificate_metrics(self, tls: TlsContexts) -> Callable[[], None]:
+        from ..metrics.process_reader import CertificateReader
+
+        return lambda: self.metrics.add_reader(CertificateReader(tls.expiries))
+
     def _load_broker_metrics(self, parts: BrokerParts) -> Callable[[], None]:
         from .broker_metrics import add_broker_metrics
 
         return lambda: add_broker_metrics(
-            self.metrics, parts, self._metadata, self._directories, self._files, self._runtime
+            self.metrics,
+            parts,
+            self._metadata,
+            self._directories,
+            self._files,
+            self._runtime,
+            transaction_max_timeout_ms=self._config.transactions.transaction_max_timeout_ms,
         )
 
     def _running_broker(self, parts: BrokerParts, quorum: QuorumLink) -> RunningNode:

@@ -22,13 +22,19 @@ class Authority:
     def certificate(self) -> str:
         return self._authority.cert_pem.bytes().decode()
 
-    def issue(self, *names: str, common_name: str | None = None, is_expired: bool = False) -> str:
+    def issue(
+        self,
+        *names: str,
+        common_name: str | None = None,
+        is_expired: bool = False,
+        not_after: datetime | None = None,
+    ) -> str:
         """A private key and the certificate of it, with these DNS names and addresses."""
         issued = self._authority.issue_cert(
             *(names or ("localhost",)),
             common_name=common_name,
             not_before=LONG_AGO if is_expired else None,
-            not_after=SINCE_THEN if is_expired else None,
+            not_after=SINCE_THEN if is_expired else not_after,
         )
         return issued.private_key_and_cert_chain_pem.bytes().decode()
 

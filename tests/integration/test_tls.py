@@ -7,6 +7,7 @@ import random
 import socket
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -125,9 +126,20 @@ def cluster(shared: TlsCluster) -> Iterator[TlsCluster]:
         shared.nodes[4].kill()
 
 
+def read(url: str) -> bytes:
+    """What HTTP answers; nothing before it is there."""
+    try:
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            return bytes(answer.read())
+    except OSError:
+        return b""
+
+
 def test_nodes_prove_themselves_with_certificates_and_clients_are_served(cluster: TlsCluster) -> None:
-    cluster.start(4)
+    http = f"http://127.0.0.1:{find_free(random.Random())}"
+    cluster.start(4, admin_listeners=http)
     wait_for(lambda: cluster.brokers() == {*IDS, 4}, "fourth node")
+    wait_for(lambda: b'penstock_certificate_not_after_seconds{listener="SSL"}' in read(f"{http}/metrics"), "the metric")
     admin = AdminClient(cluster.client())
     admin.create_topics([NewTopic("flights", 4, 3)])["flights"].result(DEADLINE_S)
     producer = Producer(cluster.client(node_id=4) | {"acks": "all"})

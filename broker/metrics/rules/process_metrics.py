@@ -21,6 +21,12 @@ GARBAGE_PAUSES: Final = own(
 GARBAGE_PAUSE_MAX: Final = own(
     "gauge", "penstock_garbage_collection_max_seconds", "The longest of these of the last minutes."
 )
+CERTIFICATE_EXPIRY: Final = own(
+    "gauge",
+    "penstock_certificate_not_after_seconds",
+    "When the first certificate of the chain that a listener shows ends to be valid: seconds since 1970.",
+    "listener",
+)
 EXPOSITIONS: Final = own("counter", "penstock_metrics_expositions_total", "Expositions of metrics that were made.")
 HIDDEN_TOPICS: Final = own(
     "gauge", "penstock_metrics_hidden_topics", "Topics without series of their own, because there are too many."

@@ -29,6 +29,10 @@ REASSIGNING: Final = value(f"{REPLICAS}ReassigningPartitions", "Partitions led h
 ISR_SHRINKS: Final = rate(f"{REPLICAS}IsrShrinksPerSec", "ISR shrinks that the controller has accepted.")
 ISR_EXPANDS: Final = rate(f"{REPLICAS}IsrExpandsPerSec", "ISR expansions that the controller has accepted.")
 FAILED_ISR_UPDATES: Final = rate(f"{REPLICAS}FailedIsrUpdatesPerSec", "AlterPartition proposals that were refused.")
+LATE_TRANSACTIONS: Final = value(
+    f"{REPLICAS}PartitionsWithLateTransactionsCount",
+    "Partitions led here whose oldest transaction is open for 5 minutes longer than transaction.max.timeout.ms allows.",
+)
 PRODUCER_IDS: Final = value(f"{REPLICAS}ProducerIdCount", "Producer ids that the logs of this node remember.")
 
 OFFLINE_DIRECTORIES: Final = value(

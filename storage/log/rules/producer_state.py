@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from itertools import takewhile
 from typing import Final, NamedTuple
 
-from ....protocol.batches import CONTROL_FLAG, TRANSACTIONAL_FLAG, BatchHeader
+from ....protocol.batches import CONTROL_FLAG, NO_TIMESTAMP, TRANSACTIONAL_FLAG, BatchHeader
 from ....protocol.errors import ErrorCode, KafkaError
 from .producer_entry import UNKNOWN_MS, BatchMetadata, ProducerEntry
 from .transaction_verification import UNVERIFIED, TransactionVerification
@@ -252,6 +252,16 @@ class ProducerState:
             return high_watermark
         self.forget_completed(high_watermark)
         return min((*self._ongoing, *self._completed, high_watermark))
+
+    def oldest_open_timestamp(self) -> int | None:
+        """When the producer of the earliest open transaction last wrote, in milliseconds by its records.
+
+        None without an open transaction. Kafka: `ProducerStateManager.oldestTxnLastTimestamp`.
+        """
+        if not self._ongoing:
+            return None
+        entry = self.entries.get(self._ongoing[min(self._ongoing)])
+        return None if entry is None or entry.last_timestamp == NO_TIMESTAMP else entry.last_timestamp
 
     def forget_completed(self, high_watermark: int) -> None:
         """Transactions with a marker below it hold nothing back. To be called now and then: followers are not asked for

@@ -7,14 +7,13 @@ from typing import Any
 from admin_http import asked
 from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
 from kio.schema.init_producer_id.v5.request import InitProducerIdRequest
-from kio.schema.produce.v11.request import PartitionProduceData, ProduceRequest, TopicProduceData
-from kio.schema.types import ProducerId, TopicName, TransactionalId
-from kio.static.primitive import Records, i8, i16, i32
+from kio.schema.types import ProducerId, TransactionalId
+from kio.static.primitive import i8, i16
 from memory_node import MINUTE, World, create_topic, run
+from open_transactions import leave_open
 from waiting import ask_until
 
 from penstock.client.connection import Connection
-from penstock.protocol.records import Record, write_batch
 
 WORLD = {"transaction_partition_verification_enable": "false", "transaction_state_log_num_partitions": "2"}
 
@@ -33,27 +32,6 @@ async def begin(connection: Connection, name: str) -> None:
     # Finding the coordinator makes its topic.
     await connection.call(FindCoordinatorRequest(key_type=i8(1), coordinator_keys=(name,)))
     await ask_until(lambda: connection.call(request), _is_begun)
-
-
-async def leave_open(connection: Connection, topic: str) -> None:
-    """A batch of a transaction of which no coordinator knows."""
-    batch = write_batch(
-        [Record(offset=0, timestamp_ms=0, key=None, value=b"x", headers=())],
-        producer_id=900,
-        producer_epoch=0,
-        base_sequence=0,
-        is_transactional=True,
-    )
-    # The version before leaders add partitions to transactions by themselves (KIP-890).
-    data = PartitionProduceData(index=i32(0), records=Records(batch))
-    request = ProduceRequest(
-        transactional_id=TransactionalId("x"),
-        acks=i16(-1),
-        timeout=MINUTE,
-        topic_data=(TopicProduceData(name=TopicName(topic), partition_data=(data,)),),
-    )
-    answer: Any = await connection.call(request)
-    assert answer.responses[0].partition_responses[0].error_code == 0
 
 
 def test_transactions_are_listed_in_pages() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ from penstock.storage.disk.files import DiskFiles
 
 PEM = {"ssl.keystore.type": "PEM", "ssl.truststore.type": "PEM"}
 AUTHORITY = Authority()
+LATER = datetime(2099, 12, 31, 23, 59, 58, tzinfo=UTC)
 OTHER = Authority()
 
 
@@ -211,8 +213,11 @@ def test_new_connections_use_the_certificates_that_are_there_now(world: World) -
         before = agree(contexts, client).getpeercert()
         await contexts.refresh()
         assert agree(contexts, client).getpeercert() == before
-        world.keystore.write_text(AUTHORITY.issue("localhost", "renewed"))
+        assert before is not None
+        assert set(contexts.expiries().values()) == {ssl.cert_time_to_seconds(str(before["notAfter"]))}
+        world.keystore.write_text(AUTHORITY.issue("localhost", "renewed", not_after=LATER))
         await contexts.refresh()
+        assert set(contexts.expiries().values()) == {int(LATER.timestamp())}
         after = agree(contexts, client).getpeercert()
         assert after is not None
         assert ("DNS", "renewed") in after["subjectAltName"]

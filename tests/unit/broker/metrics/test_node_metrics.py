@@ -17,6 +17,7 @@ from kio.schema.incremental_alter_configs.v1.request import (
 from kio.schema.types import TopicName
 from kio.static.primitive import i8, i32, i64
 from memory_node import MINUTE, World, create_topic, describe, produce, run
+from open_transactions import leave_open
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_open_metrics
@@ -153,6 +154,23 @@ def test_partitions_have_series_only_while_that_is_switched_on() -> None:
             assert samples.value("kafka_cluster_partition_replicascount", topic="t", partition="0") == 1
             await set_per_partition(connection, "false")
             assert (await exposed(node)).labels("kafka_log_log_logendoffset") == []
+
+    run(scenario)
+
+
+def test_a_transaction_is_late_five_minutes_after_the_longest_that_is_allowed() -> None:
+    """As Apache Kafka's PartitionsWithLateTransactionsCount (KIP-664)."""
+    late = "kafka_server_replicamanager_partitionswithlatetransactionscount"
+
+    async def scenario() -> None:
+        world = World(transaction_partition_verification_enable="false", transaction_max_timeout_ms="60000")
+        async with world.running() as (node, connection):
+            await create_topic(connection, "t", 2)
+            await leave_open(connection, "t", timestamp_ms=world.now_ms)
+            world.now_ms += 6 * 60_000
+            assert (await exposed(node)).value(late) == 0
+            world.now_ms += 1
+            assert (await exposed(node)).value(late) == 1
 
     run(scenario)
 

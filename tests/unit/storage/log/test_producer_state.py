@@ -200,6 +200,19 @@ def test_last_stable_offset_waits_for_the_marker_to_be_below_the_high_watermark(
     assert producers.last_stable_offset(14) == 14
 
 
+def test_the_oldest_open_transaction_is_as_old_as_its_last_batch(producers: Producers) -> None:
+    assert producers.oldest_open_timestamp() is None
+    producers.append(header(0, producer_id=9))
+    assert producers.oldest_open_timestamp() is None
+    for timestamp, (producer_id, sequence) in enumerate(((1, 0), (2, 0), (1, 1)), start=100):
+        producers.append(header(sequence, producer_id=producer_id, transactional=True, timestamp=timestamp))
+    assert producers.oldest_open_timestamp() == 102, "the first transaction has gone on"
+    completed = producers.end(1)
+    assert completed is not None
+    producers.complete(completed)
+    assert producers.oldest_open_timestamp() == 101
+
+
 def test_marker_without_a_transaction_completes_nothing(producers: Producers) -> None:
     assert producers.end(5) is None
     assert producers.entries[5].coordinator_epoch == 7
