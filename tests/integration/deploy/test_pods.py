@@ -10,7 +10,7 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -29,7 +29,18 @@ from penstock.protocol.rest.nodes import Node
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
 VALUES: Final = {"cluster": {"id": "4L6g3nShT-eMCtK--X86sw", "secret": "s"}}
-PORTS: Final = (9092, 9093, 9644)
+SEPARATE: Final = {
+    **VALUES,
+    "brokers": {"count": 2, "storage": {"volumes": 2}},
+    "controllers": {"count": 1, "separate": True},
+    "outside": {"enabled": True, "host": "127.0.0.1", "firstNodePort": 31090},
+    "properties": {
+        "default.replication.factor": "2",
+        "min.insync.replicas": "1",
+        "offsets.topic.replication.factor": "2",
+    },
+}
+PORTS: Final = (9092, 9093, 9094, 9644)
 ROLLED: Final = 1
 TOPIC: Final = "orders"
 
@@ -89,7 +100,14 @@ def ended(hook: subprocess.Popen[str]) -> str:
 @pytest.fixture
 def pods(tmp_path: Path) -> Iterator[list[Pod]]:
     """Three pods that are ready."""
-    rendered = manifests_of(render(VALUES)[0])
+    with running(tmp_path, VALUES) as found:
+        yield found
+
+
+@contextmanager
+def running(folder: Path, values: dict[str, Any]) -> Iterator[list[Pod]]:
+    """The pods of these values, once all are ready."""
+    rendered = manifests_of(render(values)[0])
     found = list(containers(rendered))
     generator = random.Random()
     here = {(name, port): f"127.0.0.1:{find_free(generator)}" for name, _, _ in found for port in PORTS}
@@ -101,31 +119,37 @@ def pods(tmp_path: Path) -> Iterator[list[Pod]]:
         text = msgspec.json.encode(value).decode()
         for (pod, port), address in here.items():
             text = text.replace(f"{pod}.{domain}:{port}", address)
+            # What a NodePort would lead to.
+            if port == 9094:
+                text = text.replace(f"127.0.0.1:{31090 + int(pod.rpartition('-')[2])}", address)
         for port in PORTS:
             for own in (f"//:{port}", f"//0.0.0.0:{port}", f"//127.0.0.1:{port}"):
                 text = text.replace(own, f"//{here[name, port]}")
-        folder = tmp_path / name
-        text = text.replace("/etc/penstock", str(folder)).replace("/var/lib/penstock", str(folder))
+        text = text.replace("/etc/penstock", str(folder / name))
+        text = text.replace("/var/lib/penstock", str(folder / name / "volume"))
         return msgspec.json.decode(text)
 
     made = []
     for name, container, environment in found:
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "server.properties").write_text(localised(name, properties))
+        container = localised(name, container)
+        for mount in container["volumeMounts"]:
+            if mount["name"].startswith("data"):
+                Path(mount["mountPath"]).mkdir(parents=True)
+        (folder / name / "server.properties").write_text(localised(name, properties))
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         made.append(
             Pod(
                 name=name,
-                container=localised(name, container),
+                container=container,
                 environment={**localised(name, environment), "PATH": path},
                 http=f"http://{here[name, 9644]}",
-                log=tmp_path / f"{name}.log",
+                log=folder / f"{name}.log",
             )
         )
-    with ExitStack() as running:
+    with ExitStack() as started:
         for pod in made:
             pod.start()
-            running.callback(pod.kill)
+            started.callback(pod.kill)
         for pod in made:
             wait_for(partial(pod.answers, "readinessProbe"), f"{pod.name} is ready")
         yield made
@@ -181,9 +205,29 @@ def test_pods_that_are_all_stopped_do_not_wait_for_each_other(pods: list[Pod]) -
         pod.terminate()
 
 
-def cli(pod: Pod, *words: str, text: str = "") -> str:
-    """What `penstock` prints in the container of a pod, which asks the pod's own broker."""
-    bootstrap = pod.environment["PENSTOCK_ADVERTISED_LISTENERS"].removeprefix("INSIDE://")
+def test_brokers_beside_controllers_are_reached_from_outside_and_use_all_their_volumes(tmp_path: Path) -> None:
+    with running(tmp_path, SEPARATE) as found:
+        controller, *brokers = sorted(found, key=lambda pod: "controller" not in pod.name)
+        assert [pod.name for pod in brokers] == ["demo-penstock-broker-0", "demo-penstock-broker-1"]
+        addresses = [
+            word.removeprefix("OUTSIDE://") for word in brokers[0].environment["ADVERTISED_BY_ORDINAL"].split()
+        ]
+        for address in addresses:
+            cli(brokers[0], "topic", "create", f"of-{addresses.index(address)}", "--partitions", "4", bootstrap=address)
+        cli(brokers[0], "produce", "of-1", text="from outside\n", bootstrap=addresses[0])
+        assert cli(brokers[0], "consume", "of-1", "--quiet", bootstrap=addresses[1]) == "from outside\n"
+        for pod in brokers:
+            for directory in pod.environment["PENSTOCK_LOG_DIRS"].split(","):
+                assert list(Path(directory).glob("of-*")), f"{directory} holds no partition"
+        assert "lifecycle" not in controller.container
+        assert "leads nothing" in ended(brokers[0].hook())
+        brokers[0].terminate()
+        assert cli(brokers[1], "consume", "of-1", "--quiet", bootstrap=addresses[1]) == "from outside\n"
+
+
+def cli(pod: Pod, *words: str, text: str = "", bootstrap: str = "") -> str:
+    """What `penstock` prints in the container of a pod; without `bootstrap` it asks the pod's own broker."""
+    bootstrap = bootstrap or pod.environment["PENSTOCK_ADVERTISED_LISTENERS"].removeprefix("INSIDE://")
     done = subprocess.run(
         ["penstock", *words, "--bootstrap", bootstrap],
         env=pod.environment,
