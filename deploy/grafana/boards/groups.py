@@ -69,6 +69,11 @@ DASHBOARD: Final = Dashboard(
                     queries=[(most(REQUESTS + "totaltimems", "quantile", ONE + ',request="EndTxn"'), "{{quantile}}")],
                 ),
                 Panel(
+                    title="Partitions whose transaction should have ended",
+                    queries=[(total(REPLICAS + "partitionswithlatetransactionscount", "instance"), "{{instance}}")],
+                    warn=1,
+                ),
+                Panel(
                     title="Producer ids that logs remember",
                     queries=[(total(REPLICAS + "produceridcount", "instance"), "{{instance}}")],
                 ),
