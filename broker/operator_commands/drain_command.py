@@ -84,7 +84,7 @@ def drain(
         check_quorum(admin)
         state = admin.undrain_broker(broker_id) if undo else admin.drain_broker(broker_id, until_restart=until_restart)
         if is_waiting:
-            state = wait_drained(admin, state, deadline_s)
+            state = wait_drained(admin, state, deadline_s, until_restart=until_restart)
     if as_json:
         print_json(msgspec.to_builtins(state))
     else:

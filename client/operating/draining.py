@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 LOOK_INTERVAL_S: Final = 0.5
 
 
-def wait_drained(admin: Admin, state: Maintenance, deadline_s: float) -> Maintenance:
+def wait_drained(admin: Admin, state: Maintenance, deadline_s: float, *, until_restart: bool = False) -> Maintenance:
     """Return the state when the node may be stopped, when waiting gains nothing, or after `deadline_s`.
 
     A drain until a restart is given up where no other broker can take over: the cluster is being stopped as a whole,
@@ -26,6 +26,9 @@ def wait_drained(admin: Admin, state: Maintenance, deadline_s: float) -> Mainten
         while not is_done(state) and not is_given_up(state) and clock.monotonic_s() < end_s:
             clock.pause(LOOK_INTERVAL_S)
             state = admin.get_maintenance(state.broker_id)
+            if until_restart and not state.is_drained:
+                # The drain was one of the start before, which the broker ends once. The next is for the next start.
+                state = admin.drain_broker(state.broker_id, until_restart=True)
             bar.advance_to(max(0, total - state.leadership_count))
     return state
 

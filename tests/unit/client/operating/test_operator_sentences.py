@@ -20,7 +20,7 @@ from penstock.client.operating.admin_options import check_quorum
 from penstock.client.operating.broker_commands import question, unregistered_sentence
 from penstock.client.operating.config_commands import Resource, parse_resource
 from penstock.client.operating.decommission_command import decommission_lines
-from penstock.client.operating.draining import is_done, is_given_up, maintenance_sentence
+from penstock.client.operating.draining import is_done, is_given_up, maintenance_sentence, wait_drained
 from penstock.client.operating.machine_facts import TOOLS, MachineFacts, missing_tools
 from penstock.client.operating.machine_findings import machine_findings
 from penstock.client.operating.partition_names import check_outcomes, parse_partitions
@@ -167,6 +167,27 @@ def test_drain_until_a_restart_waits_for_no_broker_that_is_not_there() -> None:
         "Broker 2 is drained until it is restarted and still leads 1 partition: no other broker is there to take over "
         "(t-0 would have no leader; no other replica is in sync)."
     )
+
+
+def test_drain_that_ends_because_the_broker_has_just_started_begins_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    leading = maintenance(is_until_restart=True, leadership_count=1)
+    ended = maintenance(is_drained=False, leadership_count=1)
+    told = iter([leading, ended, maintenance(is_until_restart=True)])
+    asked: list[str] = []
+
+    class Asked:
+        def get_maintenance(self, _broker_id: int) -> Maintenance:
+            asked.append("get")
+            return next(told)
+
+        def drain_broker(self, _broker_id: int, *, until_restart: bool) -> Maintenance:
+            asked.append(f"drain {until_restart}")
+            return leading
+
+    monkeypatch.setattr("penstock.client.operating.draining.LOOK_INTERVAL_S", 0.0)
+    state = wait_drained(cast(Admin, Asked()), leading, 60.0, until_restart=True)
+    assert is_done(state)
+    assert asked == ["get", "get", "drain True", "get"]
 
 
 def properties_file(folder: Path, *lines: str) -> str:
