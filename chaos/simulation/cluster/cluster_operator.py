@@ -29,7 +29,7 @@ from kio.static.primitive import i8, i32, i32Timedelta
 
 from ....client.connection import Connection, connect
 from ....protocol.errors import CorruptData, ErrorCode, KafkaError
-from ....quorum.configs.own_keys import BROKER_DRAINED
+from ....quorum.configs.own_keys import BROKER_DRAINED, DRAINED, DRAINED_UNTIL_RESTART
 from ....quorum.metadata.image import PartitionRegistration
 from .loop import SimulatedLoop
 from .machine import BROKER_PORT, host_of
@@ -97,6 +97,7 @@ class Operator:
         self._loop = loop
         self._random = random
         self._trace = trace
+        self._drain_count = 0
         self._weights = {kind: share * profile.weight(kind) for kind, share in _SHARES.items()}
 
     @property
@@ -200,7 +201,11 @@ class Operator:
         async with await connect(
             host_of(node_id), BROKER_PORT, client_id="operator", timeout_ms=_TIMEOUT_MS
         ) as connection:
-            value = "true" if is_drained else "false"
+            value = "false"
+            if is_drained:
+                # In turns, without a draw: one that lasts, and one that ends when the node has been restarted.
+                value = DRAINED_UNTIL_RESTART if self._drain_count % 2 else DRAINED
+                self._drain_count += 1
             return await self._configure(connection, str(node_id), BROKER_DRAINED, value, kind=_BROKER)
 
     async def _configure(self, connection: Connection, of: str, name: str, value: str, kind: i8 = _TOPIC) -> int:
