@@ -23,6 +23,7 @@ from ...protocol.rest.configs import (
 )
 from ...protocol.rest.described_configs import ConfigChanges, ConfigList
 from ...protocol.rest.elections import ElectionRequest, ElectionResult
+from ...protocol.rest.features import FeatureList, FeatureUpdates
 from ...protocol.rest.groups import (
     Consumer,
     ConsumerAssignment,
@@ -944,6 +945,14 @@ class AsyncAdmin(AsyncTransport):
     async def alter_broker_defaults(self, body: ConfigChanges) -> None:
         """Set and unset the dynamic configs that all brokers have unless they have their own."""
         return await self.ask("PATCH", "/v1/configs/broker-defaults", {}, {}, body, NoneType)
+
+    async def list_features(self) -> FeatureList:
+        """Finalized levels of features, and the levels that the nodes support."""
+        return await self.ask("GET", "/v1/features", {}, {}, None, FeatureList)
+
+    async def update_features(self, body: FeatureUpdates) -> FeatureList:
+        """Raise or lower finalized levels of features, all or none."""
+        return await self.ask("PATCH", "/v1/features", {}, {}, body, FeatureList)
 
     async def list_transactions(
         self,
