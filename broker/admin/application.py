@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -65,10 +65,16 @@ def make_application(node: NodePorts, operations: Sequence[Operation], known_hos
     application[_NODE] = node
     for operation in operations:
         handler = _handler(operation, gate)
-        application.router.add_route(operation.method, operation.path, handler)
-        if operation.path.startswith(confluent_clients.ROOT):
-            application.router.add_route(operation.method, confluent_clients.PREFIX + operation.path, handler)
+        for method, path in _routes(operation):
+            application.router.add_route(method, path, handler)
     return application
+
+
+def _routes(operation: Operation) -> Iterator[tuple[str, str]]:
+    """Methods and paths by which it is asked. HEAD is what load balancers ask for; aiohttp leaves out the body."""
+    methods = ("GET", "HEAD") if operation.method == "GET" and not operation.is_stream else (operation.method,)
+    prefixes = ("", confluent_clients.PREFIX) if operation.path.startswith(confluent_clients.ROOT) else ("",)
+    yield from ((method, prefix + operation.path) for prefix in prefixes for method in methods)
 
 
 class _Gate:

@@ -42,7 +42,8 @@ class JsonObjects:
             if not self._buffer:
                 return None
             if not self._buffer.startswith(b"{"):
-                raise NoJsonObjectError(f"a record is a JSON object, but this begins with {bytes(self._buffer[:20])!r}")
+                start_text = self._buffer[:20].decode(errors="replace")
+                raise NoJsonObjectError(f"A record is a JSON object, but this begins with {start_text!r}.")
         end = self._end()
         if end is None:
             if len(self._buffer) > OBJECT_BYTES_MAX:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequest
+from kio.schema.create_topics.v7.response import CreateTopicsResponse
 from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
 from kio.schema.describe_configs.v4.response import DescribeConfigsResourceResult, DescribeConfigsResponse
 from kio.schema.incremental_alter_configs.v1.request import (
@@ -14,7 +16,8 @@ from kio.schema.incremental_alter_configs.v1.request import (
     IncrementalAlterConfigsRequest,
 )
 from kio.schema.incremental_alter_configs.v1.response import IncrementalAlterConfigsResponse
-from kio.static.primitive import i8
+from kio.schema.types import TopicName
+from kio.static.primitive import i8, i16, i32
 
 from ....protocol.rest.configs import AlterConfigs, AlteredConfig, ConfigSynonym
 from ....quorum.configs.effective import ConfigSource
@@ -117,12 +120,41 @@ def common_fields(
     }
 
 
-def without_own(fields: dict[str, Any]) -> dict[str, Any]:
-    """The same of a topic that has no configs of its own: the next of the synonyms is in effect."""
+def is_own_alone(config: DescribeConfigsResourceResult) -> bool:
+    """Whether a topic has it, and its synonyms do not say what would be in effect without.
+
+    So Kafka describes `retention.ms` where only the default of `log.retention.hours` stands behind it.
+    """
+    own = ConfigSource.DYNAMIC_TOPIC_CONFIG
+    return int(config.config_source) == own and all(int(one.source) == own for one in config.synonyms)
+
+
+async def defaults_of_new_topic(call: Call, topic_id: object) -> dict[str, tuple[str | None, str]]:
+    """Value and source of each config that a topic would have which were created without any (KIP-525).
+
+    `topic_id`: of a topic, to make a name that is free. Raises KafkaError.
+    """
+    new = CreatableTopic(
+        name=TopicName(f"defaults-{topic_id}"),
+        num_partitions=i32(-1),
+        replication_factor=i16(-1),
+        assignments=(),
+        configs=(),
+    )
+    answer = await call.node.ask(
+        CreateTopicsRequest(topics=(new,), validate_only=True), CreateTopicsResponse, call.context
+    )
+    (result,) = answer.topics
+    check(result.error_code, result.error_message)
+    return {one.name: (one.value, ConfigSource(int(one.config_source)).name) for one in result.configs or ()}
+
+
+def without_own(fields: dict[str, Any], defaults: Mapping[str, tuple[str | None, str]]) -> dict[str, Any]:
+    """The same of a topic that has no configs of its own: the next of the synonyms is in effect, or the default."""
     own = ConfigSource.DYNAMIC_TOPIC_CONFIG.name
     synonyms = [one for one in fields["synonyms"] if one.source != own]
-    if fields["source"] == own and synonyms:
-        source = synonyms[0].source
+    if fields["source"] == own:
+        value, source = (synonyms[0].value, synonyms[0].source) if synonyms else defaults[fields["name"]]
         is_default = source == ConfigSource.DEFAULT_CONFIG.name
-        fields = {**fields, "value": synonyms[0].value, "source": source, "is_default": is_default}
+        fields = {**fields, "value": value, "source": source, "is_default": is_default}
     return {**fields, "synonyms": synonyms}

@@ -73,11 +73,14 @@ async def _list_defaults(call: Call) -> Content:
     last = pages.after(call, str)
     path = ("topics", topic.name, "default-configs")
     described = await config_resource.of_topic(topic.name).describe(call)
+    # Asked of the controller, so only where the answers of brokers do not say it.
+    is_needed = any(config_resource.is_own_alone(config) for config in described)
+    defaults = await config_resource.defaults_of_new_topic(call, topic.topic_id) if is_needed else {}
     items = []
     for config in described:
         if last is None or config.name > last:
             fields = config_resource.common_fields(call, cluster_id, config, *path, config.name)
-            default = DefaultTopicConfig(**config_resource.without_own(fields), topic_name=topic.name)
+            default = DefaultTopicConfig(**config_resource.without_own(fields, defaults), topic_name=topic.name)
             items.append((config.name, default))
     return await pages.page(call, "KafkaTopicDefaultConfigList", items, cluster_id, *path)
 

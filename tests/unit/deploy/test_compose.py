@@ -115,5 +115,5 @@ def test_prometheus_asks_each_node_and_grafana_asks_prometheus(nodes: dict[str, 
 
 
 def test_the_user_interface_begins_at_the_nodes(nodes: dict[str, NodeConfig]) -> None:
-    servers = compose()["services"]["kafka-ui"]["environment"]["KAFKA_CLUSTERS_0_BOOTSTRAPSERVERS"]
+    servers = compose()["services"]["kafka-ui"]["environment"]["KAFKA_BROKERS"]
     assert servers.split(",") == [f"{name}:9092" for name in nodes]

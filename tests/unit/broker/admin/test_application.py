@@ -87,6 +87,27 @@ def test_what_does_not_fit_the_types_is_a_problem_that_says_where() -> None:
     run(test)
 
 
+def test_head_has_the_headers_of_get_and_no_body() -> None:
+    async def test(loop: Any) -> None:
+        operations = [
+            operation(echo, answer=Echo),
+            operation(echo, "POST", "/y"),
+            operation(echo, path="/s", is_stream=True),
+        ]
+        async with served(loop, operations) as client:
+            whole = await client.get("/x")
+            head = await client.head("/x")
+            assert head.status == 200
+            assert head.headers["Content-Type"] == whole.headers["Content-Type"]
+            assert int(head.headers["Content-Length"]) == len(await whole.read())
+            assert await head.read() == b""
+            assert (await client.head("/none")).status == 404
+            for path in ("/y", "/s"):
+                assert (await client.head(path)).status == 405
+
+    run(test)
+
+
 def test_errors_of_kafka_keep_their_code_and_sentence() -> None:
     async def fail(_call: Call) -> None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "There is no topic 'x'.")

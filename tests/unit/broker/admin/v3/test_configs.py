@@ -59,6 +59,31 @@ def test_default_configs_of_a_topic_are_those_without_its_own() -> None:
     run_with(test, log_retention_ms="99")
 
 
+def test_a_default_that_the_synonyms_do_not_say_is_told_too() -> None:
+    async def test(node: RestNode) -> None:
+        await node.create("t", retention_ms="7", segment_ms="8")
+        defaults = by_name(await node.get("/topics/t/default-configs"))
+        retention, segment = defaults["retention.ms"], defaults["segment.ms"]
+        assert (retention["value"], retention["source"], retention["is_default"]) == (
+            "604800000",
+            "DEFAULT_CONFIG",
+            True,
+        )
+        # In hours there.
+        assert (segment["value"], segment["source"], segment["is_default"]) == (
+            "7200000",
+            "STATIC_BROKER_CONFIG",
+            False,
+        )
+        await node.create("plain")
+        plain = by_name(await node.get("/topics/plain/default-configs"))
+        assert plain.keys() == defaults.keys()
+        assert plain["retention.ms"]["value"] == retention["value"]
+        assert plain["segment.ms"]["value"] == segment["value"]
+
+    run_with(test, log_roll_hours="2")
+
+
 def test_configs_of_all_topics_come_page_by_page() -> None:
     async def test(node: RestNode) -> None:
         await node.create("a", segment_ms="1")
