@@ -111,16 +111,30 @@ class Run:
         cluster: LocalCluster | AnchorCluster
         if self.on_apache_kafka:
             cluster = AnchorCluster(
-                install(), self.work / "cluster", node_count=node_count, properties=properties, heap_mib=_HEAP_MIB
+                install(),
+                self.work / "cluster",
+                node_count=node_count,
+                properties=properties,
+                heap_mib=_HEAP_MIB,
             )
         else:
-            cluster = LocalCluster(self.work / "cluster", node_count=node_count, properties=properties)
+            cluster = LocalCluster(
+                self.work / "cluster",
+                node_count=node_count,
+                properties=properties,
+                properties_of=None if properties is None else _advertised,
+            )
         with cluster:
             addresses = zip(cluster.nodes.values(), cluster.controller_addresses, strict=True)
             yield tuple(
                 Node(id=node.id, bootstrap=node.address, controller=address, process=node)
                 for node, address in addresses
             )
+
+
+def _advertised(node: LocalNode) -> Mapping[str, str]:
+    """As nodes of Apache Kafka are started."""
+    return {"advertised.listeners": f"PLAINTEXT://{node.address}"}
 
 
 def _own_properties(node: LocalNode) -> Mapping[str, str]:

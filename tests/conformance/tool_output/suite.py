@@ -22,7 +22,20 @@ from .transcript import Step, Transcript, answer_lines, files_of
 
 FOLDER: Final = Path(__file__).parent / "transcripts"
 NODE_COUNT: Final = 3
-PROPERTIES: Final = {"default.replication.factor": "1", "auto.create.topics.enable": "false"}
+# All that either broker is started with: the tools print where a value comes from.
+PROPERTIES: Final = {
+    "default.replication.factor": "1",
+    "auto.create.topics.enable": "false",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+    "offsets.topic.replication.factor": "3",
+    "offsets.topic.num.partitions": "3",
+    "transaction.state.log.replication.factor": "3",
+    "transaction.state.log.num.partitions": "3",
+    "transaction.state.log.min.isr": "2",
+    "share.coordinator.state.topic.replication.factor": "3",
+    "share.coordinator.state.topic.min.isr": "2",
+}
 # Brokers hear of a change after it was answered.
 HEARD_TIMEOUT_S: Final = 10.0
 HEARD_INTERVAL_S: Final = 0.1
