@@ -41,6 +41,8 @@ HEARD_TIMEOUT_S: Final = 10.0
 HEARD_INTERVAL_S: Final = 0.1
 SETTLED_S: Final = 1.5
 _BOOTSTRAP_OPTIONS: Final = ("--bootstrap-server", "--bootstrap-controller")
+# Tools that take it in front of their job only; kafka-cluster takes it behind its job only.
+_BOOTSTRAP_FIRST: Final = frozenset({"features", "transactions"})
 
 
 class ToolOutputSuite:
@@ -77,7 +79,9 @@ class Player:
             (self.work / name).write_text(self.names.resolve(text))
         arguments = [self.names.resolve(word) for word in step.command.arguments]
         if not any(option in arguments for option in _BOOTSTRAP_OPTIONS):
-            arguments += ["--bootstrap-server", self.bootstrap]
+            bootstrap = ["--bootstrap-server", self.bootstrap]
+            is_first = step.command.tool in _BOOTSTRAP_FIRST
+            arguments = [*bootstrap, *arguments] if is_first else [*arguments, *bootstrap]
         output = self.shell.run(step.command, arguments)
         stdout, stderr = self.names.normalise(output.stdout), self.names.normalise(output.stderr)
         return answer_lines(stdout, stderr, output.exit_status)

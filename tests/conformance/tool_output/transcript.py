@@ -15,7 +15,9 @@ _COMMAND: Final = "$ "
 _FILE: Final = "@ "
 _ANSWERS: Final = ("|", "!", "?")
 _TOOL_PREFIX: Final = "kafka-"
-_READING_WORDS: Final = frozenset({"--describe", "--list", "describe", "list-endpoints", "cluster-id"})
+_READING_WORDS: Final = frozenset(
+    {"--describe", "--list", "describe", "list-endpoints", "cluster-id", "describe-producers"}
+)
 _READING_TOOLS: Final = frozenset({"get-offsets"})
 
 

@@ -83,14 +83,22 @@ def test_orders_of_hash_maps_column_widths_sizes_and_frames_are_no_difference() 
         "Topic: a\tConfigs: b=1,a=2 \n"
         "id    host      \n"
         '{"b":[{"size":70,"p":2},{"size":0,"p":1}],"a":null}\n'
+        "Feature: f\tEpoch: 17\n"
         "java.lang.Error: no\n\tat a.b.C.d(E.java:1)\n\t... 12 more\n"
     )
     assert names.normalise(lines) == [
         "Topic: a  Configs: a=2,b=1",
         "id  host",
         '{"a":null,"b":[{"p":1,"size":0},{"p":2,"size":<size>}]}',
+        "Feature: f  Epoch: <offset>",
         "java.lang.Error: no",
     ]
+
+
+def test_any_node_may_coordinate_a_group_if_its_id_is_that_of_its_address() -> None:
+    names = Names(NODES)
+    assert names.normalise("g  127.0.0.1:9092   (1)  -\n") == ["g  <node>  (id)  -"]
+    assert names.normalise("g  127.0.0.1:9092   (2)  -\n") == ["g  <node 1>  (2)  -"]
 
 
 def test_how_a_tool_is_used_is_left_out() -> None:
