@@ -117,6 +117,30 @@ def test_drained_broker_leads_nothing_until_it_is_undone(run: Run, told: Callabl
     assert "BROKER_ID_NOT_REGISTERED" in run("drain", 77, status=1).output
 
 
+def test_levels_of_features_are_lowered_found_behind_and_raised(run: Run, told: Callable[..., Any]) -> None:
+    def level(found: dict[str, Any]) -> int:
+        (only,) = [one["level"] for one in found["features"] if one["name"] == "transaction.version"]
+        assert isinstance(only, int)
+        return only
+
+    assert level(told("features", "describe")) == 2
+    assert "transaction.version" in run("features", "describe").stdout
+    asked = run("features", "downgrade", "transaction.version=1", "--dry-run").output
+    assert asked == "transaction.version could go from 2 to 1.\n"
+    assert level(told("features", "describe")) == 2
+    lowered = told("features", "downgrade", "transaction.version=1")
+    assert (lowered["changed"], level(lowered)) == ({"transaction.version": 1}, 1)
+    # Each command asks the node that answers first: one may apply the change later than another.
+    wait_for(lambda: level(told("features", "describe")) == 1, "the level is lower everywhere")
+    kinds = {one["kind"] for one in told("doctor", status=None)["findings"]}
+    assert "features-behind" in kinds
+    refused = run("features", "upgrade", "transaction.version=9", status=1)
+    assert "only supports versions 0-2" in refused.output
+    assert run("features", "upgrade").output == "transaction.version went from 1 to 2.\n"
+    wait_for(lambda: level(told("features", "describe")) == 2, "the level is raised everywhere")
+    assert run("features", "upgrade").output == "All levels are the highest that every node supports.\n"
+
+
 def test_events_are_remembered_and_resumed(run: Run) -> None:
     run("topic", "create", "told-as-event", "--partitions", 1)
 
@@ -161,6 +185,14 @@ def test_cluster_that_is_well_and_one_whose_nodes_are_gone(
         assert {"fenced-broker", "under-replicated"} <= kinds
         with Admin(str(cluster.nodes[1].admin)) as admin:
             assert not admin.get_decommission(3).may_unregister
+        gone = told("broker", "unregister", 3)
+        assert (gone["broker_id"], gone["was_active"]) == (3, False)
+        assert gone["replica_count"] >= 3
+        wait_for(lambda: 3 not in _brokers(cluster), "it is registered no more")
+        assert "BROKER_ID_NOT_REGISTERED" in run("broker", "unregister", 3, status=1).output
+        cluster.start_node(3)
+        wait_for(lambda: 3 in _brokers(cluster), "it has registered anew")
+        cluster.kill_node(3)
 
         cluster.kill_node(2)
         sentence = "No quorum: 1 of 3 voters, 2 needed; nodes 2 and 3 do not answer"
@@ -170,6 +202,32 @@ def test_cluster_that_is_well_and_one_whose_nodes_are_gone(
         for node_id in (3, 2):
             if not cluster.nodes[node_id].is_running:
                 cluster.start_node(node_id)
+
+
+def test_quorum_is_handed_over_and_snapshots_are_made_through_any_node(
+    run: Run, told: Callable[..., Any], cluster: LocalCluster
+) -> None:
+    for target_id, node in zip((1, 2, 3, 1), (*cluster.nodes.values(), cluster.nodes[1]), strict=True):
+        leader_id = told("quorum", "status")["leader_id"]
+        if leader_id != target_id:
+            words = ("quorum", "transfer", "--to", target_id, "--admin", node.admin)
+            assert run(*words).stdout == f"Node {target_id} leads the quorum now.\n"
+        assert told("quorum", "status")["leader_id"] == target_id
+    refused = run("quorum", "transfer", "--to", 9, status=1)
+    assert refused.output == "Error: Node 9 is not one of the other voters.\n"
+    assert told("quorum", "transfer")["leader_id"] in (2, 3)
+    taken = told("quorum", "snapshot")["snapshots"]
+    assert [one["node_id"] for one in taken] == [1, 2, 3]
+    for one in taken:
+        assert Path(one["file"]).name == f"{one['end_offset']:020}-{one['epoch']:010}.checkpoint"
+    assert run("quorum", "snapshot", "--node", 2).stdout.startswith("node 2  end offset ")
+    assert "Node 9 is not a voter" in run("quorum", "snapshot", "--node", 9, status=1).output
+
+
+def _brokers(cluster: LocalCluster) -> list[int]:
+    """Those that are registered, as node 1 knows."""
+    with Admin(str(cluster.nodes[1].admin)) as admin:
+        return [one.broker_id for one in admin.list_brokers().data]
 
 
 def _said(run: Run, *words: str) -> str:
