@@ -19,7 +19,9 @@ _CONFIGS: Final = re.compile(r"(?<=\tConfigs: )\S.*$")
 # A group's coordinator is where its partition of __consumer_offsets was placed.
 _COORDINATOR: Final = re.compile(r"<node (\d+)>  \(\1\)")
 # The offset of the metadata log, which grows all the time.
-_EPOCH: Final = re.compile(r"(?<=\tEpoch: )\d+")
+_EPOCH: Final = re.compile(r"(?<= Epoch: )\d+")
+# Any of them may be the active one.
+_ACTIVE_CONTROLLER: Final = re.compile(r"(?<=Local controller )\d+")
 _SIZE: Final = re.compile(r'("size":)[1-9]\d*')
 
 
@@ -53,7 +55,7 @@ class Names:
         line = _CONFIGS.sub(lambda match: ",".join(sorted(match[0].strip().split(","))), line)
         for value, name in (*self._known.items(), *self._ids.items()):
             line = re.sub(rf"(?<![\w.:-]){re.escape(value)}(?![\w-])", name, line)
-        line = _EPOCH.sub("<offset>", line)
+        line = _ACTIVE_CONTROLLER.sub("<id>", _EPOCH.sub("<offset>", line))
         line = _SIZE.sub(r"\1<size>", _sorted_json(line))
         return _COORDINATOR.sub("<node>  (id)", _GAP.sub("  ", line)).rstrip()
 

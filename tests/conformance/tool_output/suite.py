@@ -40,6 +40,7 @@ PROPERTIES: Final = {
 HEARD_TIMEOUT_S: Final = 10.0
 HEARD_INTERVAL_S: Final = 0.1
 SETTLED_S: Final = 1.5
+SETTLING_TIMEOUT_S: Final = 30.0
 _BOOTSTRAP_OPTIONS: Final = ("--bootstrap-server", "--bootstrap-controller")
 # Tools that take it in front of their job only; kafka-cluster takes it behind its job only.
 _BOOTSTRAP_FIRST: Final = frozenset({"features", "transactions"})
@@ -87,9 +88,12 @@ class Player:
         return answer_lines(stdout, stderr, output.exit_status)
 
     def settled_answer(self, step: Step) -> tuple[str, ...]:
-        """The same; of what only reads, the first answer that stays for `SETTLED_S`."""
+        """The same; of what only reads, the first answer that stays for `SETTLED_S`. Raises ToolShellError."""
         answer, since_s = self.answer(step), monotonic_s()
+        deadline_s = since_s + SETTLING_TIMEOUT_S
         while step.command.is_reading and monotonic_s() - since_s < SETTLED_S:
+            if monotonic_s() > deadline_s:
+                raise ToolShellError(f"another answer each time, which needs a normal form: {step.command.text}")
             again = self.answer(step)
             if again != answer:
                 answer, since_s = again, monotonic_s()

@@ -83,7 +83,8 @@ def test_orders_of_hash_maps_column_widths_sizes_and_frames_are_no_difference() 
         "Topic: a\tConfigs: b=1,a=2 \n"
         "id    host      \n"
         '{"b":[{"size":70,"p":2},{"size":0,"p":1}],"a":null}\n'
-        "Feature: f\tEpoch: 17\n"
+        "Feature: f    Epoch: 17\n"
+        "Local controller 3 does not support it.\n"
         "java.lang.Error: no\n\tat a.b.C.d(E.java:1)\n\t... 12 more\n"
     )
     assert names.normalise(lines) == [
@@ -91,6 +92,7 @@ def test_orders_of_hash_maps_column_widths_sizes_and_frames_are_no_difference() 
         "id  host",
         '{"a":null,"b":[{"p":1,"size":0},{"p":2,"size":<size>}]}',
         "Feature: f  Epoch: <offset>",
+        "Local controller <id> does not support it.",
         "java.lang.Error: no",
     ]
 
