@@ -129,12 +129,12 @@ def _broker_value(resolver: ConfigResolver, name: str) -> str | None:
 def _described_broker_key(
     configs: BrokerConfigs, name: str, value: str | None, synonyms: tuple[ConfigSynonym, ...] | None = None
 ) -> ConfigDescription:
-    found = configs.synonyms(name) if synonyms is None else synonyms
     definition = broker_definition(name)
     # A listener's own key counts as read-only in Kafka, though it can be changed.
     is_dynamic = definition is not None and definition.name == name and not definition.is_read_only
     ours = PENSTOCK_KEYS.get(name)
     is_hidden = is_sensitive(name) if ours is None else ours.type is ConfigType.PASSWORD
+    found = configs.synonyms(name, is_hidden=is_hidden) if synonyms is None else synonyms
     return ConfigDescription(
         name=name,
         value=None if is_hidden else value,

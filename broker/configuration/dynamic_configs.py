@@ -140,20 +140,27 @@ def _check_thread_counts(current: Mapping[str, str], wanted: Mapping[str, str]) 
     for name in sorted(_THREAD_COUNTS):
         default = broker_configs()[name].default or "1"
         old, new = int(current.get(name, default)), int(wanted.get(name, default))
+        is_cleaner = name == "log.cleaner.threads"
+        if is_cleaner and new < 1:
+            raise _invalid("Log cleaner threads should be at least 1")
         if old // 2 <= new <= old * 2:
             continue
         is_less = new < old
-        if name == "log.cleaner.threads":
+        if is_cleaner:
             limit = "reduced to less than half" if is_less else "increased to more than double"
             what = f"Log cleaner threads cannot be {limit}"
         else:
             limit = "be at least half" if is_less else "not be greater than double"
             what = f"Dynamic thread count update validation failed for {name}={new}, value should {limit}"
-        raise KafkaError(
-            ErrorCode.INVALID_REQUEST,
-            f"Invalid value org.apache.kafka.common.config.ConfigException: {what} the current value {old} for "
-            "configuration Invalid dynamic configuration",
-        )
+        raise _invalid(f"{what} the current value {old}")
+
+
+def _invalid(what: str) -> KafkaError:
+    return KafkaError(
+        ErrorCode.INVALID_REQUEST,
+        f"Invalid value org.apache.kafka.common.config.ConfigException: {what} for configuration Invalid dynamic "
+        "configuration",
+    )
 
 
 def _is_read_only(name: str) -> bool:

@@ -78,14 +78,17 @@ class BrokerConfigs:
         definition = broker_configs().get(name)
         return self.own_defaults.get(name, None if definition is None else definition.default)
 
-    def synonyms(self, name: str) -> tuple[ConfigSynonym, ...]:
+    def synonyms(self, name: str, *, is_hidden: bool | None = None) -> tuple[ConfigSynonym, ...]:
         """Every value said about `name` or a synonym, the one that counts first.
+
+        Values that are hidden are None; whether they are says `is_sensitive`, unless the caller knows the key better.
 
         As in Kafka, what comes before the first value of `name` itself is left out: log.retention.hours is no source
         of log.retention.ms as long as the latter is set nowhere.
         """
         names = broker_synonyms(name)
-        is_hidden = is_sensitive(name)
+        if is_hidden is None:
+            is_hidden = is_sensitive(name)
         found = [
             ConfigSynonym(name=synonym, value=None if is_hidden else values[synonym], source=source)
             for values, source in (

@@ -63,6 +63,7 @@ def main(
                 jobs=jobs,
                 bootstrap=bootstrap,
                 on_apache_kafka=apache_kafka,
+                records_baseline=record_baseline,
                 tell=_tell,
             )
         except SuiteUnavailableError as missing:

@@ -23,6 +23,7 @@ def execute(
     jobs: int = 1,
     bootstrap: str | None = None,
     on_apache_kafka: bool = False,
+    records_baseline: bool = False,
     tell: Callable[[Result, Expectations], None] | None = None,
 ) -> Finished:
     """Runs the wanted tests but for those that could tell nothing, in an emptied folder; `tell` hears of each result.
@@ -42,6 +43,7 @@ def execute(
         jobs=jobs,
         bootstrap=bootstrap,
         on_apache_kafka=on_apache_kafka,
+        records_baseline=records_baseline,
     )
     results = {}
     for result in suite.run(run):

@@ -19,6 +19,7 @@ SAMPLES: Final[Mapping[str, frozenset[str] | None]] = {
             *("replicas_dump_log", "replicas_log_dirs", "replicas_verification"),
         }
     ),
+    "java-tools-output": EVERYTHING,
     "kafka-integration": frozenset(
         {
             "clients.admin.AdminFenceProducersTest.testFenceAfterProducerCommit()[1]",

@@ -64,6 +64,8 @@ class Run:
     """The broker under test; None: the suite starts a cluster of its own."""
     on_apache_kafka: bool = False
     """Whether the clusters that are started are Apache Kafka's: that is how baselines are made."""
+    records_baseline: bool = False
+    """Whether a suite that keeps more of Apache Kafka's answers than how its tests end is to write that anew."""
 
     @contextmanager
     def broker(self, properties: Mapping[str, str], *, node_count: int = 1, folder: str = "cluster") -> Iterator[str]:
@@ -99,8 +101,8 @@ class Run:
             yield cluster.bootstrap
 
     @contextmanager
-    def cluster(self, node_count: int) -> Iterator[tuple[Node, ...]]:
-        """The nodes of a fresh cluster, all of them brokers and controllers.
+    def cluster(self, node_count: int, properties: Mapping[str, str] | None = None) -> Iterator[tuple[Node, ...]]:
+        """The nodes of a fresh cluster with these properties, all of them brokers and controllers.
 
         Raises SuiteUnavailableError when there is to be no other broker than the one given.
         """
@@ -108,15 +110,31 @@ class Run:
             raise SuiteUnavailableError("it starts clusters of its own, and cannot be run against a broker elsewhere")
         cluster: LocalCluster | AnchorCluster
         if self.on_apache_kafka:
-            cluster = AnchorCluster(install(), self.work / "cluster", node_count=node_count, heap_mib=_HEAP_MIB)
+            cluster = AnchorCluster(
+                install(),
+                self.work / "cluster",
+                node_count=node_count,
+                properties=properties,
+                heap_mib=_HEAP_MIB,
+            )
         else:
-            cluster = LocalCluster(self.work / "cluster", node_count=node_count)
+            cluster = LocalCluster(
+                self.work / "cluster",
+                node_count=node_count,
+                properties=properties,
+                properties_of=None if properties is None else _advertised,
+            )
         with cluster:
             addresses = zip(cluster.nodes.values(), cluster.controller_addresses, strict=True)
             yield tuple(
                 Node(id=node.id, bootstrap=node.address, controller=address, process=node)
                 for node, address in addresses
             )
+
+
+def _advertised(node: LocalNode) -> Mapping[str, str]:
+    """As nodes of Apache Kafka are started."""
+    return {"advertised.listeners": f"PLAINTEXT://{node.address}"}
 
 
 def _own_properties(node: LocalNode) -> Mapping[str, str]:

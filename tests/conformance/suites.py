@@ -8,11 +8,13 @@ from .kafka_integration.suite import KafkaIntegrationSuite
 from .kafka_python import KafkaPythonSuite
 from .librdkafka.suite import LibrdkafkaSuite
 from .suite import Suite
+from .tool_output.suite import ToolOutputSuite
 
 SUITES: tuple[Suite, ...] = (
     KafkaPythonSuite(),
     LibrdkafkaSuite(),
     JavaToolsSuite(),
     JavaToolsClusterSuite(),
+    ToolOutputSuite(),
     KafkaIntegrationSuite(),
 )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 import xml.etree.ElementTree
 import zipfile
 from collections import Counter
@@ -13,6 +11,7 @@ from pathlib import Path
 
 from penstock.bench.anchor.jars import SHORT_RUN_OPTIONS, JarsUnavailableError, KafkaJars, install
 
+from ..java_compiler import compile_java
 from ..suite import Result, Status, SuiteUnavailableError
 
 FOLDER = Path(__file__).parent
@@ -24,7 +23,6 @@ ANNOTATION = b"Lorg/apache/kafka/common/test/api/ClusterTe"
 REPORTS = "TEST-*.xml"
 PACKAGE = "org.apache.kafka."
 HEAP_MIB = 700
-COMPILE_TIMEOUT_S = 120.0
 _RUNS_TWICE = "the same test runs as KRAFT"
 
 
@@ -77,20 +75,8 @@ def prepare(work: Path) -> JavaTests:
         jars = install(POM, name="kafka-integration-tests")
     except JarsUnavailableError as missing:
         raise SuiteUnavailableError(str(missing)) from missing
-    compiler = shutil.which("javac")
-    if compiler is None:
-        raise SuiteUnavailableError("the shim is compiled with javac (Debian: apt-get install default-jdk-headless)")
     shim = work / "shim"
-    sources = sorted(str(source) for source in SHIM.rglob("*.java"))
-    result = subprocess.run(
-        [compiler, "-nowarn", "-d", str(shim), "-cp", jars.classpath, *sources],
-        capture_output=True,
-        text=True,
-        timeout=COMPILE_TIMEOUT_S,
-        check=False,
-    )
-    if result.returncode != 0:
-        raise SuiteUnavailableError(f"the shim does not compile: {result.stderr[-2000:]}")
+    compile_java(jars, sorted(SHIM.rglob("*.java")), shim)
     return JavaTests(jars=replace(jars, in_front=(shim,)))
 
 

@@ -97,3 +97,10 @@ def test_thread_pools_double_or_halve_at_most(name: str, is_allowed: bool) -> No
         validate({key: value})
     assert refused.value.code == ErrorCode.INVALID_REQUEST
     assert "the current value" in str(refused.value.message)
+
+
+def test_the_log_cleaner_has_a_thread_at_least() -> None:
+    """From 0 no step of at most double would lead back."""
+    with pytest.raises(KafkaError, match="Log cleaner threads should be at least 1") as refused:
+        validate({"log.cleaner.threads": "0"})
+    assert refused.value.code == ErrorCode.INVALID_REQUEST
