@@ -12,6 +12,7 @@ from ..metrics.lag_reader import GroupLagReader, PartitionOffsetReader
 from ..metrics.metrics import Metrics
 from ..metrics.quorum_reader import MetadataReader
 from ..metrics.replica_reader import DirectoryReader, DiskReader, ReplicaReader, StateReader, WaitingReader
+from ..metrics.telemetry_reader import TelemetryReader
 from ..metrics.topic_reader import TopicReader
 from ..timing.runtime import Runtime
 from .wiring import BrokerParts
@@ -52,6 +53,7 @@ def add_broker_metrics(
             parts.partitions, metadata, is_enabled=lambda: is_on(parts.configs, METRICS_KAFKA_EXPORTER)
         ),
         MetadataReader(metadata, runtime.wall_clock_ms),
+        TelemetryReader(parts.telemetry),
     ):
         metrics.add_reader(reader)
     metrics.add_disk_reader(DiskReader(directories, files))

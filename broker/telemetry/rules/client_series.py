@@ -12,6 +12,8 @@ SERIES_PER_CLIENT_MAX: Final = 500
 """A Java producer of some topics has 200, librdkafka ten and some for each broker."""
 SERIES_MAX: Final = 20_000
 """Of all clients: some 12 MiB, and two seconds of a scrape."""
+GONE_MS: Final = 60_000
+"""Series of a client that has disconnected are kept so long: what it pushed last is to be scraped once."""
 CLIENT_LABELS: Final = ("client_instance_id", "client_id")
 
 Labels: TypeAlias = tuple[tuple[str, str], ...]
@@ -87,6 +89,12 @@ class ClientSeries:
         client.expires_ms = expires_ms
         for point in points:
             self._take(client, point)
+
+    def disconnect(self, instance_id: UUID, *, now_ms: int) -> None:
+        """The client is gone, or comes back by another connection and pushes again."""
+        client = self._clients.get(instance_id)
+        if client is not None:
+            client.expires_ms = min(client.expires_ms, now_ms + GONE_MS)
 
     def forget(self, now_ms: int) -> None:
         for instance_id in [one for one, client in self._clients.items() if client.expires_ms <= now_ms]:

@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from penstock.broker.telemetry.rules.client_series import ClientSeries, PushedPoint
+from penstock.broker.telemetry.rules.client_series import GONE_MS, ClientSeries, PushedPoint
 from penstock.broker.telemetry.rules.prometheus_names import label_name, metric_name
 
 ONE, TWO = UUID(int=1), UUID(int=2)
@@ -45,6 +45,23 @@ def test_series_expire_with_their_client() -> None:
     assert (len(series), series.client_count) == (1, 1)
     series.forget(150)
     assert (len(series), series.client_count, values(series)) == (0, 0, {})
+
+
+def test_series_of_a_client_that_disconnected_are_kept_for_one_more_scrape() -> None:
+    series = ClientSeries()
+    series.push(ONE, "a", (point(),), now_ms=0, expires_ms=10 * GONE_MS)
+    series.disconnect(ONE, now_ms=5)
+    series.disconnect(TWO, now_ms=5)
+    series.forget(GONE_MS + 4)
+    assert len(series) == 1
+    series.forget(GONE_MS + 5)
+    assert len(series) == 0
+    # One that comes back keeps what it counted.
+    series.push(ONE, "a", (point(value=1, is_delta=True),), now_ms=0, expires_ms=10 * GONE_MS)
+    series.disconnect(ONE, now_ms=0)
+    series.push(ONE, "a", (point(value=2, is_delta=True),), now_ms=1, expires_ms=10 * GONE_MS)
+    series.forget(GONE_MS)
+    assert values(series) == {"n": [3]}
 
 
 def test_a_name_has_one_kind_until_its_last_series_is_gone() -> None:
