@@ -81,6 +81,16 @@ _SUBCOMMANDS: Final[Mapping[str, _Subcommand | _Subgroup]] = {
     "decommission": _Subcommand(
         ".client.operating.decommission_command", "decommission", "Take all replicas off a broker."
     ),
+    "broker": _Subgroup(
+        "What concerns one broker.",
+        {
+            "unregister": _Subcommand(
+                ".client.operating.broker_commands",
+                "unregister",
+                "Take a broker that is gone for good out of the cluster.",
+            )
+        },
+    ),
     "metadata": _Subcommand(
         ".quorum.inspection.commands", "metadata", "Look at the metadata that lies on a node's disk."
     ),

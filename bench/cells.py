@@ -167,17 +167,17 @@ def cells(*, is_quick: bool, minutes: float = QUIET_MINUTES) -> tuple[Cell, ...]
         ),
         *(_http_crowd(name, 4 if is_quick else 8) for name in HTTP_CROWDS),
         _http(
-            "exposition",
+            "http/exposition",
             f"metrics of {MANY_PARTITIONS // part:,} partitions",
             lambda target: exposition(target, partitions=MANY_PARTITIONS // part),
         ),
         _http(
-            "listing",
+            "http/listing",
             f"{MANY_PARTITIONS // part:,} partitions listed",
             lambda target: listing(target, partitions=MANY_PARTITIONS // part),
         ),
         _http(
-            "scraping",
+            "http/scraping",
             "metrics read each second beside a load",
             lambda target: scraping(target, pairs=SCRAPING_PAIRS // part, requests=SCRAPED_REQUESTS),
         ),
@@ -255,11 +255,11 @@ def _http_crowd(name: str, seconds: int) -> Cell:
         )
 
     title = f"{CROWD:,} clients connected, {CROWD_PRODUCERS} produce, beside {HTTP_CROWDS[name]:,} of HTTP: {name}"
-    return replace(_http(name, title, run), name=f"crowd/http/{name}")
+    return _http(f"crowd/http/{name}", title, run)
 
 
 def _http(name: str, title: str, run: Callable[[Target], Values]) -> Cell:
-    return Cell(name=f"http/{name}", title=title, run=run, needs_node=True, needs_http=True, is_particular=True)
+    return Cell(name=name, title=title, run=run, needs_node=True, needs_http=True, is_particular=True)
 
 
 def _partitions(count: int) -> Cell:

@@ -18,7 +18,6 @@ from .. import __version__
 from ..local.cluster import LocalCluster
 from ..local.errors import NodeFailedError
 from ..local.local_node import LocalNode, environment_without_properties
-from ..local.readiness import wait_ready
 from .anchor.broker import AnchorCluster
 from .anchor.jars import SERVER_OPTIONS, KafkaJars
 from .metadata_images import add_partitions
@@ -31,7 +30,6 @@ PROPERTIES: Final = {
     # Deleted topics must not take up the disk and its writes while the next is measured.
     "log.segment.delete.delay.ms": "1000",
 }
-START_TIMEOUT_S: Final = 120.0
 _STOP_TIMEOUT_S: Final = 60.0
 _HEAP_MIB: Final = 1024
 CLUSTER_NODES: Final = 3
@@ -76,17 +74,12 @@ class LocalBroker:
         """A node that serves clients, three that do, or both, until the end of the context; neither for what starts its
         own."""
         with ExitStack() as stack:
-            target = self._target(stack.enter_context(self._running_node()) if is_node_needed else None)
+            target = self._target()
+            if is_node_needed:
+                target, _ = stack.enter_context(target.fresh_running())
             if is_cluster_needed:
                 target = replace(target, replicated=stack.enter_context(self._running_cluster()))
             yield target
-
-    @contextmanager
-    def _running_node(self) -> Iterator[LocalNode]:
-        with self.fresh_node() as node:
-            node.start()
-            wait_ready((node,), timeout_s=START_TIMEOUT_S)
-            yield node
 
     @contextmanager
     def _running_cluster(self) -> Iterator[Target]:
@@ -96,12 +89,11 @@ class LocalBroker:
                 name=self.name, bootstrap=cluster.bootstrap, replicas=CLUSTER_NODES, pids=cluster_pids(cluster)
             )
 
-    def _target(self, node: LocalNode | None) -> Target:
+    def _target(self) -> Target:
         return Target(
             name=self.name,
-            bootstrap="" if node is None else node.address,
+            bootstrap="",
             version=self.version,
-            pids=() if node is None or node.process is None else (node.process.pid,),
             fresh_node=self.fresh_node,
             fresh_cluster=self.fresh_cluster,
             can_grow=self.can_grow,

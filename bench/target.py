@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
-from typing import Protocol
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Final, Protocol
 
 from ..local.local_node import LocalNode
+from ..local.readiness import wait_ready
+
+START_TIMEOUT_S: Final = 120.0
 
 
 class Cluster(Protocol):
@@ -55,3 +58,21 @@ class Target:
     """Puts so many partitions into the metadata of a cluster that was stopped, without their logs."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """What its nodes were started with, for the record."""
+
+    @contextmanager
+    def fresh_running(self) -> Iterator[tuple[Target, LocalNode]]:
+        """A fresh node that serves clients, as a target and as itself; it is ended at the end of the context.
+
+        Raises ClusterError when it does not serve clients in time.
+        """
+        assert self.fresh_node is not None, "only asked of targets that can be started"
+        with self.fresh_node() as node:
+            node.start()
+            wait_ready((node,), timeout_s=START_TIMEOUT_S)
+            yield replace(self, bootstrap=node.address, pids=node_pids(node)), node
+
+
+def node_pids(node: LocalNode) -> tuple[int, ...]:
+    """Of a node that runs."""
+    assert node.process is not None, "it has been started"
+    return (node.process.pid,)

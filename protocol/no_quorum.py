@@ -8,7 +8,7 @@ from typing import Final
 
 # How the sentence begins, whichever node says it.
 NO_QUORUM: Final = "no quorum: "
-_SENTENCE: Final = re.compile(rb"no quorum: [ -~]{1,1000}? not answer")
+_SENTENCE: Final = re.compile(rb"[nN]o quorum: [ -~]{1,1000}? not answer")
 
 
 def no_quorum(voter_ids: Collection[int], unreached_ids: Collection[int]) -> str | None:
@@ -34,9 +34,12 @@ def reached_voters(voter_ids: Collection[int], unreached_ids: Collection[int]) -
 
 
 def find_no_quorum(text: bytes) -> str | None:
-    """The sentence in an error message, or in a whole response; other messages are of no interest."""
+    """The sentence in an error message, or in a whole response; other messages are of no interest.
+
+    HTTP gives it as a sentence that begins with a capital.
+    """
     found = _SENTENCE.search(text)
-    return None if found is None else found.group().decode()
+    return None if found is None else f"n{found.group().decode()[1:]}"
 
 
 def node_names(node_ids: Collection[int]) -> str:

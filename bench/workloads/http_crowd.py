@@ -8,21 +8,17 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
 from multiprocessing.connection import Connection
 from statistics import median
 from typing import Final
 
 from ...local.errors import ClusterError
 from ...local.local_node import LocalNode
-from ...local.readiness import wait_ready
 from ..crowds import HTTP_CROWDS, Crowd, allow_sockets, http_behaviours
 from ..target import Target
 from ..usage import resident_mib
 from .crowd import crowd
-from .startup import node_pids
 
-_START_TIMEOUT_S: Final = 60.0
 _ARRIVAL_S: Final = 60.0
 _TICK_S: Final = 1.0
 
@@ -31,11 +27,7 @@ def http_crowd(
     target: Target, *, name: str, clients: int, producers: int, pairs: int, seconds: int
 ) -> Mapping[str, float | None]:
     """Milliseconds until records of the crowd are acknowledged: medians of the runs' quantiles."""
-    assert target.fresh_node is not None, "only asked of targets that can be started"
-    with target.fresh_node() as node:
-        node.start()
-        wait_ready((node,), timeout_s=_START_TIMEOUT_S)
-        running = replace(target, bootstrap=node.address, pids=node_pids(node))
+    with target.fresh_running() as (running, node):
         found: dict[str, list[float]] = {}
         most_mib = 0.0
         for number in range(pairs):

@@ -6,6 +6,7 @@ The lists are read as they come and not looked into, so that the turns that are 
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Mapping
 from statistics import median
 from time import perf_counter_ns
@@ -34,7 +35,8 @@ def listing(_target: Target, *, partitions: int) -> Mapping[str, float | None]:
         answer = await _get(listener.host, listener.port, "/v3/clusters")
         cluster_id = msgspec.json.decode(answer.partition(b"\r\n\r\n")[2])["data"][0]["cluster_id"]
         turns = Turns()
-        found: dict[str, list[float]] = {}
+        lists: defaultdict[str, list[float]] = defaultdict(list)
+        longest_turns: defaultdict[str, list[float]] = defaultdict(list)
         for number in range(ROUNDS + 1):
             for name, path in _lists(cluster_id, node.config.node_id).items():
                 begun_ns = perf_counter_ns()
@@ -42,14 +44,14 @@ def listing(_target: Target, *, partitions: int) -> Mapping[str, float | None]:
                 await _get(listener.host, listener.port, path)
                 turn_ms = turns.stop()
                 if number:
-                    found.setdefault(f"{name}_ms", []).append((perf_counter_ns() - begun_ns) / _NS_PER_MS)
-                    found.setdefault(f"{name}_turn_ms", []).append(turn_ms)
-        medians = {name: median(times) for name, times in found.items()}
+                    lists[name].append((perf_counter_ns() - begun_ns) / _NS_PER_MS)
+                    longest_turns[name].append(turn_ms)
         return {
-            "list_ms": max(value for name, value in medians.items() if not name.endswith("_turn_ms")),
-            "turn_ms_median": max(value for name, value in medians.items() if name.endswith("_turn_ms")),
-            "turn_ms_max": max(max(times) for name, times in found.items() if name.endswith("_turn_ms")),
-            **medians,
+            "list_ms": max(map(median, lists.values())),
+            "turn_ms_median": max(map(median, longest_turns.values())),
+            "turn_ms_max": max(map(max, longest_turns.values())),
+            **{f"{name}_ms": median(times) for name, times in lists.items()},
+            **{f"{name}_turn_ms": median(times) for name, times in longest_turns.items()},
         }
 
     return with_node_here({}, read_lists)

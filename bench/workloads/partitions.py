@@ -17,9 +17,9 @@ from ... import __version__
 from ...client import clock
 from ...local.local_node import LocalNode
 from ..node_client import DEADLINE_S, NodeClient
-from ..target import Target
+from ..target import Target, node_pids
 from ..usage import resident_mib
-from .startup import SETTLE_S, node_pids
+from .startup import SETTLE_S
 
 WRITTEN: Final = 10
 """Partitions that hold records when the node ends."""

@@ -16,11 +16,11 @@ from ...quorum.metadata.metadata_log import METADATA_FOLDER
 from ..metadata_changes import ImpatientSocket, MetadataChanges
 from ..pauses import slowest_answer
 from ..quorum_state import wait_settled
-from ..target import Cluster, Target
+from ..target import Cluster, Target, node_pids
 from ..topics import admin, create, wait_serving
 from ..usage import resident_mib
 from .quorum_failover import lose_controller
-from .startup import SETTLE_S, node_pids
+from .startup import SETTLE_S
 
 _TOPIC: Final = "changed"
 _TIMEOUT_S: Final = 120.0

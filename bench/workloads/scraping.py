@@ -11,33 +11,25 @@ import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
 from http.client import HTTPConnection
 from statistics import median
 from typing import Final
 
 from ...local.local_node import LocalNode
-from ...local.readiness import wait_ready
 from ..target import Target
 from ..usage import cpu_s
-from .startup import node_pids
 from .tiny import tiny
 
 SCRAPE_INTERVAL_S: Final = 1.0
 IN_FLIGHT: Final = 5
 EXPOSITIONS: Final = 20
 _MILLISECONDS: Final = 1_000
-_START_TIMEOUT_S: Final = 60.0
 _TIMEOUT_S: Final = 30.0
 
 
 def scraping(target: Target, *, pairs: int, requests: int) -> Mapping[str, float | None]:
     """CPU of a request without and with the reader, and of an exposition."""
-    assert target.fresh_node is not None, "only asked of targets that can be started"
-    with target.fresh_node() as node:
-        node.start()
-        wait_ready((node,), timeout_s=_START_TIMEOUT_S)
-        running = replace(target, bootstrap=node.address, pids=node_pids(node))
+    with target.fresh_running() as (running, node):
         cpu_us: dict[bool, list[float]] = {False: [], True: []}
         for number in range(pairs + 1):
             for is_scraped in (False, True) if number % 2 else (True, False):

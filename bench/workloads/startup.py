@@ -13,7 +13,7 @@ from typing import Final
 from ...client import clock
 from ...local.local_node import LocalNode
 from ..node_client import NodeClient
-from ..target import Target
+from ..target import Target, node_pids
 from ..usage import cpu_s, resident_mib
 
 SETTLE_S: Final = 2.0
@@ -36,12 +36,6 @@ def startup(target: Target) -> Mapping[str, float | None]:
             "startup_cpu_s": start_cpu_s,
             "idle_mib": resident_mib(pids),
         }
-
-
-def node_pids(node: LocalNode) -> tuple[int, ...]:
-    """Of a node that runs."""
-    assert node.process is not None, "it has been started"
-    return (node.process.pid,)
 
 
 async def _first_record(node: LocalNode, start_s: float) -> tuple[float, float]:

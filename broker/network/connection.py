@@ -21,7 +21,7 @@ from typing import cast
 
 from ...protocol.apis import ApiKey
 from ...protocol.errors import CorruptData
-from ...protocol.messages import RequestHeader, decode_header
+from ...protocol.messages import decode_header
 from .connection_host import IDLE_TICK_MS, SCARCE_RECEIVE_BYTES, SMALL_REQUEST_BYTES_MAX, ConnectionHost, peer_of
 from .outbox import Outbox
 from .request import Answer, CloseConnection, Request, RequestContext, TimedRequest
@@ -355,39 +355,31 @@ class Connection(asyncio.BufferedProtocol):
         if api_key != kind.api_key or api_version != kind.api_version:
             kind = self._kind = self._kind_of(api_key, api_version)
         kind.count += 1
-        timed: TimedRequest | None = None
-        if kind.count & kind.mask:
-            request = Request(self, api_key, api_version, header.correlation_id, context, frame, header.body_offset)
-        else:
-            request = timed = self._timed(kind, header, context, frame)
+        is_timed = not kind.count & kind.mask
+        request = (TimedRequest if is_timed else Request)(
+            self, api_key, api_version, header.correlation_id, context, frame, header.body_offset
+        )
         self._outbox.slots.append(request)
         self._open_count += 1
         if is_exclusive:
             self._exclusive = request
-        self._host.begin(request)
-        if timed is not None and timed.answer is None:
-            timed.timer.on_returned()
+        if is_timed:
+            assert isinstance(request, TimedRequest)
+            self._begin_timed(request, kind)
+        else:
+            self._host.begin(request)
 
     def _kind_of(self, api_key: int, api_version: int) -> RequestKind:
         host = self._host
         kind = host.request_kinds.get(api_key << VERSION_BITS | api_version | self._of_node)
         return host.requests.add_kind(api_key, api_version, self._of_node) if kind is None else kind
 
-    def _timed(
-        self, kind: RequestKind, header: RequestHeader, context: RequestContext, frame: memoryview
-    ) -> TimedRequest:
-        timed = TimedRequest(
-            self,
-            header.api_key,
-            header.api_version,
-            header.correlation_id,
-            context,
-            frame,
-            header.body_offset,
-            RequestTimer(kind, self._host.loop.time, self._received_s),
-        )
-        self._outbox.timed.append(timed)
-        return timed
+    def _begin_timed(self, request: TimedRequest, kind: RequestKind) -> None:
+        timer = request.timer = RequestTimer(kind, self._host.loop.time, self._received_s)
+        self._outbox.timed.append(request)
+        self._host.begin(request)
+        if request.answer is None:
+            timer.on_returned()
 
     def _refuse_frame(self, reason: str) -> None:
         """Closes the connection once the answers to what came before the frame are sent."""

@@ -162,19 +162,8 @@ class TimedRequest(Request):
 
     __slots__ = ("timer",)
 
-    def __init__(
-        self,
-        owner: RequestOwner,
-        api_key: int,
-        api_version: int,
-        correlation_id: int,
-        context: RequestContext,
-        body: memoryview,
-        body_offset: int,
-        timer: RequestTimer,
-    ) -> None:
-        super().__init__(owner, api_key, api_version, correlation_id, context, body, body_offset)
-        self.timer = timer
+    timer: RequestTimer
+    """Set before the request begins."""
 
     def respond(self, answer: bytes | Sequence[AnswerPart], throttle_time_ms: int = 0) -> None:
         self.timer.on_answered()

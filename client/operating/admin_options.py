@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, TypeVar
 
 import click
 
+from ...protocol.no_quorum import find_no_quorum
 from ..bootstrap import Bootstrap, bootstrap_options
 from .admin_address import find_admin
 
@@ -27,6 +28,30 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def _urls(context: click.Context, parameter: click.Parameter, text: str | None) -> str | None:
+    from ..admin.exchange import parse_addresses
+
+    if text is None:
+        return None
+    try:
+        parse_addresses(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error), ctx=context, param=parameter) from error
+    return text
+
+
+admin_option = click.option(
+    "--admin",
+    "urls",
+    metavar="URL,…",
+    envvar=ENVIRONMENT_VARIABLE,
+    show_envvar=True,
+    callback=_urls,
+    help="The HTTP administration of any node. Without it the brokers are asked for it.",
+)
+"""Without the bootstrap address: for commands that take both apart, see `admin_of`."""
 
 
 def moving_max_option(what: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
@@ -56,15 +81,7 @@ def admin_options(command: Callable[Concatenate[Admin, _P], _R]) -> Callable[_P,
 def opener_options(command: Callable[Concatenate[Opener, _P], _R]) -> Callable[_P, _R]:
     """As `admin_options` for a command that does not always ask: it gets what opens the client."""
 
-    @click.option(
-        "--admin",
-        "urls",
-        metavar="URL,…",
-        envvar=ENVIRONMENT_VARIABLE,
-        show_envvar=True,
-        callback=_urls,
-        help="The HTTP administration of any node. Without it the brokers are asked for it.",
-    )
+    @admin_option
     @bootstrap_options
     @functools.wraps(command)
     def with_opener(bootstrap: Bootstrap, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
@@ -85,6 +102,16 @@ def admin_of(bootstrap: Bootstrap, urls: str | None = None) -> Iterator[Admin]:
         yield admin
 
 
+def check_quorum(admin: Admin) -> None:
+    """For commands that change metadata. Raises ClickException, within 2 s, where the quorum has no majority.
+
+    The change itself would be waited for until the time of the command is over.
+    """
+    reason = admin.get_quorum().reason or ""
+    if no_quorum := find_no_quorum(reason.encode()):
+        raise click.ClickException(f"{no_quorum}.")
+
+
 @contextmanager
 def sentences() -> Iterator[None]:
     """What the client of the administration raises becomes one sentence with exit status 1."""
@@ -94,19 +121,9 @@ def sentences() -> Iterator[None]:
         yield
     except AdminProblem as error:
         name = "" if error.error is None else f" ({error.error.name})"
+        if no_quorum := find_no_quorum(error.problem.detail.encode()):
+            raise click.ClickException(f"{no_quorum}.") from error
         raise click.ClickException(f"{error.problem.detail.rstrip('.')}{name}.") from error
     except AdminUnreachable as error:
         hint = f" {FROM_ELSEWHERE}" if str(error).startswith("No node can be reached") else ""
         raise click.ClickException(f"{str(error).rstrip('.')}.{hint}") from error
-
-
-def _urls(context: click.Context, parameter: click.Parameter, text: str | None) -> str | None:
-    from ..admin.exchange import parse_addresses
-
-    if text is None:
-        return None
-    try:
-        parse_addresses(text)
-    except ValueError as error:
-        raise click.BadParameter(str(error), ctx=context, param=parameter) from error
-    return text

@@ -11,7 +11,7 @@ import msgspec
 from ...protocol.rest.described_configs import ConfigChanges, ConfigList, DescribedConfig
 from ..assignments import parse_assignments
 from ..terminal import print_json, print_table, say
-from .admin_options import admin_options, json_option
+from .admin_options import admin_options, check_quorum, json_option
 
 if TYPE_CHECKING:
     from ..admin import Admin
@@ -146,6 +146,9 @@ def _one(found: ConfigList, resource: Resource, key: str) -> DescribedConfig:
 
 
 def _alter(admin: Admin, resource: Resource, changes: ConfigChanges, *, as_json: bool) -> None:
+    # Loggers are of one node: no metadata.
+    if resource.type != "broker-logger":
+        check_quorum(admin)
     if resource.name:
         admin.alter_configs(resource.type, resource.name, changes)
     else:

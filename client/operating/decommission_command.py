@@ -11,7 +11,7 @@ from ...protocol.rest.maintenance import Decommission, DecommissionRequest
 from .. import clock
 from ..terminal import print_json, progress, say
 from ..units import format_bytes
-from .admin_options import admin_options, json_option, moving_max_option
+from .admin_options import admin_options, check_quorum, json_option, moving_max_option
 from .partition_names import check_outcomes
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ def decommission(
     """
     if cancel and (is_waiting or unregister):
         raise click.UsageError("--cancel stands alone.")
+    check_quorum(admin)
     if cancel:
         state = admin.cancel_decommission(broker_id)
     else:

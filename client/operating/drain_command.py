@@ -10,7 +10,7 @@ import msgspec
 from ...protocol.rest.maintenance import Maintenance
 from .. import clock
 from ..terminal import print_json, progress, say
-from .admin_options import admin_options, json_option
+from .admin_options import admin_options, check_quorum, json_option
 
 if TYPE_CHECKING:
     from ..admin import Admin
@@ -40,6 +40,7 @@ def drain(admin: Admin, broker_id: int, undo: bool, is_waiting: bool, deadline_s
     """
     if undo and is_waiting:
         raise click.UsageError("--wait waits for a drain, not for its end.")
+    check_quorum(admin)
     state = admin.undrain_broker(broker_id) if undo else admin.drain_broker(broker_id)
     if is_waiting:
         state = _wait(admin, state, deadline_s)

@@ -10,7 +10,7 @@ import msgspec
 
 from ...protocol.rest.elections import ElectionRequest
 from ..terminal import print_json, say
-from .admin_options import admin_options, json_option
+from .admin_options import admin_options, check_quorum, json_option
 from .partition_names import check_outcomes, parse_partitions
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def elect(admin: Admin, names: tuple[str, ...], preferred: bool, unclean: bool, 
     if unclean and not yes and sys.stdin.isatty():
         which = ", ".join(names) or "all partitions without a leader"
         click.confirm(f"Elect unclean leaders of {which}, and lose what they lack?", abort=True, err=True)
+    check_quorum(admin)
     result = admin.elect_leaders(
         ElectionRequest(
             type="unclean" if unclean else "preferred",

@@ -14,7 +14,7 @@ from ...protocol.rest.moves import ReassignmentRequest as Request
 from .. import clock
 from ..terminal import print_json, print_table, progress, say
 from ..units import format_bytes
-from .admin_options import admin_options, json_option, moving_max_option
+from .admin_options import admin_options, check_quorum, json_option, moving_max_option
 from .partition_names import check_outcomes, parse_partitions
 from .reassignment_file import moved_replicas, parse_plan, plan_text
 from .throttles import remove_throttles, set_throttle
@@ -103,6 +103,7 @@ def apply(
     if throttle is not None and not is_waiting:
         raise click.UsageError("--throttle needs --wait: the throttle is removed when all moves are done.")
     assignments = None if plan_file is None else _read_plan(plan_file)
+    check_quorum(admin)
     asked = Request(plan=assignments, topics=list(topics) or None, brokers=brokers, validate_only=True)
     made = admin.reassign(asked)
     if assignments is None and made.move_count <= len(made.moves):
@@ -166,6 +167,7 @@ def watch(admin: Admin, once: bool, unthrottle: bool, as_json: bool) -> None:
 def cancel(admin: Admin, names: tuple[str, ...], as_json: bool) -> None:
     """Cancel moves of these partitions, or all: replicas are as they were before."""
     named = parse_partitions(names)
+    check_quorum(admin)
     wanted = list(named.partitions)
     if named.topics:
         moving = admin.list_reassignments().reassignments

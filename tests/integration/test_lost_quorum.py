@@ -77,6 +77,26 @@ def test_transfer_says_why_there_is_no_leader(cluster: LocalCluster) -> None:
     assert (result.exit_code, result.output) == (1, f"Error: {SENTENCE}.\n")
 
 
+@pytest.mark.parametrize("node_id", [1, OBSERVER])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "quorum transfer",
+        "config set topic/before retention.ms=1",
+        "config unset brokers log.retention.ms",
+        "elect --preferred",
+        "reassign cancel",
+        "drain 1",
+        "decommission 1",
+    ],
+)
+def test_commands_over_http_say_that_there_is_no_quorum(cluster: LocalCluster, node_id: int, command: str) -> None:
+    address = cluster.nodes[node_id].address
+    wait_for(lambda: SENTENCE in run(address, "quorum", "status").output, timeout_s=DEADLINE_S)
+    result = run(address, *command.split())
+    assert (result.exit_code, result.output) == (1, f"Error: {SENTENCE}.\n")
+
+
 def test_node_says_in_its_log_what_it_waits_for(cluster: LocalCluster) -> None:
     sentence = "Waiting for a quorum: 1 of 3 voters, 2 needed; nodes 2 and 3 do not answer"
     wait_for(lambda: sentence in cluster.nodes[1].log.read_text(), timeout_s=DEADLINE_S)

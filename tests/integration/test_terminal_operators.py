@@ -161,6 +161,14 @@ def test_cluster_that_is_well_and_one_whose_nodes_are_gone(
         assert {"fenced-broker", "under-replicated"} <= kinds
         with Admin(str(cluster.nodes[1].admin)) as admin:
             assert not admin.get_decommission(3).may_unregister
+        gone = told("broker", "unregister", 3)
+        assert (gone["broker_id"], gone["was_active"]) == (3, False)
+        assert gone["replica_count"] >= 3
+        wait_for(lambda: 3 not in _brokers(cluster), "it is registered no more")
+        assert "BROKER_ID_NOT_REGISTERED" in run("broker", "unregister", 3, status=1).output
+        cluster.start_node(3)
+        wait_for(lambda: 3 in _brokers(cluster), "it has registered anew")
+        cluster.kill_node(3)
 
         cluster.kill_node(2)
         sentence = "No quorum: 1 of 3 voters, 2 needed; nodes 2 and 3 do not answer"
@@ -170,6 +178,32 @@ def test_cluster_that_is_well_and_one_whose_nodes_are_gone(
         for node_id in (3, 2):
             if not cluster.nodes[node_id].is_running:
                 cluster.start_node(node_id)
+
+
+def test_quorum_is_handed_over_and_snapshots_are_made_through_any_node(
+    run: Run, told: Callable[..., Any], cluster: LocalCluster
+) -> None:
+    for target_id, node in zip((1, 2, 3, 1), (*cluster.nodes.values(), cluster.nodes[1]), strict=True):
+        leader_id = told("quorum", "status")["leader_id"]
+        if leader_id != target_id:
+            words = ("quorum", "transfer", "--to", target_id, "--admin", node.admin)
+            assert run(*words).stdout == f"Node {target_id} leads the quorum now.\n"
+        assert told("quorum", "status")["leader_id"] == target_id
+    refused = run("quorum", "transfer", "--to", 9, status=1)
+    assert refused.output == "Error: Node 9 is not one of the other voters.\n"
+    assert told("quorum", "transfer")["leader_id"] in (2, 3)
+    taken = told("quorum", "snapshot")["snapshots"]
+    assert [one["node_id"] for one in taken] == [1, 2, 3]
+    for one in taken:
+        assert Path(one["file"]).name == f"{one['end_offset']:020}-{one['epoch']:010}.checkpoint"
+    assert run("quorum", "snapshot", "--node", 2).stdout.startswith("node 2  end offset ")
+    assert "Node 9 is not a voter" in run("quorum", "snapshot", "--node", 9, status=1).output
+
+
+def _brokers(cluster: LocalCluster) -> list[int]:
+    """Those that are registered, as node 1 knows."""
+    with Admin(str(cluster.nodes[1].admin)) as admin:
+        return [one.broker_id for one in admin.list_brokers().data]
 
 
 def _said(run: Run, *words: str) -> str:

@@ -34,6 +34,16 @@ def test_commands_over_http_load_what_they_ask_with_and_no_more() -> None:
     assert answer.stdout == "8 []\n"
 
 
+def test_quorum_operations_over_http_load_no_node() -> None:
+    program = (
+        "import sys, click, penstock.broker.operator_commands.commands\n"
+        "rooms = {'.'.join(name.split('.')[:3]) for name in sys.modules}\n"
+        "print(sorted(room for room in rooms if room.startswith(('penstock.broker.', 'penstock.storage'))))"
+    )
+    answer = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True)
+    assert answer.stdout == "['penstock.broker.operator_commands']\n"
+
+
 def test_every_subcommand_is_there_and_has_help() -> None:
     for name in cli.main.list_commands(click.Context(cli.main)):
         answer = CliRunner().invoke(cli.main, [name, "--help"])

@@ -29,5 +29,7 @@ def test_sentence_is_found_in_a_response_and_other_messages_are_not() -> None:
     assert sentence is not None
     told = b"\0\1\2" + f"The controller did not answer: {sentence}.".encode() + b"\0\0"
     assert find_no_quorum(told) == sentence
+    # As HTTP says it.
+    assert find_no_quorum(f"N{sentence[1:]}.".encode()) == sentence
     assert find_no_quorum(b"This server is not the leader for that topic-partition.") is None
     assert find_no_quorum(b"no quorum: \xff" + bytes(2000)) is None

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import cast
 
 import click
 import pytest
 from click.testing import CliRunner
 
 from penstock import cli
+from penstock.client.admin import Admin
 from penstock.client.operating.admin_address import told_addresses
+from penstock.client.operating.admin_options import check_quorum
+from penstock.client.operating.broker_commands import question, unregistered_sentence
 from penstock.client.operating.config_commands import Resource, parse_resource
 from penstock.client.operating.decommission_command import decommission_lines
 from penstock.client.operating.drain_command import is_done, maintenance_sentence
@@ -23,6 +27,7 @@ from penstock.client.operating.throttles import FOLLOWERS, LEADERS, own_keys, th
 from penstock.protocol.rest.elections import PartitionName, PartitionOutcome
 from penstock.protocol.rest.maintenance import Decommission, HarmedPartition, LedPartition, Maintenance
 from penstock.protocol.rest.moves import Assignment, Move, ReassignmentPlan
+from penstock.protocol.rest.quorum import Quorum
 
 MOVES = [
     Move(topic="t", partition=0, before=[1, 2], after=[3, 2], adding=[3], removing=[1]),
@@ -213,3 +218,42 @@ def test_node_that_is_not_reached_is_one_sentence_with_what_to_do() -> None:
     assert answer.exit_code == 1
     assert "No node can be reached" in answer.output
     assert "admin.listeners" in answer.output
+
+
+def test_unregistering_says_what_is_left_to_do() -> None:
+    assert unregistered_sentence(4, is_active=False, replica_count=0) == "Broker 4 is unregistered."
+    left = unregistered_sentence(4, is_active=True, replica_count=1_200)
+    assert "registers again: stop its node first" in left
+    assert "still named in 1,200 replicas" in left
+    assert question(4, is_active=False, replica_count=1) == "Broker 4 is fenced and has 1 replica. Unregister it?"
+    assert question(4, is_active=True, replica_count=0) == "Broker 4 runs. Unregister it?"
+
+
+@pytest.mark.parametrize(
+    ("reason", "sentence"),
+    [
+        ("No quorum: 1 of 3 voters, 2 needed; nodes 2 and 3 do not answer (node 2: refused).", "no quorum: 1 of 3"),
+        # An election ends soon: the change is waited for.
+        ("No leader yet: 3 of 3 voters, 2 needed.", None),
+        (None, None),
+    ],
+)
+def test_changes_are_refused_at_once_without_a_majority_only(reason: str | None, sentence: str | None) -> None:
+    class Asked:
+        def get_quorum(self) -> Quorum:
+            return Quorum(
+                is_known_by_leader=reason is None,
+                reason=reason,
+                leader_id=None,
+                epoch=1,
+                high_watermark=None,
+                voters=[],
+                observers=[],
+            )
+
+    admin = cast(Admin, Asked())
+    if sentence is None:
+        check_quorum(admin)
+    else:
+        with pytest.raises(click.ClickException, match=sentence):
+            check_quorum(admin)

@@ -134,7 +134,9 @@ async def test_leaders_from_the_elr_are_counted_apart_from_others(puppet: Puppet
     async def lead(leader: NodeId) -> None:
         change = PartitionChangeRecord(topic_id=TOPIC_ID, partition_id=0, isr=(leader,), leader=leader, elr=())
         answer = asyncio.ensure_future(
-            controller.submit(lambda _image, _request, _context: ControllerResult(records=(change,), response=None), None)
+            controller.submit(
+                lambda _image, _request, _context: ControllerResult(records=(change,), response=None), None
+            )
         )
         await loop_until(lambda: bool(puppet.waiting), "a proposal")
         puppet.commit()
