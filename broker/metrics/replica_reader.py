@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Final
 
@@ -27,6 +27,8 @@ PARTITIONS_MAX: Final = 20_000
 """Partitions with series of their own, where they are switched on."""
 PROCESS_IO: Final = "/proc/self/io"
 DISK_BYTES: Final = {b"read_bytes": metrics.DISK_READ, b"write_bytes": metrics.DISK_WRITTEN}
+LATE_TRANSACTION_BUFFER_MS: Final = 5 * 60 * 1000
+"""Beyond the longest timeout, as in Apache Kafka: until then a coordinator may be about to end it."""
 CLIENT_ID: Final = "Replica"
 """Kafka's label of the fetchers of a broker's followers."""
 
@@ -43,11 +45,15 @@ class PartitionCounts:
     reassigning: int = 0
     damaged: int = 0
     producer_ids: int = 0
+    late_transactions: int = 0
 
-    def count(self, partition: Partition, partitions: ReplicaManager) -> None:
+    def count(self, partition: Partition, partitions: ReplicaManager, *, late_ms: int, now_ms: int) -> None:
+        """A transaction is late whose last batch is older than `late_ms`."""
         self.hosted += 1
         self.damaged += partition.damage is not None
-        self.producer_ids += len(partition.log.producers.entries)
+        producers = partition.log.producers
+        self.producer_ids += len(producers.entries)
+        self.late_transactions += producers.is_open_for(late_ms, now_ms)
         leadership = partition.state.leadership
         if leadership is None:
             return
@@ -70,6 +76,7 @@ METRICS: Final[dict[str, Metric]] = {
     "reassigning": metrics.REASSIGNING,
     "damaged": metrics.DAMAGED,
     "producer_ids": metrics.PRODUCER_IDS,
+    "late_transactions": metrics.LATE_TRANSACTIONS,
 }
 """By the fields of `PartitionCounts`."""
 
@@ -81,10 +88,16 @@ class ReplicaReader:
         alter_partitions: AlterPartitionManager,
         fetchers: ReplicaFetcherManager,
         *,
+        queued_assignments: Callable[[], int],
+        transaction_max_timeout_ms: int,
+        steady_clock_ms: Callable[[], int],
         is_per_partition: Callable[[], bool],
         partitions_max: int = PARTITIONS_MAX,
     ) -> None:
         self._partitions = partitions
+        self._queued_assignments = queued_assignments
+        self._late_ms = transaction_max_timeout_ms + LATE_TRANSACTION_BUFFER_MS
+        self._steady_clock_ms = steady_clock_ms
         self._alter_partitions = alter_partitions
         self._fetchers = fetchers
         self._is_per_partition = is_per_partition
@@ -93,15 +106,17 @@ class ReplicaReader:
     def __call__(self) -> Readings:
         hosted = list(self._partitions.hosted)
         counts = PartitionCounts()
+        now_ms = self._steady_clock_ms()
         for number, partition in enumerate(hosted):
             if number % WALKED_PER_TURN == 0:
                 yield None
             # It may have left since the walk began.
             if partition.error is ErrorCode.NONE:
-                counts.count(partition, self._partitions)
+                counts.count(partition, self._partitions, late_ms=self._late_ms, now_ms=now_ms)
         for field in fields(counts):
             yield read(METRICS[field.name], getattr(counts, field.name))
         yield read(metrics.OFFLINE_REPLICAS, self._partitions.offline_count)
+        yield read(metrics.QUEUED_ASSIGNMENTS, self._queued_assignments())
         yield read(metrics.REPAIRS, self._partitions.repair_count)
         yield read(metrics.ISR_SHRINKS, self._alter_partitions.shrink_count)
         yield read(metrics.ISR_EXPANDS, self._alter_partitions.expand_count)
@@ -154,11 +169,17 @@ def _slices(partitions: Sequence[Partition]) -> Iterator[list[Partition]]:
         yield [one for one in partitions[start : start + WALKED_PER_TURN] if one.error is ErrorCode.NONE]
 
 
+def retention_percent(size_bytes: int, retention_bytes: int) -> int:
+    return 100 * size_bytes // retention_bytes if retention_bytes > 0 else 0
+
+
 OF_PARTITION: Final[Sequence[tuple[Metric, Callable[[Partition], float]]]] = (
     (metrics.LOG_SIZE, lambda one: one.log.size_bytes),
     (metrics.LOG_END, lambda one: one.log.log_end_offset),
     (metrics.LOG_START, lambda one: one.log.log_start_offset),
     (metrics.LOG_SEGMENTS, lambda one: one.log.segment_count),
+    (metrics.RETENTION_PERCENT, lambda one: retention_percent(one.log.size_bytes, one.log.config.retention_bytes)),
+    (metrics.STABLE_LAG, lambda one: one.state.high_watermark - one.log.last_stable_offset(one.state.high_watermark)),
     (metrics.HIGH_WATERMARK, lambda one: one.state.high_watermark),
     (metrics.PARTITION_UNDER_REPLICATED, leadership_values.is_under_replicated),
     (metrics.PARTITION_UNDER_MIN_ISR, lambda one: one.state.is_under_min_isr),
@@ -227,9 +248,10 @@ class StateReader:
 class WaitingReader:
     """Fetch sessions and purgatories."""
 
-    def __init__(self, sessions: FetchSessions, purgatories: Iterable[Purgatory]) -> None:
+    def __init__(self, sessions: FetchSessions, produces: Purgatory, *others: Purgatory) -> None:
         self._sessions = sessions
-        self._purgatories = tuple(purgatories)
+        self._produces = produces
+        self._purgatories = (produces, *others)
 
     def __call__(self) -> Readings:
         sessions = self._sessions.statistics()
@@ -239,6 +261,7 @@ class WaitingReader:
         parked = [((one.name,), float(one.statistics().parked_count)) for one in self._purgatories]
         yield Reading(metrics.PURGATORY_SIZE, parked)
         yield Reading(metrics.DELAYED_OPERATIONS, parked)
+        yield read(metrics.EXPIRED_PRODUCES, self._produces.statistics().expired_count)
         yield Reading(
             metrics.EXPIRED_OPERATIONS, [((one.name,), one.statistics().expired_count) for one in self._purgatories]
         )

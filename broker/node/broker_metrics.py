@@ -25,6 +25,8 @@ def add_broker_metrics(
     directories: LogDirectories,
     files: Files,
     runtime: Runtime,
+    *,
+    transaction_max_timeout_ms: int,
 ) -> None:
     data_path = parts.data_path
     lags = GroupLagReader(
@@ -41,13 +43,16 @@ def add_broker_metrics(
             parts.partitions,
             parts.alter_partitions,
             parts.fetchers,
+            queued_assignments=lambda: parts.directories.queued_count,
+            transaction_max_timeout_ms=transaction_max_timeout_ms,
+            steady_clock_ms=runtime.steady_clock_ms,
             is_per_partition=lambda: is_on(parts.configs, METRICS_PER_PARTITION),
         ),
         DirectoryReader(directories, parts.flush_times, metrics.watch.now_ms),
-        WaitingReader(data_path.sessions, (data_path.produces, data_path.fetches, data_path.deletes)),
+        WaitingReader(data_path.sessions, data_path.produces, data_path.fetches, data_path.deletes),
         StateReader(lambda: parts.lifecycle.state),
-        GroupReader(parts.groups),
-        TransactionReader(parts.transactions),
+        GroupReader(parts.groups, metrics.watch.now_ms),
+        TransactionReader(parts.transactions, data_path.verifier, metrics.watch.now_ms),
         lags,
         PartitionOffsetReader(
             parts.partitions, metadata, is_enabled=lambda: is_on(parts.configs, METRICS_KAFKA_EXPORTER)

@@ -294,6 +294,8 @@ class Node:
         )
         self.metrics.add_listeners(parts.listeners, parts.dispatcher, parts.requests)
         self.metrics.watch.on_sample(lambda _elapsed_s, now_ms: parts.flush_times.rotate(now_ms))
+        verification_times = parts.data_path.verifier.times
+        self.metrics.watch.on_sample(lambda _elapsed_s, now_ms: verification_times.rotate(now_ms))
         self.metrics.add_later(lambda: self._load_broker_metrics(parts))
         self._publishers.add(lifecycle)
         bound = await parts.listeners.bind(config.listeners, backlog=config.socket_listen_backlog_size)
@@ -324,7 +326,13 @@ class Node:
         from .broker_metrics import add_broker_metrics
 
         return lambda: add_broker_metrics(
-            self.metrics, parts, self._metadata, self._directories, self._files, self._runtime
+            self.metrics,
+            parts,
+            self._metadata,
+            self._directories,
+            self._files,
+            self._runtime,
+            transaction_max_timeout_ms=self._config.transactions.transaction_max_timeout_ms,
         )
 
     def _running_broker(self, parts: BrokerParts, quorum: QuorumLink) -> RunningNode:

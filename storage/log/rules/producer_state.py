@@ -253,6 +253,13 @@ class ProducerState:
         self.forget_completed(high_watermark)
         return min((*self._ongoing, *self._completed, high_watermark))
 
+    def is_open_for(self, milliseconds: int, now_ms: int) -> bool:
+        """Whether the earliest open transaction got no batch for longer. Kafka: `hasLateTransaction`."""
+        if not self._ongoing:
+            return False
+        entry = self.entries.get(self._ongoing[min(self._ongoing)])
+        return entry is not None and entry.appended_ms != UNKNOWN_MS and now_ms - entry.appended_ms > milliseconds
+
     def forget_completed(self, high_watermark: int) -> None:
         """Transactions with a marker below it hold nothing back. To be called now and then: followers are not asked for
         the last stable offset."""

@@ -348,3 +348,27 @@ def test_coordinators_batch_has_an_epoch_but_no_sequence(producers: Producers) -
     with pytest.raises(KafkaError) as caught:
         producers.check_epoch(header(-1, epoch=-1, transactional=True), 1, None)
     assert caught.value.code is ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+def test_the_earliest_open_transaction_is_late_when_it_gets_no_more_batches() -> None:
+    """Kafka: PartitionsWithLateTransactionsCount."""
+    producers = Producers()
+
+    def end(producer_id: int) -> None:
+        completed = producers.end(producer_id)
+        assert completed is not None
+        producers.complete(completed)
+
+    assert not producers.is_open_for(0, DAY)
+    producers.append(header(transactional=True))
+    producers.now_ms = 500
+    producers.append(header(producer_id=2, transactional=True))
+    assert producers.is_open_for(999, 1000)
+    assert not producers.is_open_for(1000, 1000)
+    producers.append(header(1, transactional=True))
+    assert not producers.is_open_for(999, 1000)
+    end(1)
+    # The second one is the earliest now.
+    assert producers.is_open_for(499, 1000)
+    end(2)
+    assert not producers.is_open_for(0, DAY)
