@@ -9,6 +9,7 @@ from pathlib import Path
 from penstock.broker.metrics.lag_reader import OFFSETS_MAX
 from penstock.broker.metrics.lag_reader import PARTITIONS_MAX as LED_MAX
 from penstock.broker.metrics.replica_reader import PARTITIONS_MAX
+from penstock.broker.metrics.rules.absent_metrics import ABSENT
 from penstock.broker.metrics.rules.catalog import catalog
 from penstock.broker.metrics.rules.metric import Metric
 from penstock.broker.metrics.topic_reader import TOPICS_MAX
@@ -53,7 +54,8 @@ def main() -> None:
 
 def render() -> str:
     """The text of the page."""
-    return HEAD + "\n".join("".join(_section(title, metrics)) for title, metrics in catalog().items())
+    sections = ["".join(_section(title, metrics)) for title, metrics in catalog().items()]
+    return HEAD + "\n".join((*sections, "".join(_absent())))
 
 
 def _section(title: str, metrics: Sequence[Metric]) -> Iterator[str]:
@@ -62,6 +64,14 @@ def _section(title: str, metrics: Sequence[Metric]) -> Iterator[str]:
         labels = ", ".join(f"`{label}`" for label in metric.labels)
         mbean = f"`{metric.mbean}`" if metric.mbean else ""
         yield f"| `{metric.name}` | {metric.kind} | {labels} | {metric.help} | {mbean} |\n"
+
+
+def _absent() -> Iterator[str]:
+    yield "## What Apache Kafka tells and Penstock does not\n\n"
+    yield "Of the MBeans of a node of Apache Kafka 4.3.1; `*` stands for any text.\n\n"
+    yield "| MBeans | why |\n|---|---|\n"
+    for one in ABSENT:
+        yield f"| {', '.join(f'`{mbean}`' for mbean in one.mbeans)} | {one.reason} |\n"
 
 
 if __name__ == "__main__":
