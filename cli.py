@@ -91,6 +91,9 @@ _SUBCOMMANDS: Final[Mapping[str, _Subcommand | _Subgroup]] = {
             )
         },
     ),
+    "features": _Subcommand(
+        ".client.operating.feature_commands", "features", "Look at the levels of features, raise and lower them."
+    ),
     "metadata": _Subcommand(
         ".quorum.inspection.commands", "metadata", "Look at the metadata that lies on a node's disk."
     ),

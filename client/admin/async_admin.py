@@ -23,6 +23,7 @@ from ...protocol.rest.configs import (
 )
 from ...protocol.rest.described_configs import ConfigChanges, ConfigList
 from ...protocol.rest.elections import ElectionRequest, ElectionResult
+from ...protocol.rest.features import FeatureList, FeatureUpdates
 from ...protocol.rest.groups import (
     Consumer,
     ConsumerAssignment,
@@ -419,6 +420,19 @@ class AsyncAdmin(AsyncTransport):
             {},
             None,
             Reassignment,
+        )
+
+    async def list_replica_statuses_of_all(
+        self, *, page_size: int | None = None, page_token: str | None = None
+    ) -> ReplicaStatusList:
+        """How far the replicas of all partitions are."""
+        return await self.ask(
+            "GET",
+            "/v3/clusters/{cluster_id}/topics/-/partitions/-/replica-status",
+            {"cluster_id": await self.cluster_id()},
+            {"page_size": page_size, "page_token": page_token},
+            None,
+            ReplicaStatusList,
         )
 
     async def list_replica_statuses_of_topic(
@@ -931,6 +945,14 @@ class AsyncAdmin(AsyncTransport):
     async def alter_broker_defaults(self, body: ConfigChanges) -> None:
         """Set and unset the dynamic configs that all brokers have unless they have their own."""
         return await self.ask("PATCH", "/v1/configs/broker-defaults", {}, {}, body, NoneType)
+
+    async def list_features(self) -> FeatureList:
+        """Finalized levels of features, and the levels that the nodes support."""
+        return await self.ask("GET", "/v1/features", {}, {}, None, FeatureList)
+
+    async def update_features(self, body: FeatureUpdates) -> FeatureList:
+        """Raise or lower finalized levels of features, all or none."""
+        return await self.ask("PATCH", "/v1/features", {}, {}, body, FeatureList)
 
     async def list_transactions(
         self,

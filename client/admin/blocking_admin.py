@@ -23,6 +23,7 @@ from ...protocol.rest.configs import (
 )
 from ...protocol.rest.described_configs import ConfigChanges, ConfigList
 from ...protocol.rest.elections import ElectionRequest, ElectionResult
+from ...protocol.rest.features import FeatureList, FeatureUpdates
 from ...protocol.rest.groups import (
     Consumer,
     ConsumerAssignment,
@@ -415,6 +416,19 @@ class Admin(BlockingTransport):
             {},
             None,
             Reassignment,
+        )
+
+    def list_replica_statuses_of_all(
+        self, *, page_size: int | None = None, page_token: str | None = None
+    ) -> ReplicaStatusList:
+        """How far the replicas of all partitions are."""
+        return self.ask(
+            "GET",
+            "/v3/clusters/{cluster_id}/topics/-/partitions/-/replica-status",
+            {"cluster_id": self.cluster_id()},
+            {"page_size": page_size, "page_token": page_token},
+            None,
+            ReplicaStatusList,
         )
 
     def list_replica_statuses_of_topic(
@@ -915,6 +929,14 @@ class Admin(BlockingTransport):
     def alter_broker_defaults(self, body: ConfigChanges) -> None:
         """Set and unset the dynamic configs that all brokers have unless they have their own."""
         return self.ask("PATCH", "/v1/configs/broker-defaults", {}, {}, body, NoneType)
+
+    def list_features(self) -> FeatureList:
+        """Finalized levels of features, and the levels that the nodes support."""
+        return self.ask("GET", "/v1/features", {}, {}, None, FeatureList)
+
+    def update_features(self, body: FeatureUpdates) -> FeatureList:
+        """Raise or lower finalized levels of features, all or none."""
+        return self.ask("PATCH", "/v1/features", {}, {}, body, FeatureList)
 
     def list_transactions(
         self,

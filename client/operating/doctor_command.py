@@ -11,6 +11,7 @@ import click
 from ..terminal import print_json, say
 from .admin_options import json_option, opener_options
 from .cluster_look import take_look
+from .feature_findings import feature_findings
 from .findings import Finding, cluster_findings
 from .machine_facts import machine_facts
 from .machine_findings import machine_findings
@@ -39,7 +40,9 @@ def doctor(opened: Opener, machine: bool, folder: Path, as_json: bool) -> None:
         findings = machine_findings(machine_facts(folder))
     else:
         with opened() as admin:
-            findings = cluster_findings(take_look(admin, is_thorough=True))
+            look, features = take_look(admin, is_thorough=True), admin.list_features()
+        found = (*cluster_findings(look), *feature_findings(features))
+        findings = tuple(sorted(found, key=lambda finding: finding.severity))
     if as_json:
         is_ok = not any(finding.is_wrong for finding in findings)
         print_json({"is_ok": is_ok, "findings": [finding_json(finding) for finding in findings]})

@@ -173,13 +173,13 @@ def _why_not_supported(image: MetadataImage, context: DecisionContext, name: str
 def _supported_by_nodes(image: MetadataImage, own_id: NodeId, name: str) -> Iterator[tuple[str, SupportedRange]]:
     yield f"Local controller {own_id}", supported_levels(name)
     for broker in image.brokers.values():
-        yield f"Broker {broker.id}", _levels_of(broker.features, name)
+        yield f"Broker {broker.id}", levels_of(broker.features, name)
     for controller in image.controllers.values():
         if controller.id != own_id:
-            yield f"Controller {controller.id}", _levels_of(controller.features, name)
+            yield f"Controller {controller.id}", levels_of(controller.features, name)
 
 
-def _levels_of(features: tuple[SupportedFeature, ...], name: str) -> SupportedRange:
+def levels_of(features: tuple[SupportedFeature, ...], name: str) -> SupportedRange:
     for feature in features:
         if feature.name == name:
             return SupportedRange(feature.min_supported_version, feature.max_supported_version)

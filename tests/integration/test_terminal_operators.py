@@ -117,6 +117,30 @@ def test_drained_broker_leads_nothing_until_it_is_undone(run: Run, told: Callabl
     assert "BROKER_ID_NOT_REGISTERED" in run("drain", 77, status=1).output
 
 
+def test_levels_of_features_are_lowered_found_behind_and_raised(run: Run, told: Callable[..., Any]) -> None:
+    def level(found: dict[str, Any]) -> int:
+        (only,) = [one["level"] for one in found["features"] if one["name"] == "transaction.version"]
+        assert isinstance(only, int)
+        return only
+
+    assert level(told("features", "describe")) == 2
+    assert "transaction.version" in run("features", "describe").stdout
+    asked = run("features", "downgrade", "transaction.version=1", "--dry-run").output
+    assert asked == "transaction.version could go from 2 to 1.\n"
+    assert level(told("features", "describe")) == 2
+    lowered = told("features", "downgrade", "transaction.version=1")
+    assert (lowered["changed"], level(lowered)) == ({"transaction.version": 1}, 1)
+    # Each command asks the node that answers first: one may apply the change later than another.
+    wait_for(lambda: level(told("features", "describe")) == 1, "the level is lower everywhere")
+    kinds = {one["kind"] for one in told("doctor", status=None)["findings"]}
+    assert "features-behind" in kinds
+    refused = run("features", "upgrade", "transaction.version=9", status=1)
+    assert "only supports versions 0-2" in refused.output
+    assert run("features", "upgrade").output == "transaction.version went from 1 to 2.\n"
+    wait_for(lambda: level(told("features", "describe")) == 2, "the level is raised everywhere")
+    assert run("features", "upgrade").output == "All levels are the highest that every node supports.\n"
+
+
 def test_events_are_remembered_and_resumed(run: Run) -> None:
     run("topic", "create", "told-as-event", "--partitions", 1)
 

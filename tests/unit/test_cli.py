@@ -24,14 +24,14 @@ def test_importing_the_command_line_loads_neither_node_nor_extras() -> None:
 def test_commands_over_http_load_what_they_ask_with_and_no_more() -> None:
     program = (
         "import sys, click, penstock.cli\n"
-        "names = ('status', 'doctor', 'events', 'elect', 'reassign', 'drain', 'decommission', 'config')\n"
+        "names = ('status', 'doctor', 'events', 'elect', 'reassign', 'drain', 'decommission', 'config', 'features')\n"
         "context = click.Context(penstock.cli.main)\n"
         "commands = [penstock.cli.main.get_command(context, name) for name in names]\n"
         "import penstock.client.admin\n"
         "print(len(commands), sorted({'aiohttp', 'rich', 'kio'} & sys.modules.keys()))"
     )
     answer = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True)
-    assert answer.stdout == "8 []\n"
+    assert answer.stdout == "9 []\n"
 
 
 def test_quorum_operations_over_http_load_no_node() -> None:
