@@ -174,6 +174,7 @@ class ObserverReader:
 
 
 def read_role(leader_id: int, epoch: int, state: str) -> Readings:
+    yield read(metrics.CONTROLLER_STATE, 0)
     yield read(metrics.CURRENT_LEADER, leader_id)
     yield read(metrics.CURRENT_EPOCH, epoch)
     yield Reading(metrics.CURRENT_STATE, [((one,), 1) for one in STATES if one == state])

@@ -14,6 +14,10 @@ FEATURES: Final = "kafka.server:type=node-metrics"
 METADATA: Final = "kafka.server:type=broker-metadata-metrics"
 
 ACTIVE_CONTROLLER: Final = value(f"{CONTROLLER}ActiveControllerCount", "1 on the active controller, else 0.")
+CONTROLLER_STATE: Final = value(
+    f"{CONTROLLER}ControllerState",
+    "0, as of an idle controller of Apache Kafka before 4.0: dashboards of then find the nodes by it.",
+)
 ACTIVE_BROKERS: Final = value(f"{CONTROLLER}ActiveBrokerCount", "Brokers that are registered and not fenced.")
 FENCED_BROKERS: Final = value(f"{CONTROLLER}FencedBrokerCount", "Brokers that are registered and fenced.")
 TOPICS: Final = value(f"{CONTROLLER}GlobalTopicCount", "Topics of the cluster.")

@@ -111,6 +111,8 @@ def test_voters_and_observers_tell_their_part_in_the_quorum() -> None:
         assert voter.value(f"{RAFT}_log_end_offset") == voter.value(f"{RAFT}_high_watermark") > 3
         assert observer.value("kafka_server_brokermetadatametrics_last_applied_record_offset") > 3
         assert observer.labels(f"{CONTROLLER}_activecontrollercount") == []
+        # Dashboards find all nodes by it.
+        assert voter.value(f"{CONTROLLER}_controllerstate") == observer.value(f"{CONTROLLER}_controllerstate") == 0
         # The listener of the controller and that of the broker are told together.
         apis = {one["request"] for one in voter.labels("kafka_network_requestmetrics_requests_total")}
         assert "BrokerHeartbeat" in apis
