@@ -40,11 +40,12 @@ class SeriesFamily:
 
 
 class _PushingClient:
-    __slots__ = ("client_id", "expires_ms", "values")
+    __slots__ = ("client_id", "expires_ms", "is_gone", "values")
 
     def __init__(self) -> None:
         self.client_id = ""
         self.expires_ms = 0
+        self.is_gone = False
         self.values: dict[tuple[str, Labels], float] = {}
 
 
@@ -81,12 +82,13 @@ class ClientSeries:
         self.forget(now_ms)
         client = self._clients.get(instance_id)
         if client is None:
-            if len(self._clients) >= self._clients_max:
+            if len(self._clients) >= self._clients_max and not self._make_room():
                 self.dropped += sum(1 for _ in points)
                 return
             client = self._clients[instance_id] = _PushingClient()
         client.client_id = client_id
         client.expires_ms = expires_ms
+        client.is_gone = False
         for point in points:
             self._take(client, point)
 
@@ -95,11 +97,22 @@ class ClientSeries:
         client = self._clients.get(instance_id)
         if client is not None:
             client.expires_ms = min(client.expires_ms, now_ms + GONE_MS)
+            client.is_gone = True
 
     def forget(self, now_ms: int) -> None:
         for instance_id in [one for one, client in self._clients.items() if client.expires_ms <= now_ms]:
-            for name, _ in self._clients.pop(instance_id).values:
-                self._release(name)
+            self._remove(instance_id)
+
+    def _make_room(self) -> bool:
+        """Forgets the disconnected client whose series would expire first; False where all are connected."""
+        gone = {instance_id: client.expires_ms for instance_id, client in self._clients.items() if client.is_gone}
+        if gone:
+            self._remove(min(gone, key=gone.__getitem__))
+        return bool(gone)
+
+    def _remove(self, instance_id: UUID) -> None:
+        for name, _ in self._clients.pop(instance_id).values:
+            self._release(name)
 
     def families(self) -> Iterator[SeriesFamily]:
         """By name."""
