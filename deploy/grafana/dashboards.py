@@ -561,6 +561,18 @@ DASHBOARDS: Final = (
                         ],
                     ),
                     Panel(
+                        title="Open, by client software",
+                        queries=[
+                            (
+                                total(
+                                    "kafka_server_socket_server_metrics_connections",
+                                    "clientSoftwareName, clientSoftwareVersion",
+                                ),
+                                "{{clientSoftwareName}} {{clientSoftwareVersion}}",
+                            )
+                        ],
+                    ),
+                    Panel(
                         title="Opened and closed",
                         unit="ops",
                         queries=[
