@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 import cramjam
 
-from .errors import CorruptData
+from .errors import CorruptData, TooLarge
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
@@ -59,7 +59,8 @@ def compress(compression: int, data: Buffer) -> bytes:
 def decompress(compression: int, data: Buffer, max_size: int) -> Buffer:
     """The records of a batch, uncompressed.
 
-    CorruptData when they are damaged or take more than `max_size` bytes, which bounds what a small batch can become.
+    CorruptData when they are damaged, TooLarge when they take more than `max_size` bytes, which bounds what a small
+    batch can become.
     """
     match compression:
         case Compression.NONE:
@@ -86,7 +87,7 @@ def _decompress_bounded(decompress_into: Callable[[Buffer, bytearray], int], dat
             if _NO_ROOM not in str(error):
                 raise CorruptData(f"compressed records of {len(data)} bytes could not be read: {error}") from None
             if size == max_size:
-                raise CorruptData(f"records of {len(data)} bytes take more than {max_size} uncompressed") from None
+                raise TooLarge(f"records of {len(data)} bytes take more than {max_size} uncompressed") from None
             size = min(size * 4, max_size)
             continue
         return memoryview(out)[:used]
@@ -125,7 +126,7 @@ def _decompress_snappy_block(data: memoryview, max_size: int) -> bytes:
     try:
         size = cramjam.snappy.decompress_raw_len(data)
         if size > max_size:
-            raise CorruptData(f"a snappy block takes {size} bytes uncompressed, {max_size} are allowed")
+            raise TooLarge(f"a snappy block takes {size} bytes uncompressed, {max_size} are allowed")
         return bytes(cramjam.snappy.decompress_raw(data))
     except cramjam.DecompressionError as error:
         raise CorruptData(f"a snappy block of {len(data)} bytes could not be read: {error}") from None

@@ -183,6 +183,10 @@ class CorruptData(Exception):  # noqa: N818 - the project's word for it
     """Bytes from the wire or from a disk are not what their format demands; the message says what and where."""
 
 
+class TooLarge(CorruptData):
+    """Compressed bytes take more than the limit of the caller when they are uncompressed."""
+
+
 class ConfigError(Exception):
     """The configuration cannot start a node; the message is one sentence for the person who wrote it."""
 

@@ -2,11 +2,12 @@
 
 Apache Kafka advertises both once a plug-in takes the metrics; here they become series of the node's own metrics, so
 both are advertised always. Counters are requested as deltas, as Apache Kafka requests them. A push that takes more than
-`telemetry.max.bytes` uncompressed is refused, too. Kafka: `ClientMetricsManager`.
+`telemetry.max.bytes` uncompressed is refused with TELEMETRY_TOO_LARGE, too. Kafka: `ClientMetricsManager`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from datetime import timedelta
 from random import Random
 from typing import Final
@@ -54,7 +55,7 @@ class ClientTelemetryRequests:
     ) -> GetTelemetrySubscriptionsResponse:
         """Raises KafkaError."""
         instance_id = request.client_instance_id or self._new_id()
-        instance = self._telemetry.subscribe(_details(instance_id, context), _connection(context))
+        instance = self._telemetry.subscribe(_details(instance_id, context), connection_of(context))
         return GetTelemetrySubscriptionsResponse(
             throttle_time=NO_THROTTLE,
             error_code=kio_error(ErrorCode.NONE),
@@ -71,7 +72,7 @@ class ClientTelemetryRequests:
         """Raises KafkaError."""
         await self._telemetry.push(
             _details(request.client_instance_id or _NO_ID, context),
-            _connection(context),
+            connection_of(context),
             subscription_id=request.subscription_id,
             is_terminating=request.terminating,
             compression=request.compression_type,
@@ -98,7 +99,8 @@ def _details(instance_id: UUID, context: RequestContext) -> ClientDetails:
     )
 
 
-def _connection(context: RequestContext) -> object:
+def connection_of(context: RequestContext) -> Hashable:
+    """Equal for all requests of one connection, and for no others."""
     return context.listener_name, context.connection_number
 
 

@@ -24,6 +24,7 @@ from typing import Any, Final, Generic, TypeVar
 from ...protocol.batches import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.records import Record, write_batch
+from ...quorum.raft.recent_times import RecentTimes
 from ...storage.log.rules.append_info import AppendInfo
 from ...storage.log.rules.control_records import write_end_transaction_marker
 from ..coordination.coordinator_shard import CoordinatorShard
@@ -104,10 +105,12 @@ class CoordinatorContext(Generic[ShardT]):
         on_append: Callable[[Partition], None],
         load_bytes: int,
         commit_timeout_ms: int,
+        load_times: RecentTimes | None = None,
         apply_effect: Callable[[CoordinatorContext[ShardT], Effect], None] | None = None,
     ) -> None:
         """`replies` are held there; it is looked at when the high watermark of `partition` moves. `on_append` lets
         followers fetch. `load_bytes` are read at a time, `commit_timeout_ms` is the longest that a reply is held.
+        `load_times` takes how long loading took.
         `apply_effect` applies effects that only this kind of coordinator has."""
         self.partition = partition
         self.leader_epoch = partition.state.leader_epoch
@@ -120,6 +123,7 @@ class CoordinatorContext(Generic[ShardT]):
         self._end_offset = partition.log.log_end_offset
         self._loader = CoordinatorLoader(partition, runtime.loop, load_bytes)
         self._timers = CoordinatorTimers(runtime.loop, self._on_timer)
+        self._load_times = RecentTimes() if load_times is None else load_times
         self._apply_other_effect = apply_effect
         self._event: CoordinatorEvent[ShardT] = CoordinatorEvent(self, self._apply_effect)
         self._make_shard = make_shard
@@ -373,6 +377,8 @@ class CoordinatorContext(Generic[ShardT]):
                 shard.on_unloaded()
                 raise
         self._loading = None
+        now_s = self._loop.time()
+        self._load_times.note(round(1000 * (now_s - started_s)), int(1000 * now_s))
         self.partition.keep_leadership()
         for change in self._postponed:
             self.run_when_loaded(change)

@@ -16,6 +16,7 @@ from uuid import UUID
 from ...protocol.errors import ErrorCode, KafkaError
 from ...quorum.metadata.delta import MetadataDelta
 from ...quorum.metadata.image import MetadataImage, TopicImage
+from ...quorum.raft.recent_times import RecentTimes
 from ..configuration.consumer_config import SettingsOf
 from ..configuration.group_config import GroupConfig
 from ..coordination.effects import Effect
@@ -50,6 +51,8 @@ class GroupCoordinator:
         self._settings_of = settings_of
         self._runtime = runtime
         self.counters = GroupCounters()
+        self.load_times = RecentTimes()
+        """Of partitions that were loaded."""
         # A thread of its own: long work in it does not delay disk calls.
         self._executor = ThreadPoolExecutor(1, "groups")
         self.coordinators: CoordinatorRuntime[GroupShard] = CoordinatorRuntime(
@@ -101,6 +104,7 @@ class GroupCoordinator:
             on_append=self._partitions.complete_fetches,
             load_bytes=self._config.offsets_load_buffer_size,
             commit_timeout_ms=self._config.offsets_commit_timeout_ms,
+            load_times=self.load_times,
             apply_effect=self._apply_effect,
         )
 

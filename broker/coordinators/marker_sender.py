@@ -81,6 +81,11 @@ class MarkerSender:
         self._failure_counts: dict[int, int] = {}
         self._is_closed = False
 
+    @property
+    def unled_count(self) -> int:
+        """Markers that wait until their partitions have leaders."""
+        return sum(map(len, self._unled.values()))
+
     def write(self, order: MarkerOrder, reports: MarkerReports) -> None:
         """Has markers written into all of its partitions, however long that takes, until it is cancelled."""
         self._open[order] = _OpenOrder(reports, set(order.transaction.partitions))

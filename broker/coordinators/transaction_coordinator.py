@@ -13,6 +13,7 @@ from ...protocol.errors import ErrorCode, KafkaError
 from ...quorum.metadata.delta import MetadataDelta
 from ...quorum.metadata.features import TRANSACTION_VERSION
 from ...quorum.metadata.image import MetadataImage
+from ...quorum.raft.recent_times import RecentTimes
 from ..configuration.node_config import REQUEST_TIMEOUT_MS
 from ..configuration.transaction_config import TransactionConfig
 from ..coordination.effects import Effect
@@ -50,11 +51,17 @@ class TransactionCoordinator:
         self._config = config
         self._next_producer_id = next_producer_id
         self._runtime = runtime
+        self.load_times = RecentTimes()
+        """Of partitions that were loaded."""
         self._markers = MarkerSender(peers, lambda: partitions.image, runtime.loop)
         self._tasks: set[asyncio.Task[None]] = set()
         self.coordinators: CoordinatorRuntime[TransactionShard] = CoordinatorRuntime(
             TRANSACTIONS_TOPIC, partitions.node_id, lambda: partitions.image, self._coordinate
         )
+
+    @property
+    def unled_marker_count(self) -> int:
+        return self._markers.unled_count
 
     async def close(self) -> None:
         """The node stops."""
@@ -130,6 +137,7 @@ class TransactionCoordinator:
             on_append=self._partitions.complete_fetches,
             load_bytes=self._config.transaction_state_log_load_buffer_size,
             commit_timeout_ms=REQUEST_TIMEOUT_MS,
+            load_times=self.load_times,
             apply_effect=self._apply_effect,
         )
 

@@ -31,6 +31,7 @@ from ...quorum.metadata.image import MetadataImage
 from ...storage.log.rules.transaction_verification import UNVERIFIED, TransactionVerification
 from ..coordination.key_partitions import partition_of_key
 from ..replicas.partition import Partition
+from ..timing.rules.duration_histogram import NS_PER_S, DurationHistogram
 from ..timing.runtime import Runtime
 from .transaction_coordinator import TRANSACTIONS_TOPIC
 
@@ -101,6 +102,10 @@ class TransactionVerifier:
         self._questions: dict[int, list[_Question]] = {}
         # By node: kept, since the loop holds tasks weakly.
         self._in_flight: dict[int, asyncio.Task[None]] = {}
+        self.times = DurationHistogram()
+        """From a request to a coordinator to its answer."""
+        self.failure_count = 0
+        """Partitions that were not verified, since start."""
 
     def close(self) -> None:
         """The node stops: pending verifications are dropped."""
@@ -194,6 +199,7 @@ class TransactionVerifier:
         message = AddPartitionsToTxnRequest(transactions=tuple(_transaction(one) for one in asked.values()))
         answers: Mapping[str, Mapping[Place, ErrorCode]] = {}
         failure = ErrorCode.NONE
+        sent_s = self._loop.time()
         try:
             response = await self._peers.request(node_id, message)
             assert isinstance(response, AddPartitionsToTxnResponse)
@@ -208,6 +214,12 @@ class TransactionVerifier:
             failure = ErrorCode.NETWORK_EXCEPTION
         finally:
             del self._in_flight[node_id]
+            self.times.add(round(NS_PER_S * (self._loop.time() - sent_s)))
+        self.failure_count += (
+            sum(error is not ErrorCode.NONE for errors in answers.values() for error in errors.values())
+            if failure is ErrorCode.NONE
+            else sum(len(question.places) for question in asked.values())
+        )
         if node_id in self._questions:
             self._send(node_id)
         for transactional_id, question in asked.items():

@@ -15,3 +15,5 @@ class GroupCounters:
     offset_deletions: int = 0
     classic_rebalances: int = 0
     """Generations that classic groups have begun."""
+    consumer_rebalances: int = 0
+    """Group epochs that consumer groups have begun (KIP-848)."""

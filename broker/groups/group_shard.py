@@ -100,6 +100,7 @@ class GroupShard:
             classic_max_size=config.group_max_size,
             now_ms=now_ms,
             new_id=new_id,
+            counters=counters,
         )
         self.offsets = OffsetProtocol(
             self.groups,

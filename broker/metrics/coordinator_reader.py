@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 from ..coordinators.group_coordinator import GroupCoordinator
 from ..coordinators.transaction_coordinator import TransactionCoordinator
+from ..coordinators.transaction_verifier import TransactionVerifier
 from ..groups.classic.group import ClassicState
 from ..groups.consumer.group import ConsumerGroupState
 from ..transactions.transaction_state import TransactionState
 from .rules import coordinator_metrics as metrics
-from .rules.metric import Metric, Reading, read
+from .rules.metric import Metric, Reading, read, summary_of
 from .rules.readings import WALKED_PER_TURN, Readings
 
 CLASSIC: dict[ClassicState, Metric] = {
@@ -22,8 +24,10 @@ CLASSIC: dict[ClassicState, Metric] = {
 
 
 class GroupReader:
-    def __init__(self, groups: GroupCoordinator) -> None:
+    def __init__(self, groups: GroupCoordinator, now_ms: Callable[[], int]) -> None:
+        """`now_ms` is the loop's clock."""
         self._groups = groups
+        self._now_ms = now_ms
 
     def __call__(self) -> Readings:
         classic: Counter[ClassicState] = Counter()
@@ -65,11 +69,20 @@ class GroupReader:
         yield read(metrics.OFFSET_EXPIRATIONS, counters.offset_expirations)
         yield read(metrics.OFFSET_DELETIONS, counters.offset_deletions)
         yield read(metrics.CLASSIC_REBALANCES, counters.classic_rebalances)
+        yield read(metrics.CONSUMER_REBALANCES, counters.consumer_rebalances)
+        average_ms, longest_ms = self._groups.load_times.average_and_max(self._now_ms())
+        yield read(metrics.LOAD_TIME_AVG, average_ms)
+        yield read(metrics.LOAD_TIME_MAX, longest_ms)
 
 
 class TransactionReader:
-    def __init__(self, transactions: TransactionCoordinator) -> None:
+    def __init__(
+        self, transactions: TransactionCoordinator, verifier: TransactionVerifier, now_ms: Callable[[], int]
+    ) -> None:
+        """`now_ms` is the loop's clock."""
         self._transactions = transactions
+        self._verifier = verifier
+        self._now_ms = now_ms
 
     def __call__(self) -> Readings:
         states: Counter[TransactionState] = Counter()
@@ -83,3 +96,10 @@ class TransactionReader:
                     yield None
         yield Reading(metrics.TRANSACTIONAL_IDS, [((state.value,), states[state]) for state in TransactionState])
         yield read(metrics.TRANSACTION_PARTITIONS, len(contexts))
+        now_ms = self._now_ms()
+        average_ms, longest_ms = self._transactions.load_times.average_and_max(now_ms)
+        yield read(metrics.TRANSACTION_LOAD_TIME_AVG, average_ms)
+        yield read(metrics.TRANSACTION_LOAD_TIME_MAX, longest_ms)
+        yield read(metrics.UNLED_MARKERS, self._transactions.unled_marker_count)
+        yield read(metrics.VERIFICATION_TIME, summary_of([self._verifier.times], now_ms))
+        yield read(metrics.VERIFICATION_FAILURES, self._verifier.failure_count)

@@ -11,6 +11,7 @@ from .rules import process_metrics as metrics
 from .rules import traffic_metrics
 from .rules.metric import Reading, read, summary_of
 from .rules.readings import Readings
+from .rules.traffic_metrics import PROCESSOR
 
 
 class ProcessReader:
@@ -31,6 +32,7 @@ class ProcessReader:
             yield read(longest, longest_s(histogram.recent(now_ms)))
         idle = watch.idle_ratio()
         yield read(traffic_metrics.PROCESSOR_IDLE, idle)
+        yield Reading(traffic_metrics.PROCESSOR_IDLE_EACH, [((PROCESSOR,), idle)])
         yield read(traffic_metrics.PROCESSOR_IDLE_PERCENT, idle)
         yield read(traffic_metrics.HANDLER_IDLE_PERCENT, idle)
 

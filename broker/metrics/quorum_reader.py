@@ -9,7 +9,8 @@ from typing import Final
 from ...protocol.ids import NO_NODE, NodeId
 from ...quorum.controller.controller import Controller
 from ...quorum.fencing.fast_fencing import FastFencing
-from ...quorum.metadata.image import MetadataImage, TopicsImage
+from ...quorum.metadata.features import FEATURES, METADATA_VERSION
+from ...quorum.metadata.image import BrokerRegistration, MetadataImage, TopicsImage
 from ...quorum.metadata.records import NO_LEADER
 from ...quorum.voter.voter import RaftVoter
 from ..cluster.metadata_cache import MetadataCache
@@ -18,6 +19,9 @@ from .rules import quorum_metrics as metrics
 from .rules.metric import Reading, read
 from .rules.readings import WALKED_PER_TURN, Readings
 
+FENCED: Final = 10
+CONTROLLED_SHUTDOWN: Final = 20
+ACTIVE: Final = 30
 STATES: Final = ("leader", "follower", "unattached", "observer")
 
 
@@ -60,11 +64,26 @@ class ControllerReader:
         yield read(metrics.TIMED_OUT, controller.timed_out_session_count)
         yield read(metrics.NEW_CONTROLLERS, controller.seen_leader_count)
         yield read(metrics.UNCLEAN_ELECTIONS, controller.unclean_election_count)
+        yield read(metrics.ELIGIBLE_ELECTIONS, controller.eligible_election_count)
+        yield from self._read_brokers(image)
+        yield read(metrics.SNAPSHOT_BYTES, controller.snapshots.latest_bytes)
+        yield read(metrics.SNAPSHOT_AGE, controller.snapshots.latest_age_ms)
         fast_fencing = self._view.fast_fencing
         if fast_fencing is not None:
             yield read(metrics.FAST_FENCINGS, fast_fencing.count)
             yield read(metrics.WRONG_FENCINGS, fast_fencing.wrong_count)
         yield from self._read_raft()
+        yield from read_features(image, voter.leader_id)
+
+    def _read_brokers(self, image: MetadataImage) -> Readings:
+        controller = self._view.controller
+        brokers = image.brokers.values()
+        yield read(metrics.SHUTDOWNS, sum(broker.in_controlled_shutdown for broker in brokers))
+        yield Reading(
+            metrics.REGISTRATION_STATE, [((str(broker.id),), registration_state(broker)) for broker in brokers]
+        )
+        silent_ms = controller.silent_ms_by_broker() if controller.is_active else {}
+        yield Reading(metrics.HEARTBEAT_AGE, [((str(broker_id),), age) for broker_id, age in silent_ms.items()])
 
     def _count(self, image: MetadataImage) -> Readings:
         """Walks over all partitions, unless they are those of the last time."""
@@ -91,6 +110,8 @@ class ControllerReader:
         )
         yield read(metrics.HIGH_WATERMARK, voter.high_watermark)
         yield read(metrics.LOG_END_OFFSET, voter.log_end_offset)
+        yield read(metrics.LOG_END_EPOCH, voter.log_end_epoch)
+        yield read(metrics.CURRENT_VOTE, NO_NODE if voter.voted_for is None else voter.voted_for)
         yield read(metrics.UNKNOWN_VOTERS, voter.unlinked_count)
         yield read(metrics.VOTERS, len(view.voter_ids))
         observers = view.controller.observers(view.voter_ids) if view.controller.is_active else ()
@@ -128,21 +149,56 @@ class MetadataReader:
 class ObserverReader:
     """Of a node that does not vote: what it knows of the quorum."""
 
-    def __init__(self, metadata: MetadataCache, voters: Collection[NodeId], watch: LoopWatch) -> None:
+    def __init__(
+        self,
+        metadata: MetadataCache,
+        voters: Collection[NodeId],
+        watch: LoopWatch,
+        leader_id: Callable[[], NodeId | None],
+    ) -> None:
         self._metadata = metadata
         self._voters = voters
+        self._leader_id = leader_id
         self._watch = watch
 
     def __call__(self) -> Readings:
-        image = self._metadata.image
-        yield from read_role(NO_NODE, image.epoch, "observer")
+        image, leader_id = self._metadata.image, self._leader_id()
+        yield from read_role(NO_NODE if leader_id is None else leader_id, image.epoch, "observer")
         yield read(metrics.HIGH_WATERMARK, image.offset + 1)
         yield read(metrics.LOG_END_OFFSET, image.offset + 1)
+        yield read(metrics.LOG_END_EPOCH, image.epoch)
+        yield read(metrics.CURRENT_VOTE, NO_NODE)
         yield read(metrics.VOTERS, len(self._voters))
         yield read(metrics.POLL_IDLE, self._watch.idle_ratio())
+        yield from read_features(image, leader_id)
 
 
 def read_role(leader_id: int, epoch: int, state: str) -> Readings:
+    yield read(metrics.CONTROLLER_STATE, 0)
     yield read(metrics.CURRENT_LEADER, leader_id)
     yield read(metrics.CURRENT_EPOCH, epoch)
     yield Reading(metrics.CURRENT_STATE, [((one,), 1) for one in STATES if one == state])
+
+
+def read_features(image: MetadataImage, leader_id: NodeId | None) -> Readings:
+    """What the cluster has finalized, in Kafka's spellings of the names, and what this node supports."""
+    yield read(metrics.CONTROLLER_ID, NO_NODE if leader_id is None else leader_id)
+    yield read(metrics.METADATA_VERSION, image.features.get(METADATA_VERSION, 0))
+    yield Reading(
+        metrics.FINALIZED_LEVEL, [((_camel_case(name),), level) for name, level in sorted(image.features.items())]
+    )
+    supported = [(name.replace(".", "-"), feature.supported) for name, feature in sorted(FEATURES.items())]
+    yield Reading(metrics.SUPPORTED_MIN, [((name,), levels.min_level) for name, levels in supported])
+    yield Reading(metrics.SUPPORTED_MAX, [((name,), levels.max_level) for name, levels in supported])
+
+
+def registration_state(broker: BrokerRegistration) -> int:
+    """Kafka: `BrokerRegistrationState`."""
+    if broker.is_fenced:
+        return FENCED
+    return CONTROLLED_SHUTDOWN if broker.in_controlled_shutdown else ACTIVE
+
+
+def _camel_case(feature_name: str) -> str:
+    first, *others = feature_name.split(".")
+    return first + "".join(word.capitalize() for word in others)

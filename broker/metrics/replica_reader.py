@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Final
 
@@ -49,7 +49,8 @@ class PartitionCounts:
         """`late_before_ms`: what has not written to its open transaction since then is late."""
         self.hosted += 1
         self.damaged += partition.damage is not None
-        self.producer_ids += len(partition.log.producers.entries)
+        producers = partition.log.producers
+        self.producer_ids += len(producers.entries)
         leadership = partition.state.leadership
         if leadership is None:
             return
@@ -57,7 +58,7 @@ class PartitionCounts:
         self.under_replicated += leadership.is_under_replicated
         self.under_min_isr += leadership.is_under_min_isr
         self.at_min_isr += leadership.is_at_min_isr
-        written_ms = partition.log.producers.oldest_open_timestamp()
+        written_ms = producers.oldest_open_timestamp()
         self.late_transactions += written_ms is not None and written_ms < late_before_ms
         registration = partitions.image.topics.partition(partition.topic, partition.index)
         self.reassigning += registration is not None and bool(
@@ -86,11 +87,13 @@ class ReplicaReader:
         alter_partitions: AlterPartitionManager,
         fetchers: ReplicaFetcherManager,
         *,
+        queued_assignments: Callable[[], int],
         is_per_partition: Callable[[], bool],
         late_before_ms: Callable[[], int],
         partitions_max: int = PARTITIONS_MAX,
     ) -> None:
         self._partitions = partitions
+        self._queued_assignments = queued_assignments
         self._alter_partitions = alter_partitions
         self._fetchers = fetchers
         self._late_before_ms = late_before_ms
@@ -110,6 +113,7 @@ class ReplicaReader:
         for field in fields(counts):
             yield read(METRICS[field.name], getattr(counts, field.name))
         yield read(metrics.OFFLINE_REPLICAS, self._partitions.offline_count)
+        yield read(metrics.QUEUED_ASSIGNMENTS, self._queued_assignments())
         yield read(metrics.REPAIRS, self._partitions.repair_count)
         yield read(metrics.ISR_SHRINKS, self._alter_partitions.shrink_count)
         yield read(metrics.ISR_EXPANDS, self._alter_partitions.expand_count)
@@ -162,11 +166,17 @@ def _slices(partitions: Sequence[Partition]) -> Iterator[list[Partition]]:
         yield [one for one in partitions[start : start + WALKED_PER_TURN] if one.error is ErrorCode.NONE]
 
 
+def retention_percent(size_bytes: int, retention_bytes: int) -> int:
+    return 100 * size_bytes // retention_bytes if retention_bytes > 0 else 0
+
+
 OF_PARTITION: Final[Sequence[tuple[Metric, Callable[[Partition], float]]]] = (
     (metrics.LOG_SIZE, lambda one: one.log.size_bytes),
     (metrics.LOG_END, lambda one: one.log.log_end_offset),
     (metrics.LOG_START, lambda one: one.log.log_start_offset),
     (metrics.LOG_SEGMENTS, lambda one: one.log.segment_count),
+    (metrics.RETENTION_PERCENT, lambda one: retention_percent(one.log.size_bytes, one.log.config.retention_bytes)),
+    (metrics.STABLE_LAG, lambda one: one.state.high_watermark - one.log.last_stable_offset(one.state.high_watermark)),
     (metrics.HIGH_WATERMARK, lambda one: one.state.high_watermark),
     (metrics.PARTITION_UNDER_REPLICATED, leadership_values.is_under_replicated),
     (metrics.PARTITION_UNDER_MIN_ISR, lambda one: one.state.is_under_min_isr),
@@ -235,9 +245,10 @@ class StateReader:
 class WaitingReader:
     """Fetch sessions and purgatories."""
 
-    def __init__(self, sessions: FetchSessions, purgatories: Iterable[Purgatory]) -> None:
+    def __init__(self, sessions: FetchSessions, produces: Purgatory, *others: Purgatory) -> None:
         self._sessions = sessions
-        self._purgatories = tuple(purgatories)
+        self._produces = produces
+        self._purgatories = (produces, *others)
 
     def __call__(self) -> Readings:
         sessions = self._sessions.statistics()
@@ -247,6 +258,7 @@ class WaitingReader:
         parked = [((one.name,), float(one.statistics().parked_count)) for one in self._purgatories]
         yield Reading(metrics.PURGATORY_SIZE, parked)
         yield Reading(metrics.DELAYED_OPERATIONS, parked)
+        yield read(metrics.EXPIRED_PRODUCES, self._produces.statistics().expired_count)
         yield Reading(
             metrics.EXPIRED_OPERATIONS, [((one.name,), one.statistics().expired_count) for one in self._purgatories]
         )

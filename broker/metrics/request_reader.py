@@ -14,7 +14,8 @@ from ..network.listeners import Listeners
 from ..network.rules.request_statistics import RequestStatistics, RequestTimes
 from .rules import traffic_metrics as metrics
 from .rules.metric import Reading, read, summary_of
-from .rules.readings import Readings
+from .rules.readings import WALKED_PER_TURN, Readings
+from .rules.traffic_metrics import PROCESSOR
 
 STAGES: Final = (
     metrics.QUEUE_TIME,
@@ -26,8 +27,10 @@ STAGES: Final = (
 """In the order of `request_statistics.STAGES`."""
 FETCH_OF_NODE: Final = "FetchFollower"
 FETCH_OF_CLIENT: Final = "FetchConsumer"
-PROCESSOR: Final = "0"
-"""There is one event loop."""
+SOFTWARE_MAX: Final = 100
+"""Names and versions of client software, which clients choose, with series of their own; others are OTHER_SOFTWARE."""
+OTHER_SOFTWARE: Final = "other"
+UNKNOWN_SOFTWARE: Final = "unknown"
 
 
 class RequestReader:
@@ -81,6 +84,7 @@ class ConnectionReader:
         yield Reading(
             metrics.CONNECTIONS_CLOSED, [((name, PROCESSOR), count - present[name]) for name, count in opened.items()]
         )
+        yield from self._read_software()
         yield read(metrics.EXPIRED_CONNECTIONS, sum(one.connections_idle_closed for one in all_of_them))
         yield read(metrics.CONNECTIONS_REFUSED, sum(one.connections_refused for one in all_of_them))
         yield read(metrics.CONNECTIONS_FAILED, sum(one.connections_failed for one in all_of_them))
@@ -90,6 +94,25 @@ class ConnectionReader:
         yield read(metrics.MEMORY_USED, used)
         yield read(metrics.MEMORY_AVAILABLE, sum(one.request_memory_limit_bytes for one in all_of_them) - used)
         yield read(metrics.UNEXPECTED_ERRORS, sum(one.unexpected_errors for one in self._dispatchers))
+
+    def _read_software(self) -> Readings:
+        counts: Counter[tuple[str, ...]] = Counter()
+        known: set[tuple[str, str]] = set()
+        walked = 0
+        for listeners in self._listeners:
+            for listener_name, software in listeners.client_software():
+                walked += 1
+                if walked % WALKED_PER_TURN == 0:
+                    yield None
+                name, _, version = software.partition("/")
+                labels = name, version or UNKNOWN_SOFTWARE
+                if labels not in known:
+                    if len(known) < SOFTWARE_MAX:
+                        known.add(labels)
+                    else:
+                        labels = OTHER_SOFTWARE, OTHER_SOFTWARE
+                counts[(*labels, listener_name, PROCESSOR)] += 1
+        yield Reading(metrics.CONNECTIONS_BY_SOFTWARE, list(counts.items()))
 
 
 def names_of(api_key: int, *, is_of_node: bool) -> tuple[str, ...]:

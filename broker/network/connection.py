@@ -250,6 +250,10 @@ class Connection(asyncio.BufferedProtocol):
         return self._listener_name
 
     @property
+    def client_software(self) -> str:
+        return self._context.client_software
+
+    @property
     def sent_bytes(self) -> int:
         return self._outbox.sent_bytes
 

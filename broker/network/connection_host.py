@@ -39,6 +39,10 @@ class HostedConnection(Protocol):
     @property
     def listener_name(self) -> str: ...
 
+    @property
+    def client_software(self) -> str:
+        """Name and version as told in ApiVersions (KIP-511)."""
+
     def check_idle(self) -> None:
         """Closes the connection if nothing has come for too long."""
 

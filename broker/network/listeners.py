@@ -6,7 +6,7 @@ import asyncio
 import logging
 import ssl
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -116,6 +116,11 @@ class Listeners:
             logger.warning("Connections aborted: count=%d reason=not drained in %d ms", len(connections), timeout_ms)
         for connection in tuple(connections):
             connection.abort()
+
+    def client_software(self) -> Iterator[tuple[str, str]]:
+        """Listener and client software of each open connection. May be left and gone on with."""
+        for connection in tuple(self._host.connections):
+            yield connection.listener_name, connection.client_software
 
     def statistics(self) -> NetworkStatistics:
         counters = self._host.counters

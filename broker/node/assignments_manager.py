@@ -88,6 +88,11 @@ class AssignmentsManager:
         self._lost: set[tuple[UUID, int]] = set()
         self._wake = asyncio.Event()
 
+    @property
+    def queued_count(self) -> int:
+        """Replicas whose log directory the controller has still to be told."""
+        return len(self._misplaced)
+
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
         self._image = image
         for change in delta.topics.changed.values():

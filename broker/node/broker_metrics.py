@@ -14,6 +14,7 @@ from ..metrics.lag_reader import GroupLagReader, PartitionOffsetReader
 from ..metrics.metrics import Metrics
 from ..metrics.quorum_reader import MetadataReader
 from ..metrics.replica_reader import DirectoryReader, DiskReader, ReplicaReader, StateReader, WaitingReader
+from ..metrics.telemetry_reader import TelemetryReader
 from ..metrics.topic_reader import TopicReader
 from ..timing.runtime import Runtime
 from .wiring import BrokerParts
@@ -48,19 +49,21 @@ def add_broker_metrics(
             parts.partitions,
             parts.alter_partitions,
             parts.fetchers,
+            queued_assignments=lambda: parts.directories.queued_count,
             is_per_partition=lambda: is_on(parts.configs, METRICS_PER_PARTITION),
             late_before_ms=lambda: runtime.wall_clock_ms() - transaction_max_timeout_ms - LATE_TRANSACTION_MS,
         ),
         DirectoryReader(directories, parts.flush_times, metrics.watch.now_ms),
-        WaitingReader(data_path.sessions, (data_path.produces, data_path.fetches, data_path.deletes)),
+        WaitingReader(data_path.sessions, data_path.produces, data_path.fetches, data_path.deletes),
         StateReader(lambda: parts.lifecycle.state),
-        GroupReader(parts.groups),
-        TransactionReader(parts.transactions),
+        GroupReader(parts.groups, metrics.watch.now_ms),
+        TransactionReader(parts.transactions, data_path.verifier, metrics.watch.now_ms),
         lags,
         PartitionOffsetReader(
             parts.partitions, metadata, is_enabled=lambda: is_on(parts.configs, METRICS_KAFKA_EXPORTER)
         ),
         MetadataReader(metadata, runtime.wall_clock_ms),
+        TelemetryReader(parts.telemetry),
     ):
         metrics.add_reader(reader)
     metrics.add_disk_reader(DiskReader(directories, files))

@@ -136,7 +136,9 @@ class ObserverLink:
         def load() -> Callable[[], None]:
             from ..metrics.quorum_reader import ObserverReader
 
-            reader = ObserverReader(self._metadata, self._config.voters, metrics.watch)
+            reader = ObserverReader(
+                self._metadata, self._config.voters, metrics.watch, leader_id=lambda: self._observer.leader_id
+            )
             return lambda: metrics.add_reader(reader)
 
         metrics.add_later(load)

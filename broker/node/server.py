@@ -295,6 +295,8 @@ class Node:
         )
         self.metrics.add_listeners(parts.listeners, parts.dispatcher, parts.requests)
         self.metrics.watch.on_sample(lambda _elapsed_s, now_ms: parts.flush_times.rotate(now_ms))
+        verification_times = parts.data_path.verifier.times
+        self.metrics.watch.on_sample(lambda _elapsed_s, now_ms: verification_times.rotate(now_ms))
         self.metrics.add_later(lambda: self._load_broker_metrics(parts))
         self._publishers.add(lifecycle)
         bound = await parts.listeners.bind(config.listeners, backlog=config.socket_listen_backlog_size)

@@ -15,6 +15,7 @@ from ...storage.directories.log_manager import LogManager
 from ...storage.directories.rules.checkpoints import HIGH_WATERMARKS
 from ...storage.disk.files import Files
 from ...storage.log.log import Log
+from ..apis.client_telemetry import connection_of
 from ..apis.describe_quorum import DescribeQuorum
 from ..cluster.controller_channel import ControllerChannel
 from ..cluster.metadata_cache import MetadataCache
@@ -31,6 +32,7 @@ from ..network.dispatch import Dispatcher
 from ..network.handlers import Handlers
 from ..network.listeners import Listeners
 from ..network.peer_log import PeerLog
+from ..network.request import RequestContext
 from ..network.rules.connection_limits import ConnectionLimits
 from ..network.rules.request_memory import RequestMemory
 from ..network.rules.request_statistics import RequestStatistics
@@ -264,7 +266,18 @@ def wire_broker(
         handlers=handlers,
         dispatcher=dispatcher,
         requests=requests,
-        listeners=_wire_listeners(config, configs, handlers, dispatcher, memory, requests, peer_log, tls, loop),
+        listeners=_wire_listeners(
+            config,
+            configs,
+            handlers,
+            dispatcher,
+            memory,
+            requests,
+            peer_log,
+            tls,
+            loop,
+            on_connection_lost=lambda context, _: telemetry.disconnect(connection_of(context)),
+        ),
     )
 
 
@@ -278,6 +291,8 @@ def _wire_listeners(
     peer_log: PeerLog,
     tls: TlsContexts,
     loop: asyncio.AbstractEventLoop,
+    *,
+    on_connection_lost: Callable[[RequestContext, bool], None],
 ) -> Listeners:
     limits = ConnectionLimits(
         total=config.max_connections,
@@ -302,6 +317,7 @@ def _wire_listeners(
             limits=limits,
             request_bytes_max=config.socket_request_max_bytes,
             idle_ms_max=config.connections_max_idle_ms if config.connections_max_idle_ms >= 0 else NEVER_MS,
+            on_connection_lost=on_connection_lost,
         ),
         tls_of=tls.server,
     )

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from ...protocol.compression import decompress
-from ...protocol.errors import CorruptData, ErrorCode, KafkaError
+from ...protocol.errors import CorruptData, ErrorCode, KafkaError, TooLarge
 from ...quorum.metadata.delta import MetadataDelta
 from ...quorum.metadata.image import ConfigResourceType, MetadataImage
 from .rules.client_instance import ClientInstance
@@ -35,8 +36,27 @@ RESERVED_IDS: Final = frozenset({UUID(int=0), UUID(int=1)})
 """Kafka: `Uuid.RESERVED`."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TelemetryStatistics:
+    """Counts since start, but for `instances` and `series`, which are of now."""
+
+    instances: int
+    series: int
+    pushes: int
+    """Taken in."""
+    unknown_subscriptions: int
+    throttled: int
+    too_large: int
+    """Compressed or uncompressed."""
+    unreadable: int
+    dropped_points: int
+
+
 class ClientTelemetry:
-    """Owns both. It is a publisher of metadata and a source of metrics."""
+    """Owns both. It is a publisher of metadata and a source of metrics.
+
+    A `connection` is any hashable value that no other connection has.
+    """
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, monotonic_ms: Callable[[], int], *, telemetry_max_bytes: int
@@ -53,6 +73,7 @@ class ClientTelemetry:
         self._pushes = 0
         self._unknown_subscriptions = 0
         self._throttled = 0
+        self._too_large = 0
         self._unreadable = 0
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
@@ -69,10 +90,28 @@ class ClientTelemetry:
                 subscriptions.append(subscription)
         self._instances.subscribe(subscriptions)
 
+    def statistics(self) -> TelemetryStatistics:
+        self._series.forget(self._monotonic_ms())
+        return TelemetryStatistics(
+            instances=len(self._instances),
+            series=len(self._series),
+            pushes=self._pushes,
+            unknown_subscriptions=self._unknown_subscriptions,
+            throttled=self._throttled,
+            too_large=self._too_large,
+            unreadable=self._unreadable,
+            dropped_points=self._dropped + self._series.dropped,
+        )
+
     def has_instance(self, instance_id: UUID) -> bool:
         return instance_id in self._instances
 
-    def subscribe(self, client: ClientDetails, connection: object) -> ClientInstance:
+    def disconnect(self, connection: Hashable) -> None:
+        """The connection has ended: its instances are forgotten at once, their series soon."""
+        for instance_id in self._instances.disconnect(connection):
+            self._series.disconnect(instance_id, now_ms=self._monotonic_ms())
+
+    def subscribe(self, client: ClientDetails, connection: Hashable) -> ClientInstance:
         """What the client is asked for. Raises KafkaError."""
         now_ms = self._monotonic_ms()
         instance = self._instances.use(client, connection, now_ms)
@@ -87,7 +126,7 @@ class ClientTelemetry:
     async def push(
         self,
         client: ClientDetails,
-        connection: object,
+        connection: Hashable,
         *,
         subscription_id: int,
         is_terminating: bool,
@@ -114,6 +153,7 @@ class ClientTelemetry:
             instance.finish(error.code)
             self._unknown_subscriptions += error.code is ErrorCode.UNKNOWN_SUBSCRIPTION_ID
             self._throttled += error.code is ErrorCode.THROTTLING_QUOTA_EXCEEDED
+            self._too_large += error.code is ErrorCode.TELEMETRY_TOO_LARGE
             self._unreadable += error.code is ErrorCode.INVALID_RECORD
             raise
         instance.finish(ErrorCode.NONE)
@@ -127,50 +167,29 @@ class ClientTelemetry:
                 push = await self._loop.run_in_executor(
                     None, _open, metrics, compression, self.telemetry_max_bytes, instance.selection
                 )
+        except TooLarge as error:
+            # Not INVALID_RECORD, after which clients push no more: this one may push fewer metrics.
+            raise KafkaError(ErrorCode.TELEMETRY_TOO_LARGE, str(error)) from error
         except CorruptData as error:
             raise KafkaError(ErrorCode.INVALID_RECORD, str(error)) from error
         finally:
             self._pending -= 1
         self._pushes += 1
         self._dropped += push.dropped
+        now_ms = self._monotonic_ms()
         self._series.push(
-            instance.id,
-            instance.client.client_id,
-            push.points,
-            now_ms=self._monotonic_ms(),
-            expires_ms=instance.expires_ms,
+            instance.id, instance.client.client_id, push.points, now_ms=now_ms, expires_ms=instance.expires_ms
         )
+        if not self._instances.is_known(instance):
+            # Its connection ended while the push was being opened: a terminating client does not wait.
+            self._series.disconnect(instance.id, now_ms=now_ms)
 
     def collect(self) -> Iterable[Family]:
-        """The families of an exposition."""
+        """The families of what clients have pushed."""
         # What writes the exposition has loaded it; a node without one is 9 MiB smaller.
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
         self._series.forget(self._monotonic_ms())
-        yield GaugeMetricFamily(
-            "kafka_server_client_metrics_instance_count",
-            "Client instances that this broker knows (KIP-714).",
-            len(self._instances),
-        )
-        yield GaugeMetricFamily(
-            "penstock_client_telemetry_series", "Series that clients have pushed.", len(self._series)
-        )
-        for name, documentation, value in (
-            (
-                "kafka_server_client_metrics_unknown_subscription_request_count",
-                "Pushes with a subscription id that is out of date.",
-                self._unknown_subscriptions,
-            ),
-            ("penstock_client_telemetry_pushes", "Pushes of clients that were taken in.", self._pushes),
-            ("penstock_client_telemetry_throttled", "Requests that came before their time.", self._throttled),
-            ("penstock_client_telemetry_unreadable", "Pushes that were no OpenTelemetry.", self._unreadable),
-            (
-                "penstock_client_telemetry_dropped_points",
-                "Pushed data points that were not asked for, are no series, or had no room.",
-                self._dropped + self._series.dropped,
-            ),
-        ):
-            yield CounterMetricFamily(name, documentation, value)
         for family in self._series.families():
             made: Any = (CounterMetricFamily if family.is_counter else GaugeMetricFamily)(
                 family.name, "Pushed by clients (KIP-714)."

@@ -9,10 +9,12 @@ from pathlib import Path
 from penstock.broker.metrics.lag_reader import OFFSETS_MAX
 from penstock.broker.metrics.lag_reader import PARTITIONS_MAX as LED_MAX
 from penstock.broker.metrics.replica_reader import PARTITIONS_MAX
+from penstock.broker.metrics.rules.absent_metrics import ABSENT
 from penstock.broker.metrics.rules.catalog import catalog
 from penstock.broker.metrics.rules.metric import Metric
 from penstock.broker.metrics.topic_reader import TOPICS_MAX
 from penstock.broker.network.rules.request_statistics import FEW_OF, MANY_PER_S, TIMED_PER_S
+from penstock.broker.telemetry.rules.client_series import CLIENTS_MAX, SERIES_MAX, SERIES_PER_CLIENT_MAX
 
 ROOT = Path(__file__).resolve().parents[2]
 OUTPUT = ROOT / "docs" / "metrics.md"
@@ -41,6 +43,12 @@ Strimzi's rules spell them. Metrics that Kafka does not have begin with `penstoc
 - Times in names of Kafka's are milliseconds, those of ours seconds.
 - There is one event loop: the idle ratios of network and handlers are the same number.
 - `process_*` and `python_*` are those of the Prometheus client for Python.
+- A node that is not asked over HTTP has loaded nothing of this: `admin.listeners` costs it no memory that can be
+  measured. The first request adds 15 MiB, the first exposition 1.4 MiB more. An exposition with series of 10,000
+  partitions takes 0.26 s of CPU in turns of the event loop of at most 8 ms (November 2026, one core of an Intel Xeon).
+- What clients push (KIP-714) is told with their names, for at most {CLIENTS_MAX:,} clients, {SERIES_PER_CLIENT_MAX}
+  series of one and {SERIES_MAX:,} of all. Series go a minute after their client has disconnected, and earlier where
+  others need the room.
 
 """
 
@@ -53,7 +61,8 @@ def main() -> None:
 
 def render() -> str:
     """The text of the page."""
-    return HEAD + "\n".join("".join(_section(title, metrics)) for title, metrics in catalog().items())
+    sections = ["".join(_section(title, metrics)) for title, metrics in catalog().items()]
+    return HEAD + "\n".join((*sections, "".join(_absent())))
 
 
 def _section(title: str, metrics: Sequence[Metric]) -> Iterator[str]:
@@ -62,6 +71,14 @@ def _section(title: str, metrics: Sequence[Metric]) -> Iterator[str]:
         labels = ", ".join(f"`{label}`" for label in metric.labels)
         mbean = f"`{metric.mbean}`" if metric.mbean else ""
         yield f"| `{metric.name}` | {metric.kind} | {labels} | {metric.help} | {mbean} |\n"
+
+
+def _absent() -> Iterator[str]:
+    yield "## What Apache Kafka tells and Penstock does not\n\n"
+    yield "Of the MBeans of a node of Apache Kafka 4.3.1; `*` stands for any text.\n\n"
+    yield "| MBeans | why |\n|---|---|\n"
+    for one in ABSENT:
+        yield f"| {', '.join(f'`{mbean}`' for mbean in one.mbeans)} | {one.reason} |\n"
 
 
 if __name__ == "__main__":

@@ -19,13 +19,13 @@ earlier epochs may still be missing from the image.
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.ids import NO_CONTROLLER_EPOCH, ControllerEpoch, NodeId
-from ..decisions.change import Change, image_after, prepare, split_commands, unclean_elections
+from ..decisions.change import Change, eligible_elections, image_after, prepare, split_commands, unclean_elections
 from ..decisions.context import ControllerConfig, ControllerResult, Decision, DecisionContext
 from ..decisions.decision_cost import INLINE_MAX, weight
 from ..decisions.heartbeats import fence_expired
@@ -111,6 +111,8 @@ class Controller:
         """Changes to a known leader of the quorum, since start."""
         self.unclean_election_count = 0
         """Decided here, since start."""
+        self.eligible_election_count = 0
+        """Leaders from the ELR, decided here, since start."""
         self._background_decision: asyncio.Future[None] | None = None
         self.snapshots = SnapshotGenerator(
             consensus,
@@ -268,6 +270,7 @@ class Controller:
 
     def _propose_change(self, change: Change[ResponseT]) -> "asyncio.Future[CommitPosition] | None":
         self.unclean_election_count += unclean_elections(change.result.records)
+        self.eligible_election_count += eligible_elections(self._overlay, change.result.records)
         # An answer without records may rest on records that are not committed yet, so it waits for them too.
         return self._propose(change.commands, change.image) if change.commands else self._last_proposal
 
@@ -421,6 +424,10 @@ class Controller:
             and broker_id in self._loader.image.brokers
             and position.told_ms > silent_since_ms
         )
+
+    def silent_ms_by_broker(self) -> Mapping[NodeId, int]:
+        """Return the milliseconds since the last heartbeat of each broker with a session here."""
+        return self._sessions.silent_ms(self._now_ms())
 
     async def wait_growth(self) -> None:
         """Wait until the log has more entries, or someone else leads."""

@@ -5,7 +5,7 @@ Kafka: `SnapshotGenerator`.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from ..metadata.loader import MetadataLoader
 from ..metadata.metadata_log import MetadataLog, SnapshotId
@@ -41,6 +41,14 @@ class SnapshotGenerator:
         self._task: asyncio.Task[bool] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._is_stopping = False
+        self.latest_bytes = 0
+        """Of the latest snapshot that was made here since start."""
+        self._latest_ms = now_ms()
+
+    @property
+    def latest_age_ms(self) -> int:
+        """Since the latest snapshot was made here, or since start."""
+        return self._now_ms() - self._latest_ms
 
     def on_entry(self) -> None:
         """Begin one if it is time."""
@@ -110,10 +118,20 @@ class SnapshotGenerator:
         """Write the image as it is now: it is immutable, and nothing waits."""
         image = self._loader.image
         snapshot_id = SnapshotId(image.offset + 1, image.epoch)
+        size_bytes = 0
+
+        def counted() -> Iterator[bytes]:
+            nonlocal size_bytes
+            for chunk in image_chunks(image):
+                size_bytes += len(chunk)
+                yield chunk
+
         try:
             is_kept = await self._consensus.save_snapshot(
-                end_offset=snapshot_id.end_offset, epoch=snapshot_id.epoch, chunks=image_chunks(image)
+                end_offset=snapshot_id.end_offset, epoch=snapshot_id.epoch, chunks=counted()
             )
+            if is_kept:
+                self.latest_bytes, self._latest_ms = size_bytes, self._now_ms()
             # The log may have begun anew behind a later one that came from the leader.
             if is_kept and snapshot_id.end_offset > self._log.start_offset:
                 self._log.trim(snapshot_id)

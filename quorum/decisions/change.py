@@ -104,3 +104,19 @@ def unclean_elections(records: Iterable[MetadataRecord]) -> int:
         and record.leader not in (NO_LEADER, NO_LEADER_CHANGE)
         for record in records
     )
+
+
+def eligible_elections(image: MetadataImage, records: Iterable[MetadataRecord]) -> int:
+    """How many of these changes of `image` give a partition a leader from its ELR (KIP-966)."""
+    return sum(
+        isinstance(record, PartitionChangeRecord)
+        and record.leader not in (NO_LEADER, NO_LEADER_CHANGE)
+        and _is_eligible(image, record)
+        for record in records
+    )
+
+
+def _is_eligible(image: MetadataImage, record: PartitionChangeRecord) -> bool:
+    topic = image.topics.by_id.get(record.topic_id)
+    # One that the same decision creates has no ELR.
+    return topic is not None and record.leader in topic.partitions[record.partition_id].elr

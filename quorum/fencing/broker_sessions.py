@@ -64,6 +64,10 @@ class BrokerSessions:
             broker for broker, since_ms in self._awaited_ms.items() if now_ms >= since_ms + self._session_timeout_ms
         ]
 
+    def silent_ms(self, now_ms: int) -> dict[NodeId, int]:
+        """Return the time since the last contact of each broker that was heard."""
+        return {broker_id: now_ms - then_ms for broker_id, then_ms in self._last_contact_ms.items()}
+
     def renew(self, now_ms: int) -> None:
         """Give everyone that was heard once a whole session from now on."""
         self._last_contact_ms = dict.fromkeys(self._last_contact_ms, now_ms)

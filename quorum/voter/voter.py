@@ -141,6 +141,16 @@ class RaftVoter:
         return 0 if self._log is None else self._log.end_offset
 
     @property
+    def log_end_epoch(self) -> int:
+        """Of the last entry of the log, 0 without one."""
+        return 0 if self._log is None else self._log.last_epoch
+
+    @property
+    def voted_for(self) -> int | None:
+        """The voter that has this one's vote in the current epoch."""
+        return None if self._log is None else self._log.term.voted_for
+
+    @property
     def next_offset(self) -> int:
         return 0 if self._log is None else self._log.end_offset + self._proposals.waiting_count
 

@@ -12,6 +12,7 @@ from ...coordination.ports import StateLog
 from ..classic.group import ClassicGroup
 from ..classic.join_phase import JoinPhase
 from ..classic.records import record_of
+from ..group_counters import GroupCounters
 from .assignor import Assignor
 from .changes import from_record, removal_of_group
 from .classic_members import ClassicMembers
@@ -46,6 +47,7 @@ class ConsumerGroups:
         classic_max_size: int,
         now_ms: Callable[[], int],
         new_id: Callable[[], str],
+        counters: GroupCounters,
     ) -> None:
         """`image` is the newest; groups that are classic again, of `classic_max_size` members at most, rebalance in
         `join_phase`."""
@@ -55,7 +57,7 @@ class ConsumerGroups:
         self._effects = effects
         self._now_ms = now_ms
         topics = self.topics = SubscribedTopics(image)
-        self._journal = ConsumerJournal(groups, log)
+        self._journal = ConsumerJournal(groups, log, counters)
         downgrade = Downgrade(
             groups,
             self._journal,

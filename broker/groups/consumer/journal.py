@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...coordination.ports import StateLog, StateRecord
+from ..group_counters import GroupCounters
 from .changes import GroupChange, GroupEpochChange, apply, to_record
 from .group import ConsumerGroup
 from .group_table import GroupTable
 
 
 class ConsumerJournal:
-    def __init__(self, groups: GroupTable, log: StateLog) -> None:
+    def __init__(self, groups: GroupTable, log: StateLog, counters: GroupCounters) -> None:
         self._groups = groups
         self._log = log
+        self._counters = counters
 
     def write(
         self, changes: Sequence[GroupChange], *, before: Sequence[StateRecord] = (), after: Sequence[StateRecord] = ()
@@ -26,6 +28,7 @@ class ConsumerJournal:
         if records:
             self._log.append(records)
         for change in changes:
+            self._counters.consumer_rebalances += isinstance(change, GroupEpochChange) and not change.is_removal
             self.replay(change)
 
     def replay(self, change: GroupChange) -> None:

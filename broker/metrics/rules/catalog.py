@@ -6,10 +6,26 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import Final
 
-from . import coordinator_metrics, lag_metrics, process_metrics, quorum_metrics, replica_metrics, traffic_metrics
+from . import (
+    coordinator_metrics,
+    lag_metrics,
+    process_metrics,
+    quorum_metrics,
+    replica_metrics,
+    telemetry_metrics,
+    traffic_metrics,
+)
 from .metric import Metric
 
-MODULES: Final = (traffic_metrics, replica_metrics, coordinator_metrics, lag_metrics, quorum_metrics, process_metrics)
+MODULES: Final = (
+    traffic_metrics,
+    replica_metrics,
+    coordinator_metrics,
+    lag_metrics,
+    quorum_metrics,
+    telemetry_metrics,
+    process_metrics,
+)
 
 
 def catalog() -> Mapping[str, tuple[Metric, ...]]:

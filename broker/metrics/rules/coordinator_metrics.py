@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from .metric import attribute, own, value
+from .metric import attribute, count, own, times, value
 
 GROUPS: Final = "kafka.coordinator.group:type=GroupMetadataManager,name="
+TRANSACTIONS: Final = "kafka.server:type=transaction-coordinator-metrics"
+VERIFICATION: Final = "kafka.server:type=AddPartitionsToTxnManager,name="
 RUNTIME: Final = "kafka.server:type=group-coordinator-metrics"
 
 GROUP_COUNT: Final = value(f"{GROUPS}NumGroups", "Groups that this node coordinates.")
@@ -33,7 +35,28 @@ OFFSET_DELETIONS: Final = attribute(RUNTIME, "offset-deletion-count", "Offsets d
 CLASSIC_REBALANCES: Final = attribute(
     RUNTIME, "group-completed-rebalance-count", "Rebalances of classic groups that have completed."
 )
+CONSUMER_REBALANCES: Final = attribute(
+    RUNTIME, "consumer-group-rebalance-count", "Group epochs that groups of the consumer protocol have begun."
+)
+LOAD_TIME_AVG: Final = attribute(
+    RUNTIME, "partition-load-time-avg", "Milliseconds to load a partition of __consumer_offsets, of the last minute."
+)
+LOAD_TIME_MAX: Final = attribute(RUNTIME, "partition-load-time-max", "The longest of these.")
 
+TRANSACTION_LOAD_TIME_AVG: Final = attribute(
+    TRANSACTIONS, "partition-load-time-avg", "Milliseconds to load a partition of __transaction_state, likewise."
+)
+TRANSACTION_LOAD_TIME_MAX: Final = attribute(TRANSACTIONS, "partition-load-time-max", "The longest of these.")
+UNLED_MARKERS: Final = value(
+    "kafka.coordinator.transaction:type=TransactionMarkerChannelManager,name=UnknownDestinationQueueSize",
+    "Transaction markers that wait until their partitions have leaders.",
+)
+VERIFICATION_TIME: Final = times(
+    f"{VERIFICATION}VerificationTimeMs", "Requests that ask a coordinator whether a transaction goes on (KIP-890)."
+)
+VERIFICATION_FAILURES: Final = count(
+    f"{VERIFICATION}VerificationFailureRate", "Partitions that a transaction was not verified for."
+)
 TRANSACTIONAL_IDS: Final = own(
     "gauge", "penstock_transactional_ids", "Transactional ids that this node coordinates, by state.", "state"
 )

@@ -66,6 +66,11 @@ def value(mbean: str, help_text: str, *labels: str) -> Metric:
     return _of_kafka("gauge", mbean, VALUE, help_text, labels)
 
 
+def count(mbean: str, help_text: str, *labels: str) -> Metric:
+    """A meter's Count where its name does not end with PerSec: the rules have it end with `_count`."""
+    return _of_kafka("gauge", mbean, COUNT, help_text, labels)
+
+
 def percent(mbean: str, help_text: str, *labels: str) -> Metric:
     """A part of 1, whatever it is called."""
     return _of_kafka("gauge", mbean, MEAN_RATE, help_text, labels)

@@ -34,6 +34,10 @@ LATE_TRANSACTIONS: Final = value(
     "Partitions led here whose oldest transaction is open for 5 minutes longer than transaction.max.timeout.ms allows.",
 )
 PRODUCER_IDS: Final = value(f"{REPLICAS}ProducerIdCount", "Producer ids that the logs of this node remember.")
+QUEUED_ASSIGNMENTS: Final = value(
+    "kafka.server:type=AssignmentsManager,name=QueuedReplicaToDirAssignments",
+    "Replicas whose log directory the controller has still to be told.",
+)
 
 OFFLINE_DIRECTORIES: Final = value(
     "kafka.log:type=LogManager,name=OfflineLogDirectoryCount", "Log directories that have failed."
@@ -63,6 +67,12 @@ LOG_SIZE: Final = value(f"{LOG}Size", "Bytes of the log.", *OF_PARTITION)
 LOG_END: Final = value(f"{LOG}LogEndOffset", "The next offset to be assigned.", *OF_PARTITION)
 LOG_START: Final = value(f"{LOG}LogStartOffset", "The first offset that can be read.", *OF_PARTITION)
 LOG_SEGMENTS: Final = value(f"{LOG}NumLogSegments", "Segments of the log.", *OF_PARTITION)
+RETENTION_PERCENT: Final = value(
+    f"{LOG}RetentionSizeInPercent", "Size of the log in percent of retention.bytes, 0 without it.", *OF_PARTITION
+)
+STABLE_LAG: Final = value(
+    f"{PARTITION}LastStableOffsetLag", "Records from the last stable offset to the high watermark.", *OF_PARTITION
+)
 PARTITION_UNDER_REPLICATED: Final = value(
     f"{PARTITION}UnderReplicated", "1 where this node leads and the ISR lacks a replica.", *OF_PARTITION
 )
@@ -127,6 +137,10 @@ DELAYED_OPERATIONS: Final = value(
     "kafka.server:type=DelayedOperationPurgatory,name=NumDelayedOperations",
     "Requests that wait: none is kept that has completed.",
     "delayedOperation",
+)
+EXPIRED_PRODUCES: Final = rate(
+    "kafka.server:type=DelayedProduceMetrics,name=ExpiresPerSec",
+    "Produce requests that timed out.",
 )
 EXPIRED_OPERATIONS: Final = own(
     "counter", "penstock_purgatory_expired_total", "Requests that were answered at their deadline.", "delayedOperation"

@@ -9,6 +9,8 @@ from .metric import attribute, attribute_count, own, percent, rate, times, value
 TOPICS: Final = "kafka.server:type=BrokerTopicMetrics,name="
 REQUESTS: Final = "kafka.network:type=RequestMetrics,name="
 SOCKETS: Final = "kafka.server:type=socket-server-metrics"
+PROCESSOR: Final = "0"
+"""There is one event loop."""
 
 # Of topics. Without a label: of all topics together.
 MESSAGES_IN: Final = rate(f"{TOPICS}MessagesInPerSec", "Records appended here as the leader.", "topic")
@@ -49,6 +51,15 @@ CONNECTIONS_OPENED: Final = attribute_count(
 CONNECTIONS_CLOSED: Final = attribute_count(
     SOCKETS, "connection-close-total", "Connections closed, by either side.", "listener", "networkProcessor"
 )
+CONNECTIONS_BY_SOFTWARE: Final = attribute(
+    SOCKETS,
+    "connections",
+    "Connections that are open, by the client software of ApiVersions (KIP-511).",
+    "clientSoftwareName",
+    "clientSoftwareVersion",
+    "listener",
+    "networkProcessor",
+)
 EXPIRED_CONNECTIONS: Final = value(
     "kafka.network:type=SocketServer,name=ExpiredConnectionsKilledCount", "Connections closed for being idle."
 )
@@ -61,6 +72,9 @@ MEMORY_AVAILABLE: Final = value(
 PROCESSOR_IDLE: Final = value(
     "kafka.network:type=SocketServer,name=NetworkProcessorAvgIdlePercent",
     "Part of the last minute in which the event loop waited: network and handlers share it.",
+)
+PROCESSOR_IDLE_EACH: Final = value(
+    "kafka.network:type=Processor,name=IdlePercent", "The same: there is one event loop.", "networkProcessor"
 )
 PROCESSOR_IDLE_PERCENT: Final = percent(
     "kafka.network:type=SocketServer,name=NetworkProcessorAvgIdlePercent", "The same, as Strimzi's rules name it."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Final
 from uuid import UUID
 
@@ -33,7 +34,7 @@ class ClientInstance:
         "version",
     )
 
-    def __init__(self, client: ClientDetails, selection: Selection, *, version: int, connection: object) -> None:
+    def __init__(self, client: ClientDetails, selection: Selection, *, version: int, connection: Hashable) -> None:
         """`version` is that of the subscriptions that the selection was made of."""
         self.client = client
         self.selection = selection

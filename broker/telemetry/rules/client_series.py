@@ -12,6 +12,8 @@ SERIES_PER_CLIENT_MAX: Final = 500
 """A Java producer of some topics has 200, librdkafka ten and some for each broker."""
 SERIES_MAX: Final = 20_000
 """Of all clients: some 12 MiB, and two seconds of a scrape."""
+GONE_MS: Final = 60_000
+"""Series of a client that has disconnected are kept so long: what it pushed last is to be scraped once."""
 CLIENT_LABELS: Final = ("client_instance_id", "client_id")
 
 Labels: TypeAlias = tuple[tuple[str, str], ...]
@@ -38,11 +40,12 @@ class SeriesFamily:
 
 
 class _PushingClient:
-    __slots__ = ("client_id", "expires_ms", "values")
+    __slots__ = ("client_id", "expires_ms", "is_gone", "values")
 
     def __init__(self) -> None:
         self.client_id = ""
         self.expires_ms = 0
+        self.is_gone = False
         self.values: dict[tuple[str, Labels], float] = {}
 
 
@@ -79,19 +82,37 @@ class ClientSeries:
         self.forget(now_ms)
         client = self._clients.get(instance_id)
         if client is None:
-            if len(self._clients) >= self._clients_max:
+            if len(self._clients) >= self._clients_max and not self._make_room():
                 self.dropped += sum(1 for _ in points)
                 return
             client = self._clients[instance_id] = _PushingClient()
         client.client_id = client_id
         client.expires_ms = expires_ms
+        client.is_gone = False
         for point in points:
             self._take(client, point)
 
+    def disconnect(self, instance_id: UUID, *, now_ms: int) -> None:
+        """The client is gone, or comes back by another connection and pushes again."""
+        client = self._clients.get(instance_id)
+        if client is not None:
+            client.expires_ms = min(client.expires_ms, now_ms + GONE_MS)
+            client.is_gone = True
+
     def forget(self, now_ms: int) -> None:
         for instance_id in [one for one, client in self._clients.items() if client.expires_ms <= now_ms]:
-            for name, _ in self._clients.pop(instance_id).values:
-                self._release(name)
+            self._remove(instance_id)
+
+    def _make_room(self) -> bool:
+        """Forgets the disconnected client whose series would expire first; False where all are connected."""
+        gone = {instance_id: client.expires_ms for instance_id, client in self._clients.items() if client.is_gone}
+        if gone:
+            self._remove(min(gone, key=gone.__getitem__))
+        return bool(gone)
+
+    def _remove(self, instance_id: UUID) -> None:
+        for name, _ in self._clients.pop(instance_id).values:
+            self._release(name)
 
     def families(self) -> Iterator[SeriesFamily]:
         """By name."""

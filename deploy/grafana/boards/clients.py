@@ -22,6 +22,18 @@ DASHBOARD: Final = Dashboard(
                     ],
                 ),
                 Panel(
+                    title="Open, by client software",
+                    queries=[
+                        (
+                            total(
+                                "kafka_server_socket_server_metrics_connections",
+                                "clientSoftwareName, clientSoftwareVersion",
+                            ),
+                            "{{clientSoftwareName}} {{clientSoftwareVersion}}",
+                        )
+                    ],
+                ),
+                Panel(
                     title="Opened and closed",
                     unit="ops",
                     queries=[

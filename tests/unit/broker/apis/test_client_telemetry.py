@@ -6,6 +6,7 @@ from uuid import UUID
 
 import pytest
 from confluent_kafka import Producer
+from exposed_metrics import exposed
 from kio.schema.api_versions.v4.request import ApiVersionsRequest
 from kio.schema.api_versions.v4.response import ApiVersionsResponse
 from kio.schema.get_telemetry_subscriptions.v0.request import GetTelemetrySubscriptionsRequest
@@ -24,7 +25,7 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 from waiting import loop_until
 
 from penstock.broker.node.server import Node
-from penstock.client.connection import Connection
+from penstock.client.connection import Connection, connect
 from penstock.protocol.apis import ApiKey
 from penstock.protocol.compression import Compression, compress
 from penstock.protocol.errors import ErrorCode
@@ -127,8 +128,8 @@ def test_a_client_without_a_subscription_gets_an_id_and_nothing_to_do() -> None:
             assert ErrorCode(int(again.error_code)) is ErrorCode.THROTTLING_QUOTA_EXCEEDED
             # A push without a subscription is not opened.
             assert await push(connection, told.client_instance_id, told.subscription_id, b"?") is ErrorCode.NONE
-            assert samples(node)["penstock_client_telemetry_series"] == 0
-            assert samples(node)["penstock_client_telemetry_throttled_total"] == 1
+            statistics = node.parts.telemetry.statistics()
+            assert (statistics.series, statistics.throttled) == (0, 1)
 
     run(scenario)
 
@@ -173,13 +174,70 @@ def test_what_is_wrong_with_a_push_is_told() -> None:
             assert await ask_and_push(b"x" * 1001) is ErrorCode.TELEMETRY_TOO_LARGE
             bomb = compress(Compression.ZSTD, b"\0" * 1_000_000)
             assert len(bomb) < 1000
-            assert await ask_and_push(bomb, Compression.ZSTD) is ErrorCode.INVALID_RECORD
+            assert await ask_and_push(bomb, Compression.ZSTD) is ErrorCode.TELEMETRY_TOO_LARGE
             assert await ask_and_push(b"", 9) is ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
             assert await ask_and_push(b"", 0, 4711) is ErrorCode.UNKNOWN_SUBSCRIPTION_ID
             for reserved in (None, UUID(int=1)):
                 assert await push(connection, reserved, 0) is ErrorCode.INVALID_REQUEST
-            assert samples(node)["penstock_client_telemetry_pushes_total"] == 1
-            assert samples(node)["penstock_client_telemetry_unreadable_total"] == 3
+            statistics = node.parts.telemetry.statistics()
+            assert (statistics.pushes, statistics.unreadable, statistics.too_large) == (1, 2, 2)
+            told = await exposed(node)
+            assert told.value("kafka_server_client_metrics_unknown_subscription_request_count") == 1
+            assert told.value("kafka_server_client_metrics_instance_count") == statistics.instances
+            assert told.value("penstock_client_telemetry_too_large_total") == 2
+            assert told.value("penstock_client_telemetry_pushes_total") == 1
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("compression", [one for one in Compression if one is not Compression.NONE])
+def test_a_push_is_too_large_if_it_is_so_uncompressed(compression: Compression) -> None:
+    """The client may push fewer metrics: after INVALID_RECORD it would push no more."""
+
+    async def scenario() -> None:
+        async with World(telemetry_max_bytes="100000").running() as (node, connection):
+            assert await subscribe(connection, metrics="*") is ErrorCode.NONE
+            told = await get(connection)
+            bomb = compress(compression, b"\0" * 100_001)
+            assert len(bomb) < 100_000
+            assert await push(
+                connection, told.client_instance_id, told.subscription_id, bomb, compression=compression
+            ) is (ErrorCode.TELEMETRY_TOO_LARGE)
+            assert node.parts.telemetry.statistics().too_large == 1
+
+    run(scenario)
+
+
+def test_an_early_push_is_throttled_and_a_terminating_one_is_the_last() -> None:
+    async def scenario() -> None:
+        async with World().running() as (node, connection):
+            assert await subscribe(connection, metrics="*", interval_ms="3600000") is ErrorCode.NONE
+            told = await get(connection)
+            own = told.client_instance_id, told.subscription_id
+            assert await push(connection, *own, one_counter(1)) is ErrorCode.NONE
+            assert await push(connection, *own, one_counter(1)) is ErrorCode.THROTTLING_QUOTA_EXCEEDED
+            assert await push(connection, *own, one_counter(1), is_terminating=True) is ErrorCode.NONE
+            assert await push(connection, *own, one_counter(1), is_terminating=True) is ErrorCode.INVALID_REQUEST
+            assert samples(node)["org_apache_kafka_test_total"] == 2
+
+    run(scenario)
+
+
+def test_an_instance_is_forgotten_with_its_connection() -> None:
+    async def scenario() -> None:
+        async with World().running() as (node, connection):
+            assert await subscribe(connection, metrics="*") is ErrorCode.NONE
+            telemetry = node.parts.telemetry
+            async with await connect("127.0.0.1", node.bound_ports["PLAINTEXT"]) as other:
+                told = await get(other)
+                code = await push(other, told.client_instance_id, told.subscription_id, one_counter(1))
+                assert code is ErrorCode.NONE
+                assert telemetry.statistics().instances == 1
+            await loop_until(lambda: telemetry.statistics().instances == 0, "the instance was forgotten")
+            # What it pushed last is still to be scraped.
+            assert telemetry.statistics().series == 1
+            assert told.client_instance_id is not None
+            assert not telemetry.has_instance(told.client_instance_id)
 
     run(scenario)
 
@@ -231,6 +289,6 @@ def test_librdkafka_pushes_what_it_is_asked_for() -> None:
             assert {one["client_id"] for one in labels(node, name)} == {"shop-7"}
             # Its last push comes when it ends.
             await loop.run_in_executor(None, producers.pop().close)
-            assert samples(node)["penstock_client_telemetry_unreadable_total"] == 0
+            assert node.parts.telemetry.statistics().unreadable == 0
 
     run(scenario)

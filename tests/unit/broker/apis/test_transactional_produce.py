@@ -162,9 +162,18 @@ def test_coordinator_that_does_not_answer_makes_the_producer_try_again(node: Dat
     node.peers.fail(ErrorCode.NETWORK_EXCEPTION)
     settle(node)
     assert code(exchange) is ErrorCode.NOT_ENOUGH_REPLICAS
+    assert (node.data_path.verifier.failure_count, node.data_path.verifier.times.count) == (1, 1)
     again = begin(node)
     answer(node)
     assert code(again) is ErrorCode.NONE
+    assert (node.data_path.verifier.failure_count, node.data_path.verifier.times.count) == (1, 2)
+
+
+@pytest.mark.usefixtures("topic")
+def test_refused_verifications_are_counted(node: DataNode) -> None:
+    begin(node)
+    answer(node, ErrorCode.INVALID_TXN_STATE)
+    assert (node.data_path.verifier.failure_count, node.data_path.verifier.times.count) == (1, 1)
 
 
 @pytest.mark.usefixtures("topic")

@@ -258,8 +258,11 @@ def test_markers_of_a_leaderless_partition_wait_for_a_leader() -> None:
         case.order(P0)
         await asyncio.sleep(0)
         assert case.peers.asked == []
+        assert case.sender.unled_count == 1
         case.lead(-1)
+        assert case.sender.unled_count == 1
         case.lead(3)
+        assert case.sender.unled_count == 0
         await case.until(lambda: case.written == {(7, P0)})
         assert case.peers.brokers == [3]
 

@@ -60,6 +60,7 @@ STRIMZI_KRAFT = (
     f"{RAFT}_current_epoch",
     f"{RAFT}_current_leader",
     f"{RAFT}_current_state",
+    f"{RAFT}_current_vote",
     f"{RAFT}_fetch_records_rate",
     f"{RAFT}_high_watermark",
     f"{RAFT}_log_end_offset",
@@ -110,6 +111,35 @@ GRAFANA_KAFKA_TOPICS = (
 )
 
 
+KAFKA_METRICS_11962 = (
+    f"{PARTITION}_replicascount",
+    f"{CONTROLLER}_activecontrollercount",
+    # Its variables `job` and `broker`.
+    f"{CONTROLLER}_controllerstate",
+    f"{CONTROLLER}_globaltopiccount",
+    f"{CONTROLLER}_offlinepartitionscount",
+    "kafka_log_log_size",
+    "kafka_log_logflushstats_logflushrateandtimems_count",
+    f"{REQUESTS}_requests_total",
+    f"{REQUESTS}_totaltimems",
+    "kafka_network_socketserver_networkprocessoravgidlepercent",
+    f"{TOPICS}_bytesin_total",
+    f"{TOPICS}_bytesout_total",
+    f"{TOPICS}_failedfetchrequests_total",
+    f"{TOPICS}_failedproducerequests_total",
+    f"{TOPICS}_messagesin_total",
+    f"{TOPICS}_totalfetchrequests_total",
+    f"{TOPICS}_totalproducerequests_total",
+    "kafka_server_delayedoperationpurgatory_purgatorysize",
+    f"{REPLICAS}_isrexpands_total",
+    f"{REPLICAS}_isrshrinks_total",
+    f"{REPLICAS}_leadercount",
+    f"{REPLICAS}_partitioncount",
+    f"{REPLICAS}_underreplicatedpartitions",
+    "process_cpu_seconds_total",
+)
+
+
 async def commit(connection: Connection) -> ErrorCode:
     partition = OffsetCommitRequestPartition(partition_index=i32(0), committed_offset=i64(0), committed_metadata=None)
     answer = await connection.call(
@@ -132,8 +162,17 @@ async def commit(connection: Connection) -> ErrorCode:
         KAFKA_EXPORTER_OVERVIEW,
         GRAFANA_KAFKA_OVERVIEW,
         GRAFANA_KAFKA_TOPICS,
+        KAFKA_METRICS_11962,
     ],
-    ids=("strimzi-kafka", "strimzi-kraft", "strimzi-kafka-exporter", "kafka-exporter", "grafana", "grafana-topics"),
+    ids=(
+        "strimzi-kafka",
+        "strimzi-kraft",
+        "strimzi-kafka-exporter",
+        "kafka-exporter",
+        "grafana",
+        "grafana-topics",
+        "11962",
+    ),
 )
 def test_what_the_dashboard_asks_for_is_told(names: tuple[str, ...]) -> None:
     async def scenario() -> None:

@@ -128,6 +128,7 @@ def test_what_there_is_no_room_for_is_told_of_once_it_is_there() -> None:
 
 def test_a_refusal_is_not_the_end_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     refused: list[object] = []
+    queued: list[int] = []
 
     async def scenario() -> None:
         world = World(**TWO_DISKS)
@@ -139,6 +140,7 @@ def test_a_refusal_is_not_the_end_of_it(monkeypatch: pytest.MonkeyPatch) -> None
                 assert request is ASSIGN_REPLICAS_TO_DIRS
                 if not refused:
                     refused.append(message)
+                    queued.append(node.parts.directories.queued_count)
                     raise KafkaError(ErrorCode.NOT_CONTROLLER)
                 return await submit(request, message)
 
@@ -146,6 +148,8 @@ def test_a_refusal_is_not_the_end_of_it(monkeypatch: pytest.MonkeyPatch) -> None
             assert await create_topic(connection, "t", 2) == OK
             for index in range(2):
                 assert await told(node, index) in directory_ids(node).values()
+            assert queued[0] > 0
+            await loop_until(lambda: node.parts.directories.queued_count == 0, "the controller was told")
 
     run(scenario)
     assert refused

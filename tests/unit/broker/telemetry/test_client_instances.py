@@ -151,3 +151,24 @@ def test_the_least_recently_used_instance_makes_room() -> None:
     assert UUID(int=2) not in known
     assert UUID(int=1) in known
     assert len(known) == 2
+
+
+def test_instances_of_a_connection_that_has_ended_are_forgotten() -> None:
+    known = instances()
+    moved = used(known, 0, number=1, connection=1)
+    used(known, 0, number=2, connection=1)
+    kept = used(known, 1, number=1, connection=2)
+    assert (known.is_known(moved), known.is_known(kept)) == (False, True)
+    assert known.disconnect(1) == (UUID(int=2),)
+    assert (len(known), known.is_known(kept)) == (1, True)
+    assert known.disconnect(1) == ()
+    assert known.disconnect(2) == (UUID(int=1),)
+    assert len(known) == 0
+
+
+def test_an_evicted_instance_is_none_of_its_connection() -> None:
+    known = instances(1)
+    used(known, 0, number=1, connection=1)
+    used(known, 0, number=2, connection=2)
+    assert known.disconnect(1) == ()
+    assert UUID(int=2) in known

@@ -4,10 +4,10 @@ from uuid import UUID
 
 import pytest
 
-from penstock.broker.telemetry.rules.client_series import ClientSeries, PushedPoint
+from penstock.broker.telemetry.rules.client_series import GONE_MS, ClientSeries, PushedPoint
 from penstock.broker.telemetry.rules.prometheus_names import label_name, metric_name
 
-ONE, TWO = UUID(int=1), UUID(int=2)
+ONE, TWO, THREE = UUID(int=1), UUID(int=2), UUID(int=3)
 
 
 def point(name: str = "n", value: float = 1.0, *, is_counter: bool = False, is_delta: bool = False) -> PushedPoint:
@@ -45,6 +45,39 @@ def test_series_expire_with_their_client() -> None:
     assert (len(series), series.client_count) == (1, 1)
     series.forget(150)
     assert (len(series), series.client_count, values(series)) == (0, 0, {})
+
+
+def test_series_of_a_client_that_disconnected_are_kept_for_one_more_scrape() -> None:
+    series = ClientSeries()
+    series.push(ONE, "a", (point(),), now_ms=0, expires_ms=10 * GONE_MS)
+    series.disconnect(ONE, now_ms=5)
+    series.disconnect(TWO, now_ms=5)
+    series.forget(GONE_MS + 4)
+    assert len(series) == 1
+    series.forget(GONE_MS + 5)
+    assert len(series) == 0
+    # One that comes back keeps what it counted.
+    series.push(ONE, "a", (point(value=1, is_delta=True),), now_ms=0, expires_ms=10 * GONE_MS)
+    series.disconnect(ONE, now_ms=0)
+    series.push(ONE, "a", (point(value=2, is_delta=True),), now_ms=1, expires_ms=10 * GONE_MS)
+    series.forget(GONE_MS)
+    assert values(series) == {"n": [3]}
+
+
+def test_clients_that_disconnected_make_room_for_others() -> None:
+    series = ClientSeries(clients_max=2)
+    take(series, point("a"))
+    take(series, point("b"), client=TWO)
+    take(series, point("c"), client=THREE)
+    assert (values(series), series.dropped) == ({"a": [1], "b": [1]}, 1)
+    series.disconnect(TWO, now_ms=1)
+    take(series, point("c"), client=THREE, now_ms=2)
+    assert (values(series), series.client_count, series.dropped) == ({"a": [1], "c": [1]}, 2, 1)
+    # One that has come back is not gone.
+    series.disconnect(ONE, now_ms=3)
+    take(series, point("a"), now_ms=4)
+    take(series, point("b"), client=TWO, now_ms=5)
+    assert (values(series), series.dropped) == ({"a": [1], "c": [1]}, 2)
 
 
 def test_a_name_has_one_kind_until_its_last_series_is_gone() -> None:

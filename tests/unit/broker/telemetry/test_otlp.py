@@ -1,12 +1,15 @@
 """Reading OpenTelemetry's MetricsData."""
 
+import subprocess
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality, Metric, MetricsData
 
 from penstock.broker.telemetry.rules.client_series import PushedPoint
-from penstock.broker.telemetry.rules.otlp import LABELS_MAX, POINTS_MAX, read_push
+from penstock.broker.telemetry.rules.otlp import ITEMS_MAX, LABELS_MAX, POINTS_MAX, read_push
 from penstock.protocol.errors import CorruptData
 
 DELTA = AggregationTemporality.AGGREGATION_TEMPORALITY_DELTA
@@ -80,11 +83,41 @@ def test_points_and_labels_are_bounded() -> None:
     assert read_push(message.SerializeToString(), lambda _: True).dropped == 2
 
 
+@pytest.mark.parametrize("what", ["resources", "scopes", "metrics"])
+def test_what_a_push_makes_the_node_look_at_is_bounded(what: str) -> None:
+    """Empty ones take two bytes each: there is room for 500,000 in a push of 1 MiB."""
+
+    def read(number: int) -> int:
+        message = new_message()
+        for _ in range(number):
+            if what == "resources":
+                message.resource_metrics.add()
+            elif what == "scopes":
+                message.resource_metrics[0].scope_metrics.add()
+            else:
+                message.resource_metrics[0].scope_metrics[0].metrics.add()
+        return read_push(message.SerializeToString(), lambda _: True).dropped
+
+    assert read(ITEMS_MAX - 10) == 0
+    with pytest.raises(CorruptData, match="more than"):
+        read(ITEMS_MAX + 1)
+
+
 def test_a_client_does_not_say_whose_series_it_is() -> None:
     message = new_message()
     point = add(message, "org.a").gauge.data_points.add(as_int=1)
     point.attributes.add(key="client.id").value.string_value = "another"
     assert read_push(message.SerializeToString(), lambda _: True).points[0].labels == ()
+
+
+def test_a_node_that_gets_no_push_does_not_load_the_library() -> None:
+    program = (
+        "import sys, penstock.broker.node.main, penstock.broker.node.server, penstock.broker.node.wiring;"
+        "print(sorted({'google.protobuf', 'opentelemetry', 'prometheus_client'} & sys.modules.keys()))"
+    )
+    command = (sys.executable, "-c", program)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 def test_what_is_no_protobuf_is_refused() -> None:

@@ -10,11 +10,13 @@ from waiting import loop_until
 from penstock.protocol.ids import BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
 from penstock.quorum.controller.controller import Controller
 from penstock.quorum.controller.periodic_elections import PeriodicElections
+from penstock.quorum.decisions.context import ControllerResult
 from penstock.quorum.metadata.image import ConfigResourceType
 from penstock.quorum.metadata.records import (
     NO_LEADER,
     ConfigRecord,
     MetadataRecord,
+    PartitionChangeRecord,
     PartitionRecord,
     RegisterBrokerRecord,
     TopicRecord,
@@ -107,3 +109,46 @@ async def test_unclean_elections_are_counted(puppet: Puppet, controller: Control
     assert controller.unclean_election_count == 1
     duty.cancel()
     await asyncio.wait([duty])
+
+
+ELIGIBLE = (
+    *(one for one in IMBALANCED if not isinstance(one, PartitionRecord)),
+    PartitionRecord(
+        topic_id=TOPIC_ID,
+        partition_id=0,
+        replicas=node_ids(1, 2),
+        isr=(),
+        elr=node_ids(2),
+        leader=NO_LEADER,
+        leader_epoch=LeaderEpoch(0),
+        partition_epoch=PartitionEpoch(0),
+        directories=DIRECTORIES,
+    ),
+)
+
+
+@on_a_loop
+async def test_leaders_from_the_elr_are_counted_apart_from_others(puppet: Puppet, controller: Controller) -> None:
+    """KIP-966: ElectionFromEligibleLeaderReplicasPerSec."""
+
+    async def lead(leader: NodeId) -> None:
+        change = PartitionChangeRecord(topic_id=TOPIC_ID, partition_id=0, isr=(leader,), leader=leader, elr=())
+        answer = asyncio.ensure_future(
+            controller.submit(
+                lambda _image, _request, _context: ControllerResult(records=(change,), response=None), None
+            )
+        )
+        await loop_until(lambda: bool(puppet.waiting), "a proposal")
+        puppet.commit()
+        await answer
+
+    puppet.elect(NodeId(2))
+    puppet.hear(*ELIGIBLE)
+    activate(puppet)
+    assert controller.eligible_election_count == 0
+    await lead(NodeId(2))
+    assert (controller.eligible_election_count, controller.unclean_election_count) == (1, 0)
+    # It is in the ISR now, and the other one in neither.
+    await lead(NodeId(2))
+    await lead(NodeId(1))
+    assert controller.eligible_election_count == 1

@@ -55,3 +55,13 @@ def test_a_broker_that_is_waited_for_is_not_live_and_expires_unless_it_is_heard(
     assert sessions.expired(1_000) == [1]
     sessions.renew(1_200)
     assert sessions.expired(2_199) == []
+
+
+def test_the_silence_of_a_broker_begins_with_its_last_contact() -> None:
+    sessions = BrokerSessions(1000)
+    sessions.touch(NodeId(1), 100)
+    sessions.touch(NodeId(2), 150)
+    assert sessions.silent_ms(200) == {1: 100, 2: 50}
+    sessions.touch(NodeId(1), 200)
+    sessions.end(NodeId(2))
+    assert sessions.silent_ms(230) == {1: 30}
