@@ -59,10 +59,10 @@ _SUBCOMMANDS: Final[Mapping[str, _Subcommand | _Subgroup]] = {
                 ".client.quorum_commands", "status", "Show the leader, the voters and the brokers that follow."
             ),
             "transfer": _Subcommand(
-                ".operator_commands.commands", "transfer", "Let another controller lead the quorum."
+                ".broker.operator_commands.commands", "transfer", "Let another controller lead the quorum."
             ),
             "snapshot": _Subcommand(
-                ".operator_commands.commands",
+                ".broker.operator_commands.commands",
                 "snapshot",
                 "Let controllers write a snapshot of the metadata now.",
             ),

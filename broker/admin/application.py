@@ -1,6 +1,7 @@
 """The HTTP administration as an application of aiohttp: from requests to operations, and back.
 
-Loaded when the first connection comes. What is refused, and what goes wrong, is answered as `application/problem+json`.
+Loaded when the first connection comes. What is refused, and what goes wrong, is answered as `application/problem+json`,
+or as Confluent's error where its client reads nothing else.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.rest.problem import MEDIA_TYPE, Problem, http_problem, problem_of
 from ..network.request import RequestContext
 from .node_ports import NodePorts
-from .operation import Answered, Call, Content, HttpError, Operation, Stream
+from .operation import JSON, Answered, Call, Content, HttpError, Operation, Stream
 from .path_parameters import PATH_PARAMETERS
+from .rules import confluent_clients
 from .rules.guards import refusal_of
 from .rules.pace import Pace
 
@@ -64,6 +66,8 @@ def make_application(node: NodePorts, operations: Sequence[Operation], known_hos
     for operation in operations:
         handler = _handler(operation, gate)
         application.router.add_route(operation.method, operation.path, handler)
+        if operation.path.startswith(confluent_clients.ROOT):
+            application.router.add_route(operation.method, confluent_clients.PREFIX + operation.path, handler)
     return application
 
 
@@ -204,7 +208,7 @@ async def _call(operation: Operation, request: web.Request, gate: _Gate) -> Call
             client_id="http",
             client_software=request.headers.get("User-Agent", "unknown")[:200],
         ),
-        base_url=f"{request.scheme}://{request.host}",
+        base_url=f"{request.scheme}://{request.host}{confluent_clients.prefix_of(request.path)}",
         path={name: _path_value(name, text) for name, text in request.match_info.items()},
         query=_query(operation, request),
         body=None if operation.takes_stream else await _body(operation, request, gate),
@@ -306,9 +310,10 @@ def _problem_of(request: web.Request, error: Exception) -> Problem:
 
 
 def _problem_response(problem: Problem, request: web.Request) -> web.Response:
-    response = web.Response(
-        status=problem.status, body=msgspec.json.encode(problem), headers={"Content-Type": MEDIA_TYPE}
-    )
+    media_type, content = MEDIA_TYPE, msgspec.json.encode(problem)
+    if confluent_clients.reads_only_json(request.path, ",".join(request.headers.getall("Accept", []))):
+        media_type, content = JSON, msgspec.json.encode(confluent_clients.confluent_error(problem))
+    response = web.Response(status=problem.status, body=content, headers={"Content-Type": media_type})
     if problem.status == 405:
         route = request.match_info.http_exception
         if isinstance(route, web.HTTPMethodNotAllowed):

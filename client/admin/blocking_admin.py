@@ -418,6 +418,19 @@ class Admin(BlockingTransport):
             Reassignment,
         )
 
+    def list_replica_statuses_of_all(
+        self, *, page_size: int | None = None, page_token: str | None = None
+    ) -> ReplicaStatusList:
+        """How far the replicas of all partitions are."""
+        return self.ask(
+            "GET",
+            "/v3/clusters/{cluster_id}/topics/-/partitions/-/replica-status",
+            {"cluster_id": self.cluster_id()},
+            {"page_size": page_size, "page_token": page_token},
+            None,
+            ReplicaStatusList,
+        )
+
     def list_replica_statuses_of_topic(
         self, topic_name: str, *, page_size: int | None = None, page_token: str | None = None
     ) -> ReplicaStatusList:

@@ -9,18 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 OUTPUT = ROOT / "docs" / "files.md"
-PACKAGES = (
-    "protocol",
-    "storage",
-    "quorum",
-    "broker",
-    "client",
-    "local",
-    "operator_commands",
-    "chaos",
-    "bench",
-    "pipeline",
-)
+PACKAGES = ("protocol", "storage", "quorum", "broker", "client", "local", "chaos", "bench", "pipeline")
 HEAD = """# Map of the files
 
 Written by `make docs` from the first sentence of each module. Pure modules (no socket, file, clock, random generator or

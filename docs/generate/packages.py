@@ -21,7 +21,7 @@ OUTPUT = ROOT / "docs" / "packages.svg"
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("cli",),
     ("bench", "pipeline"),
-    ("chaos", "operator_commands"),
+    ("chaos",),
     ("broker", "local"),
     ("quorum",),
     ("storage", "client"),

@@ -2,18 +2,18 @@
 
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from .resources import CollectionMetadata, Relationship, ResourceMetadata
 
 
 class Cluster(Struct, kw_only=True):
-    """Confluent's `ClusterData`."""
+    """Confluent's `ClusterData`; without a live broker there is no `controller`."""
 
     kind: Literal["KafkaCluster"] = "KafkaCluster"
     metadata: ResourceMetadata
     cluster_id: str
-    controller: Relationship | None
+    controller: Relationship | UnsetType = UNSET
     acls: Relationship
     brokers: Relationship
     broker_configs: Relationship

@@ -107,7 +107,10 @@ class ConsumerLagList(Struct, kw_only=True):
 
 
 class ConsumerGroupLagSummary(Struct, kw_only=True):
-    """Confluent's `ConsumerGroupLagSummaryData`; `unknown_partitions` of the group's partitions are in no figure."""
+    """Confluent's `ConsumerGroupLagSummaryData`; `unknown_partitions` of the group's partitions are in no figure.
+
+    Where no member has the partition with the largest lag, `max_lag_consumer` leads to all members.
+    """
 
     kind: Literal["KafkaConsumerGroupLagSummary"] = "KafkaConsumerGroupLagSummary"
     metadata: ResourceMetadata
@@ -121,5 +124,5 @@ class ConsumerGroupLagSummary(Struct, kw_only=True):
     max_lag: int
     total_lag: int
     unknown_partitions: int
-    max_lag_consumer: Relationship | None
+    max_lag_consumer: Relationship
     max_lag_partition: Relationship

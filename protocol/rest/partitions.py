@@ -2,20 +2,20 @@
 
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from .resources import CollectionMetadata, Relationship, ResourceMetadata
 
 
 class Partition(Struct, kw_only=True):
-    """Confluent's `PartitionData`."""
+    """Confluent's `PartitionData`; a partition that has no leader has no `leader`."""
 
     kind: Literal["KafkaPartition"] = "KafkaPartition"
     metadata: ResourceMetadata
     cluster_id: str
     topic_name: str
     partition_id: int
-    leader: Relationship | None
+    leader: Relationship | UnsetType = UNSET
     replicas: Relationship
     reassignment: Relationship
 
@@ -41,7 +41,9 @@ class PartitionOffsets(Struct, kw_only=True):
 
 
 class OffsetQuery(Struct, kw_only=True):
-    offset_type: Literal["earliest", "latest"] | None = None
+    """Confluent's own knows both together; one alone costs the leader half."""
+
+    offset_type: Literal["earliest_and_latest", "earliest", "latest"] = "earliest_and_latest"
 
 
 class Replica(Struct, kw_only=True):

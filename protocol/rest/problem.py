@@ -1,4 +1,4 @@
-"""What HTTP answers when it cannot do what it was asked: `application/problem+json` (RFC 9457)."""
+"""What HTTP answers when it cannot do what it was asked: a problem (RFC 9457), or Confluent's error."""
 
 from typing import Final
 
@@ -58,6 +58,13 @@ class Problem(Struct, kw_only=True, omit_defaults=True):
     title: str
     status: int
     detail: str
+    error_code: int
+    message: str
+
+
+class ConfluentError(Struct, kw_only=True):
+    """Confluent's `Error`. The first three digits of `error_code` are a status of HTTP, the rest is its number."""
+
     error_code: int
     message: str
 

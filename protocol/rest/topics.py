@@ -43,14 +43,22 @@ class TopicConfigEntry(Struct, kw_only=True):
     value: str | None = None
 
 
+class PartitionAssignment(Struct, kw_only=True):
+    """The brokers of one partition."""
+
+    partition_id: Id
+    broker_ids: list[Id]
+
+
 class CreateTopic(Struct, kw_only=True):
     """Confluent's `CreateTopicRequestData`. `replicas_assignments` has the brokers of each partition, in which case
-    neither count is given; without a count the cluster's default is taken."""
+    neither count is given; without a count the cluster's default is taken. It is an object by partition, as in the
+    document of today, or a list, as in that of Confluent's client for Go."""
 
     topic_name: str
     partitions_count: Count | None = None
     replication_factor: ReplicationFactor | None = None
-    replicas_assignments: dict[Id, list[Id]] | None = None
+    replicas_assignments: dict[Id, list[Id]] | list[PartitionAssignment] | None = None
     configs: Annotated[list[TopicConfigEntry], Meta(max_length=CONFIGS_MAX)] = []
     validate_only: bool = False
 

@@ -17,19 +17,7 @@ WORDS = re.compile(
 WORDS_OF_TESTS = re.compile(
     r"(?<![a-z\"])(whoever|whomever|nobody|somebody|anybody|everybody)(?![a-z\"])", re.IGNORECASE
 )
-SOURCES = (
-    "protocol",
-    "storage",
-    "quorum",
-    "broker",
-    "client",
-    "local",
-    "operator_commands",
-    "chaos",
-    "bench",
-    "docs/*.md",
-    "README.md",
-)
+SOURCES = ("protocol", "storage", "quorum", "broker", "client", "local", "chaos", "bench", "docs/*.md", "README.md")
 GENERATED = ("docs/files.md", "docs/style.md", "docs/generate/", "docs/measurements/")
 
 

@@ -7,9 +7,10 @@ from typing import Any, Final
 
 import msgspec
 
-from ....protocol.rest.problem import MEDIA_TYPE, Problem
+from ....protocol.rest.problem import MEDIA_TYPE, ConfluentError, Problem
 from ..operation import JSON, Operation
 from ..path_parameters import PATH_PARAMETERS, names_in
+from . import confluent_clients
 
 _REFERENCE: Final = "#/components/schemas/{name}"
 _TYPES: Final = {int: "integer", str: "string"}
@@ -32,7 +33,7 @@ def openapi_document(operations: Sequence[Operation], *, version: str) -> dict[s
             "summary": "Administration of a Penstock cluster by HTTP.",
             "description": (
                 "Every node serves it; what changes the metadata reaches the active controller. `/v3` has the paths "
-                "and bodies of Confluent's REST API, `/v1` what is Penstock's own."
+                "and bodies of Confluent's REST API, and so has `/kafka/v3`; `/v1` has what is Penstock's own."
             ),
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
@@ -44,7 +45,7 @@ def openapi_document(operations: Sequence[Operation], *, version: str) -> dict[s
 
 
 def _types(operations: Sequence[Operation]) -> list[Any]:
-    found: dict[str, Any] = {_key(Problem): Problem}
+    found: dict[str, Any] = {_key(one): one for one in (Problem, ConfluentError)}
     for operation in operations:
         for one in (operation.query, operation.body, operation.answer, *operation.other_statuses.values()):
             if one is not None:
@@ -108,7 +109,10 @@ def _responses(operation: Operation, schema_of: Mapping[str, Any]) -> dict[str, 
         usual["content"] = {operation.media_type: {"schema": schema_of[_key(operation.answer)]}}
     elif operation.media_type != JSON:
         usual["content"] = {operation.media_type: {"schema": {"type": "string"}}}
-    problem = {"description": "A problem.", "content": {MEDIA_TYPE: {"schema": schema_of[_key(Problem)]}}}
+    problems = {MEDIA_TYPE: {"schema": schema_of[_key(Problem)]}}
+    if operation.path.startswith(confluent_clients.ROOT):
+        problems[JSON] = {"schema": schema_of[_key(ConfluentError)]}
+    problem = {"description": "A problem.", "content": problems}
     others = {
         str(status): {"description": "Not well.", "content": {JSON: {"schema": schema_of[_key(answer)]}}}
         for status, answer in operation.other_statuses.items()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec import UNSET
+
 from ....protocol.rest.clusters import Cluster, ClusterList
 from ..operation import Call, Operation
 from . import links
@@ -24,7 +26,7 @@ def _describe(call: Call) -> Cluster:
     return Cluster(
         metadata=links.metadata(call, own),
         cluster_id=own,
-        controller=links.related(call, own, "brokers", brokers[0].id) if brokers else None,
+        controller=links.related(call, own, "brokers", brokers[0].id) if brokers else UNSET,
         acls=links.related(call, own, "acls"),
         brokers=links.related(call, own, "brokers"),
         broker_configs=links.related(call, own, "broker-configs"),

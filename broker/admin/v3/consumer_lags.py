@@ -103,7 +103,7 @@ async def _summarize(call: Call) -> ConsumerGroupLagSummary:
         max_lag=most.records or 0,
         total_lag=total,
         unknown_partitions=unknown,
-        max_lag_consumer=None if member is None else links.related(call, *own, "consumers", member.id),
+        max_lag_consumer=links.related(call, *own, "consumers", *(() if member is None else (member.id,))),
         max_lag_partition=links.related(call, cluster_id, "topics", topic_name, "partitions", partition_id),
     )
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec import UNSET
+
 from ....protocol.errors import KafkaError
 from ....protocol.rest.partitions import OffsetQuery, Partition, PartitionList, PartitionOffsets
 from ....protocol.rest.resources import PageQuery
@@ -65,7 +67,7 @@ def _describe(
         cluster_id=cluster_id,
         topic_name=topic.name,
         partition_id=index,
-        leader=links.related(call, *own, "replicas", partition.leader) if has_leader else None,
+        leader=links.related(call, *own, "replicas", partition.leader) if has_leader else UNSET,
         replicas=links.related(call, *own, "replicas"),
         reassignment=links.related(call, *own, "reassignment"),
     )

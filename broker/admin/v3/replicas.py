@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Final
+from itertools import islice
+from typing import Final, TypeAlias
 
 from ....protocol.errors import ErrorCode, KafkaError
 from ....protocol.rest.partitions import Replica, ReplicaList, ReplicaStatus, ReplicaStatusList
@@ -18,6 +19,11 @@ from .answers import gather, sentence
 
 STATUSES_MAX: Final = 1_000
 """Partitions of one page of `replica-status`: each replica's broker is asked."""
+
+Located: TypeAlias = tuple[TopicImage, int, PartitionRegistration]
+"""A partition with its topic and index."""
+ReplicaKey: TypeAlias = tuple[str, int, int]
+"""Topic, partition and broker."""
 
 
 async def _list(call: Call) -> Content:
@@ -44,39 +50,45 @@ async def _get(call: Call) -> Replica:
 
 
 async def _list_statuses(call: Call) -> Content:
-    """Of a topic's partitions, or of the one that the path names."""
+    """Of all partitions, of a topic's, or of the one that the path names."""
     cluster_id = links.cluster_id(call)
     image = call.node.image
-    segments: tuple[object, ...]
-    last = pages.after(call, tuple[int, int])
+    last = pages.after(call, tuple[str, int, int])
+    # The partition of the last replica on the page before is there again: it may have more.
+    begun = None if last is None else (last[0], last[1] - 1)
+    topic_name, index = "-", "-"
     if "partition_id" in call.path:
-        topic, index, _ = lookups.partition(call, image)
-        indexes = range(index, index + 1)
-        segments = (cluster_id, "topics", topic.name, "partitions", index, "replica-status")
-    else:
+        one = lookups.partition(call, image)
+        topic_name, index = one[0].name, str(one[1])
+        found: Iterable[Located] = (one,)
+    elif "topic_name" in call.path:
         topic = lookups.topic(call, image)
-        indexes = range(0 if last is None else max(last[0], 0), len(topic.partitions))
-        segments = (cluster_id, "topics", topic.name, "partitions", "-", "replica-status")
-    # A page has a replica or more of each partition, and one item more tells that there is another page.
-    indexes = indexes[: min(call.query.page_size, STATUSES_MAX) + 1]
+        topic_name = topic.name
+        found = lookups.partitions_of(topic, None if begun is None else begun[1])
+    else:
+        found = lookups.partitions_after(image, begun)
     call.query.page_size = min(call.query.page_size, STATUSES_MAX)
-    ends = await _log_ends(call, image, topic, indexes)
+    # All but that first one have a replica or more on the page, and one item more shows that there is another page.
+    partitions = list(islice(found, call.query.page_size + 2))
+    ends = await _log_ends(call, image, partitions)
     items = (
-        ((index, broker_id), _status(call, cluster_id, topic, index, broker_id, ends))
-        for index in indexes
-        for broker_id in sorted(topic.partitions[index].replicas)
-        if last is None or (index, broker_id) > last
+        (key, _status(call, cluster_id, topic, index, broker_id, ends))
+        for topic, index, partition in partitions
+        for broker_id in sorted(partition.replicas)
+        for key in ((topic.name, index, broker_id),)
+        if last is None or key > last
     )
-    return await pages.page(call, "KafkaReplicaStatusList", items, *segments)
+    segments = ("topics", topic_name, "partitions", index, "replica-status")
+    return await pages.page(call, "KafkaReplicaStatusList", items, cluster_id, *segments)
 
 
 async def _log_ends(
-    call: Call, image: MetadataImage, topic: TopicImage, indexes: Iterable[int]
-) -> Mapping[tuple[int, int], tuple[offsets.Found, offsets.Found]]:
-    """The first and the end offset of each replica's log, by partition and broker."""
+    call: Call, image: MetadataImage, partitions: Sequence[Located]
+) -> Mapping[ReplicaKey, tuple[offsets.Found, offsets.Found]]:
+    """The first and the end offset of each replica's log."""
     by_broker: defaultdict[int, list[Place]] = defaultdict(list)
-    for index in indexes:
-        for replica in topic.partitions[index].replicas:
+    for topic, index, partition in partitions:
+        for replica in partition.replicas:
             by_broker[replica].append((topic.name, index))
     asked = [
         (broker_id, timestamp_ms, places)
@@ -86,14 +98,11 @@ async def _log_ends(
     answers = await gather(
         [partial(_of_broker, call, image, broker_id, places, timestamp_ms) for broker_id, timestamp_ms, places in asked]
     )
-    found: dict[tuple[int, int, int], offsets.Found] = {}
+    found: dict[tuple[ReplicaKey, int], offsets.Found] = {}
     for (broker_id, timestamp_ms, places), answer in zip(asked, answers, strict=True):
         for place in places:
-            found[place[1], broker_id, timestamp_ms] = answer if isinstance(answer, KafkaError) else answer[place]
-    return {
-        (index, broker_id): (found[index, broker_id, OffsetTime.EARLIEST], found[index, broker_id, OffsetTime.LATEST])
-        for index, broker_id, _ in found
-    }
+            found[(*place, broker_id), timestamp_ms] = answer if isinstance(answer, KafkaError) else answer[place]
+    return {key: (found[key, OffsetTime.EARLIEST], found[key, OffsetTime.LATEST]) for key, _ in found}
 
 
 async def _of_broker(
@@ -111,11 +120,11 @@ def _status(
     topic: TopicImage,
     index: int,
     broker_id: int,
-    ends: Mapping[tuple[int, int], tuple[offsets.Found, offsets.Found]],
+    ends: Mapping[ReplicaKey, tuple[offsets.Found, offsets.Found]],
 ) -> ReplicaStatus:
     partition = topic.partitions[index]
-    first, end = ends[index, broker_id]
-    _, leader_end = ends.get((index, partition.leader), (None, None))
+    first, end = ends[topic.name, index, broker_id]
+    _, leader_end = ends.get((topic.name, index, partition.leader), (None, None))
     is_known = isinstance(first, int) and isinstance(end, int)
     lag = max(leader_end - end, 0) if isinstance(leader_end, int) and isinstance(end, int) else None
     error = next((one for one in (first, end, leader_end) if isinstance(one, KafkaError)), None)
@@ -154,6 +163,16 @@ def describe_replica(
 
 
 OPERATIONS: Final = (
+    Operation(
+        name="listReplicaStatusesOfAll",
+        method="GET",
+        path="/v3/clusters/{cluster_id}/topics/-/partitions/-/replica-status",
+        tag="Replica",
+        summary="How far the replicas of all partitions are",
+        run=_list_statuses,
+        query=PageQuery,
+        answer=ReplicaStatusList,
+    ),
     Operation(
         name="listReplicaStatusesOfTopic",
         method="GET",

@@ -94,6 +94,11 @@ async def _create(call: Call) -> Answered:
 
 def _assignments(body: CreateTopic) -> tuple[CreatableReplicaAssignment, ...]:
     given = body.replicas_assignments or {}
+    if isinstance(given, list):
+        listed = given
+        given = {one.partition_id: one.broker_ids for one in listed}
+        if len(given) < len(listed):
+            raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "replicas_assignments names a partition twice.")
     if given and (body.partitions_count is not None or body.replication_factor is not None):
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,

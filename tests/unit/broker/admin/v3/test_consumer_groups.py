@@ -37,7 +37,7 @@ def test_a_group_without_members_is_described_by_its_commits() -> None:
         summary = await node.get("/consumer-groups/g/lag-summary")
         assert (summary["max_lag"], summary["total_lag"], summary["unknown_partitions"]) == (3, 3, 0)
         assert (summary["max_lag_topic_name"], summary["max_lag_partition_id"]) == ("t", 0)
-        assert summary["max_lag_consumer"] is None
+        assert summary["max_lag_consumer"]["related"].endswith("/consumer-groups/g/consumers")
         assert summary["max_lag_partition"]["related"].endswith("/topics/t/partitions/0")
 
     run_with(test, **PROPERTIES)
@@ -135,7 +135,7 @@ def test_a_lag_that_is_not_known_is_null_with_the_reason() -> None:
         summary = await node.get("/consumer-groups/g/lag-summary")
         assert (summary["total_lag"], summary["unknown_partitions"]) == (1, 1)
         partition = await node.get("/topics/t/partitions/1")
-        assert partition["leader"] is None
+        assert "leader" not in partition
 
     run_with(test, **PROPERTIES)
 

@@ -59,6 +59,11 @@ def test_a_topic_may_name_the_replicas_of_each_partition() -> None:
         body = {"topic_name": "t", "replicas_assignments": assignments}
         created = await node.ask("POST", "/topics", body, status=201)
         assert (created["partitions_count"], created["replication_factor"]) == (2, 1)
+        listed = [{"partition_id": index, "broker_ids": [BROKER]} for index in range(3)]
+        created = await node.ask("POST", "/topics", {"topic_name": "l", "replicas_assignments": listed}, status=201)
+        assert created["partitions_count"] == 3
+        twice = {"topic_name": "u", "replicas_assignments": [listed[0], *listed]}
+        assert await node.refused("POST", "/topics", twice, status=400) == "INVALID_REPLICA_ASSIGNMENT"
         both = {**body, "topic_name": "u", "partitions_count": 2}
         assert await node.refused("POST", "/topics", both, status=400) == "INVALID_REQUEST"
 
@@ -227,5 +232,26 @@ def test_pages_follow_each_other_and_miss_nothing() -> None:
         assert (await node.get("/topics?page_size=7"))["metadata"]["next"] is None
         for query in ("page_size=0", "page_size=10001", "page_size=x", "page_token=%21", "page_token=e30="):
             await node.get(f"/topics?{query}", status=400)
+
+    run_with(test)
+
+
+def test_the_status_of_all_replicas_has_pages_across_topics() -> None:
+    async def test(node: RestNode) -> None:
+        await node.create("b", 2)
+        await node.create("a", 3)
+        whole = (await node.get("/topics/-/partitions/-/replica-status"))["data"]
+        places = [(one["topic_name"], one["partition_id"]) for one in whole]
+        assert places == [("a", 0), ("a", 1), ("a", 2), ("b", 0), ("b", 1)]
+        found: list[object] = []
+        page = await node.get("/topics/-/partitions/-/replica-status?page_size=2")
+        while True:
+            assert len(page["data"]) <= 2
+            found += page["data"]
+            if page["metadata"]["next"] is None:
+                break
+            async with node.session.get(page["metadata"]["next"]) as answer:
+                page = await answer.json()
+        assert found == whole
 
     run_with(test)

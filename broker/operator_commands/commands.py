@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 import click
 
-from ..client.bootstrap import Bootstrap, bootstrap_options
-from ..client.operating.admin_options import admin_of, admin_option, json_option
-from ..client.terminal import print_json
+from ...client.bootstrap import Bootstrap, bootstrap_options
+from ...client.operating.admin_options import admin_of, admin_option, json_option
+from ...client.terminal import print_json
 from .quorum_operator import HttpOperator, QuorumOperator
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 
 import click
 
-from ..broker.configuration.node_config import NodeConfig, load
-from ..broker.configuration.properties import merge_properties
-from ..protocol.errors import ConfigError
-from ..quorum.raft.operations import Refused, SnapshotTaken, TakeSnapshot
-from ..storage.disk.files import DiskFiles
+from ...protocol.errors import ConfigError
+from ...quorum.raft.operations import Refused, SnapshotTaken, TakeSnapshot
+from ...storage.disk.files import DiskFiles
+from ..configuration.node_config import NodeConfig, load
+from ..configuration.properties import merge_properties
 from .controllers import Controllers, Unanswered
 from .quorum_operator import Snapshot
 

@@ -6,16 +6,13 @@ import asyncio
 from random import SystemRandom
 from uuid import UUID
 
-from ..broker.cluster.peers import PeerConnector
-from ..broker.cluster.tls_contexts import TlsContexts
-from ..broker.configuration.node_config import NodeConfig
-from ..protocol.errors import ConfigError, CorruptData, ErrorCode
-from ..protocol.ids import NodeId
-from ..protocol.no_quorum import NO_QUORUM
-from ..protocol.own_apis import OwnApiKey
-from ..quorum.links.rules.peer_proof import NONCE_BYTES, PeerHello, PeerRefused
-from ..quorum.metadata.voters import Voter
-from ..quorum.raft.operations import (
+from ...protocol.errors import ConfigError, CorruptData, ErrorCode
+from ...protocol.ids import NodeId
+from ...protocol.no_quorum import NO_QUORUM
+from ...protocol.own_apis import OwnApiKey
+from ...quorum.links.rules.peer_proof import NONCE_BYTES, PeerHello, PeerRefused
+from ...quorum.metadata.voters import Voter
+from ...quorum.raft.operations import (
     Operation,
     Outcome,
     Refused,
@@ -24,7 +21,10 @@ from ..quorum.raft.operations import (
     decode_outcome,
     encode_operation,
 )
-from ..storage.disk.files import Files
+from ...storage.disk.files import Files
+from ..cluster.peers import PeerConnector
+from ..cluster.tls_contexts import TlsContexts
+from ..configuration.node_config import NodeConfig
 
 
 class Unanswered(Exception):  # noqa: N818 - it says what happened

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from penstock import cli
-from penstock.operator_commands import commands
+from penstock.broker.operator_commands import commands
 from penstock.protocol.rest.quorum import (
     SnapshotFile,
     SnapshotList,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from ..protocol.rest.quorum import SnapshotRequest, TransferRequest, Unanswered
+from ...protocol.rest.quorum import SnapshotRequest, TransferRequest, Unanswered
 
 if TYPE_CHECKING:
-    from ..client.admin import Admin
+    from ...client.admin import Admin
 
 
 class Snapshot(NamedTuple):
