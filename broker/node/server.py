@@ -220,13 +220,16 @@ class Node:
 
     async def stop(self) -> None:
         """Everything acknowledged is on disk, and the mark of a clean stop written, when this returns."""
-        self._running = self._make_running = None
+        running, self._running, self._make_running = self._running, None, None
         self._begin_stop()
         self.metrics.stop()
         await self._stop_tasks()
         self.events.close()
         if self._parts is not None:
             await self._stop_broker(self._parts)
+        elif running is not None:
+            # A controller's connections to brokers, which its HTTP administration asks.
+            await running.peers.close()
         if self._quorum is not None:
             await self._quorum.stop()
         self._directories.unlock()

@@ -40,7 +40,14 @@ async def _ready(call: Call) -> Answered:
             reasons.append(Finding(kind="no-quorum", sentence=f"{sentence[:1].upper()}{sentence[1:]}."))
         reasons += [one for one in rules.without_leader(leader_id, silent) if one.kind == "silent-voter"]
         return _answered(call, state, reasons, [])
-    reasons += rules.not_ready(image, node.node_id, is_broker=node.config.is_broker, leader_id=leader_id)
+    reasons += rules.not_ready(
+        image,
+        node.node_id,
+        is_broker=node.config.is_broker,
+        leader_id=leader_id,
+        voters=sorted(node.config.voters),
+        silent=silent,
+    )
     problems = await _look(node).look(node)
     if call.query.caught_up:
         reasons += problems.out_of_sync.finding("out-of-sync", "whose replica on this node is not in sync")

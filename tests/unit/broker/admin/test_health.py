@@ -82,12 +82,15 @@ def test_only_a_failed_node_is_unhealthy() -> None:
 def test_a_broker_that_may_not_lead_is_not_ready(registered: BrokerRegistration | None, kind: str | None) -> None:
     seen = replace(image(), brokers={} if registered is None else {1: registered})
     # A broker goes on serving what it leads without a quorum.
-    assert kinds(not_ready(seen, OWN, is_broker=True, leader_id=None)) == ({kind} - {None})
+    found = not_ready(seen, OWN, is_broker=True, leader_id=None, voters=(OWN, OTHER), silent=(OTHER,))
+    assert kinds(found) == ({kind} - {None})
 
 
 def test_a_controller_without_a_leader_is_not_ready() -> None:
-    assert kinds(not_ready(image(), OWN, is_broker=False, leader_id=None)) == {"no-quorum-leader"}
-    assert not kinds(not_ready(image(), OWN, is_broker=False, leader_id=OTHER))
+    (found,) = not_ready(image(), OWN, is_broker=False, leader_id=None, voters=(OWN, OTHER), silent=(OTHER,))
+    assert found.kind == "no-quorum-leader"
+    assert found.sentence.endswith("no leader: no quorum: 1 of 2 voters, 2 needed; node 2 does not answer.")
+    assert not kinds(not_ready(image(), OWN, is_broker=False, leader_id=OTHER, voters=(OWN, OTHER), silent=()))
 
 
 def test_partitions_of_the_node_are_counted_and_the_first_are_named() -> None:
