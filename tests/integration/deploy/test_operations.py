@@ -17,7 +17,6 @@ import pytest
 from deploy_files import DEPLOY, ROOT
 from systemctl import stop
 
-from penstock.bench.anchor.jars import KafkaJars
 from penstock.local.ports import find_free
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
@@ -26,12 +25,6 @@ PAGE: Final = ROOT / "docs" / "operations.md"
 NODES: Final = (1, 2, 3, 4)
 VOTERS: Final = (1, 2, 3)
 BLOCK_TIMEOUT_S: Final = 300
-TOOLS: Final = {
-    "kafka-topics": "org.apache.kafka.tools.TopicCommand",
-    "kafka-reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
-    "kafka-cluster": "org.apache.kafka.tools.ClusterTool",
-    "kafka-features": "org.apache.kafka.tools.FeatureCommand",
-}
 
 
 def blocks() -> dict[str, list[str]]:
@@ -46,7 +39,7 @@ def blocks() -> dict[str, list[str]]:
 class Machine:
     """Where the commands run: addresses, folders and programs of the page are put in place of those of this machine."""
 
-    def __init__(self, folder: Path, jars: KafkaJars) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
         generator = random.Random()
         self.ports = {(node, port): find_free(generator) for node in NODES for port in (9092, 9093, 9644)}
@@ -56,8 +49,6 @@ class Machine:
             (folder / "etc" / f"node-{node}.properties").write_text(self._properties(node))
         self._program("systemctl", [sys.executable, str(ROOT / "tests" / "helpers" / "systemctl.py"), str(folder)])
         self._program("penstock", [sys.executable, "-P", "-m", "penstock"])
-        for name, main_class in TOOLS.items():
-            self._program(name, jars.command(main_class))
 
     def run(self, block: str) -> str:
         # Addresses with a variable in them are looked up when the block runs.
@@ -113,8 +104,8 @@ class Machine:
 
 
 @pytest.fixture
-def machine(tmp_path: Path, kafka_jars: KafkaJars) -> Iterator[Machine]:
-    made = Machine(tmp_path, kafka_jars)
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    made = Machine(tmp_path)
     try:
         yield made
     finally:
