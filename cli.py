@@ -58,6 +58,9 @@ _SUBCOMMANDS: Final[Mapping[str, _Subcommand | _Subgroup]] = {
             "status": _Subcommand(
                 ".client.quorum_commands", "status", "Show the leader, the voters and the brokers that follow."
             ),
+            "snapshots": _Subcommand(
+                ".client.quorum_commands", "snapshots", "List the snapshots of the metadata on the controllers' disks."
+            ),
             "transfer": _Subcommand(
                 ".broker.operator_commands.commands", "transfer", "Let another controller lead the quorum."
             ),
@@ -84,11 +87,14 @@ _SUBCOMMANDS: Final[Mapping[str, _Subcommand | _Subgroup]] = {
     "broker": _Subgroup(
         "What concerns one broker.",
         {
+            "describe": _Subcommand(
+                ".client.operating.broker_commands", "describe", "Show what a broker has and whether it may be stopped."
+            ),
             "unregister": _Subcommand(
                 ".client.operating.broker_commands",
                 "unregister",
                 "Take a broker that is gone for good out of the cluster.",
-            )
+            ),
         },
     ),
     "features": _Subcommand(

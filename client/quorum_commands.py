@@ -1,11 +1,12 @@
-"""`penstock quorum status`: who agrees on the metadata of the cluster (KIP-836)."""
+"""`penstock quorum status` (KIP-836) and `snapshots`: who agrees on the metadata, and what of it lies on disks."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
+import msgspec
 from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest, PartitionData, TopicData
 from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse, ReplicaState
 from kio.schema.describe_quorum.v2.response import PartitionData as QuorumState
@@ -18,8 +19,12 @@ from .addresses import Address
 from .bootstrap import Bootstrap, bootstrap_options
 from .clock import now_ms
 from .connection import connect
+from .operating.admin_options import admin_options, json_option
 from .terminal import print_json, print_table, say
-from .units import format_age
+from .units import format_age, format_bytes
+
+if TYPE_CHECKING:
+    from .admin import Admin
 
 METADATA_TOPIC: Final = "__cluster_metadata"
 _UNKNOWN: Final = -1
@@ -59,6 +64,34 @@ def status(bootstrap: Bootstrap, as_json: bool) -> None:
         _print_replicas(state)
     if problem is not None:
         raise click.ClickException(f"{problem}.")
+
+
+@click.command()
+@json_option
+@admin_options
+def snapshots(admin: Admin, as_json: bool) -> None:
+    """List the snapshots of the metadata on the disks of the controllers, over HTTP."""
+    found = admin.list_quorum_snapshots()
+    if as_json:
+        print_json(msgspec.to_builtins(found))
+    elif found.snapshots:
+        print_table(
+            ("node", "end offset", "epoch", "size", "file"),
+            (
+                (
+                    one.node_id,
+                    one.end_offset,
+                    one.epoch,
+                    None if one.size_bytes is None else format_bytes(one.size_bytes),
+                    one.file,
+                )
+                for one in found.snapshots
+            ),
+        )
+    elif not found.unanswered:
+        say("There are no snapshots yet.")
+    if found.unanswered:
+        raise click.ClickException(" ".join(one.sentence() for one in found.unanswered))
 
 
 def _print_replicas(state: QuorumState) -> None:

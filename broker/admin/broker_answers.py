@@ -19,6 +19,8 @@ from .rules.kafka_answers import check
 
 BROKER_TIMEOUT_S: Final = 3.0
 """For one broker: an overview of a cluster is not to wait for a broker that is about to be fenced."""
+PARTITIONS_ASKED_MAX: Final = 100
+"""Of one request: it is encoded, answered and decoded in one turn where the broker is this node."""
 
 
 async def ask_brokers(

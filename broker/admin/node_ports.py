@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.ids import NodeId
 from ...protocol.messages import Request, Response
+from ...protocol.rest.health import NodeState
 from ...quorum.metadata.image import BrokerRegistration, MetadataImage
 from ..cluster.metadata_cache import MetadataCache
 from ..configuration.node_config import NodeConfig
@@ -59,6 +60,7 @@ class NodePorts:
     phase: Callable[[], str]
     """What the node does while it does not run, or waits for: a sentence."""
     running: Callable[[], RunningNode | None]
+    is_stopping: Callable[[], bool] = lambda: False
     facts: Callable[[], Awaitable[NodeFacts]] = no_facts
     quorum_leader: Callable[[], NodeId | None] = lambda: None
     """Who leads the metadata quorum, as far as this node knows."""
@@ -76,11 +78,18 @@ class NodePorts:
         return self.metadata.image
 
     def parts(self) -> RunningNode:
-        """Raises KafkaError BROKER_NOT_AVAILABLE, with the reason, while the node starts."""
+        """Raises KafkaError BROKER_NOT_AVAILABLE, with the reason, while the node starts or stops."""
         running = self.running()
         if running is None:
-            raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"Node {self.node_id} has not started: {self.phase()}")
+            state = "is stopping" if self.is_stopping() else "has not started"
+            raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"Node {self.node_id} {state}: {self.phase()}")
         return running
+
+    def state(self) -> NodeState:
+        """What the node says of itself."""
+        if self.is_stopping():
+            return "stopping"
+        return "starting" if self.running() is None else "running"
 
     async def ask(self, message: Request, answer: type[ResponseT], context: RequestContext) -> ResponseT:
         """Asks this node, or where it does not serve the API an active broker. Raises KafkaError."""

@@ -103,9 +103,15 @@ class PeerChannel:
 
     def _address_of(self, broker_id: NodeId) -> tuple[str, int]:
         broker = self._metadata.image.brokers.get(broker_id)
-        endpoint = None if broker is None else broker.endpoint(self._listener_name)
-        if endpoint is None:
+        if broker is None:
             raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"the metadata do not tell where node {broker_id} is")
+        endpoint = broker.endpoint(self._listener_name)
+        if endpoint is None:
+            raise KafkaError(
+                ErrorCode.BROKER_NOT_AVAILABLE,
+                f"node {broker_id} has no listener {self._listener_name}, which inter.broker.listener.name of node "
+                f"{self._node_id} says",
+            )
         return endpoint.host, endpoint.port
 
     async def _ask_own(self, message: Message) -> Response:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Final
 
 from ...protocol.errors import ConfigError, CorruptData, ErrorCode, KafkaError
@@ -22,6 +22,8 @@ COMMAND_TIMEOUT_MS: Final = 10_000
 LOOK_MS: Final = 1_000
 """How long a look at all voters counts: health checks may come often, connections do not."""
 
+MUTE: Final = "it takes connections, but no messages of the quorum come from it"
+
 
 class VoterAccess:
     """To the voters; `own` carries out operator commands in this process where this node is one of them."""
@@ -34,13 +36,19 @@ class VoterAccess:
         node_id: NodeId,
         now_ms: Callable[[], int],
         own: Callable[[Operation], Awaitable[Outcome]] | None = None,
+        unreached: Callable[[], Collection[NodeId] | None] = lambda: None,
     ) -> None:
-        """`peers` is None where there is no other voter. `now_ms` is the loop's time."""
+        """`peers` is None where there is no other voter. `now_ms` is the loop's time.
+
+        `unreached` has the voters that this node, a voter itself, exchanges no messages with; None while it does not
+        vote: then those are silent that take no connection.
+        """
         self._peers = peers
         self._voters = voters
         self._node_id = node_id
         self._now_ms = now_ms
         self._own = own
+        self._unreached = unreached
         self._silent: Mapping[NodeId, str] = {}
         self._looked_ms: int | None = None
         self._looking: asyncio.Task[None] | None = None
@@ -68,14 +76,22 @@ class VoterAccess:
             raise KafkaError(ErrorCode.NETWORK_EXCEPTION, f"Node {voter_id} does not answer: {error}.") from error
 
     async def silent(self) -> Mapping[NodeId, str]:
-        """The other voters that do not answer, each with the reason; as of LOOK_MS ago at most."""
-        if self._peers is None:
+        """The other voters that do not answer, each with the reason, which is as of LOOK_MS ago at most.
+
+        The quorum itself says which of them a voter reaches. A connection that can be opened says less: a process may
+        take it and answer nothing else, or be another voter than the one that messages go to.
+        """
+        unreached = self._unreached()
+        if self._peers is None or (unreached is not None and not unreached):
             return {}
         if self._looking is None and (self._looked_ms is None or self._now_ms() - self._looked_ms >= LOOK_MS):
             self._looking = asyncio.get_running_loop().create_task(self._look())
         if self._looking is not None:
             await asyncio.shield(self._looking)
-        return self._silent
+        unreached = self._unreached()
+        if unreached is None:
+            return self._silent
+        return {voter_id: self._silent.get(voter_id, MUTE) for voter_id in sorted(unreached)}
 
     async def close(self) -> None:
         looking = self._looking

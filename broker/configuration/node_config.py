@@ -207,6 +207,7 @@ def load(properties: Mapping[str, str]) -> NodeConfig:
     listeners = tuple(listener for listener in all_listeners if listener.name not in controller_names)
     controller_listeners = tuple(listener for listener in all_listeners if listener.name in controller_names)
     advertised = advertised_listeners(values, protocols, listeners, controller_names)
+    inter_broker_name = inter_broker_listener_name(values, advertised)
     log_dirs = values.strings("log.dirs") or values.strings("log.dir")
     config = NodeConfig(
         node_id=_node_id(values),
@@ -219,9 +220,9 @@ def load(properties: Mapping[str, str]) -> NodeConfig:
         listeners=listeners,
         controller_listeners=controller_listeners,
         advertised_listeners=advertised,
-        inter_broker_listener_name=inter_broker_listener_name(values, advertised),
+        inter_broker_listener_name=inter_broker_name,
         controller_listener_name=next(iter(values.strings("controller.listener.names")), "").upper(),
-        tls=tls_of_listeners(values, protocols, all_listeners),
+        tls=tls_of_listeners(values, protocols, all_listeners, inter_broker_name),
         admin_listeners=parse_admin_listeners(ADMIN_LISTENERS, values.strings(ADMIN_LISTENERS)),
         admin_advertised_listeners=parse_admin_listeners(
             ADMIN_ADVERTISED_LISTENERS, values.strings(ADMIN_ADVERTISED_LISTENERS)
@@ -403,7 +404,9 @@ def _check_node_certificates(config: NodeConfig) -> None:
     """Certificates prove who a node is only where both sides of a connection show one."""
     if config.node_certificates is None:
         return
-    for name in (config.controller_listener_name, config.inter_broker_listener_name):
+    # A controller asks brokers for what its HTTP administration tells, and nothing else depends on it.
+    inter_broker_name = config.inter_broker_listener_name if config.is_broker else ""
+    for name in (config.controller_listener_name, inter_broker_name):
         tls = config.tls.get(name)
         is_served = any(listener.name == name for listener in (*config.listeners, *config.controller_listeners))
         if name and tls is None:

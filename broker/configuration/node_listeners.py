@@ -53,16 +53,20 @@ def _reachable(listener: ListenerConfig) -> ListenerConfig:
 
 
 def inter_broker_listener_name(values: PropertyValues, advertised: Sequence[ListenerConfig]) -> str:
-    if "broker" not in values.strings("process.roles"):
-        return ""
+    """The listener of this broker for other nodes; of a controller, the one of brokers where it asks them.
+
+    Raises ConfigError.
+    """
     name = values.text_or_none("inter.broker.listener.name")
+    protocol = values.text_or_none("security.inter.broker.protocol")
+    if name is not None and values.is_set("security.inter.broker.protocol"):
+        raise ConfigError("Only one of inter.broker.listener.name and security.inter.broker.protocol may be set.")
+    if "broker" not in values.strings("process.roles"):
+        return (name or protocol or "").upper()
     if name is not None:
-        if values.is_set("security.inter.broker.protocol"):
-            raise ConfigError("Only one of inter.broker.listener.name and security.inter.broker.protocol may be set.")
         if name.upper() not in {listener.name for listener in advertised}:
             raise ConfigError(f"inter.broker.listener.name is {name}, which advertised.listeners does not name.")
         return name.upper()
-    protocol = values.text_or_none("security.inter.broker.protocol")
     names = [listener.name for listener in advertised]
     if protocol in names:
         return str(protocol)
@@ -73,11 +77,11 @@ def inter_broker_listener_name(values: PropertyValues, advertised: Sequence[List
 
 
 def tls_of_listeners(
-    values: PropertyValues, protocols: Mapping[str, str], listeners: Sequence[ListenerConfig]
+    values: PropertyValues, protocols: Mapping[str, str], listeners: Sequence[ListenerConfig], inter_broker_name: str
 ) -> Mapping[str, TlsConfig]:
-    """Of the listeners that this node has, and of the controller's, to which it connects."""
+    """Of the listeners that this node has, and of the controller's and the brokers', to which it connects."""
     served = {listener.name for listener in listeners}
-    named = [*served, *(name.upper() for name in values.strings("controller.listener.names")[:1])]
+    named = [*served, inter_broker_name, *(name.upper() for name in values.strings("controller.listener.names")[:1])]
     found = {}
     for name in dict.fromkeys(sorted(named)):
         protocol = protocols.get(name, "PLAINTEXT")

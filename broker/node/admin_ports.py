@@ -29,6 +29,7 @@ def ports_of(
         wall_clock_ms=wall_clock_ms,
         phase=lambda: node.phase,
         running=lambda: node.running,
+        is_stopping=lambda: node.is_stopping,
         facts=lambda: node_facts(node, loop, started_ms=started_ms()),
         quorum_leader=lambda: None if node.quorum is None else node.quorum.leader_id,
         silent_voters=lambda: _silent_voters(node),

@@ -123,6 +123,7 @@ class Node:
         self._make_running: Callable[[], RunningNode] | None = None
         self._running: RunningNode | None = None
         self._phase = "It has just begun."
+        self._is_stopping = False
         self._tasks: list[asyncio.Task[None]] = []
         self.metrics = Metrics(loop, config.node_id)
 
@@ -141,6 +142,11 @@ class Node:
     def phase(self) -> str:
         """What the node does before it runs, or waits for: a sentence."""
         return self._phase
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether it has begun to stop, from a start that is not over, too."""
+        return self._is_stopping
 
     @property
     def quorum(self) -> QuorumLink | None:
@@ -171,6 +177,7 @@ class Node:
             await asyncio.wait((starting, self.failure), return_when=asyncio.FIRST_COMPLETED)
         finally:
             if not starting.done():
+                self._begin_stop()
                 starting.cancel()
                 await asyncio.wait((starting,))
         if starting.cancelled():
@@ -214,17 +221,24 @@ class Node:
 
     async def stop(self) -> None:
         """Everything acknowledged is on disk, and the mark of a clean stop written, when this returns."""
-        self._running = self._make_running = None
-        self._phase = "It stops."
+        running, self._running, self._make_running = self._running, None, None
+        self._begin_stop()
         self.metrics.stop()
         await self._stop_tasks()
         self.events.close()
         if self._parts is not None:
             await self._stop_broker(self._parts)
+        elif running is not None:
+            # A controller's connections to brokers, which its HTTP administration asks.
+            await running.peers.close()
         if self._quorum is not None:
             await self._quorum.stop()
         self._directories.unlock()
         logger.info("Penstock stopped: node_id=%d", self._config.node_id)
+
+    def _begin_stop(self) -> None:
+        self._is_stopping = True
+        self._phase = "It stops."
 
     def _join_quorum(self, tls: TlsContexts) -> QuorumLink:
         folder = f"{self._config.metadata_log_dir}/{METADATA_FOLDER}"

@@ -104,6 +104,7 @@ class VoterLink:
                 node_id=self._config.node_id,
                 now_ms=self._runtime.monotonic_ms,
                 own=self._operate,
+                unreached=lambda: None if self._voter is None else self._voter.status().unreached_ids,
             )
         return self._voter_access
 

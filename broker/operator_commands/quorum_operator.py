@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from ...protocol.rest.quorum import SnapshotRequest, TransferRequest, Unanswered
+from ...protocol.rest.quorum import SnapshotRequest, TransferRequest
 
 if TYPE_CHECKING:
     from ...client.admin import Admin
@@ -44,9 +44,4 @@ class HttpOperator:
     def take_snapshots(self, node_ids: Sequence[int]) -> tuple[list[Snapshot], list[str]]:
         answer = self._admin.take_quorum_snapshots(SnapshotRequest(node_ids=list(node_ids) or None))
         taken = [Snapshot(one.node_id, one.file, one.end_offset, one.epoch) for one in answer.snapshots]
-        return taken, [_failure(one) for one in answer.unanswered]
-
-
-def _failure(unanswered: Unanswered) -> str:
-    node = f"Node {unanswered.node_id}"
-    return unanswered.reason if unanswered.reason.startswith(node) else f"{node}: {unanswered.reason}"
+        return taken, [one.sentence() for one in answer.unanswered]

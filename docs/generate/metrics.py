@@ -31,7 +31,7 @@ Strimzi's rules spell them. Metrics that Kafka does not have begin with `penstoc
   {TOPICS_MAX:,} topics
   of a node have series of their own; `penstock_metrics_hidden_topics` says how many others there are.
 - Series of partitions are told only with `metrics.per.partition=true`, in the node's properties or as a dynamic config
-  (`kafka-configs --alter --entity-type brokers --entity-default --add-config metrics.per.partition=true`), of at most
+  (`penstock config set brokers metrics.per.partition=true`), of at most
   {PARTITIONS_MAX:,} partitions.
 - Offsets and lags of groups have the names of [kafka_exporter](https://github.com/danielqsj/kafka_exporter), and are
   told only with `metrics.kafka.exporter=true`, set likewise: of at most {OFFSETS_MAX:,} committed offsets and

@@ -1,6 +1,10 @@
 """Bodies of `/health` and `/ready`."""
 
+from typing import Literal, TypeAlias
+
 from msgspec import Struct
+
+NodeState: TypeAlias = Literal["starting", "running", "stopping"]
 
 
 class Reason(Struct, kw_only=True):
@@ -20,7 +24,7 @@ class Health(Struct, kw_only=True):
 
     node_id: int
     is_ok: bool
-    state: str
+    state: NodeState
     reasons: list[Reason]
     warnings: list[Reason] = []
 

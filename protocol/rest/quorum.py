@@ -50,6 +50,11 @@ class Unanswered(Struct, kw_only=True):
     node_id: int
     reason: str
 
+    def sentence(self) -> str:
+        """The reason, which names the node in front where it does not itself."""
+        node = f"Node {self.node_id}"
+        return self.reason if self.reason.startswith(node) else f"{node}: {self.reason}"
+
 
 class SnapshotList(Struct, kw_only=True):
     snapshots: list[SnapshotFile]

@@ -3,6 +3,8 @@
 import logging
 from collections.abc import Collection
 
+from ...protocol.no_quorum import node_names
+
 logger = logging.getLogger(__name__)
 
 # Voters that are started together find each other well within this time.
@@ -22,6 +24,6 @@ class BootstrapNotice:
             self._next_ms = now_ms + _REPEAT_MS
             logger.warning(
                 "Metadata disk is empty: a new cluster begins when all controllers have said so of theirs; "
-                "waiting for nodes %s, or for a leader",
-                ", ".join(map(str, sorted(unheard_ids))),
+                "waiting for %s, or for a leader",
+                node_names(unheard_ids),
             )

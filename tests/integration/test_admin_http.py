@@ -199,6 +199,27 @@ def test_every_command_of_the_documentation_works(cluster: LocalCluster) -> None
         assert result.returncode == (28 if is_stream else 0), f"{line}\n{result.stdout}{result.stderr}"
 
 
+def test_voters_that_are_frozen_are_silent_though_they_take_connections(cluster: LocalCluster) -> None:
+    address = cluster.nodes[1].admin
+    for node_id in (2, 3):
+        cluster.pause_node(node_id)
+    try:
+
+        def told() -> dict[str, str]:
+            _, health = ask(address, "/ready")
+            return {one["sentence"]: one["kind"] for one in (*health["reasons"], *health["warnings"])}
+
+        def are_silent() -> bool:
+            return sum(kind == "silent-voter" for kind in told().values()) == 2
+
+        wait_for(are_silent, lambda: f"both voters are silent: {told()}")
+    finally:
+        for node_id in (2, 3):
+            cluster.resume_node(node_id)
+        cluster.wait_ready()
+    wait_for(lambda: "silent-voter" not in told().values(), lambda: f"no voter is silent: {told()}")
+
+
 def test_without_a_quorum_every_node_says_which_voters_are_missing(cluster: LocalCluster) -> None:
     for node_id in (2, 3):
         cluster.kill_node(node_id)

@@ -110,7 +110,10 @@ def test_topics_are_listed_by_what_they_hold(run: Run, told: Callable[..., Any],
 
 def test_drained_broker_leads_nothing_until_it_is_undone(run: Run, told: Callable[..., Any]) -> None:
     run("topic", "create", "drained", "--partitions", 3, "--replication-factor", 3)
+    assert told("broker", "describe", 2)["maintenance"]["leadership_count"] > 0
     state = told("drain", 2, "--wait")
+    assert "running, drained\nleads 0, has " in run("broker", "describe", 2).stdout
+    assert "BROKER_ID_NOT_REGISTERED" in run("broker", "describe", 77, status=1).output
     assert (state["may_stop"], state["leadership_count"]) == (True, 0)
     assert "drained-broker" in {one["kind"] for one in told("doctor")["findings"]}
     assert "is not drained any more" in run("drain", 2, "--undo").output
@@ -221,6 +224,9 @@ def test_quorum_is_handed_over_and_snapshots_are_made_through_any_node(
     for one in taken:
         assert Path(one["file"]).name == f"{one['end_offset']:020}-{one['epoch']:010}.checkpoint"
     assert run("quorum", "snapshot", "--node", 2).stdout.startswith("node 2  end offset ")
+    listed = told("quorum", "snapshots")["snapshots"]
+    assert {one["file"] for one in taken} <= {one["file"] for one in listed}
+    assert "end offset" in run("quorum", "snapshots").stdout
     assert "Node 9 is not a voter" in run("quorum", "snapshot", "--node", 9, status=1).output
 
 

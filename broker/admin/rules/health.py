@@ -99,11 +99,20 @@ def unhealthy(facts: NodeFacts) -> Iterator[Finding]:
         yield Finding(kind="failed", sentence=facts.failure)
 
 
-def not_ready(image: MetadataImage, node_id: NodeId, *, is_broker: bool, leader_id: NodeId | None) -> Iterator[Finding]:
-    """Yield why a node that runs is to get no clients."""
+def not_ready(
+    image: MetadataImage,
+    node_id: NodeId,
+    *,
+    is_broker: bool,
+    leader_id: NodeId | None,
+    voters: Sequence[NodeId],
+    silent: Collection[NodeId],
+) -> Iterator[Finding]:
+    """Yield why a node that runs is to get no clients. `silent` are the voters that do not answer it."""
     if not is_broker:
         if leader_id is None:
-            yield Finding(kind="no-quorum-leader", sentence="The metadata quorum has no leader.")
+            sentence = f"The metadata quorum has no leader: {quorum_sentence(voters, silent)}."
+            yield Finding(kind="no-quorum-leader", sentence=sentence)
         return
     broker = image.brokers.get(node_id)
     if broker is None:

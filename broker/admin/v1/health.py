@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 from weakref import WeakKeyDictionary
 
-from ....protocol.rest.health import Health, ReadyQuery, Reason
+from ....protocol.rest.health import Health, NodeState, ReadyQuery, Reason
 from ..node_ports import NodePorts
 from ..operation import Answered, Call, Operation
 from ..rules import health as rules
@@ -20,42 +20,52 @@ _LOOKS: Final[WeakKeyDictionary[object, PartitionLook]] = WeakKeyDictionary()
 async def _health(call: Call) -> Answered:
     facts = await call.node.facts()
     reasons = list(rules.unhealthy(facts))
-    return _answered(call, reasons, [])
+    return _answered(call, call.node.state(), reasons, [])
 
 
 async def _ready(call: Call) -> Answered:
     node = call.node
-    is_running = node.running() is not None
+    state = node.state()
     facts, image = await node.facts(), node.image
     leader_id = node.quorum_leader()
+    if state == "stopping":
+        # What the quorum and the partitions are like is no reason any more.
+        return _answered(call, state, [Finding(kind=state, sentence=node.phase()), *rules.unhealthy(facts)], [])
     silent = {} if leader_id is not None else await node.silent_voters()
-    reasons = [] if is_running else [Finding(kind="starting", sentence=node.phase())]
+    reasons = [] if state == "running" else [Finding(kind=state, sentence=node.phase())]
     reasons += rules.unhealthy(facts)
-    if not is_running:
+    if state == "starting":
         if leader_id is None and len(node.config.voters) > 1:
             sentence = rules.quorum_sentence(sorted(node.config.voters), silent)
             reasons.append(Finding(kind="no-quorum", sentence=f"{sentence[:1].upper()}{sentence[1:]}."))
         reasons += [one for one in rules.without_leader(leader_id, silent) if one.kind == "silent-voter"]
-        return _answered(call, reasons, [])
-    reasons += rules.not_ready(image, node.node_id, is_broker=node.config.is_broker, leader_id=leader_id)
+        return _answered(call, state, reasons, [])
+    reasons += rules.not_ready(
+        image,
+        node.node_id,
+        is_broker=node.config.is_broker,
+        leader_id=leader_id,
+        voters=sorted(node.config.voters),
+        silent=silent,
+    )
     problems = await _look(node).look(node)
     if call.query.caught_up:
         reasons += problems.out_of_sync.finding("out-of-sync", "whose replica on this node is not in sync")
     told = rules.warnings(image, facts, problems, node.node_id, leader_id=leader_id, silent=silent)
     kinds = {reason.kind for reason in reasons}
-    return _answered(call, reasons, [one for one in told if one.kind not in kinds])
+    return _answered(call, state, reasons, [one for one in told if one.kind not in kinds])
 
 
 def _look(node: NodePorts) -> PartitionLook:
     return _LOOKS.setdefault(node.metadata, PartitionLook())
 
 
-def _answered(call: Call, reasons: Iterable[Finding], warnings: Iterable[Finding]) -> Answered:
+def _answered(call: Call, state: NodeState, reasons: Iterable[Finding], warnings: Iterable[Finding]) -> Answered:
     found = list(map(_reason, reasons))
     health = Health(
         node_id=call.node.node_id,
         is_ok=not found,
-        state="starting" if call.node.running() is None else "running",
+        state=state,
         reasons=found,
         warnings=list(map(_reason, warnings)),
     )

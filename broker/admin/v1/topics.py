@@ -16,7 +16,7 @@ from ....quorum.decisions.topic_names import INTERNAL_TOPICS
 from ....quorum.metadata.image import PartitionRegistration, TopicImage
 from ....quorum.metadata.records import NO_LEADER
 from ...cluster.rules.offset_questions import OffsetTime, Place, known_offsets, offsets_question
-from ..broker_answers import BROKER_TIMEOUT_S, ask_brokers, ask_log_dirs, sizes_in
+from ..broker_answers import BROKER_TIMEOUT_S, PARTITIONS_ASKED_MAX, ask_brokers, ask_log_dirs, sizes_in
 from ..operation import Call, HttpError, Operation
 from ..turns import Turns
 
@@ -48,7 +48,7 @@ async def _list(call: Call) -> TopicOverviewList:
     places = {(topic.name, index): one for topic in page for index, one in enumerate(topic.partitions)}
     known = await _ask_leaders(call, places) if query.offsets else _NOTHING
     turns = Turns()
-    topics = [_topic(topic, known) async for topic in turns.over(page)]
+    topics = [await _topic(topic, known, turns) for topic in page]
     return TopicOverviewList(asked_ms=asked_ms, topics=topics, next=following, unanswered=list(known.unanswered))
 
 
@@ -78,25 +78,32 @@ async def _one_topic(call: Call, query: TopicsQuery, asked_ms: int) -> TopicOver
     shown = list(enumerate(topic.partitions))[start : start + query.page_size]
     places = {(topic.name, index): one for index, one in shown}
     known = await _ask_leaders(call, places) if query.offsets else _NOTHING
-    overview = _topic(topic, known)
-    overview.partitions = [_partition(topic.name, index, one, known) for index, one in shown]
+    turns = Turns()
+    overview = await _topic(topic, known, turns)
+    overview.partitions = [_partition(topic.name, index, one, known) async for index, one in turns.over(shown)]
     following = str(shown[-1][0]) if shown and start + len(shown) < len(topic.partitions) else None
     return TopicOverviewList(asked_ms=asked_ms, topics=[overview], next=following, unanswered=list(known.unanswered))
 
 
 async def _ask_leaders(call: Call, places: Mapping[Place, PartitionRegistration]) -> _Known:
-    by_leader: dict[int, dict[str, list[int]]] = {}
+    by_leader: dict[int, list[Place]] = {}
     turns = Turns()
-    async for (topic, index), one in turns.over(places.items()):
+    async for place, one in turns.over(places.items()):
         if one.leader != NO_LEADER:
-            by_leader.setdefault(int(one.leader), {}).setdefault(topic, []).append(index)
+            by_leader.setdefault(int(one.leader), []).append(place)
     highs: dict[Place, int] = {}
     starts: dict[Place, int] = {}
     sizes: dict[Place, int] = {}
     unanswered: dict[int, str] = {}
 
-    async def ask(leader: int, indexes: Mapping[str, Sequence[int]]) -> None:
-        wanted = [(topic, index) for topic, some in indexes.items() for index in some]
+    async def ask(leader: int, led: Sequence[Place]) -> None:
+        """In slices, one after the other: this node answers itself within the turn of the loop."""
+        for start in range(0, len(led), PARTITIONS_ASKED_MAX):
+            await ask_slice(leader, led[start : start + PARTITIONS_ASKED_MAX])
+            if leader in unanswered:
+                return
+
+    async def ask_slice(leader: int, wanted: Sequence[Place]) -> None:
         for time, offsets in ((OffsetTime.LATEST, highs), (OffsetTime.EARLIEST, starts)):
             question = offsets_question(wanted, time, timeout_ms=round(1000 * BROKER_TIMEOUT_S))
             answers, failures = await ask_brokers(call, (leader,), question, ListOffsetsResponse)
@@ -104,42 +111,62 @@ async def _ask_leaders(call: Call, places: Mapping[Place, PartitionRegistration]
             if failures:
                 return
             offsets.update(known_offsets(answers[leader]))
+        indexes: dict[str, list[int]] = {}
+        for topic, index in wanted:
+            indexes.setdefault(topic, []).append(index)
         logs, failures = await ask_log_dirs(call, (leader,), indexes)
         unanswered.update(failures)
         if leader in logs:
             sizes.update(sizes_in(logs[leader]))
 
-    await asyncio.gather(*(ask(leader, indexes) for leader, indexes in by_leader.items()))
+    await asyncio.gather(*(ask(leader, led) for leader, led in by_leader.items()))
     reasons = [f"Broker {broker_id}: {reason}" for broker_id, reason in sorted(unanswered.items())]
     return _Known(highs, starts, sizes, reasons)
 
 
-def _topic(topic: TopicImage, known: _Known) -> TopicOverview:
-    highs = [known.high_watermarks.get((topic.name, index)) for index in range(len(topic.partitions))]
-    starts = [known.log_starts.get((topic.name, index)) for index in range(len(topic.partitions))]
-    sizes = [known.sizes.get((topic.name, index)) for index in range(len(topic.partitions))]
-    readable = [
-        high - start for high, start in zip(highs, starts, strict=True) if high is not None and start is not None
-    ]
+async def _topic(topic: TopicImage, known: _Known, turns: Turns) -> TopicOverview:
+    highs, sizes, records = _Sum(), _Sum(), _Sum()
+    is_complete = True
+    factor = leaderless = under_replicated = moving = 0
+    async for index, one in turns.over(enumerate(topic.partitions)):
+        factor = max(factor, len(one.replicas))
+        leaderless += one.leader == NO_LEADER
+        under_replicated += len(one.isr) < len(one.replicas)
+        moving += bool(one.adding_replicas or one.removing_replicas)
+        place = (topic.name, index)
+        high, start = known.high_watermarks.get(place), known.log_starts.get(place)
+        size = known.sizes.get(place)
+        highs.add(high)
+        sizes.add(size)
+        records.add(None if high is None or start is None else high - start)
+        is_complete = is_complete and None not in (high, start, size)
     return TopicOverview(
         name=topic.name,
         topic_id=str(UUID(int=topic.topic_id.int)),
         is_internal=topic.name in INTERNAL_TOPICS,
         partition_count=len(topic.partitions),
-        replication_factor=max((len(one.replicas) for one in topic.partitions), default=0),
-        leaderless_count=sum(one.leader == NO_LEADER for one in topic.partitions),
-        under_replicated_count=sum(len(one.isr) < len(one.replicas) for one in topic.partitions),
-        moving_count=sum(bool(one.adding_replicas or one.removing_replicas) for one in topic.partitions),
-        is_complete=None not in (*highs, *starts, *sizes),
-        high_watermarks=_sum(highs),
-        records=sum(readable) if readable else None,
-        size_bytes=_sum(sizes),
+        replication_factor=factor,
+        leaderless_count=leaderless,
+        under_replicated_count=under_replicated,
+        moving_count=moving,
+        is_complete=is_complete,
+        high_watermarks=highs.value,
+        records=records.value,
+        size_bytes=sizes.value,
     )
 
 
-def _sum(values: Sequence[int | None]) -> int | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
+class _Sum:
+    """Of the values that are known; None until one is."""
+
+    __slots__ = ("value",)
+
+    def __init__(self) -> None:
+        self.value: int | None = None
+
+    def add(self, value: int | None) -> None:
+        if value is not None:
+            self.value = (self.value or 0) + value
 
 
 def _partition(topic: str, index: int, one: PartitionRegistration, known: _Known) -> PartitionOverview:

@@ -6,7 +6,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from kio.schema.list_offsets.v11.response import ListOffsetsResponse
 
@@ -19,12 +19,10 @@ from ...cluster.rules.offset_questions import (
     answered_offsets,
     offsets_question,
 )
+from ..broker_answers import PARTITIONS_ASKED_MAX
 from ..operation import Call
 from .answers import REQUEST_TIMEOUT_MS, gather
 from .lookups import NO_LEADER
-
-PARTITIONS_ASKED_MAX: Final = 100
-"""Of one request: it is encoded, answered and decoded in one turn where the broker is this node."""
 
 Found: TypeAlias = "int | KafkaError"
 """An offset, -1 where no record has one, or why it is not known."""

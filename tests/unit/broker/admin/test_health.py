@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -22,6 +23,7 @@ from penstock.broker.admin.rules.health import (
 )
 from penstock.broker.admin.rules.node_facts import DirectoryFacts, NodeFacts
 from penstock.broker.configuration.node_config import load
+from penstock.broker.node.admin_ports import ports_of
 from penstock.protocol.ids import BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
 from penstock.quorum.metadata.image import (
     BrokerRegistration,
@@ -80,12 +82,15 @@ def test_only_a_failed_node_is_unhealthy() -> None:
 def test_a_broker_that_may_not_lead_is_not_ready(registered: BrokerRegistration | None, kind: str | None) -> None:
     seen = replace(image(), brokers={} if registered is None else {1: registered})
     # A broker goes on serving what it leads without a quorum.
-    assert kinds(not_ready(seen, OWN, is_broker=True, leader_id=None)) == ({kind} - {None})
+    found = not_ready(seen, OWN, is_broker=True, leader_id=None, voters=(OWN, OTHER), silent=(OTHER,))
+    assert kinds(found) == ({kind} - {None})
 
 
 def test_a_controller_without_a_leader_is_not_ready() -> None:
-    assert kinds(not_ready(image(), OWN, is_broker=False, leader_id=None)) == {"no-quorum-leader"}
-    assert not kinds(not_ready(image(), OWN, is_broker=False, leader_id=OTHER))
+    (found,) = not_ready(image(), OWN, is_broker=False, leader_id=None, voters=(OWN, OTHER), silent=(OTHER,))
+    assert found.kind == "no-quorum-leader"
+    assert found.sentence.endswith("no leader: no quorum: 1 of 2 voters, 2 needed; node 2 does not answer.")
+    assert not kinds(not_ready(image(), OWN, is_broker=False, leader_id=OTHER, voters=(OWN, OTHER), silent=()))
 
 
 def test_partitions_of_the_node_are_counted_and_the_first_are_named() -> None:
@@ -163,10 +168,36 @@ def test_a_node_that_serves_is_healthy_and_ready() -> None:
     run(scenario)
 
 
+def test_a_node_that_stops_says_so_from_the_first_moment_to_the_last() -> None:
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        node = World().node()
+        ports = ports_of(node, node.config, loop, lambda: 1, started_ms=lambda: 1)
+        async with served(loop, OPERATIONS, ports) as http:
+
+            async def told(path: str) -> tuple[int, str, list[str]]:
+                answer = await http.get(path)
+                health = await answer.json()
+                return answer.status, health["state"], [reason["kind"] for reason in health["reasons"]]
+
+            assert (await told("/ready"))[:2] == (503, "starting")
+            await node.start()
+            assert await told("/ready") == (200, "running", [])
+            stopping = loop.create_task(node.stop())
+            await asyncio.sleep(0)
+            while not stopping.done():
+                assert await told("/ready") == (503, "stopping", ["stopping"])
+                assert await told("/health") == (200, "stopping", [])
+            await stopping
+            assert await told("/ready") == (503, "stopping", ["stopping"])
+            problem = await (await http.post("/v1/elections", json={})).json(content_type=None)
+            assert "Node 1 is stopping" in problem["detail"]
+
+    run(scenario)
+
+
 def test_a_node_that_waits_names_the_voters_that_do_not_answer() -> None:
     async def scenario() -> None:
-        import asyncio
-
         loop = asyncio.get_running_loop()
 
         async def silent() -> dict[NodeId, str]:

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
 from admin_http import asked
 from memory_node import World, create_topic, produce, run
+
+from penstock.broker.admin.broker_answers import PARTITIONS_ASKED_MAX
+from penstock.broker.admin.node_ports import NodePorts
+from penstock.broker.network.request import RequestContext
+from penstock.protocol.apis import ApiKey
 
 
 def test_a_node_tells_what_it_is_and_has() -> None:
@@ -69,6 +77,39 @@ def test_one_topic_has_its_partitions() -> None:
             assert (await http.get("/v1/topics?topic=u")).status == 404
 
     run(scenario)
+
+
+@pytest.mark.parametrize("question", ["?topic=t&page_size=1000", "?include_internal=true"])
+def test_a_leader_is_asked_for_a_bounded_number_of_partitions_at_once(
+    question: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count = 2 * PARTITIONS_ASKED_MAX + 50
+    asked_for: dict[int, list[int]] = {}
+
+    async def ask_broker(
+        self: NodePorts, broker_id: int, message: Any, answer: type[Any], context: RequestContext
+    ) -> Any:
+        size = sum(len(topic.partitions) for topic in message.topics)
+        asked_for.setdefault(int(message.__api_key__), []).append(size)
+        return await really_ask(self, broker_id, message, answer, context)
+
+    really_ask = NodePorts.ask_broker
+    monkeypatch.setattr(NodePorts, "ask_broker", ask_broker)
+
+    async def scenario() -> None:
+        async with asked(World()) as (_, connection, http):
+            await create_topic(connection, "t", count)
+            await produce(connection, "t", b"x", count - 1)
+            told = await (await http.get(f"/v1/topics{question}")).json()
+            (topic,) = told["topics"]
+            assert (topic["is_complete"], topic["high_watermarks"]) == (True, 1)
+            if topic["partitions"] is not None:
+                assert [one["high_watermark"] for one in topic["partitions"]] == [0] * (count - 1) + [1]
+
+    run(scenario)
+    slices = [PARTITIONS_ASKED_MAX, PARTITIONS_ASKED_MAX, 50]
+    assert asked_for[ApiKey.DESCRIBE_LOG_DIRS] == slices
+    assert sorted(asked_for[ApiKey.LIST_OFFSETS]) == sorted(slices * 2)
 
 
 def test_configs_come_with_what_they_mean() -> None:

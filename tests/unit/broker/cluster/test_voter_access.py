@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any, cast
 
 import pytest
 
 from penstock.broker.cluster.peers import PeerConnector
-from penstock.broker.cluster.voter_access import LOOK_MS, VoterAccess
+from penstock.broker.cluster.voter_access import LOOK_MS, MUTE, VoterAccess
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.protocol.ids import NodeId
 from penstock.quorum.metadata.voters import Voter
@@ -43,8 +43,41 @@ def access(
     peers: PuppetPeers,
     now_ms: Callable[[], int] = lambda: 0,
     own: Callable[[Operation], Awaitable[Outcome]] | None = None,
+    unreached: Callable[[], Collection[NodeId] | None] = lambda: None,
 ) -> VoterAccess:
-    return VoterAccess(cast(PeerConnector, peers), VOTERS, node_id=NodeId(1), now_ms=now_ms, own=own)
+    return VoterAccess(
+        cast(PeerConnector, peers), VOTERS, node_id=NodeId(1), now_ms=now_ms, own=own, unreached=unreached
+    )
+
+
+@pytest.mark.parametrize(
+    ("unreached", "silent"),
+    [
+        # It is reached by the quorum's messages, though no further connection can be opened to it.
+        ((2,), {2: MUTE}),
+        ((2, 3), {2: MUTE, 3: "connection refused"}),
+        ((3,), {3: "connection refused"}),
+    ],
+)
+def test_a_voter_takes_the_word_of_the_quorum_for_who_is_silent(
+    unreached: tuple[int, ...], silent: dict[int, str]
+) -> None:
+    async def test() -> None:
+        voters = access(PuppetPeers(), unreached=lambda: frozenset(map(NodeId, unreached)))
+        assert await voters.silent() == silent
+        await voters.close()
+
+    asyncio.run(test())
+
+
+def test_a_voter_that_reaches_all_others_dials_none() -> None:
+    async def test() -> None:
+        peers = PuppetPeers()
+        voters = access(peers, unreached=frozenset)
+        assert await voters.silent() == {}
+        assert peers.asked == []
+
+    asyncio.run(test())
 
 
 def test_who_does_not_answer_is_named_with_the_reason_and_looked_at_seldom() -> None:

@@ -223,6 +223,27 @@ def test_several_listeners_have_names_and_addresses_of_their_own() -> None:
     assert config.inter_broker_listener_name == "INTERNAL"
 
 
+@pytest.mark.parametrize(
+    ("properties", "name"),
+    [
+        ({}, "PLAINTEXT"),
+        ({"inter.broker.listener.name": "internal"}, "INTERNAL"),
+        ({"security.inter.broker.protocol": "SSL"}, "SSL"),
+    ],
+)
+def test_a_controller_knows_the_listener_where_it_asks_brokers(properties: dict[str, str], name: str) -> None:
+    controller = {
+        "process.roles": "controller",
+        "listeners": "CONTROLLER://127.0.0.1:1",
+        "controller.quorum.voters": "1@127.0.0.1:1",
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": "/authority.pem",
+    }
+    config = load({**controller, **properties})
+    assert config.inter_broker_listener_name == name
+    assert (name in config.tls) == (name == "SSL")
+
+
 def test_connection_limits_of_single_hosts_are_read() -> None:
     config = load({"max.connections.per.ip.overrides": "127.0.0.1:3, ::1:4", "max.connections.per.ip": "0"})
     assert config.max_connections_per_ip_overrides == {"127.0.0.1": 3, "::1": 4}

@@ -17,7 +17,7 @@ from penstock import cli
 from penstock.client.admin import Admin
 from penstock.client.operating.admin_address import told_addresses
 from penstock.client.operating.admin_options import check_quorum
-from penstock.client.operating.broker_commands import question, unregistered_sentence
+from penstock.client.operating.broker_commands import broker_lines, question, unregistered_sentence
 from penstock.client.operating.config_commands import Resource, parse_resource
 from penstock.client.operating.decommission_command import decommission_lines
 from penstock.client.operating.draining import is_done, is_given_up, maintenance_sentence, wait_drained
@@ -27,10 +27,12 @@ from penstock.client.operating.partition_names import check_outcomes, parse_part
 from penstock.client.operating.reassign_commands import plan_sentence
 from penstock.client.operating.reassignment_file import moved_replicas, parse_plan, plan_text
 from penstock.client.operating.throttles import FOLLOWERS, LEADERS, own_keys, throttled_replicas
+from penstock.protocol.rest.brokers import Broker
 from penstock.protocol.rest.elections import PartitionName, PartitionOutcome
 from penstock.protocol.rest.maintenance import Decommission, HarmedPartition, LedPartition, Maintenance
 from penstock.protocol.rest.moves import Assignment, Move, ReassignmentPlan
 from penstock.protocol.rest.quorum import Quorum
+from penstock.protocol.rest.resources import Relationship, ResourceMetadata
 
 MOVES = [
     Move(topic="t", partition=0, before=[1, 2], after=[3, 2], adding=[3], removing=[1]),
@@ -316,6 +318,37 @@ def test_unregistering_says_what_is_left_to_do() -> None:
     assert "still named in 1,200 replicas" in left
     assert question(4, is_active=False, replica_count=1) == "Broker 4 is fenced and has 1 replica. Unregister it?"
     assert question(4, is_active=True, replica_count=0) == "Broker 4 runs. Unregister it?"
+
+
+def test_a_broker_is_described_with_what_may_be_done_with_it() -> None:
+    none = Relationship(related="")
+    broker = Broker(
+        metadata=ResourceMetadata(self_=""),
+        cluster_id="c",
+        broker_id=2,
+        host="h",
+        port=9092,
+        rack="left",
+        is_fenced=False,
+        configs=none,
+        partition_replicas=none,
+    )
+    leaving = Decommission(
+        broker_id=2,
+        is_drained=True,
+        replica_count=3,
+        moving_count=1,
+        moving=[],
+        bytes_left=2048,
+        stuck=[],
+        may_unregister=False,
+        blockers=["it has 3 replicas"],
+    )
+    lines = broker_lines(broker, maintenance(), leaving)
+    assert lines[0] == "broker 2 at h:9092, rack left: running, drained"
+    assert lines[1].endswith("has 3 replicas, 2.0 KiB, 1 moving")
+    assert lines[2] == "its node may be stopped: yes"
+    assert lines[3] == "it may be unregistered: no, it has 3 replicas"
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ def test_a_wait_that_lasts_is_told_and_told_again_ten_seconds_later(caplog: pyte
         if len(caplog.records) > len(told_ms):
             told_ms.append(waited_ms)
     assert told_ms == [5_000, 15_000, 25_000]
-    assert caplog.records[0].getMessage().endswith("waiting for nodes 2, 3, or for a leader")
+    assert caplog.records[0].getMessage().endswith("waiting for nodes 2 and 3, or for a leader")
 
 
 def test_nothing_is_told_of_a_cluster_that_has_begun(caplog: pytest.LogCaptureFixture) -> None:
