@@ -97,8 +97,9 @@ def test_a_leader_is_asked_for_a_bounded_number_of_partitions_at_once(
     monkeypatch.setattr(NodePorts, "ask_broker", ask_broker)
 
     async def scenario() -> None:
-        async with asked(World()) as (_, connection, http):
+        async with asked(World()) as (node, connection, http):
             await create_topic(connection, "t", count)
+            await node.parts.partitions.settled()
             await produce(connection, "t", b"x", count - 1)
             told = await (await http.get(f"/v1/topics{question}")).json()
             (topic,) = told["topics"]
