@@ -36,18 +36,28 @@ PARTITIONS = 6
 ASSIGNMENT = [[index % 3 + 1, (index + 1) % 3 + 1, (index + 2) % 3 + 1] for index in range(PARTITIONS)]
 
 
-def set_drained(admin: AdminClient, value: str | None, node_id: int = DRAINED_ID) -> None:
+def asking(cluster: LocalCluster) -> AdminClient:
+    """A new one for each question: librdkafka forgets a broker that metadata lack while it restarts.
+
+    Asked for it by its id, it then waits, and does not look at the metadata again.
+    """
+    return AdminClient({"bootstrap.servers": cluster.bootstrap}, logger=SILENT_LOGGER)
+
+
+def set_drained(cluster: LocalCluster, value: str | None, node_id: int = DRAINED_ID) -> None:
     """As `kafka-configs` does, which asks the broker itself."""
     operation = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
     entry = ConfigEntry(BROKER_DRAINED, value or "", incremental_operation=operation)
     resource = ConfigResource(ResourceType.BROKER, str(node_id), incremental_configs=[entry])
+    admin = asking(cluster)
     [changed] = admin.incremental_alter_configs([resource]).values()
     changed.result(DEADLINE_S)
 
 
-def described(admin: AdminClient) -> tuple[str | None, bool]:
+def described(cluster: LocalCluster) -> tuple[str | None, bool]:
     """Return the value that is shown, and whether it may be changed."""
     resource = ConfigResource(ResourceType.BROKER, str(DRAINED_ID))
+    admin = asking(cluster)
     [found] = admin.describe_configs([resource]).values()
     entry = found.result(DEADLINE_S)[BROKER_DRAINED]
     return entry.value, not entry.is_read_only
@@ -75,13 +85,11 @@ def is_moving(image: MetadataImage) -> bool:
 def grow_and_decommission(cluster: LocalCluster) -> None:
     """Let a fourth broker take its share by a plan, and give all of it up again, two partitions at a time."""
     cluster.add_node()
-    # A client that knows the brokers of before would wait for it.
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap}, logger=SILENT_LOGGER)
     moves = plan_reassignment(image_of(cluster), topics=[TOPIC])
     begin(cluster, moves)
     wait_for(lambda: not is_moving(image_of(cluster)), "the plan is carried out")
     assert decommission_state(image_of(cluster), ADDED_ID).replica_count == len(moves) >= PARTITIONS * 3 // 4
-    set_drained(admin, "true", ADDED_ID)
+    set_drained(cluster, "true", ADDED_ID)
     wait_for(lambda: maintenance_state(image_of(cluster), ADDED_ID).leadership_count == 0, "it leads nothing")
 
     def is_free() -> bool:
@@ -104,15 +112,14 @@ def grow_and_decommission(cluster: LocalCluster) -> None:
 def test_drains_and_a_decommission_cost_nothing_acknowledged(tmp_path: Path) -> None:
     with LocalCluster(tmp_path / "cluster", node_count=3) as cluster:
         world = ReplicatedCluster(cluster, partitions=PARTITIONS, assignment=ASSIGNMENT)
-        admin = AdminClient({"bootstrap.servers": cluster.bootstrap}, logger=SILENT_LOGGER)
         preferred = [index for index, replicas in enumerate(ASSIGNMENT) if replicas[0] == DRAINED_ID]
         with world.writer() as writer:
             world.balance()
             writer.wait_acknowledged(RECORDS_BETWEEN_FAULTS, timeout_s=DEADLINE_S)
-            set_drained(admin, "true")
+            set_drained(cluster, "true")
             # Other nodes learn it from the log; the broker that was asked answers once it knows.
             wait_for(lambda: not led_by(world, DRAINED_ID), "the drained broker leads nothing")
-            assert described(admin) == ("true", True)
+            assert described(cluster) == ("true", True)
             world.wait_in_sync()
             writer.wait_acknowledged(RECORDS_BETWEEN_FAULTS, timeout_s=DEADLINE_S)
 
@@ -128,7 +135,7 @@ def test_drains_and_a_decommission_cost_nothing_acknowledged(tmp_path: Path) -> 
             world.wait_in_sync()
             world.elect_preferred()
 
-            set_drained(admin, None)
+            set_drained(cluster, None)
             wait_for(lambda: led_by(world, DRAINED_ID) == preferred, "its leaderships are back")
             writer.wait_acknowledged(RECORDS_BETWEEN_FAULTS, timeout_s=DEADLINE_S)
 
