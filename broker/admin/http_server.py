@@ -7,8 +7,8 @@ import socket
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
-from aiohttp import web, web_protocol
-from aiohttp.web_protocol import RequestHandler
+from aiohttp import web, web_protocol, web_server
+from aiohttp.web_protocol import RequestHandler, _ErrInfo
 
 from .application import make_application
 from .node_ports import NodePorts
@@ -27,8 +27,33 @@ SHUTDOWN_TIMEOUT_S: Final = 2.0
 PIPELINED_MAX: Final = 2
 """Requests that wait behind the one that runs on their connection: aiohttp keeps 32, each with all of its body."""
 
-# A constant of aiohttp, which has no argument for it; this process has no other server of aiohttp's.
+
+class _Connection(RequestHandler):
+    """Keeps nothing of what could not be read as HTTP.
+
+    The error that is answered has a traceback, so it would keep the bytes, up to 256 KiB of each read, and a cycle of
+    references would keep the error: the collector seldom comes here, and a thousand such clients cost a GiB.
+    """
+
+    __slots__ = ()
+
+    def data_received(self, data: bytes) -> None:
+        if self._refusal() is not None:
+            return
+        super().data_received(data)
+        refusal = self._refusal()
+        if refusal is not None:
+            refusal.exc.__traceback__ = None
+
+    def _refusal(self) -> _ErrInfo | None:
+        """What is answered behind all that could be read; then the connection is closed."""
+        last = self._messages[-1][0] if self._messages else None
+        return last if isinstance(last, _ErrInfo) else None
+
+
+# What aiohttp has no argument for; this process has no other server of aiohttp's.
 web_protocol.MAX_MSG_QUEUE_SIZE = PIPELINED_MAX
+web_server.RequestHandler = _Connection  # type: ignore[attr-defined]
 
 
 def make_server(node: NodePorts, known_hosts: frozenset[str], loop: asyncio.AbstractEventLoop) -> HttpServer:

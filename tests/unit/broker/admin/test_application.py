@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 from collections.abc import AsyncIterator
 from io import BytesIO
 from typing import Any
 
 from admin_http import served
+from aiohttp.http_exceptions import HttpProcessingError
 from msgspec import Struct
 from waiting import loop_until
 
@@ -279,6 +281,31 @@ def test_streams_have_places_and_a_client_that_does_not_read_loses_its_own(monke
                 answer.close()
 
     run(test)
+
+
+def test_the_error_of_what_is_no_http_does_not_hold_it() -> None:
+    def holding() -> list[HttpProcessingError]:
+        """Errors with a traceback, whose frames hold what was read; loggers of tests hold the errors."""
+        errors = (one for one in gc.get_objects() if isinstance(one, HttpProcessingError))
+        return [one for one in errors if one.__traceback__ is not None]
+
+    async def test(loop: Any) -> None:
+        async with served(loop, [operation(echo, answer=Echo)]) as client:
+            url = client._base_url
+            assert url is not None
+            for _ in range(3):
+                reader, writer = await asyncio.open_connection(url.host, url.port)
+                # More than one read of the server has.
+                writer.write(b"GET /x HTTP/1.1\r\nX: " + bytes(1024 * 1024))
+                assert (await reader.readline()).startswith(b"HTTP/1.0 400 ")
+                writer.close()
+            await loop_until(lambda: holding() == [], "all of it is let go of")
+
+    gc.disable()
+    try:
+        run(test)
+    finally:
+        gc.enable()
 
 
 def test_who_holds_connections_does_not_keep_others_out(monkeypatch: Any) -> None:
