@@ -39,6 +39,7 @@ TOPIC = "numbers"
 STORAGE_ERROR = "KAFKA_STORAGE_ERROR"
 HOUR_MS = 3_600_000
 TEN_YEARS_MS = 10 * 365 * 24 * HOUR_MS
+LOG_SHOWN_BYTES = 10_000
 ROUNDS = int(os.environ.get("PENSTOCK_TEST_FAULTS", "8"))
 
 
@@ -104,6 +105,7 @@ def faulty(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Faulty]:
     faulty = Faulty(tmp_path / "cluster", getattr(request, "param", {}))
     yield faulty
     faulty.cluster.kill()
+    print(faulty.cluster.nodes[1].log.read_text()[-LOG_SHOWN_BYTES:])  # noqa: T201 - pytest shows it when the test fails
 
 
 SYNCED = {"flush.messages": "1"}
