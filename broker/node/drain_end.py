@@ -6,19 +6,10 @@ import asyncio
 import logging
 from typing import Final
 
-from kio.schema.incremental_alter_configs.v1.request import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
-from kio.static.primitive import i8
-
 from ...protocol.errors import KafkaError
 from ...protocol.ids import NodeId
-from ...quorum.configs.own_keys import BROKER_DRAINED
 from ...quorum.decisions.controller_requests import INCREMENTAL_ALTER_CONFIGS
-from ...quorum.metadata.image import ConfigResourceType
-from ...quorum.planning.maintenance import has_caught_up
+from ...quorum.planning.maintenance import drain_request, has_caught_up
 from ..cluster.controller_channel import ControllerChannel
 from ..cluster.metadata_cache import MetadataCache
 
@@ -27,7 +18,6 @@ logger = logging.getLogger(__name__)
 LOOK_INTERVAL_S: Final = 0.5
 CATCH_UP_MAX_S: Final = 300.0
 """A replica that is not in sync by then has another problem; the others are led here again."""
-_DELETE: Final = i8(1)
 
 
 async def end_drain(metadata: MetadataCache, controller: ControllerChannel, node_id: NodeId) -> None:
@@ -45,13 +35,8 @@ async def end_drain(metadata: MetadataCache, controller: ControllerChannel, node
 
 
 async def _delete(controller: ControllerChannel, node_id: NodeId) -> bool:
-    config = AlterableConfig(name=BROKER_DRAINED, config_operation=_DELETE, value=None)
-    resource = AlterConfigsResource(
-        resource_type=i8(ConfigResourceType.BROKER), resource_name=str(node_id), configs=(config,)
-    )
-    request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
     try:
-        answer = await controller.submit(INCREMENTAL_ALTER_CONFIGS, request)
+        answer = await controller.submit(INCREMENTAL_ALTER_CONFIGS, drain_request(node_id, None))
     except KafkaError as error:
         logger.info("The drain until a restart has not ended yet: node_id=%d reason=%s", node_id, error)
         return False

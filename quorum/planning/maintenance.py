@@ -5,11 +5,20 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from kio.schema.incremental_alter_configs.v1.request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from kio.static.primitive import i8
+
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.ids import NodeId
+from ..configs.own_keys import BROKER_DRAINED
+from ..decisions.configs import Operation
 from ..decisions.context import ControllerConfig
 from ..decisions.partition_changes import acceptable_leader, election_rules
-from ..metadata.image import BrokerRegistration, MetadataImage, PartitionRegistration
+from ..metadata.image import BrokerRegistration, ConfigResourceType, MetadataImage, PartitionRegistration
 from ..metadata.records import NO_LEADER
 
 LISTED_MAX: Final = 100
@@ -148,6 +157,16 @@ def maintenance_state(
         under_min_isr_count=under_min_isr_count,
         under_min_isr=tuple(under_min_isr),
     )
+
+
+def drain_request(broker_id: NodeId, value: str | None) -> IncrementalAlterConfigsRequest:
+    """Return what sets the broker's own `broker.drained`, or takes it away (None)."""
+    operation = Operation.DELETE if value is None else Operation.SET
+    config = AlterableConfig(name=BROKER_DRAINED, config_operation=i8(operation), value=value)
+    resource = AlterConfigsResource(
+        resource_type=i8(ConfigResourceType.BROKER), resource_name=str(broker_id), configs=(config,)
+    )
+    return IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
 
 
 def has_caught_up(image: MetadataImage, broker_id: NodeId) -> bool:

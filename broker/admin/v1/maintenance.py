@@ -6,21 +6,13 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Final
 
-from kio.schema.incremental_alter_configs.v1.request import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
-from kio.static.primitive import i8
-
 from ....protocol.errors import KafkaError
 from ....protocol.ids import NodeId
 from ....protocol.no_quorum import majority
 from ....protocol.rest.maintenance import DrainQuery, HarmedPartition, LedPartition, Maintenance
-from ....quorum.configs.own_keys import BROKER_DRAINED, DRAINED, DRAINED_UNTIL_RESTART
+from ....quorum.configs.own_keys import DRAINED, DRAINED_UNTIL_RESTART
 from ....quorum.decisions.controller_requests import INCREMENTAL_ALTER_CONFIGS
-from ....quorum.metadata.image import ConfigResourceType
-from ....quorum.planning.maintenance import StoppedPartition, maintenance_state, registered
+from ....quorum.planning.maintenance import StoppedPartition, drain_request, maintenance_state, registered
 from ..node_ports import NodePorts
 from ..operation import Call, Operation
 from ..rules.kafka_answers import check
@@ -28,19 +20,13 @@ from .quorum import quorum_of
 
 VOTER_SILENT_MS: Final = 5_000
 """A voter that the leader has not heard for so long does not count as there."""
-_SET, _DELETE = 0, 1
 
 
 async def set_drained(call: Call, broker_id: NodeId, value: str | None) -> None:
     """Sets the broker's own config, or deletes it; leaderships have moved when this returns. Raises KafkaError."""
     registered(call.node.image, broker_id)
-    config = AlterableConfig(name=BROKER_DRAINED, config_operation=i8(_DELETE if value is None else _SET), value=value)
-    resource = AlterConfigsResource(
-        resource_type=i8(ConfigResourceType.BROKER), resource_name=str(broker_id), configs=(config,)
-    )
-    request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
     # Straight to the controller: a broker takes its own configs only, and this one may be gone.
-    answer = await call.node.parts().controller.submit(INCREMENTAL_ALTER_CONFIGS, request)
+    answer = await call.node.parts().controller.submit(INCREMENTAL_ALTER_CONFIGS, drain_request(broker_id, value))
     for response in answer.responses:
         check(response.error_code, response.error_message)
 
