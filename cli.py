@@ -106,6 +106,14 @@ _SUBCOMMANDS: Final[Mapping[str, _Subcommand | _Subgroup]] = {
     "simulate": _Subcommand(
         ".chaos.simulation.cluster.command", "simulate", "Break simulated clusters, in virtual time, from a seed."
     ),
+    "chaos": _Subgroup(
+        "Break clusters, and judge what they promised.",
+        {
+            "calibrate": _Subcommand(
+                ".chaos.runs.calibrate_command", "calibrate", "Look whether the known bugs are found."
+            ),
+        },
+    ),
     "demo": _Subcommand(".chaos.demo.command", "demo", "Stream real records through a cluster and read them back."),
     "bench": _Subcommand(".bench.command", "bench", "Measure a cluster, or Penstock and Apache Kafka side by side."),
     "completion": _Subcommand(

@@ -6,13 +6,15 @@ prints runs, what was acknowledged, and each violation with the seed that replay
 """
 
 import sys
-from argparse import ArgumentParser
+from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from hashlib import sha256
 from random import Random
 
+from ..mutants.quorum_mutants import MUTANTS, mutant_named
 from .controlled_voter import ControlledVoter
 from .network import HOSTILE, STREAMS, Network
 from .quorum_faults import QuorumFaults
@@ -230,9 +232,19 @@ def main() -> None:
     parser.add_argument("--streams", action="store_true", help="a network that keeps the order, as real links do")
     parser.add_argument("--controllers", action="store_true", help="voters with the product's controllers on top")
     parser.add_argument("--trace", action="store_true", help="print everything that happens")
+    parser.add_argument("--faults-s", type=float, default=_FAULTS_S, help="seconds of faults in each run")
+    parser.add_argument("--until-failure", action="store_true", help="end with the first run that is not clean")
+    parser.add_argument("--mutant", choices=sorted(mutant.name for mutant in MUTANTS), help="with this bug")
     options = parser.parse_args()
+    with nullcontext() if options.mutant is None else mutant_named(options.mutant).applied():
+        sys.exit(not _run_all(options))
+
+
+def _run_all(options: Namespace) -> bool:
+    """Return whether all runs were clean."""
     total: Counter[str] = Counter()
     is_clean = True
+    run_count = 0
     for seed in range(options.first, options.first + options.seeds):
         run = run_quorum(
             seed,
@@ -240,7 +252,9 @@ def main() -> None:
             is_hostile=not options.streams,
             has_controllers=options.controllers,
             keeps_trace=options.trace,
+            faults_s=options.faults_s,
         )
+        run_count += 1
         for line in run.trace:
             sys.stdout.write(line + "\n")
         total.update(run.counts)
@@ -248,11 +262,15 @@ def main() -> None:
         if run.violations or not run.is_live:
             is_clean = False
             sys.stdout.write(f"seed {seed}: {'; '.join(run.violations) or 'not live after healing'}\n")
-            flags = (f"--voters {options.voters}", *(f"--{name}" for name in _FLAGS if getattr(options, name)))
+            flags = [f"--voters {options.voters} --faults-s {options.faults_s:g}"]
+            flags += [f"--{name}" for name in _FLAGS if getattr(options, name)]
+            flags += [] if options.mutant is None else [f"--mutant {options.mutant}"]
             sys.stdout.write(f"replay: python -m {_MODULE} --first {seed} --seeds 1 {' '.join(flags)} --trace\n")
+            if options.until_failure:
+                break
     counts = ", ".join(f"{count} {what}" for what, count in total.items())
-    sys.stdout.write(f"{options.seeds} runs of {options.voters} voters: {counts}\n")
-    sys.exit(not is_clean)
+    sys.stdout.write(f"{run_count} runs of {options.voters} voters: {counts}\n")
+    return is_clean
 
 
 if __name__ == "__main__":

@@ -1,0 +1,207 @@
+"""How every known bug is found: by which runs, and by what it breaks; or by which unit test.
+
+A run that finds something else than what the bug breaks does not count, nor does one that breaks off, nor one that is
+not clean without the bug.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final, Literal
+
+from ..simulation.cluster.command import child_command, child_environment
+from . import drain_mutants, group_mutants, line_mutants, quorum_mutants, replication_mutants, transaction_mutants
+
+_SHAPE: Final = ("--nodes", "3", "--brokers", "0", "--log-dirs", "1", "--faults-s", "8")
+_QUORUM_RUN: Final = "penstock.chaos.simulation.quorum_run"
+_QUORUM_TESTS: Final = Path(__file__).parents[2] / "tests" / "mutants" / "test_quorum_mutants.py"
+
+# Options of directed runs that several have in common.
+_PLAIN: Final = "--members 0 --no-transactions --profile"
+_TRANSACTIONS: Final = "--members 0 --transactions --profile"
+_MEMBERS: Final = "--members 3 --no-transactions --profile"
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """`options` direct the runs; `breaks` is a regular expression of what the first run that finds the bug says."""
+
+    options: str
+    breaks: str
+    engine: Literal["cluster", "quorum"] = "cluster"
+
+
+def _quorum(breaks: str, options: str = "--faults-s 12") -> Form:
+    return Form(options, breaks, "quorum")
+
+
+_OF_REPLICATION: Final = {
+    "truncate-to-high-watermark": Form(f"{_PLAIN} faults", r"StrongIsr: |Committed: |LOST: "),
+    "acknowledge-at-append": Form(f"{_PLAIN} faults", r"was acknowledged at offset \d+ of partition \d+, which is"),
+    "no-broker-epoch-check": Form(f"{_PLAIN} faults", r"StrongIsr: "),
+    "no-partition-epoch-compare": Form(f"{_PLAIN} faults", r"MaximalIsr: |StrongIsr: "),
+    "committed-isr-only": Form(f"{_PLAIN} faults", r"StrongIsr: "),
+    "follower-not-fenced": Form(f"{_PLAIN} faults", r"StrongIsr: |Committed: |LogMatching: "),
+}
+_OF_GROUPS: Final = {
+    "one-assignment-for-all": Form(f"{_MEMBERS} faults", r"both have partition \d in epoch "),
+    "generations-begin-anew": Form(
+        f"{_MEMBERS} faults", r"gets epoch \d+ after epoch \d+|both have partition \d in epoch "
+    ),
+    "given-while-held": Form(f"{_MEMBERS} faults", r"is given partition \d, which \S+ has and has not let go"),
+    "commit-answered-at-append": Form(
+        f"{_MEMBERS} faults", r"gets epoch|both have partition|the committed offset was fetched as"
+    ),
+    "first-offset-wins": Form(f"{_MEMBERS} faults", r"the committed offset was fetched as \d+, where only .* can be"),
+}
+_OF_TRANSACTIONS: Final = {
+    "marker-to-first-partition": Form(f"{_TRANSACTIONS} faults", r"TORN: |LOST: |STUCK: "),
+    "open-transactions-are-stable": Form(f"{_TRANSACTIONS} faults", r"PRECOMMITTED_READ: |ABORTED_READ: "),
+    "aborted-not-told": Form(f"{_TRANSACTIONS} faults", r"ABORTED_READ: "),
+    "prepared-forgotten-at-load": Form(f"{_TRANSACTIONS} faults", r"LOST: |STUCK: |not live after healing"),
+    "zombie-not-fenced": Form(
+        f"{_TRANSACTIONS} faults",
+        r"LOST: |TORN: |PRECOMMITTED_READ: |ABORTED_READ: |INPUT_TWICE: |OFFSETS_TORN: ",
+    ),
+}
+_OF_DRAINS: Final = {
+    "drain-moves-nothing": Form(f"{_PLAIN} drains", r"Drained: node \d leads "),
+    "drained-is-elected": Form(f"{_PLAIN} drains", r"Drained: node \d leads "),
+    "gathered-changes-are-events": Form(f"{_PLAIN} drains", r"Events: \d+\.\d+ is "),
+}
+_OF_LINES: Final = {
+    "shrink-counts-when-proposed": Form(f"{_PLAIN} faults", r"MaximalIsr: "),
+    "own-epoch-ignored": Form(f"{_PLAIN} elections", r"Uncut: |not live after healing"),
+    "oldest-transaction-ignored": Form(f"{_TRANSACTIONS} faults", r"PRECOMMITTED_READ: |ABORTED_READ: "),
+    "producers-not-reloaded": Form(f"{_PLAIN} faults", r"Remembered: .* it remembers "),
+    "epochs-not-cut": Form(f"{_PLAIN} elections", r"Remembered: .* its leader epochs "),
+    "markers-before-the-decision": Form(
+        f"{_TRANSACTIONS} faults",
+        r"LOST: |TORN: |PRECOMMITTED_READ: |ABORTED_READ: |STUCK: |not live after healing",
+    ),
+    "old-generation-commits": Form(f"{_MEMBERS} zombies", r"a zombie was not refused: commit of "),
+    "active-before-replay": Form(f"{_PLAIN} faults", r"MaximalIsr: |StrongIsr: |Monotone: |OneLeader: |Committed: "),
+    "snapshot-forgets-transactions": Form(f"{_TRANSACTIONS} restarts", r"Remembered: .* it remembers "),
+    "transaction-index-not-cut": Form(f"{_TRANSACTIONS} elections", r"Remembered: .* its transaction index has "),
+    "gap-between-segments": Form(f"{_PLAIN} power", r"Remembered: .* its batches end at |Joining: |StrongIsr: "),
+    "elr-does-not-count": Form(f"{_PLAIN} faults", r"MaximalIsr: "),
+    "unclean-stop-taken-for-clean": Form(f"{_PLAIN} power", r"StrongIsr: node \d is in the ELR "),
+    "unsynced-follower-counts": Form(f"{_PLAIN} elections", r"Synced: "),
+    "verification-survives-the-marker": Form(f"{_TRANSACTIONS} races", r"ABORTED_READ: |STUCK: "),
+    "one-batch-remembered": Form(f"{_PLAIN} faults", r"Remembered: .* it remembers "),
+    "marker-taken-for-written": Form(
+        f"{_TRANSACTIONS} elections",
+        r"TORN: |LOST: |STUCK: |ABORTED_READ: |INPUT_TWICE: |no marker ends |not live after healing",
+    ),
+    "pending-offset-wins": Form(f"{_TRANSACTIONS} races", r"OFFSET: "),
+    "older-member-epoch-commits": Form(f"{_MEMBERS} zombies", r"a zombie was not refused: commit of "),
+    "join-behind-the-epoch-start": Form(f"{_PLAIN} elections", r"Joining: |StrongIsr: "),
+    "refused-not-remembered": Form(f"{_PLAIN} faults", r"was told OUT_OF_ORDER_SEQUENCE_NUMBER of sequence "),
+    "deleted-producers-unknown": Form(f"{_PLAIN} deletes", r"Producers: .* knows None of producer |SEQUENCES: "),
+    "gap-in-a-compacted-topic": Form(
+        f"{_TRANSACTIONS} power", r"Remembered: .* its batches end at |Joining: |StrongIsr: "
+    ),
+}
+_OF_THE_QUORUM: Final = {
+    "truncate-always": _quorum(r"divergence: |acknowledged loss: "),
+    "send-before-sync": _quorum(r"divergence: |acknowledged loss: |two leaders in term "),
+    "vote-not-on-disk": _quorum(r"two leaders in term "),
+    "local-reads": _quorum(r"stale barrier read: "),
+    "snapshot-without-log-match": _quorum(r"divergence: "),
+    "new-disk-votes": _quorum(r"divergence: |acknowledged loss: |two leaders in term "),
+    "decides-too-early": _quorum(r"decided on an old image: ", "--faults-s 12 --controllers"),
+}
+FORMS: Final[Mapping[str, Form]] = MappingProxyType(
+    {
+        **_OF_REPLICATION, **_OF_GROUPS, **_OF_TRANSACTIONS, **_OF_DRAINS, **_OF_LINES, **_OF_THE_QUORUM,
+    }
+)  # fmt: skip
+"""By mutant."""
+UNIT_TESTS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "duplicate-votes": "test_a_voter_has_one_vote",
+        "older-term-acknowledges": "test_an_acknowledgement_counts_in_its_own_term_only",
+        "new-disk-counts": "test_a_new_disk_under_an_old_id_waits_until_it_has_caught_up",
+    }
+)
+"""Of bugs of the quorum that random runs hardly find: the unit test that does."""
+
+BUGS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        **replication_mutants.BUGS,
+        **group_mutants.BUGS,
+        **transaction_mutants.BUGS,
+        **drain_mutants.BUGS,
+        **line_mutants.BUGS,
+        **{mutant.name: mutant.bug for mutant in quorum_mutants.MUTANTS},
+    }
+)
+"""What each is, by its name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caught:
+    """What came of one bug. `by` says what was tried; `runs` counts the seeds from 0 on until it was found, or all."""
+
+    mutant: str
+    bug: str
+    is_caught: bool
+    by: str
+    runs: int | None
+    broken: str
+    """What the run says that found it; otherwise why it counts as not caught."""
+
+
+def calibrate(name: str, *, seeds_max: int) -> Caught:
+    """Look for one bug, for at most so many seeds. Takes up to some seconds a seed. KeyError for an unknown name."""
+    bug = BUGS[name]
+    if name in UNIT_TESTS:
+        return _by_unit_test(name, bug)
+    form = FORMS[name]
+    command = _command(name, form, first=0, seeds=seeds_max)
+    child = subprocess.run(command, env=child_environment(), capture_output=True, text=True, check=False)
+    count = re.search(r"^(\d+) runs ", child.stdout, re.MULTILINE)
+    runs = None if count is None else int(count[1])
+    by = f"{form.engine}: {form.options}"
+    first = re.search(r"^seed (\d+): (.*)$", child.stdout, re.MULTILINE)
+    if child.returncode == 0:
+        reason = "survived"
+    elif first is None:
+        reason = f"the runs failed: {child.stderr.strip()[-500:]}"
+    elif re.search(form.breaks, first[2]) is None or "broke off" in first[2]:
+        reason = f"found as something else: {first[2]}"
+    elif subprocess.run(
+        _command(None, form, first=int(first[1]), seeds=1), env=child_environment(), capture_output=True, check=False
+    ).returncode:
+        reason = f"seed {first[1]} is not clean without it either"
+    else:
+        return Caught(mutant=name, bug=bug, is_caught=True, by=by, runs=runs, broken=first[2])
+    return Caught(mutant=name, bug=bug, is_caught=False, by=by, runs=runs, broken=reason)
+
+
+def _command(mutant: str | None, form: Form, *, first: int, seeds: int) -> list[str]:
+    options = ["--first", str(first), "--seeds", str(seeds), "--until-failure"]
+    options += [] if mutant is None else ["--mutant", mutant]
+    if form.engine == "quorum":
+        return [sys.executable, "-P", "-m", _QUORUM_RUN, *options, *form.options.split()]
+    return [*child_command(*options, *_SHAPE, *form.options.split())]
+
+
+def _by_unit_test(name: str, bug: str) -> Caught:
+    """Where the tests are, the one that is about it runs; an installed package has none, and cannot say."""
+    by = f"unit test: {UNIT_TESTS[name]}"
+    if not _QUORUM_TESTS.exists():
+        return Caught(mutant=name, bug=bug, is_caught=False, by=by, runs=None, broken="the tests are not here")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    command.append(f"{_QUORUM_TESTS}::test_the_test_that_is_about_a_bug_catches_it[{name}]")
+    folder = _QUORUM_TESTS.parents[2]
+    child = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    is_caught = child.returncode == 0
+    broken = "the test fails" if is_caught else child.stdout.strip()[-500:]
+    return Caught(mutant=name, bug=bug, is_caught=is_caught, by=by, runs=None, broken=broken)
