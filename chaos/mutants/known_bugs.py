@@ -4,7 +4,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Final
 
-from . import drain_mutants, group_mutants, line_mutants, replication_mutants, transaction_mutants
+from . import (
+    drain_mutants,
+    group_mutants,
+    line_mutants,
+    replication_mutants,
+    specification_mutants,
+    transaction_mutants,
+)
 
 _MUTANTS: Final = (
     *replication_mutants.MUTANTS,
@@ -12,6 +19,7 @@ _MUTANTS: Final = (
     *transaction_mutants.MUTANTS,
     *line_mutants.MUTANTS,
     *drain_mutants.MUTANTS,
+    *specification_mutants.MUTANTS,
 )
 NAMES: Final = tuple(dict.fromkeys(mutant.name for mutant in _MUTANTS))
 

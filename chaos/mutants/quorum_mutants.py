@@ -1,6 +1,8 @@
 """Bugs of the quorum, each as one patch, applied around a run. No product module knows of them."""
 
+from collections.abc import Callable
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 from ...protocol.ids import NodeId
 from ...quorum.controller.controller import Controller
@@ -8,12 +10,14 @@ from ...quorum.raft.barriers import BarrierResult, Barriers
 from ...quorum.raft.core import RaftCore
 from ...quorum.raft.elections import Elections
 from ...quorum.raft.eligibility import EmptyLogProbe
-from ...quorum.raft.journal_items import LogEnd, Term
+from ...quorum.raft.journal_items import CommitMark, JournalItem, LogEnd, LogEntry, Term
 from ...quorum.raft.log import RaftLog
 from ...quorum.raft.messages import AppendAck
 from ...quorum.raft.pysyncobj_engine import RaftRules
 from ...quorum.raft.step import Step
 from .mutant import Mutant
+
+_HELD_MAX: Final = 20
 
 
 def _truncate_always(_: Any) -> Any:
@@ -32,6 +36,49 @@ def _send_before_sync(original: Any) -> Any:
         return done
 
     return step
+
+
+def _only_early(*kinds: type) -> Callable[[Any], Any]:
+    """Messages of these kinds leave before what they promise is on the disk."""
+
+    def make(original: Any) -> Any:
+        def step(core: RaftCore, *arguments: Any) -> Step:
+            done: Step = original(core, *arguments)
+            done.early += [addressed for addressed in done.messages if isinstance(addressed[1], kinds)]
+            done.messages = [addressed for addressed in done.messages if not isinstance(addressed[1], kinds)]
+            return done
+
+        return step
+
+    return make
+
+
+def _leader_writes_later(original: Any) -> Any:
+    """Entries of a leader go to its disk with those of its next steps: some at a time, in their order."""
+    held: WeakKeyDictionary[RaftCore, list[JournalItem]] = WeakKeyDictionary()
+
+    def step(core: RaftCore, *arguments: Any) -> Step:
+        done: Step = original(core, *arguments)
+        items = [*held.pop(core, ()), *done.items]
+        is_entries = all(isinstance(item, LogEntry | CommitMark) for item in items)
+        if core.is_leader and is_entries and 0 < len(items) < _HELD_MAX and not done.snapshot_work:
+            held[core] = items
+            items = []
+        done.items = items
+        return done
+
+    return step
+
+
+def _without_the_snapshots_epoch(original: Any) -> Any:
+    def restart(log: RaftLog, end_offset: int, epoch: int) -> None:
+        original(log, end_offset, log.last_epoch if log.epoch_at(end_offset - 1) != epoch else epoch)
+
+    return restart
+
+
+def _leads_at_once(_: Any) -> Any:
+    return property(lambda _: True)
 
 
 def _vote_not_on_disk(_: Any) -> Any:
@@ -158,6 +205,34 @@ MUTANTS: Final = (
         owner=Controller,
         attribute="is_active",
         make=_decides_too_early,
+    ),
+    Mutant(
+        name="follower-answers-before-sync",
+        bug="a follower acknowledges entries that are not on its disk yet",
+        owner=RaftCore,
+        attribute="step",
+        make=_only_early(AppendAck),
+    ),
+    Mutant(
+        name="leader-counts-before-sync",
+        bug="a leader counts itself for commits before its own disk has the entries",
+        owner=RaftCore,
+        attribute="step",
+        make=_leader_writes_later,
+    ),
+    Mutant(
+        name="snapshot-without-its-epoch",
+        bug="a log that begins behind a snapshot has the epoch of what it had before, not the snapshot's",
+        owner=RaftLog,
+        attribute="restart",
+        make=_without_the_snapshots_epoch,
+    ),
+    Mutant(
+        name="barrier-without-an-own-entry",
+        bug="a new leader begins barriers before an entry of its own term is committed",
+        owner=RaftCore,
+        attribute="_has_committed_own_term",
+        make=_leads_at_once,
     ),
 )
 

@@ -16,6 +16,12 @@ DIRECTED = {
     "new-disk-votes": "raft/test_eligibility.py::test_an_empty_disk_that_hears_of_data_waits",
     "decides-too-early": "controller/test_controller_leadership.py::"
     "test_a_leader_answers_nothing_before_an_entry_of_its_epoch",
+    "follower-answers-before-sync": "raft/test_core.py::test_only_a_leader_s_entries_leave_before_its_disk_has_them",
+    "leader-counts-before-sync": "raft/test_consensus_port.py::test_a_start_hears_everything_again_in_a_new_epoch",
+    "snapshot-without-its-epoch": "voter/test_voter_disk.py::"
+    "test_an_installed_snapshot_of_another_history_voids_the_tail",
+    "barrier-without-an-own-entry": "raft/test_core.py::"
+    "test_a_new_leader_begins_no_barrier_before_an_entry_of_its_own_term_is_committed",
     "new-disk-counts": "raft/test_eligibility.py::test_a_new_disk_under_an_old_id_waits_until_it_has_caught_up",
 }
 

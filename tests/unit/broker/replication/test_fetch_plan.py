@@ -15,6 +15,7 @@ class Followed:
     def __init__(self, *keys: FollowedKey) -> None:
         self.ends: dict[FollowedKey, int] = dict.fromkeys((A, B, C), 0)
         self.log_start_offset = 0
+        self.leader_epoch = LeaderEpoch(1)
         self.plan = FetchPlan(self.position_of, delay_ms_max=DELAY_MS_MAX)
         self.now_ms = 0
         self.number = 0
@@ -22,7 +23,7 @@ class Followed:
             self.plan.add(key)
 
     def position_of(self, key: FollowedKey) -> FollowedPartition:
-        return FollowedPartition(LeaderEpoch(1), self.ends[key], LeaderEpoch(1), self.log_start_offset)
+        return FollowedPartition(self.leader_epoch, self.ends[key], LeaderEpoch(1), self.log_start_offset)
 
     def ask(self) -> PlannedFetch:
         planned = self.plan.next_fetch(self.now_ms)
@@ -136,6 +137,17 @@ def test_answer_to_another_position_is_not_expected() -> None:
     assert not followed.expects(A)
     followed.plan.remove(A)
     assert not followed.expects(A)
+
+
+def test_answer_of_an_earlier_leader_epoch_is_not_expected() -> None:
+    followed = Followed(A)
+    followed.fetch()
+    followed.leader_epoch = LeaderEpoch(2)
+    assert not followed.expects(A)
+    followed.plan.on_moved(A)
+    ((*_, position),) = followed.fetch().partitions
+    assert position.leader_epoch == 2
+    assert followed.expects(A)
 
 
 def test_position_that_moved_by_itself_is_told_with_the_next_request() -> None:

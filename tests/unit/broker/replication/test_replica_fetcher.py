@@ -40,12 +40,13 @@ class Partition:
         self.log_end_offset = self.synced_offset = end_offset
         self.must_sync = must_sync
         self.is_synced = True
+        self.leader_epoch = 3
         self.on_synced: Callable[[bool], None] | None = None
 
     @property
     def state(self) -> Any:
         counted = self.synced_offset if self.must_sync else self.log_end_offset
-        return SimpleNamespace(leader_epoch=3, log_end_offset=counted, high_watermark=0)
+        return SimpleNamespace(leader_epoch=self.leader_epoch, log_end_offset=counted, high_watermark=0)
 
     @property
     def log(self) -> Any:
@@ -236,6 +237,23 @@ def test_what_comes_again_behind_a_poll_is_not_taken_for_news(link: Link, caplog
     asyncio.run(follow())
     assert (first.log_end_offset, second.log_end_offset) == (3, 1)
     assert "Error for partition" not in caplog.text
+
+
+def test_next_epoch_of_the_same_leader_is_asked_for_at_once(link: Link) -> None:
+    """The poll under way is of the earlier epoch, and may last."""
+    partition: Any = Partition(0)
+
+    async def follow() -> None:
+        async with fetching(link, Followed(), partition) as fetcher:
+            await link.answer(0)
+            await link.request(1)
+            partition.leader_epoch = 4
+            fetcher.follow(partition)
+            await asyncio.sleep(0)
+            ((_, _, position),) = link.sent[-1].partitions
+            assert (len(link.sent), position.leader_epoch) == (3, 4)
+
+    asyncio.run(follow())
 
 
 def test_what_is_not_synced_does_not_count_for_the_leader(link: Link) -> None:

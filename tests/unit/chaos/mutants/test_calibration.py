@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from penstock.chaos.mutants import calibration
-from penstock.chaos.mutants.calibration import BUGS, FORMS, UNIT_TESTS, Form
+from penstock.chaos.mutants.calibration import BUGS, FORMS, SPECIFIED, UNIT_TESTS, Form
 from penstock.chaos.mutants.known_bugs import NAMES
 from penstock.chaos.mutants.quorum_mutants import MUTANTS
 from penstock.chaos.runs.calibrate_command import calibrate
@@ -18,6 +18,11 @@ def test_every_bug_is_found_by_runs_or_by_a_unit_test() -> None:
     assert sorted(BUGS) == sorted({*NAMES, *(mutant.name for mutant in MUTANTS)})
     assert sorted(BUGS) == sorted([*FORMS, *UNIT_TESTS])
     assert all(BUGS.values())
+
+
+def test_the_17_of_the_specifications_are_there() -> None:
+    assert len(SPECIFIED) == len(set(SPECIFIED.values())) == 17
+    assert set(SPECIFIED.values()) <= set(BUGS)
 
 
 def test_a_bug_that_is_found_is_a_row_and_exit_status_0() -> None:

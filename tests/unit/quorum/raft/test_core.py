@@ -11,6 +11,7 @@ from penstock.quorum.raft.messages import (
     Append,
     AppendAck,
     BarrierAck,
+    BarrierProbe,
     EntryBody,
     PreVote,
     PreVoteRequest,
@@ -407,6 +408,20 @@ def test_a_barrier_needs_answers_sent_after_it_began() -> None:
     assert table.step(leader, (follower, BarrierAck(term, 0))).barriers == []
     step = table.step(leader, (follower, BarrierAck(term, 1)))
     assert [(result.token, result.end_offset) for result in step.barriers] == [("one", 1)]
+
+
+def test_a_new_leader_begins_no_barrier_before_an_entry_of_its_own_term_is_committed() -> None:
+    table = elected()
+    leader = candidate(table)
+    voter = next(node_id for node_id in table.ids if node_id != leader)
+    core = table.cores[leader]
+    table.step(leader, (voter, PreVote(core.term, core.term + 1)))
+    table.step(leader, (voter, Vote(core.term)))
+    assert core.is_leader
+    core.begin_barrier("one")
+    step = table.step(leader)
+    assert not any(isinstance(message, BarrierProbe) for _, message in step.early + step.messages)
+    assert not core.has_new_barriers
 
 
 def test_a_quorum_is_fresh_only_while_a_majority_answers() -> None:
