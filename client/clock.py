@@ -17,6 +17,11 @@ def monotonic_s() -> float:
     return time.monotonic()
 
 
+def monotonic_ns() -> int:
+    """Nanoseconds on the same clock, which all processes of a machine share."""
+    return time.monotonic_ns()
+
+
 def pause(seconds: float) -> None:
     """For the step of a poll with a deadline, and for nothing else."""
     time.sleep(seconds)

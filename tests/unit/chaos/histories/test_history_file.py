@@ -1,0 +1,68 @@
+from pathlib import Path
+
+import pytest
+
+from penstock.chaos.histories.client_history import ClientHistory, merged
+from penstock.chaos.histories.history_file import read_history, write_history
+from penstock.chaos.histories.operation import NEMESIS, Header, Operation
+from penstock.local.errors import ClusterError
+
+SENDS = [
+    Operation(0, "invoke", 1, 10, "send", [["send", "t-0", 5]]),
+    Operation(1, "info", NEMESIS, 15, "partition", {"nodes": [1]}),
+    Operation(2, "invoke", 2, 16, "poll", [["poll"]], final=True),
+    Operation(3, "ok", 1, 20, "send", [["send", "t-0", [7, 5]]]),
+    Operation(4, "invoke", 1, 30, "send", [["send", "t-0", 6]]),
+    Operation(5, "info", 1, 40, "send", error="no answer in time"),
+]
+
+
+def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+    header = Header(workload="queue", seed=7, transactions=True)
+    write_history(tmp_path / "history.jsonl", header, SENDS)
+    history = read_history(tmp_path / "history.jsonl")
+    assert (history.header, list(history.operations)) == (header, SENDS)
+
+
+def test_pairs_say_what_became_of_each_invocation(tmp_path: Path) -> None:
+    write_history(tmp_path / "history.jsonl", Header(workload="queue"), SENDS)
+    pairs = list(read_history(tmp_path / "history.jsonl").pairs())
+    assert [(pair.outcome, pair.index) for pair in pairs] == [("ok", 3), ("info", 2), ("info", 5)]
+    assert pairs[0].value == [["send", "t-0", [7, 5]]]
+    assert pairs[2].value == [["send", "t-0", 6]], "what was asked, where the completion does not say more"
+
+
+@pytest.mark.parametrize(
+    ("damage", "sentence"),
+    [
+        (lambda lines: [*lines[:2], b"{not json", *lines[2:]], "line 3 is no line of a history"),
+        (lambda lines: [lines[0], lines[2], lines[1]], "line 3: index 0 does not follow 1"),
+        (lambda lines: lines[1:], "line 1 is no line of a history"),
+        (lambda lines: [lines[0].replace(b"history/1", b"history/9"), *lines[1:]], "'penstock-history/9'"),
+    ],
+    ids=["damaged", "out of order", "no header", "another format"],
+)
+def test_what_is_no_history_is_refused_with_its_line(damage, sentence: str, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    path = tmp_path / "history.jsonl"
+    write_history(path, Header(workload="queue"), SENDS)
+    path.write_bytes(b"\n".join(damage(path.read_bytes().splitlines())) + b"\n")
+    with pytest.raises(ClusterError, match=sentence):
+        read_history(path)
+
+
+def test_clients_histories_merge_by_time_and_a_killed_one_has_no_outcome(tmp_path: Path) -> None:
+    first = ClientHistory(tmp_path / "a", process=0, stride=2, start_ns=0)
+    with first, ClientHistory(tmp_path / "b", process=1, stride=2, start_ns=0) as second:
+        first.invoke("send", 1)
+        second.invoke("send", 2)
+        second.fail("too large")
+        second.next_life()
+        second.invoke("send", 3)
+        first.ok(1)
+    with (tmp_path / "b").open("ab") as file:
+        file.write(b'{"index":0,"type":"ok","proc')
+    events = merged([tmp_path / "a", tmp_path / "b"])
+    assert [event.index for event in events] == list(range(5))
+    assert [(event.process, event.type, event.value) for event in events] == [
+        (0, "invoke", 1), (1, "invoke", 2), (1, "fail", 2), (3, "invoke", 3), (0, "ok", 1),
+    ]  # fmt: skip
