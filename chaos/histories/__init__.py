@@ -1,1 +1,1 @@
-"""What clients did to a cluster and what they saw of it, as data that anybody can judge."""
+"""What clients did to a cluster and what they saw of it, as data: a verdict needs nothing but the file."""

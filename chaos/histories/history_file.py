@@ -16,8 +16,8 @@ _ENCODER: Final = msgspec.json.Encoder()
 
 
 def read_history(path: Path) -> History:
-    """The history in the file at `path`, which may be compressed (`.gz`). Raises ClusterError for what is none, with
-    the number of the line."""
+    """The history in the file at `path`, which may be compressed (`.gz`). Raises ClusterError for a file that does not
+    hold one, with the number of the line."""
     opener = gzip.open if path.suffix == ".gz" else open
     operations: list[Operation] = []
     decode = msgspec.json.Decoder(Operation).decode

@@ -1,7 +1,7 @@
 """A history: what processes did, one event after the other, in the form that Jepsen's checkers know.
 
 Every operation of a process is two events, its invocation and its completion: `ok`, it took place; `fail`, it certainly
-did not; `info`, unknown. A process whose operation ended with `info` is not heard of again under its number. An
+did not; `info`, unknown. A process whose operation ended with `info` never appears again under its number. An
 invocation without a completion is open to the end: unknown as well. Source: Jepsen, jepsen.history.
 """
 

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ....protocol.errors import ErrorCode, KafkaError
-from .bumping_producer import Address
+from ...workloads.bumping_producer import Address
+from ...workloads.first_version_producer import FirstVersionProducer
 from .consumer_members import Leadership
-from .first_version_producer import FirstVersionProducer
 from .machine import host_of
 from .transactional_clients import OverError, TransactionalProducer
 

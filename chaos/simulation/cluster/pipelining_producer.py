@@ -27,7 +27,7 @@ from ....protocol.messages import decode_response, encode_request
 from ....protocol.records import Record, write_batch
 from ...checkers.records import Sent
 from ...checkers.transactions import Place
-from .bumping_producer import check, milliseconds
+from ...workloads.bumping_producer import check, milliseconds
 from .clients import History
 from .loop import SimulatedLoop
 from .process import Process

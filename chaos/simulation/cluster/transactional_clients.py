@@ -19,17 +19,18 @@ from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
+from ....client.addresses import parse_addresses
 from ....protocol.errors import CorruptData
 from ....protocol.errors import KafkaError as ProtocolError
 from ...checkers.transactions import Place, Poll, Send, Transaction
-from .bumping_producer import BumpingProducer
+from ...workloads.bumping_producer import Address, BumpingProducer, FormerProducer
+from ...workloads.first_version_producer import FirstVersionProducer, GaveUpError
 from .clients import CLIENT_FAILURES, stop_client
 from .consumer_members import Leadership
-from .first_version_producer import FirstVersionProducer, GaveUpError
 from .loop import SimulatedLoop
 from .process import Process
 from .world import START_MS
-from .zombies import FormerProducer, Zombies
+from .zombies import Zombies
 
 GROUP = "transformers"
 _RETRY_S = 0.2
@@ -170,10 +171,18 @@ class TransactionalProducer:
         return {
             "client_id": self._name,
             "request_timeout_ms": self._request_timeout_ms,
-            "leader": self._leader,
+            "leader": self._leader_address,
             "now_ms": lambda: START_MS + int(self._loop.time() * 1000),
             "random": self._random,
         }
+
+    def _leader_address(self, place: Place) -> Address | None:
+        """The place of a node among the bootstrap addresses is its id, less one."""
+        node_id = self._leader(place)
+        if node_id is None or node_id < 1:
+            return None
+        (address,) = parse_addresses(self._bootstrap[node_id - 1])
+        return address.host, address.port
 
     def _is_over(self, end_s: float) -> bool:
         return self.is_stopping or self._loop.time() >= end_s

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from random import Random
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
 from kio.schema.offset_commit.v9.request import (
@@ -30,6 +30,7 @@ from ....protocol.errors import CorruptData, ErrorCode, KafkaError
 from ....protocol.messages import Request
 from ....protocol.records import Record, write_batch
 from ...checkers.transactions import Place
+from ...workloads.bumping_producer import FormerProducer
 from .profiles import Profile
 
 _TIMEOUT_MS: Final = 3_000
@@ -38,14 +39,6 @@ _CHANCES: Final = {"zombie-commit": 0.05, "zombie-produce": 0.5, "impatient-life
 _GROUP: Final = 0
 # Before the second version of the protocol, whose Produce adds the partition to the transaction, and with it.
 _PRODUCE_VERSIONS: Final = (produce_v11, produce_v12)
-
-
-class FormerProducer(NamedTuple):
-    """Who a producer was, before another took over its transactional id."""
-
-    producer_id: int
-    producer_epoch: int
-    next_sequences: dict[Place, int]
 
 
 class Zombies:

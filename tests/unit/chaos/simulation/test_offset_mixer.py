@@ -9,13 +9,13 @@ import pytest
 
 from penstock.chaos.checkers.transactions import Place
 from penstock.chaos.simulation.cluster.consumer_members import Leadership
-from penstock.chaos.simulation.cluster.first_version_producer import FirstVersionProducer
 from penstock.chaos.simulation.cluster.loop import new_loop
 from penstock.chaos.simulation.cluster.machine import BROKER_PORT, host_of
 from penstock.chaos.simulation.cluster.offset_mixer import NOTHING, OffsetMixer
 from penstock.chaos.simulation.cluster.profiles import PROFILES
 from penstock.chaos.simulation.cluster.transactional_clients import TransactionHistory
 from penstock.chaos.simulation.cluster.zombies import Zombies
+from penstock.chaos.workloads.first_version_producer import FirstVersionProducer
 
 PLACE = Place("t", 0)
 
@@ -26,7 +26,8 @@ class Coordinator(FirstVersionProducer):
     def __init__(self, *, pending_wins: bool, loses: int | None) -> None:
         super().__init__(
             [f"{host_of(1)}:{BROKER_PORT}"], "mixer", client_id="mixer", request_timeout_ms=1_000,
-            transaction_timeout_ms=1_000, leader=lambda _: 1, now_ms=lambda: 0, random=Random(1), patience_s=0,
+            transaction_timeout_ms=1_000, leader=lambda _: (host_of(1), BROKER_PORT), now_ms=lambda: 0,
+            random=Random(1), patience_s=0,
         )  # fmt: skip
         self.pending_wins = pending_wins
         self.loses = loses

@@ -20,13 +20,12 @@ from kio.schema.produce.v12.request import PartitionProduceData, ProduceRequest,
 from kio.schema.types import ProducerId, TopicName, TransactionalId
 from kio.static.primitive import Records, i8, i16, i32, i32Timedelta
 
-from ....client.addresses import parse_addresses
-from ....client.connection import Connection, connect
-from ....protocol.errors import CorruptData, ErrorCode, KafkaError, error_info
-from ....protocol.messages import Request
-from ....protocol.records import Record, write_batch
-from ...checkers.transactions import Place
-from .zombies import FormerProducer
+from ...client.addresses import parse_addresses
+from ...client.connection import Connection, connect
+from ...protocol.errors import CorruptData, ErrorCode, KafkaError, error_info
+from ...protocol.messages import Request
+from ...protocol.records import Record, write_batch
+from ..checkers.transactions import Place
 
 # Key types of FindCoordinator.
 GROUP_KEY: Final = 0
@@ -40,12 +39,21 @@ class Delivered(NamedTuple):
     offset: int
 
 
+class FormerProducer(NamedTuple):
+    """Who a producer was, before another took over its transactional id."""
+
+    producer_id: int
+    producer_epoch: int
+    next_sequences: dict[Place, int]
+
+
 class BumpingProducer:
     def __init__(
         self, bootstrap: Sequence[str], transactional_id: str, *, client_id: str, request_timeout_ms: int,
-        transaction_timeout_ms: int, leader: Callable[[Place], int | None], now_ms: Callable[[], int], random: Random,
+        transaction_timeout_ms: int, leader: Callable[[Place], Address | None], now_ms: Callable[[], int],
+        random: Random,
     ) -> None:  # fmt: skip
-        """`leader` tells which node leads a partition now; the place of a node in `bootstrap` is its id, less one."""
+        """`leader` tells where a partition is led now."""
         self._addresses = [(one.host, one.port) for one in parse_addresses(",".join(bootstrap))]
         self._id = TransactionalId(transactional_id)
         self._client_id = client_id
@@ -150,10 +158,10 @@ class BumpingProducer:
         while True:
             try:
                 if place not in self._leaders:
-                    node_id = self._leader(place)
-                    if node_id is None or node_id < 1:
+                    leader = self._leader(place)
+                    if leader is None:
                         raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE)
-                    self._leaders[place] = self._addresses[node_id - 1]
+                    self._leaders[place] = leader
                 answer = await self._ask(self._leaders[place], request)
                 told = answer.responses[0].partition_responses[0]
                 check(told.error_code)

@@ -20,9 +20,9 @@ from kio.schema.txn_offset_commit.v3 import request as txn_offset_commit
 from kio.schema.types import GroupId, ProducerId, TopicName
 from kio.static.primitive import Records, i16, i32, i64
 
-from ....protocol.messages import Request
-from ....protocol.records import Record, write_batch
-from ...checkers.transactions import Place
+from ...protocol.messages import Request
+from ...protocol.records import Record, write_batch
+from ..checkers.transactions import Place
 from .bumping_producer import GROUP_KEY, Address, BumpingProducer, Delivered, check, milliseconds
 
 _NO_EPOCH: Final = i32(-1)
