@@ -19,9 +19,9 @@ from ..client.addresses import parse_addresses
 from ..client.bootstrap import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT_S, ENVIRONMENT_VARIABLE, Bootstrap
 from ..client.terminal import print_json, print_table, say
 from ..client.units import format_seconds
+from ..local.apache_kafka.jars import JarsUnavailableError, install
 from ..local.cluster_options import sentences
 from ..local.foreground import stop_signals_interrupt
-from .anchor.jars import JarsUnavailableError, install
 from .cells import QUIET_MINUTES, Cell, cells, chosen, warm_up
 from .local_targets import kafka, penstock
 from .plot import draw

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Final
 
 from .. import __version__
+from ..local.apache_kafka.cluster import KafkaCluster
+from ..local.apache_kafka.jars import SERVER_OPTIONS, KafkaJars
 from ..local.cluster import LocalCluster
 from ..local.errors import NodeFailedError
 from ..local.local_node import LocalNode, environment_without_properties
-from .anchor.broker import AnchorCluster
-from .anchor.jars import SERVER_OPTIONS, KafkaJars
 from .metadata_images import add_partitions
 from .quorum_state import cluster_pids
 from .target import Cluster, Target
@@ -43,7 +43,7 @@ class LocalBroker:
     version: str
     prepare: Callable[[Path], LocalNode]
     """Makes a node in this empty folder that only has to be started."""
-    prepare_cluster: Callable[[Path, Mapping[str, str]], LocalCluster | AnchorCluster]
+    prepare_cluster: Callable[[Path, Mapping[str, str]], LocalCluster | KafkaCluster]
     """The same of three nodes, with these properties beside their own."""
     can_grow: bool = False
     has_http: bool = False
@@ -134,13 +134,13 @@ def kafka(jars: KafkaJars) -> LocalBroker:
 
     def prepare(folder: Path) -> LocalNode:
         options = (f"-Xms{_HEAP_MIB}m", *SERVER_OPTIONS)
-        cluster = AnchorCluster(jars, folder, properties=PROPERTIES, heap_mib=_HEAP_MIB, options=options)
+        cluster = KafkaCluster(jars, folder, properties=PROPERTIES, heap_mib=_HEAP_MIB, options=options)
         cluster.prepare()
         return cluster.nodes[1]
 
-    def prepare_cluster(folder: Path, properties: Mapping[str, str]) -> AnchorCluster:
+    def prepare_cluster(folder: Path, properties: Mapping[str, str]) -> KafkaCluster:
         options = (f"-Xms{_HEAP_MIB}m", *SERVER_OPTIONS)
-        return AnchorCluster(
+        return KafkaCluster(
             jars,
             folder,
             node_count=CLUSTER_NODES,

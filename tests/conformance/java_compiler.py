@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from penstock.bench.anchor.jars import KafkaJars
+from penstock.local.apache_kafka.jars import KafkaJars
 
 from .suite import SuiteUnavailableError
 

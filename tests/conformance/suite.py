@@ -13,8 +13,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final, Protocol
 
-from penstock.bench.anchor.broker import AnchorCluster
-from penstock.bench.anchor.jars import install
+from penstock.local.apache_kafka.cluster import KafkaCluster
+from penstock.local.apache_kafka.jars import install
 from penstock.local.cluster import LocalCluster
 from penstock.local.local_node import LocalNode
 
@@ -78,9 +78,9 @@ class Run:
             return
         told = {**properties, **dict.fromkeys(REPLICATION_FACTORS, str(node_count))}
         # Some suites know the broker by its id, which is 0 where they come from.
-        cluster: LocalCluster | AnchorCluster
+        cluster: LocalCluster | KafkaCluster
         if self.on_apache_kafka:
-            cluster = AnchorCluster(
+            cluster = KafkaCluster(
                 install(),
                 self.work / folder,
                 node_count=node_count,
@@ -108,9 +108,9 @@ class Run:
         """
         if self.bootstrap is not None:
             raise SuiteUnavailableError("it starts clusters of its own, and cannot be run against a broker elsewhere")
-        cluster: LocalCluster | AnchorCluster
+        cluster: LocalCluster | KafkaCluster
         if self.on_apache_kafka:
-            cluster = AnchorCluster(
+            cluster = KafkaCluster(
                 install(),
                 self.work / "cluster",
                 node_count=node_count,

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from differential.target import Target
 
-from penstock.bench.anchor.broker import CLUSTER_ID, AnchorCluster
-from penstock.bench.anchor.jars import SHORT_RUN_OPTIONS, KafkaJars
+from penstock.local.apache_kafka.cluster import CLUSTER_ID, KafkaCluster
+from penstock.local.apache_kafka.jars import SHORT_RUN_OPTIONS, KafkaJars
 from penstock.local.local_node import HOST, LocalNode, environment_without_properties
 from penstock.local.ports import find_free
 from penstock.local.readiness import wait_ready
@@ -34,7 +34,7 @@ _HEAP_MIB = 512
 
 @contextmanager
 def apache_kafka(jars: KafkaJars, folder: Path) -> Iterator[Target]:
-    cluster = AnchorCluster(jars, folder, properties=PROPERTIES, heap_mib=_HEAP_MIB, options=SHORT_RUN_OPTIONS)
+    cluster = KafkaCluster(jars, folder, properties=PROPERTIES, heap_mib=_HEAP_MIB, options=SHORT_RUN_OPTIONS)
     with cluster:
         (node,) = cluster.nodes.values()
         with Target(cluster.bootstrap, _words(node, cluster.controller_addresses[0], CLUSTER_ID)) as target:

@@ -12,7 +12,7 @@ from differential.golden import read_golden
 from differential.player import IS_LIVE, Player
 from differential.script import Transcript
 
-from penstock.bench.anchor.jars import JarsUnavailableError, install
+from penstock.local.apache_kafka.jars import JarsUnavailableError, install
 
 collect_ignore = [] if IS_LIVE else ["test_live.py"]
 

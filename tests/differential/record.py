@@ -16,7 +16,7 @@ from differential.golden import FILE, write_golden
 from differential.normal_form import BEFORE_NOW_MS
 from differential.script import play_all
 
-from penstock.bench.anchor.jars import install
+from penstock.local.apache_kafka.jars import install
 
 
 def main() -> None:

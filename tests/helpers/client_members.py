@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
-from penstock.bench.anchor.jars import SHORT_RUN_OPTIONS, KafkaJars
 from penstock.client.clock import wait_until
+from penstock.local.apache_kafka.jars import SHORT_RUN_OPTIONS, KafkaJars
 
 DEADLINE_S: Final = 120.0
 PROGRAM: Final = Path(__file__).with_name("member_program.py")

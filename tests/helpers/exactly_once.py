@@ -22,15 +22,15 @@ from missing_tools import unavailable
 from replicated_cluster import DEADLINE_S
 from waiting import wait_for
 
-from penstock.bench.anchor.broker import AnchorCluster
-from penstock.bench.anchor.jars import JarsUnavailableError, KafkaJars, install
-from penstock.bench.anchor.tools import MAIN_CLASSES
 from penstock.bench.target import Cluster
 from penstock.broker.coordination.key_partitions import partition_of_key
 from penstock.chaos.checkers.copies import Attempt
 from penstock.chaos.workloads.transactional_copier import FAILED, read_attempts
 from penstock.client import clock
 from penstock.client.client_log import SILENT_LOGGER
+from penstock.local.apache_kafka.cluster import KafkaCluster
+from penstock.local.apache_kafka.jars import JarsUnavailableError, KafkaJars, install
+from penstock.local.apache_kafka.tools import MAIN_CLASSES
 from penstock.local.cluster import LocalCluster
 from penstock.local.readiness import wait_ready
 
@@ -65,14 +65,14 @@ def three_nodes(folder: Path) -> Iterator[Cluster]:
         yield cluster
 
 
-def _cluster(folder: Path) -> LocalCluster | AnchorCluster:
+def _cluster(folder: Path) -> LocalCluster | KafkaCluster:
     if os.environ.get("PENSTOCK_TEST_BROKER") != "apache-kafka":
         return LocalCluster(folder, node_count=NODES, properties=PROPERTIES)
     try:
         jars = install()
     except JarsUnavailableError as missing:
         unavailable(str(missing))
-    return AnchorCluster(jars, folder, node_count=NODES, properties=PROPERTIES, heap_mib=400)
+    return KafkaCluster(jars, folder, node_count=NODES, properties=PROPERTIES, heap_mib=400)
 
 
 class Application(Protocol):

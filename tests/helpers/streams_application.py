@@ -19,9 +19,9 @@ from exactly_once import ProcessApplication
 from flights import Row
 from missing_tools import unavailable
 
-from penstock.bench.anchor.jars import JarsUnavailableError, KafkaJars, install
 from penstock.chaos.workloads.steady_records import SETTINGS
 from penstock.client.client_log import SILENT_LOGGER
+from penstock.local.apache_kafka.jars import JarsUnavailableError, KafkaJars, install
 
 SOURCES: Final = Path(__file__).parents[1] / "integration" / "streams"
 MAIN_CLASS: Final = "FlightsApplication"

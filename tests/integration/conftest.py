@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from missing_tools import unavailable
 
 from penstock import cli
-from penstock.bench.anchor.jars import JarsUnavailableError, KafkaJars, install
+from penstock.local.apache_kafka.jars import JarsUnavailableError, KafkaJars, install
 from penstock.local.cluster import LocalCluster
 
 

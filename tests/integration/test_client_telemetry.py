@@ -8,8 +8,8 @@ import pytest
 from memory_node import World, create_topic
 from waiting import loop_until
 
-from penstock.bench.anchor.jars import KafkaJars
-from penstock.bench.anchor.tools import run_tool
+from penstock.local.apache_kafka.jars import KafkaJars
+from penstock.local.apache_kafka.tools import run_tool
 from penstock.protocol.errors import ErrorCode
 
 pytestmark = pytest.mark.integration

@@ -31,13 +31,13 @@ from exactly_once import (
 from replicated_cluster import DEADLINE_S, draw_generator, say
 from waiting import wait_for
 
-from penstock.bench.anchor.jars import KafkaJars
 from penstock.chaos.checkers.copies import Output, Place, judge
 from penstock.chaos.checkers.records import Stored
 from penstock.chaos.workloads.committed_reader import CommittedReader
 from penstock.chaos.workloads.numbered_records import read_all
 from penstock.chaos.workloads.steady_records import SteadyRecords
 from penstock.chaos.workloads.transactional_copier import parse_output
+from penstock.local.apache_kafka.jars import KafkaJars
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(7200)]
 

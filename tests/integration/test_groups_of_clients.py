@@ -18,7 +18,7 @@ from confluent_kafka.cimpl import NewTopic
 from group_snapshots import GroupSnapshots
 from waiting import wait_for
 
-from penstock.bench.anchor.jars import KafkaJars
+from penstock.local.apache_kafka.jars import KafkaJars
 from penstock.local.cluster import LocalCluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]

@@ -11,8 +11,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from penstock.bench.anchor.jars import KafkaJars
-from penstock.bench.anchor.tools import run_tool
+from penstock.local.apache_kafka.jars import KafkaJars
+from penstock.local.apache_kafka.tools import run_tool
 from penstock.local.cluster import LocalCluster
 
 pytestmark = pytest.mark.integration

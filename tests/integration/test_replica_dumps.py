@@ -15,9 +15,9 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from numbered_load import DEADLINE_S, NumberedLoad
 
-from penstock.bench.anchor.jars import KafkaJars
-from penstock.bench.anchor.tools import run_tool
 from penstock.client.clock import wait_until
+from penstock.local.apache_kafka.jars import KafkaJars
+from penstock.local.apache_kafka.tools import run_tool
 from penstock.local.cluster import LocalCluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final, Self
 
-from penstock.bench.anchor.jars import JarsUnavailableError, KafkaJars, install
 from penstock.client.clock import monotonic_s
+from penstock.local.apache_kafka.jars import JarsUnavailableError, KafkaJars, install
 from penstock.local.errors import ClusterError
 
 from ..suite import Result, Run, Status, SuiteUnavailableError

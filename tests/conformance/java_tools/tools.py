@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from penstock.bench.anchor.jars import KafkaJars
-from penstock.bench.anchor.tools import run_tool, run_tool_until
+from penstock.local.apache_kafka.jars import KafkaJars
+from penstock.local.apache_kafka.tools import run_tool, run_tool_until
 
 CONSUME_TIMEOUT_MS: Final = 20_000
 _OUTPUT_SHOWN: Final = 1500

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from penstock.bench.anchor.jars import SHORT_RUN_OPTIONS, JarsUnavailableError, KafkaJars, install
+from penstock.local.apache_kafka.jars import SHORT_RUN_OPTIONS, JarsUnavailableError, KafkaJars, install
 
 from ..java_compiler import compile_java
 from ..suite import Result, Status, SuiteUnavailableError

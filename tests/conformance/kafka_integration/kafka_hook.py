@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from penstock.bench.anchor.broker import format_node
-from penstock.bench.anchor.jars import SHORT_RUN_OPTIONS, install
+from penstock.local.apache_kafka.cluster import format_node
+from penstock.local.apache_kafka.jars import SHORT_RUN_OPTIONS, install
 from penstock.local.local_node import HOST, LocalNode
 from penstock.local.ports import find_free
 

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from penstock.bench.anchor.jars import cache_folder
+from penstock.local.cache_folder import cache_folder
 
 from ..programs import run_program, tail
 from ..suite import SuiteUnavailableError

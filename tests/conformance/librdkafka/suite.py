@@ -11,9 +11,9 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Final
 
-from penstock.bench.anchor.jars import JarsUnavailableError, install
-from penstock.bench.anchor.tools import write_scripts
 from penstock.client.clock import monotonic_s
+from penstock.local.apache_kafka.jars import JarsUnavailableError, install
+from penstock.local.apache_kafka.tools import write_scripts
 
 from ..programs import run_program
 from ..server_properties import PROPERTIES

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from penstock.bench.anchor.jars import JarsUnavailableError, install
 from penstock.client.clock import monotonic_s, wait_until
+from penstock.local.apache_kafka.jars import JarsUnavailableError, install
 
 from ..suite import Node, Result, Run, Status, SuiteUnavailableError
 from .differences import Comparison, Difference, compare, read_differences

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Self
 
-from penstock.bench.anchor.jars import KafkaJars
-from penstock.bench.anchor.tools import MAIN_CLASSES
+from penstock.local.apache_kafka.jars import KafkaJars
+from penstock.local.apache_kafka.tools import MAIN_CLASSES
 
 from ..java_compiler import compile_java
 from .transcript import Command

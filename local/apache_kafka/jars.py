@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..cache_folder import cache_folder
+
 POM = Path(__file__).with_name("pom.xml")
 LOGGING = Path(__file__).with_name("log4j2.properties")
 INSTALL_TIMEOUT_S = 600
@@ -70,11 +72,6 @@ class KafkaJars:
             main_class,
             *arguments,
         ]
-
-
-def cache_folder() -> Path:
-    """For what is fetched or built once: `$XDG_CACHE_HOME/penstock` (`~/.cache/penstock`), outside the source tree."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "penstock"
 
 
 def install(pom: Path = POM, *, name: str = "kafka-jars") -> KafkaJars:

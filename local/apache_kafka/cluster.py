@@ -9,10 +9,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from ...local.errors import NodeFailedError
-from ...local.local_node import HOST, LocalNode
-from ...local.ports import check_free, find_free
-from ...local.readiness import wait_ready
+from ..errors import NodeFailedError
+from ..local_node import HOST, LocalNode
+from ..ports import check_free, find_free
+from ..readiness import wait_ready
 from .jars import SERVER_OPTIONS, KafkaJars
 from .tools import MAIN_CLASSES
 
@@ -23,7 +23,7 @@ STOP_TIMEOUT_S: Final = 60.0
 FORMAT_TIMEOUT_S: Final = 90.0
 
 
-class AnchorCluster:
+class KafkaCluster:
     """Nodes 1 to N of one new cluster in a folder, `node-1/` the data of node 1 with its log and properties beside it.
 
     Everything is Apache Kafka's default but for what a cluster of fewer than three nodes cannot have: the replication
