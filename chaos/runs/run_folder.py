@@ -1,0 +1,126 @@
+"""The folder of one run: what was asked for, what was done to the cluster, what was seen, and the verdict on it.
+
+run.json        what was run, and the line that repeats it (RunRecord)
+schedule.json   the faults, as they were planned
+history.jsonl   what the clients and the nemesis did (histories.history_file)
+cluster.jsonl   what the cluster looked like (cluster_samples)
+verdict.json    what the checkers say
+report.html     all of it to look at
+clients/        each client's own history and output, as it was written
+nodes/          the nodes' data, logs and properties
+"""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from ...local.errors import ClusterError
+
+FORMAT: Final = "penstock-run/1"
+
+
+class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What was run. `seconds` are those with faults, `began` is UTC in ISO 8601."""
+
+    workload: str
+    nemeses: tuple[str, ...]
+    seconds: float
+    nodes: int
+    seed: int
+    cluster: str
+    """`penstock`, `apache-kafka`, or `bootstrap` for one that others started."""
+    version: str
+    """Of what the nodes run; empty where it is not known."""
+    client_count: int
+    client: str
+    properties: dict[str, str] = msgspec.field(default_factory=dict)
+    bootstrap: str | None = None
+    schedule: str | None = None
+    """The file that the faults were written in; None when they were drawn from the seed."""
+    began: str = ""
+    machine: str = ""
+    format: str = FORMAT
+
+    @property
+    def replay(self) -> str:
+        """The line that repeats the run: the same cluster, clients and faults at the same times."""
+        words = ["penstock", "chaos", "run", "--workload", self.workload]
+        if self.schedule is not None:
+            words += ["--schedule", self.schedule]
+        elif self.nemeses:
+            words += ["--nemesis", ",".join(self.nemeses)]
+        words += ["--time", f"{self.seconds:g}", "--seed", str(self.seed)]
+        if self.bootstrap is not None:
+            words += ["--bootstrap", self.bootstrap]
+        else:
+            words += ["--nodes", str(self.nodes), "--cluster", self.cluster]
+        words += ["--clients", str(self.client_count), "--client", self.client]
+        for key, value in self.properties.items():
+            words += ["--set", f"{key}={value}"]
+        return shlex.join(words)
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """Paths only; nothing need exist."""
+
+    path: Path
+
+    @property
+    def run(self) -> Path:
+        return self.path / "run.json"
+
+    @property
+    def schedule(self) -> Path:
+        return self.path / "schedule.json"
+
+    @property
+    def history(self) -> Path:
+        return self.path / "history.jsonl"
+
+    @property
+    def samples(self) -> Path:
+        return self.path / "cluster.jsonl"
+
+    @property
+    def verdict(self) -> Path:
+        return self.path / "verdict.json"
+
+    @property
+    def report(self) -> Path:
+        return self.path / "report.html"
+
+    @property
+    def clients(self) -> Path:
+        return self.path / "clients"
+
+    @property
+    def nodes(self) -> Path:
+        return self.path / "nodes"
+
+    def create(self) -> None:
+        """Raises ClusterError when something lies in it already: a run never overwrites another."""
+        if self.path.exists() and any(self.path.iterdir()):
+            raise ClusterError(f"{self.path} is not empty, and a run needs a folder of its own")
+        self.clients.mkdir(parents=True)
+        self.nodes.mkdir()
+
+    def write_record(self, record: RunRecord) -> None:
+        self.run.write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n")
+
+    def read_record(self) -> RunRecord:
+        """Raises ClusterError when the folder has no run.json, or one that is not as this version writes it."""
+        try:
+            record = msgspec.json.decode(self.run.read_bytes(), type=RunRecord)
+        except FileNotFoundError:
+            raise ClusterError(f"{self.path} is not the folder of a run: it has no {self.run.name}") from None
+        except msgspec.MsgspecError as error:
+            raise ClusterError(f"{self.run} does not describe a run: {error}") from error
+        if record.format != FORMAT:
+            raise ClusterError(f"{self.run} is of the form {record.format!r}, and this version reads {FORMAT!r}")
+        return record
