@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
 from ...protocol.apis import APIS, Api, ApiKey
 from ...protocol.errors import KafkaError
@@ -35,6 +35,15 @@ class ReplyingHandler:
 
     begin: Callable[[Message, Request, Callable[[Message], None]], None]
     answer_error: Callable[[Message, KafkaError], Message]
+
+
+class Intercept(Protocol):
+    """Makes what begins requests of clients and brokers in place of the dispatcher, which is given as `begin`.
+
+    For tools that make requests fail; a node without one has nothing on the path of a request.
+    """
+
+    def __call__(self, handlers: Handlers, begin: Callable[[Request], None], /) -> Callable[[Request], None]: ...
 
 
 class Handlers:

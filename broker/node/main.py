@@ -18,6 +18,7 @@ from typing import Any
 from ...protocol.errors import ConfigError
 from ...storage.disk.files import DiskFiles, Files
 from ..configuration.node_config import NodeConfig
+from ..network.handlers import Intercept
 from . import garbage
 from .admin import Admin
 from .listener_check import unusable_listener
@@ -45,7 +46,13 @@ def wall_clock_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def run(config: NodeConfig, *, files: Files | None = None, wall_clock_ms: Callable[[], int] = wall_clock_ms) -> int:
+def run(
+    config: NodeConfig,
+    *,
+    files: Files | None = None,
+    wall_clock_ms: Callable[[], int] = wall_clock_ms,
+    intercept: Intercept | None = None,
+) -> int:
     """Runs the node until it is told to stop; returns the exit status. The machine's disk is its, unless given one."""
     log_to_standard_error(config.log_level)
     raise_open_files_limit()
@@ -54,7 +61,8 @@ def run(config: NodeConfig, *, files: Files | None = None, wall_clock_ms: Callab
     loop = new_event_loop()
     asyncio.set_event_loop(loop)
     try:
-        return loop.run_until_complete(_run(config, DiskFiles() if files is None else files, wall_clock_ms, loop))
+        node_files = DiskFiles() if files is None else files
+        return loop.run_until_complete(_run(config, node_files, wall_clock_ms, intercept, loop))
     finally:
         loop.run_until_complete(loop.shutdown_default_executor())
         loop.close()
@@ -70,7 +78,11 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
 
 
 async def _run(
-    config: NodeConfig, files: Files, wall_clock_ms: Callable[[], int], loop: asyncio.AbstractEventLoop
+    config: NodeConfig,
+    files: Files,
+    wall_clock_ms: Callable[[], int],
+    intercept: Intercept | None,
+    loop: asyncio.AbstractEventLoop,
 ) -> int:
     for warning in config.warnings:
         logger.warning("Configuration: %s", warning)
@@ -95,6 +107,7 @@ async def _run(
         random=Random(),
         random_bytes=SystemRandom().randbytes,
         followers=(garbage.FreezeLargeChanges(),),
+        intercept=intercept,
     )
     admin.begin(node)
     try:

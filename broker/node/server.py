@@ -36,6 +36,7 @@ from ..cluster.tls_contexts import TlsContexts
 from ..configuration.node_config import REQUEST_TIMEOUT_MS, NodeConfig
 from ..configuration.topic_configs import ConfigResolver
 from ..metrics.metrics import Metrics
+from ..network.handlers import Intercept
 from ..network.own_requests import OwnRequests
 from ..timing.runtime import Runtime
 from .feature_guard import FeatureGuard
@@ -67,9 +68,10 @@ class Node:
         random: Random,
         random_bytes: Callable[[int], bytes] | None = None,
         followers: Sequence[MetadataPublisher] = (),
+        intercept: Intercept | None = None,
     ) -> None:
         """`random_bytes` is for secrets; without it `random` is. `followers` hear of the metadata behind the node's own
-        parts."""
+        parts. Requests to the broker's listeners go through `intercept`."""
         self.failure: asyncio.Future[str] = loop.create_future()
         self.bound_ports: Mapping[str, int] = {}
         """By listener name, once it has started."""
@@ -106,6 +108,7 @@ class Node:
             on_directory_failure=self._on_directory_failure,
         )
         self._followers = followers
+        self._intercept = intercept
         self._metadata = MetadataCache(config.node_id)
         self._publishers = Publishers()
         self._publishers.add(self._metadata)
@@ -305,6 +308,7 @@ class Node:
             describe_quorum=quorum.describe_quorum,
             hello=self._hello,
             tls=tls,
+            intercept=self._intercept,
             runtime=self._runtime,
         )
         self.metrics.add_listeners(parts.listeners, parts.dispatcher, parts.requests)

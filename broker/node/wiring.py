@@ -29,10 +29,10 @@ from ..coordinators.transaction_coordinator import TransactionCoordinator
 from ..coordinators.transaction_verifier import VerificationConfig
 from ..network.connection_host import NEVER_MS, ConnectionHost
 from ..network.dispatch import Dispatcher
-from ..network.handlers import Handlers
+from ..network.handlers import Handlers, Intercept
 from ..network.listeners import Listeners
 from ..network.peer_log import PeerLog
-from ..network.request import RequestContext
+from ..network.request import Request, RequestContext
 from ..network.rules.connection_limits import ConnectionLimits
 from ..network.rules.request_memory import RequestMemory
 from ..network.rules.request_statistics import RequestStatistics
@@ -98,6 +98,7 @@ def wire_broker(
     describe_quorum: DescribeQuorum,
     hello: Callable[[], PeerHello],
     tls: TlsContexts,
+    intercept: Intercept | None,
     runtime: Runtime,
 ) -> BrokerParts:
     """`isr_changes` and `assignments` (of replicas to log directories) are channels of their own, which no client's
@@ -245,6 +246,7 @@ def wire_broker(
     for channel in peer_channels:
         channel.attach(handlers)
     dispatcher = Dispatcher(handlers, loop, peer_log, requests)
+    begin_request = dispatcher.begin if intercept is None else intercept(handlers, dispatcher.begin)
     configs.on_change(lambda _old, new: tls.change(new.tls))
     configs.on_change(lambda _old, new: logs.set_producer_id_expiration(new.producer_id_expiration_ms))
     return BrokerParts(
@@ -270,7 +272,7 @@ def wire_broker(
             config,
             configs,
             handlers,
-            dispatcher,
+            begin_request,
             memory,
             requests,
             peer_log,
@@ -285,7 +287,7 @@ def _wire_listeners(
     config: NodeConfig,
     configs: ConfigResolver,
     handlers: Handlers,
-    dispatcher: Dispatcher,
+    begin_request: Callable[[Request], None],
     memory: RequestMemory,
     requests: RequestStatistics,
     peer_log: PeerLog,
@@ -309,7 +311,7 @@ def _wire_listeners(
     return Listeners(
         ConnectionHost(
             loop=loop,
-            begin=dispatcher.begin,
+            begin=begin_request,
             overlapping=handlers.overlapping,
             memory=memory,
             requests=requests,

@@ -1,6 +1,7 @@
-"""`python -m penstock.chaos.faults.faulty_node ORDERS PROPERTIES`: `penstock start`, with a disk and a clock that obey.
+"""`python -m penstock.chaos.faults.faulty_node ORDERS PROPERTIES`: `penstock start` with what obeys orders.
 
-The node is the same, given other files and another clock; nothing in it knows. ORDERS is the file of `NodeFaults`.
+The node is the same, given other files, another clock and a way that requests go through; nothing in it knows. ORDERS
+is the file of `NodeFaults`.
 """
 
 import os
@@ -13,7 +14,9 @@ from ...broker.node import main
 from ...protocol.errors import ConfigError
 from ...storage.disk.files import DiskFiles
 from .faulty_files import FaultyFiles
-from .node_faults import OrderReader, synced_path
+from .faulty_requests import FaultyRequests
+from .node_faults import OrderReader, requests_path, synced_path
+from .request_log import RequestLog
 from .synced_ends import SyncedEnds
 
 
@@ -29,10 +32,12 @@ def run(orders_path: str, properties_path: str) -> int:
     except ConfigError as error:
         sys.stderr.write(f"penstock: {error}\n")
         return 2
+    path = Path(orders_path)
     return main.run(
         config,
-        files=FaultyFiles(DiskFiles(), orders, SyncedEnds(synced_path(Path(orders_path)))),
+        files=FaultyFiles(DiskFiles(), orders, SyncedEnds(synced_path(path))),
         wall_clock_ms=lambda: main.wall_clock_ms() + orders.clock_offset_ms(),
+        intercept=FaultyRequests(orders, RequestLog(requests_path(path)), str(config.node_id)).intercept,
     )
 
 

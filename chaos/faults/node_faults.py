@@ -16,6 +16,7 @@ from typing import Final
 from ...client import clock
 from ...local.local_node import LocalNode
 from .orders import DiskFault, DiskOperation, Judge, Orders
+from .request_faults import RequestFault
 from .synced_ends import drop_unsynced
 
 ENTRY_POINT: Final = "penstock.chaos.faults.faulty_node"
@@ -35,12 +36,28 @@ class NodeFaults:
         self._give(self._orders)
 
     def order(self, *disk: DiskFault, clock_offset_ms: int = 0) -> None:
-        """From now on this is wrong with the node, and nothing that was ordered before."""
+        """From now on this is wrong with the node's disk and clock, and nothing that was ordered before."""
         self._give(
             replace(self._orders, number=self._orders.number + 1, disk=disk, clock_offset_ms=clock_offset_ms),
         )
 
+    def order_requests(self, *requests: RequestFault) -> None:
+        """From now on this happens to requests, and nothing that was ordered before; disk and clock stay as they are.
+
+        A disk fault goes on counting where it was: the number of the orders stays.
+        """
+        self._give(replace(self._orders, requests=requests))
+
+    def log_requests(self) -> None:
+        """The node writes down what clients ask it, to `request_log`."""
+        self._give(replace(self._orders, logs_requests=True))
+
+    @property
+    def request_log(self) -> Path:
+        return requests_path(self._path)
+
     def heal(self) -> None:
+        self.order_requests()
         self.order()
 
     def fired(self) -> Counter[DiskOperation]:
@@ -96,13 +113,24 @@ class OrderReader:
         if verdict.error_number is not None:
             raise OSError(verdict.error_number, os.strerror(verdict.error_number), path)
 
+    def request_faults(self) -> tuple[tuple[RequestFault, ...], bool]:
+        """Those that are ordered now, and whether requests are to be logged."""
+        with self._mutex:
+            orders = self._current().orders
+            return orders.requests, orders.logs_requests
+
     def _current(self) -> Judge:
         status = os.stat(self._path)
         version = status.st_ino, status.st_mtime_ns
         if version != self._version:
-            self._judge = Judge(Orders.decode(Path(self._path).read_text()))
+            orders = Orders.decode(Path(self._path).read_text())
+            if self._version is None or orders.number != self._judge.orders.number:
+                self._judge = Judge(orders)
+                self._lines_left = FIRED_LINES_MAX
+            else:
+                # Only requests have other faults: those of the disk have hit what they have hit.
+                self._judge.orders = orders
             self._version = version
-            self._lines_left = FIRED_LINES_MAX
         return self._judge
 
     def _report(self, line: str) -> None:
@@ -114,6 +142,11 @@ class OrderReader:
 
 def fired_path(orders: Path) -> Path:
     return orders.with_suffix(".fired")
+
+
+def requests_path(orders: Path) -> Path:
+    """Where the node keeps its `RequestLog`."""
+    return orders.with_suffix(".requests")
 
 
 def synced_path(orders: Path) -> Path:

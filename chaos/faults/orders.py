@@ -2,7 +2,9 @@
 
     {"seed": 7, "number": 3, "clock_offset_ms": 0,
      "disk": [{"operation": "write", "path": "*.log", "error": "ENOSPC",
-               "delay_ms": 0, "probability": 1.0, "skip": 0, "count": null}]}
+               "delay_ms": 0, "probability": 1.0, "skip": 0, "count": null}],
+     "requests": [{"number": 1, "api": "Produce", "at": "before-ack", "error": "DISCONNECT", ...}],
+     "logs_requests": false}
 
 `number` rises with each order, so that a node draws anew, and its lines name the order they belong to.
 """
@@ -15,6 +17,7 @@ from random import Random
 from typing import Final, Literal, Self, TypeAlias, get_args
 
 from ...local.errors import ClusterError
+from .request_faults import RequestFault
 
 DiskOperation: TypeAlias = Literal["create", "read", "remove", "rename", "sync", "truncate", "write"]
 OPERATIONS: Final[tuple[DiskOperation, ...]] = get_args(DiskOperation)
@@ -53,13 +56,16 @@ class DiskFault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Orders:
-    """All that is wrong with a node's disk and clock at one time; nothing by default."""
+    """All that is wrong with a node's disk, clock and requests at one time; nothing by default."""
 
     seed: int = 0
     number: int = 0
     # How far the node's wall clock is from that of the machine.
     clock_offset_ms: int = 0
     disk: tuple[DiskFault, ...] = field(default=())
+    requests: tuple[RequestFault, ...] = field(default=())
+    # Whether the node writes down what clients ask it (`request_log.py`).
+    logs_requests: bool = False
 
     def encode(self) -> str:
         return json.dumps(asdict(self))
@@ -69,7 +75,11 @@ class Orders:
         """Raises ClusterError when it is not what `encode` makes."""
         try:
             values = json.loads(text)
-            return replace(cls(**values), disk=tuple(DiskFault(**fault) for fault in values.get("disk", ())))
+            return replace(
+                cls(**values),
+                disk=tuple(DiskFault(**fault) for fault in values.get("disk", ())),
+                requests=tuple(RequestFault(**fault) for fault in values.get("requests", ())),
+            )
         except (ValueError, TypeError, AttributeError) as error:
             raise ClusterError(f"these are no orders for a node: {error}") from error
 
