@@ -1,9 +1,9 @@
 """Fault profiles: which kinds of faults and operations a run concentrates on (`penstock simulate --profile`).
 
-Every fault, every operation of the operator and every zombie has a kind, and every kind an ordinary chance, beside the
-code that does it. A profile multiplies that chance. A directed form of a run is a profile with the options that fix who
-takes part: a new one is a line of `PROFILES`. What mends (machines started, links healed, processes resumed) has no
-kind: it happens in every profile.
+Every fault, every operation of the operator and every zombie has a kind (`faults/kinds.py`), and every kind an ordinary
+chance, beside the code that does it. A profile multiplies that chance. A directed form of a run is a profile with the
+options that fix who takes part: a new one is a line of `PROFILES`. What mends (machines started, links healed,
+processes resumed) has no kind: it happens in every profile.
 """
 
 from __future__ import annotations
@@ -12,24 +12,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-# Kinds, by what does them: `cluster_faults.py`, `disk_faults.py`, `ambushes.py`.
+from ...faults.kinds import simulated_names
+
+# By what does them: `cluster_faults.py`, `disk_faults.py`, `ambushes.py`. A disk that is slow is of `delays.py`.
 FAULTS: Final = (
-    "kill", "power-loss", "crash-of-all", "stop", "stop-under-way", "cut", "partition", "isolated-leader", "slow-link",
-    "broken-connections", "pause", "pause-of-active-controller", "client-pause", "clock-step", "disk-error",
-    "failed-read", "no-descriptors", "emptied-disk", "emptied-directory", "ambush",
-)  # fmt: skip
+    *(name for name in simulated_names("links", "processes", "clocks", "disks") if name != "slow-disk"),
+    "client-pause",
+    "ambush",
+)
 # `cluster_operator.py`, `deleter.py`.
-OPERATIONS: Final = (
-    "reassignment", "cancelled-reassignment", "preferred-election", "moved-leader", "min-isr", "segment-size",
-    "segment-age", "retention", "drain", "undrain", "delete-records", "delete-near-start",
-)  # fmt: skip
+OPERATIONS: Final = simulated_names("operations")
 # `zombies.py`, and the clients that become some.
 ZOMBIES: Final = ("client-freeze", "zombie-commit", "zombie-produce")
-# `transactional_load.py`: clients that do not wait for answers, or commit offsets in two ways.
-CLIENTS: Final = ("impatient-life", "mixed-commits")
-# `delays.py`: nothing fails, it only takes longer.
-DELAYS: Final = ("late-answer", "slow-disk")
-KINDS: Final = frozenset((*FAULTS, *OPERATIONS, *ZOMBIES, *CLIENTS, *DELAYS))
+KINDS: Final = frozenset(simulated_names("links", "processes", "clocks", "disks", "operations", "clients", "delays"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,58 +57,60 @@ PROFILES: Final[Mapping[str, Profile]] = {
     ),
     "crashes": Profile(
         about="processes killed, power lost, all crashed at once",
-        weights={"kill": 2.5, "power-loss": 2.5, "crash-of-all": 4},
+        weights={"kill": 2.5, "power-loss": 2.5, "kill:all": 4},
     ),
     "power": Profile(
         about="power lost while disks are slow, segments many and min.insync.replicas changes",
-        weights={"power-loss": 8, "slow-disk": 2, "min-isr": 5, "segment-age": 5, "kill": 1, "crash-of-all": 1},
+        weights={"power-loss": 8, "slow-disk": 2, "min-isr": 5, "segment-age": 5, "kill": 1, "kill:all": 1},
     ),
-    "crash-of-all": Profile(about="all crashed at once, and nothing else", weights={"crash-of-all": 12}),
+    "crash-of-all": Profile(about="all crashed at once, and nothing else", weights={"kill:all": 12}),
     "restarts": Profile(
         about="nodes stopped in good order, above all in the middle of requests",
         weights={"stop": 5, "stop-under-way": 5},
     ),
     "deletes": Profile(
         about="records deleted, near the log start above all, and all crashed at once",
-        weights={"delete-records": 4, "delete-near-start": 6, "retention": 4, "segment-size": 2, "crash-of-all": 8,
-                 "kill": 1, "isolated-leader": 2, "cut": 1},
+        weights={"delete-records": 4, "delete-near-start": 6, "retention": 4, "segment-size": 2, "kill:all": 8,
+                 "kill": 1, "partition:leaders": 2, "partition:link": 1},
     ),
     "links": Profile(
         about="links cut, slow and broken, requests held up",
-        weights={"cut": 3, "partition": 3, "isolated-leader": 3, "slow-link": 3, "broken-connections": 2, "ambush": 2},
+        weights={"partition:link": 3, "partition": 3, "partition:leaders": 3, "slow-link": 3, "connection-resets": 2,
+                 "ambush": 2},
     ),
     "disks": Profile(
         about="disks that fail, fail once, have no descriptors or come back empty",
         weights={"disk-error": 3, "failed-read": 4, "no-descriptors": 4, "emptied-disk": 2, "emptied-directory": 3,
-                 "kill": 1, "stop": 1, "isolated-leader": 1},
+                 "kill": 1, "stop": 1, "partition:leaders": 1},
     ),
     "pauses": Profile(
         about="nodes stopped by SIGSTOP, the active controller above all",
-        weights={"pause": 3, "pause-of-active-controller": 4},
+        weights={"pause": 3, "pause:controllers": 4},
     ),
     "operator": Profile(
         about="reassignments, elections and changed configurations, with crashes",
-        weights={**_of(OPERATIONS, 2), "kill": 1, "power-loss": 1, "stop": 1, "cut": 1},
+        weights={**_of(OPERATIONS, 2), "kill": 1, "power-loss": 1, "stop": 1, "partition:link": 1},
     ),
     "drains": Profile(
         about="brokers drained and undrained while nodes stop, die and are cut off, and partitions move",
         weights={"drain": 8, "undrain": 6, "reassignment": 1, "preferred-election": 1, "kill": 2, "stop": 2,
-                 "stop-under-way": 1, "isolated-leader": 1, "cut": 1, "power-loss": 1, "emptied-disk": 0.5},
+                 "stop-under-way": 1, "partition:leaders": 1, "partition:link": 1, "power-loss": 1,
+                 "emptied-disk": 0.5},
     ),
     "zombies": Profile(
         about="clients that freeze, and go on when others have taken their places",
-        weights={**_of(ZOMBIES, 4), "client-pause": 4, "kill": 1, "stop": 1, "isolated-leader": 1},
+        weights={**_of(ZOMBIES, 4), "client-pause": 4, "kill": 1, "stop": 1, "partition:leaders": 1},
     ),
     "ambushes": Profile(about="requests between nodes held up while the world changes", weights={"ambush": 3}),
     "races": Profile(
         about="answers that come late, clients that do not wait for them, leaders that change meanwhile",
         weights={"late-answer": 3, "impatient-life": 4, "mixed-commits": 4, "moved-leader": 6,
-                 "slow-link": 1, "stop": 1, "kill": 1, "isolated-leader": 1, "ambush": 1},
+                 "slow-link": 1, "stop": 1, "kill": 1, "partition:leaders": 1, "ambush": 1},
     ),
     "elections": Profile(
         about="leaders that change again before others know, with links and disks that are slow",
-        weights={"moved-leader": 20, "slow-disk": 3, "slow-link": 2, "late-answer": 1, "cut": 1, "isolated-leader": 0.5,
-                 "stop": 1, "kill": 1, "pause": 1, "ambush": 1, "impatient-life": 3},
+        weights={"moved-leader": 20, "slow-disk": 3, "slow-link": 2, "late-answer": 1, "partition:link": 1,
+                 "partition:leaders": 0.5, "stop": 1, "kill": 1, "pause": 1, "ambush": 1, "impatient-life": 3},
     ),
     "quiet": Profile(about="nothing goes wrong"),
 }  # fmt: skip
