@@ -1,0 +1,26 @@
+"""The workloads that are offered can be run as they are written down."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+import pytest
+
+from penstock.chaos.workloads.catalogue import WORKLOADS
+from penstock.chaos.workloads.workload import Workload
+
+
+@pytest.mark.parametrize("workload", WORKLOADS.values(), ids=WORKLOADS.keys())
+def test_a_workload_is_whole(workload: Workload) -> None:
+    assert workload.sentence
+    assert workload.checkers
+    for program in workload.programs:
+        assert find_spec(f"penstock.chaos.workloads.{program.module}"), f"no program {program.module}"
+
+
+def test_a_header_says_what_the_judge_has_to_know() -> None:
+    header = WORKLOADS["queue-transactions-subscribe"].header(seed=7, nodes=5)
+    assert (header.workload, header.seed, header.nodes) == ("queue-transactions-subscribe", 7, 5)
+    assert header.transactions
+    assert header.subscribe
+    assert header.isolation == "read_committed"
