@@ -109,12 +109,14 @@ class ClusterSamples:
         for answer in answers:
             if answer is None:
                 continue
-            quorum_epoch, leader, overviews, statuses = answer
+            quorum_epoch, leader, overviews, _ = answer
             if leader is not None:
                 controller = max(controller, (quorum_epoch, leader))
             for overview in overviews:
                 _take_overview(partitions, overview)
-            for status in statuses:
+        # After all of them: a later overview of a higher epoch takes the place of the partition.
+        for answer in answers:
+            for status in answer[3] if answer is not None else ():
                 _take_ends(partitions, status)
         return ClusterSample(time_ns, controller[1], states, partitions)
 
