@@ -112,6 +112,7 @@ _SUBCOMMANDS: Final[Mapping[str, _Subcommand | _Subgroup]] = {
             "calibrate": _Subcommand(
                 ".chaos.runs.calibrate_command", "calibrate", "Look whether the known bugs are found."
             ),
+            "report": _Subcommand(".chaos.runs.report_command", "report", "Draw the page of a run."),
         },
     ),
     "demo": _Subcommand(".chaos.demo.command", "demo", "Stream real records through a cluster and read them back."),

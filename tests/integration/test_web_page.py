@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from chromium import chromium
 from confluent_kafka import Producer
-from missing_tools import unavailable
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from penstock.local.cluster import LocalCluster
 
@@ -17,19 +16,12 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 PATIENCE_MS = 60_000
 PROPERTIES = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "200"}
-# Chromium asks for nothing but this page.
-SWITCHES = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    program = shutil.which("chromium") or shutil.which("chromium-browser")
-    if program is None:
-        unavailable("Chromium is not installed (Debian: apt-get install chromium)")
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=program, args=SWITCHES)
+    with chromium() as started:
         yield started
-        started.close()
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,94 @@
+"""The anomalies of a run, each with the operations that prove it."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Final
+
+from ..histories.operation import NEMESIS, Operation
+from .markup import compact, count, duration, seconds, text
+from .run_folder import ReportedFinding
+from .run_view import RunView
+
+# A person reads the first few; all are in verdict.json.
+_FINDINGS_MAX: Final = 60
+_OPERATIONS_MAX: Final = 24
+
+
+def evidence(view: RunView) -> str:
+    """Nothing where there is no anomaly."""
+    if not view.findings:
+        return ""
+    counts = {} if view.run.verdict is None else view.run.verdict.counts
+    parts = []
+    numbered = list(enumerate(view.findings[:_FINDINGS_MAX], 1))
+    for (allowed, type_), group in itertools.groupby(numbered, key=lambda item: (item[1].allowed, item[1].type)):
+        cards = list(group)
+        total = max(counts.get(type_, 0), len(cards))
+        more = f' <span class="soft small">the first {len(cards)}</span>' if total > len(cards) else ""
+        tag = '<span class="tag warn">allowed</span>' if allowed else '<span class="tag bad">anomaly</span>'
+        parts.append(
+            f'<h3 class="type"><code>{text(type_)}</code> {tag} <span class="soft">{count(total)}</span>{more}</h3>'
+        )
+        parts += [_card(view, number, finding, is_open=number <= 3) for number, finding in cards]
+    left = len(view.findings) - len(numbered)
+    if left:
+        parts.append(f'<p class="soft small">{count(left, "more finding")} in verdict.json.</p>')
+    return (
+        '<section class="sheet" id="evidence" aria-labelledby="evidence-title"><h2 id="evidence-title">Evidence</h2>'
+        f"{''.join(parts)}</section>"
+    )
+
+
+def _card(view: RunView, number: int, finding: ReportedFinding, *, is_open: bool) -> str:
+    key = "" if finding.key is None else f'<code class="where">{text(finding.key)}</code> '
+    at = view.time_of(finding)
+    when = "" if at is None else f'<a class="when figure" href="#timeline" data-zoom="{_around(at)}">{seconds(at)}</a>'
+    allowed = "" if finding.why_allowed is None else f'<p class="why small">Allowed: {text(finding.why_allowed)}</p>'
+    shown = finding.operations[:_OPERATIONS_MAX]
+    rows = "".join(_operation(view, index) for index in shown)
+    left = len(finding.operations) - len(shown)
+    more = f'<li class="soft">{count(left, "more event")} in verdict.json</li>' if left else ""
+    detail = "" if finding.detail is None else f'<p class="soft small mono">{compact(finding.detail, limit=600)}</p>'
+    style = "allowed" if finding.allowed else "anomaly"
+    return (
+        f'<details class="finding {style}" id="finding-{number}"{" open" if is_open else ""}><summary>{key}'
+        f"{text(finding.message, limit=600)} {when}</summary>{allowed}"
+        f'<ol class="ops">{rows}{more}</ol>{detail}</details>'
+    )
+
+
+def _around(at_ns: int) -> str:
+    """From and to, in units of the charts: two seconds on each side."""
+    return f"{max(0, at_ns // 10_000_000 - 200)},{at_ns // 10_000_000 + 200}"
+
+
+def _operation(view: RunView, index: int) -> str:
+    pair = view.by_index.get(index)
+    event = view.events.get(index)
+    if pair is None:
+        return _event(event, index) if event is not None else ""
+    outcome = pair.outcome
+    begun = pair.invocation.time
+    took = "" if pair.completion is None else f"+{duration(pair.completion.time - begun)}"
+    error = "" if pair.completion is None or pair.completion.error is None else f" {text(pair.completion.error)}"
+    during = "".join(
+        f' <a class="tag" href="#fault-{band.number}">{text(band.kind)}</a>'
+        for band in view.bands_at(begun, view.end_ns if pair.completion is None else pair.completion.time)[:3]
+    )
+    word = {"ok": "ok", "fail": "failed", "info": "unknown"}[outcome]
+    return (
+        f'<li id="event-{index}" class="{outcome}"><span class="figure">{seconds(begun, digits=3)}</span>'
+        f'<span class="soft figure">{took}</span><span>process {text(pair.invocation.process)}</span>'
+        f'<code class="value"><b>{text(pair.invocation.f)}</b> {compact(pair.value)}</code>'
+        f'<span class="outcome">{word}{error}{during}</span></li>'
+    )
+
+
+def _event(event: Operation, index: int) -> str:
+    who = "nemesis" if event.process == NEMESIS else f"process {event.process}"
+    return (
+        f'<li id="event-{index}"><span class="figure">{seconds(event.time, digits=3)}</span><span></span>'
+        f'<span>{text(who)}</span><code class="value"><b>{text(event.f)}</b> {compact(event.value)}</code>'
+        f'<span class="outcome">{text(event.error or "")}</span></li>'
+    )

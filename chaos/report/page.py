@@ -1,0 +1,184 @@
+"""The report of a run: one HTML page that needs nothing else, with the verdict first.
+
+It is complete without its script, which adds what follows the pointer: values, zooming, marked faults.
+"""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import Any
+
+from .client_series import longest_stall_ns, outcomes
+from .cluster_series import leaderless_ns
+from .evidence import evidence
+from .fault_style import fault_styles
+from .markup import compact, count, duration, seconds, text
+from .run_folder import RunFolder
+from .run_view import RunView
+from .story_section import stories
+from .timeline import timeline
+
+_ICONS = {"good": "M5 13l4.5 4.5L19 7", "bad": "M6 6l12 12M18 6L6 18", "warn": "M12 5v9M12 18.5v.5"}
+
+
+def page(run: RunFolder) -> str:
+    view = RunView.of(run)
+    section, data = timeline(view)
+    workload = run.history.header.workload
+    style, title, sentence = _verdict(view)
+    return f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{text(title)} · {text(workload)} · Penstock chaos</title>
+<style>{_file("report.css")}</style></head>
+<body><main>
+{_hero(view, style, title, sentence)}
+{evidence(view)}
+{section}
+{stories(view)}
+{_faults(view)}
+{_numbers(view)}
+{_repetition(view)}
+</main>
+<script type="application/json" id="data">{data}</script>
+<script>{_file("report.js")}</script>
+</body></html>
+"""
+
+
+def _file(name: str) -> str:
+    return files("penstock.chaos.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _verdict(view: RunView) -> tuple[str, str, str]:
+    """(style, title, sentence)."""
+    verdict = view.run.verdict
+    if verdict is None:
+        return "warn", "Not judged", "The folder has no verdict.json: `penstock chaos judge` makes one."
+    allowed_types = {finding.type for finding in view.findings if finding.allowed}
+    bad_types = {finding.type for finding in view.findings if not finding.allowed}
+    # Where a type has both, its counts do not say how many are which: those that were kept do.
+    allowed = _total(view, allowed_types - bad_types, is_allowed=True)
+    bad = _total(view, bad_types, is_allowed=False)
+    also = "" if not allowed else f" {count(allowed, 'loss', 'es')} beyond what is promised {_was(allowed)} allowed."
+    if verdict.valid == "anomalies":
+        return "bad", count(bad, "anomaly").replace("anomalys", "anomalies"), _named(bad_types) + also
+    if verdict.valid == "invalid-run":
+        return "warn", "Invalid run", f"It shows nothing about the cluster, neither good nor bad.{also}"
+    if allowed:
+        why = "Its faults went beyond what is promised, and what it lost may be lost then."
+        return "good mixed", f"Valid, {count(allowed, 'allowed loss', 'es')}", why
+    return "good", "Valid", "Everything that was promised held: no anomaly was found."
+
+
+def _total(view: RunView, types: set[str], *, is_allowed: bool) -> int:
+    counts = {} if view.run.verdict is None else view.run.verdict.counts
+    kept = dict.fromkeys(types, 0)
+    for finding in view.findings:
+        if finding.allowed == is_allowed and finding.type in kept:
+            kept[finding.type] += 1
+    return sum(max(number, counts.get(type_, 0)) for type_, number in kept.items())
+
+
+def _was(number: int) -> str:
+    return "was" if number == 1 else "were"
+
+
+def _named(types: set[str]) -> str:
+    return f"What was promised did not hold: {', '.join(sorted(types))}."
+
+
+def _hero(view: RunView, style: str, title: str, sentence: str) -> str:
+    run = view.run
+    header = run.history.header
+    notes = "" if run.verdict is None else "".join(f"<li>{text(note)}</li>" for note in run.verdict.notes)
+    total = {"ok": 0, "fail": 0, "info": 0}
+    for counts in outcomes(view.pairs).values():
+        for outcome, number in counts.items():
+            total[outcome] += number
+    proved = sum(band.proof == "proved" for band in view.bands)
+    facts = [
+        ("lasted", duration(view.end_ns)),
+        ("operations took place", count(total["ok"])),
+        ("failed", count(total["fail"])),
+        ("outcome unknown", count(total["info"])),
+        ("faults" + (f", {proved} proved by canaries" if proved else ""), count(len(view.bands))),
+    ]
+    stall = longest_stall_ns(view.pairs)
+    if stall is not None:
+        facts.append((f"longest stall, at {seconds(stall[0], digits=0)}", duration(stall[1] - stall[0])))
+    if run.samples:
+        facts.append(("longest without a leader", duration(leaderless_ns(run.samples, view.end_ns))))
+    shown = "".join(f"<div><dd>{value}</dd><dt>{text(name)}</dt></div>" for name, value in facts)
+    kinds = dict.fromkeys(band.kind for band in view.bands)
+    faults = ", ".join(kinds) if kinds else "no faults"
+    seed = "" if header.seed is None else f" · seed {header.seed}"
+    icon = _ICONS[style.partition(" ")[0]]
+    return f"""<header class="hero {style}">
+<p class="brand">Penstock chaos <span class="soft">{text(run.name)}</span></p>
+<h1><svg viewBox="0 0 24 24" aria-hidden="true"><circle cx="12" cy="12" r="11"/><path d="{icon}"/></svg>
+<span id="verdict">{text(title)}</span></h1>
+<p class="sentence">{text(sentence)}</p>{f"<ul>{notes}</ul>" if notes else ""}
+<p class="soft"><strong>{text(header.workload)}</strong> on {count(header.nodes, "node")}{seed} · {text(faults)}</p>
+<dl class="facts">{shown}</dl></header>"""
+
+
+def _faults(view: RunView) -> str:
+    if not view.bands:
+        return ""
+    styles = fault_styles(view.bands)
+    tones = {"proved": "good", "without effect": "bad", "not healed": "bad", "no canary": ""}
+    rows = "".join(
+        f'<li id="fault-{band.number}" data-fault="{band.number}"><i class="swatch fault {styles[band.kind]}"></i>'
+        f"<strong>{text(band.kind)}</strong>"
+        f'<a class="figure" href="#timeline" data-zoom="{_span(band.begin_ns, band.end_ns)}">'
+        f"{seconds(band.begin_ns)} – {seconds(band.end_ns) if band.is_ended else 'the end'}</a>"
+        f'<span class="tag {tones[band.proof]}">{band.proof}</span>'
+        f'<code class="value">{compact(band.fault)}{"" if band.error is None else f" {text(band.error)}"}</code></li>'
+        for band in view.bands
+    )
+    return f"""<section class="sheet" id="fault-list" aria-labelledby="fault-title"><h2 id="fault-title">Faults</h2>
+<p class="soft small">Proved: a canary on that very link failed while the fault held, and worked afterwards.</p>
+<ol class="faults">{rows}</ol></section>"""
+
+
+def _span(begin_ns: int, end_ns: int) -> str:
+    margin = max(100, (end_ns - begin_ns) // 40_000_000)
+    return f"{max(0, begin_ns // 10_000_000 - margin)},{end_ns // 10_000_000 + margin}"
+
+
+def _numbers(view: RunView) -> str:
+    """Operations by function and outcome, and what checkers counted."""
+    rows = "".join(
+        f"<tr><th>{text(f)}</th><td>{count(counts['ok'])}</td><td>{count(counts['fail'])}</td>"
+        f"<td>{count(counts['info'])}</td></tr>"
+        for f, counts in sorted(outcomes(view.pairs).items(), key=lambda item: -sum(item[1].values()))
+    )
+    statistics = {} if view.run.verdict is None else view.run.verdict.statistics
+    told = "".join(
+        f"<details><summary>{text(name)}</summary>{_definitions(value)}</details>" for name, value in statistics.items()
+    )
+    return f"""<section class="sheet" id="numbers" aria-labelledby="numbers-title">
+<h2 id="numbers-title">Operations</h2>
+<div class="scroll"><table><thead><tr><th></th><th>took place</th><th>failed</th><th>unknown</th></tr></thead>
+<tbody>{rows}</tbody></table></div>{told}</section>"""
+
+
+def _definitions(value: Any) -> str:
+    if not isinstance(value, dict):
+        return f'<p class="mono small value">{compact(value, limit=2000)}</p>'
+    items = "".join(
+        f"<dt>{text(name)}</dt><dd class='mono'>{compact(one, limit=1000)}</dd>" for name, one in value.items()
+    )
+    return f'<dl class="options">{items}</dl>'
+
+
+def _repetition(view: RunView) -> str:
+    description = dict(view.run.description)
+    replay = description.pop("replay", None)
+    line = "" if replay is None else f'<div class="command"><code>{text(replay, limit=4000)}</code></div>'
+    if not line and not description:
+        return ""
+    title = "Run it again" if line else "The run"
+    return f"""<section class="sheet" id="repetition" aria-labelledby="again-title">
+<h2 id="again-title">{title}</h2>{line}
+{_definitions(description)}</section>"""

@@ -1,0 +1,55 @@
+"""A run with what every section of its report needs of it, worked out once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from ..histories.operation import Operation, Pair
+from .fault_band import FaultBand, fault_bands
+from .run_folder import ReportedFinding, RunFolder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunView:
+    """`findings` come as the page counts them: those first that are not allowed. `by_index` has pairs under the
+    indices of both of their events."""
+
+    run: RunFolder
+    pairs: Sequence[Pair]
+    end_ns: int
+    bands: Sequence[FaultBand]
+    findings: Sequence[ReportedFinding]
+    by_index: dict[int, Pair]
+    events: dict[int, Operation]
+
+    @classmethod
+    def of(cls, run: RunFolder) -> Self:
+        pairs = list(run.history.pairs())
+        last = [operation.time for operation in run.history.operations[-1:]]
+        end_ns = max([1, *last, *(sample.time for sample in run.samples[-1:])])
+        findings = () if run.verdict is None else run.verdict.findings
+        wanted = {index for finding in findings for index in finding.operations}
+        by_index: dict[int, Pair] = {}
+        for pair in pairs:
+            for event in (pair.invocation, pair.completion):
+                if event is not None and event.index in wanted:
+                    by_index[event.index] = pair
+        return cls(
+            run=run,
+            pairs=pairs,
+            end_ns=end_ns,
+            bands=fault_bands(run.history, end_ns),
+            findings=sorted(findings, key=lambda finding: finding.allowed),
+            by_index=by_index,
+            events={event.index: event for event in run.history.operations if event.index in wanted},
+        )
+
+    def time_of(self, finding: ReportedFinding) -> int | None:
+        """When the last of the events that prove it took place."""
+        times = [self.events[index].time for index in finding.operations if index in self.events]
+        return max(times, default=None)
+
+    def bands_at(self, begin_ns: int, end_ns: int) -> list[FaultBand]:
+        return [band for band in self.bands if band.begin_ns <= end_ns and begin_ns <= band.end_ns]
