@@ -113,6 +113,9 @@ _SUBCOMMANDS: Final[Mapping[str, _Subcommand | _Subgroup]] = {
                 ".chaos.runs.calibrate_command", "calibrate", "Look whether the known bugs are found."
             ),
             "report": _Subcommand(".chaos.runs.report_command", "report", "Draw the page of a run."),
+            "install-toxiproxy": _Subcommand(
+                ".chaos.links.install_command", "install_toxiproxy", "Build the proxy that breaks links between nodes."
+            ),
         },
     ),
     "demo": _Subcommand(".chaos.demo.command", "demo", "Stream real records through a cluster and read them back."),

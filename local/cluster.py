@@ -45,19 +45,22 @@ class LocalCluster:
         properties_of: Callable[[LocalNode], Mapping[str, str]] | None = None,
         environment: Mapping[str, str] | None = None,
         hosts: Mapping[int, str] | None = None,
+        rewire: Callable[[LocalNode, Mapping[str, str]], Mapping[str, str]] = lambda _node, told: told,
     ) -> None:
         """Nothing is started yet. Nodes listen on `first_port` and the ports after it; 0 takes free ports.
 
         `hosts` are addresses of some nodes by id, where they do not listen on the loopback.
 
         `properties` are Kafka's broker properties, for all nodes; `properties_of` one of them says what else it is
-        started with. `environment` is this program's without the
+        started with; `rewire` is given all that a node is told, and returns what it is told instead, other listeners
+        for instance. `environment` is this program's without the
         PENSTOCK_… variables, which are properties too. Raises ClusterError, PortInUseError.
         """
         if node_count < 1:
             raise ClusterError(f"a cluster has at least one node, not {node_count}")
         self._settings = dict(properties or {})
         self._settings_of = properties_of or (lambda _node: {})
+        self._rewire = rewire
         decided = CLUSTER_KEYS | QUORUM_KEYS if node_count > 1 else CLUSTER_KEYS
         for key in sorted(decided & self._settings.keys()):
             raise ClusterError(f"{key} is decided by the local cluster for each node and cannot be set")
@@ -95,6 +98,7 @@ class LocalCluster:
         cluster.folder = folder.resolve()
         cluster._settings = {}
         cluster._settings_of = lambda _node: {}
+        cluster._rewire = lambda _node, told: told
         cluster._quorum_settings = {}
         cluster.nodes = {node.id: node for node in nodes}
         return cluster
@@ -128,7 +132,7 @@ class LocalCluster:
             self.folder.mkdir(parents=True, exist_ok=True)
             for node in self.nodes.values():
                 quorum = self._quorum_settings.get(node.id, {})
-                node.write_properties({**self._settings, **self._settings_of(node), **quorum})
+                node.write_properties(self._rewire(node, {**self._settings, **self._settings_of(node), **quorum}))
                 node.start()
                 self._record()
             self.wait_ready(timeout_s=timeout_s)
@@ -207,9 +211,8 @@ class LocalCluster:
             environment=first.environment,
             admin_port=find_free(random.Random()),
         )
-        node.write_properties(
-            {**self._settings, **self._settings_of(node), **joining_settings(self._quorum_settings[first.id])}
-        )
+        joining = joining_settings(self._quorum_settings[first.id])
+        node.write_properties(self._rewire(node, {**self._settings, **self._settings_of(node), **joining}))
         self.nodes[node_id] = node
         node.start()
         self._record()

@@ -12,8 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from ..cached_programs import TOXIPROXY, find_program
+
 TOOLS: Final[Mapping[str, tuple[tuple[str, ...], str, str]]] = {
-    "toxiproxy": (("toxiproxy-server",), "chaos tests of networks", "Debian: apt-get install toxiproxy"),
+    "toxiproxy": (
+        (TOXIPROXY,),
+        "chaos tests of networks",
+        "`penstock chaos install-toxiproxy` builds it, with Go from the machine or from PyPI",
+    ),
     "nft": (("nft",), "chaos tests of networks", "Debian: apt-get install nftables"),
     "Chromium": (
         ("chromium", "chromium-browser", "google-chrome"),
@@ -56,7 +62,7 @@ def machine_facts(folder: Path) -> MachineFacts:
         swap_used_bytes=_swap_used(_text("/proc/meminfo")),
         swappiness=_number(_text("/proc/sys/vm/swappiness")),
         is_clock_synchronised=_is_synchronised(),
-        missing_tools=missing_tools(shutil.which),
+        missing_tools=missing_tools(find_program),
     )
 
 

@@ -1,0 +1,35 @@
+"""Whether a link carries anything, shown by a request on that very link: ApiVersions, which every node answers."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from ...client import clock
+from ...client.connection import connect
+from ...protocol.errors import CorruptData, KafkaError
+
+TIMEOUT_S: Final = 1.0
+"""A node answers in milliseconds; longer, a node under load would pass for a link that is cut."""
+
+
+def round_trips_ms(addresses: tuple[tuple[str, int], ...], *, timeout_s: float = TIMEOUT_S) -> tuple[float | None, ...]:
+    """For each address, asked at the same time, how long connection and answer took; None: no answer in that time."""
+
+    async def ask_all() -> tuple[float | None, ...]:
+        return tuple(await asyncio.gather(*(_ask(host, port, timeout_s) for host, port in addresses)))
+
+    return asyncio.run(ask_all())
+
+
+async def _ask(host: str, port: int, timeout_s: float) -> float | None:
+    begun_s = clock.monotonic_s()
+    try:
+        # Both steps have this limit, and together they have no more.
+        async with asyncio.timeout(timeout_s):
+            connection = await connect(host, port, client_id="canary", timeout_ms=round(timeout_s * 1000))
+    except (OSError, CorruptData, KafkaError):
+        return None
+    taken_ms = (clock.monotonic_s() - begun_s) * 1000
+    await connection.close()
+    return taken_ms

@@ -1,0 +1,185 @@
+"""Three real nodes whose links go through proxies: each fault takes hold of its link, of no other, and heals.
+
+Brokers' sessions last a minute, so that within a test only what is faster than a session moves a leader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import get_args
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+from missing_tools import unavailable
+from replicated_cluster import draw_generator
+from waiting import wait_for
+
+from penstock.chaos.links.link import CutMode, Link, Stream, links_of
+from penstock.chaos.links.proxied_cluster import ProxiedCluster
+from penstock.chaos.workloads.numbered_records import NumberedRecords
+from penstock.client.cached_programs import TOXIPROXY, find_program
+from penstock.client.client_log import SILENT_LOGGER
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
+
+DEADLINE_S = 60.0
+RECORDS = 50
+# For a link that is silent: nothing is waited for but this.
+SILENT_S = 0.3
+ESTABLISHED = "01"
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxiedCluster]:
+    if find_program(TOXIPROXY) is None:
+        unavailable(f"{TOXIPROXY} is not installed (`penstock chaos install-toxiproxy` builds it)")
+    properties = {"broker.session.timeout.ms": "60000", "replica.lag.time.max.ms": "1500"}
+    with ProxiedCluster(tmp_path_factory.mktemp("cluster"), client_slots=2, properties=properties) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def cluster(shared: ProxiedCluster) -> Iterator[ProxiedCluster]:
+    yield shared
+    shared.heal()
+    wait_for(lambda: all(map(shared.canary, shared.links)), "all links work again", timeout_s=DEADLINE_S)
+
+
+@pytest.fixture
+def generator() -> Random:
+    return draw_generator(__file__)
+
+
+@pytest.mark.parametrize("mode", get_args(CutMode))
+def test_a_cut_takes_hold_of_its_link_and_of_no_other(
+    cluster: ProxiedCluster, generator: Random, mode: CutMode
+) -> None:
+    cut = Link(cluster.slots[0], "1"), Link(*generator.sample(["1", "2", "3"], 2))
+    cluster.cut(cut, mode)
+    assert not any(cluster.canary(link, timeout_s=SILENT_S) for link in cut)
+    for link in cluster.links:
+        if link not in cut:
+            wait_for(lambda: cluster.canary(link), f"{link} works", timeout_s=DEADLINE_S)  # noqa: B023 - waited for here
+    cluster.heal(cut)
+    for link in cut:
+        wait_for(lambda: cluster.canary(link), f"{link} works again", timeout_s=DEADLINE_S)  # noqa: B023 - as above
+
+
+@pytest.mark.parametrize("stream", ["requests", "responses"])
+def test_one_direction_of_a_link_is_enough_to_silence_it(cluster: ProxiedCluster, stream: Stream) -> None:
+    link = Link("1", "2")
+    cluster.cut([link], "silence", stream)
+    assert not cluster.canary(link, timeout_s=SILENT_S)
+    assert cluster.canary(Link("2", "1"), timeout_s=DEADLINE_S)
+
+
+def test_a_slow_link_answers_late_and_only_that_one(cluster: ProxiedCluster) -> None:
+    link, other = Link(cluster.slots[0], "1"), Link(cluster.slots[1], "1")
+    cluster.slow([link], 1_000, 100)
+    assert not cluster.canary(link, timeout_s=SILENT_S)
+    assert cluster.canary(link, timeout_s=DEADLINE_S)
+    assert cluster.canary(other, timeout_s=DEADLINE_S)
+
+
+def test_a_narrow_link_answers_late(cluster: ProxiedCluster) -> None:
+    """An answer of ApiVersions has more than half a kilobyte."""
+    link = Link(cluster.slots[0], "1")
+    cluster.limit([link], 1)
+    assert not cluster.canary(link, timeout_s=SILENT_S)
+    assert cluster.canary(link, timeout_s=DEADLINE_S)
+
+
+def test_a_connection_that_ends_within_an_answer_is_no_answer(cluster: ProxiedCluster) -> None:
+    link = Link(cluster.slots[0], "1")
+    cluster.end_after([link], 100)
+    assert not cluster.canary(link, timeout_s=DEADLINE_S)
+
+
+def test_every_connection_of_clients_and_nodes_goes_through_the_proxy(
+    cluster: ProxiedCluster, generator: Random
+) -> None:
+    topic = make_topic(cluster, "through")
+    load = NumberedRecords(cluster.bootstrap(0), topic, partitions=3, random=generator)
+    load.send_until_acknowledged(RECORDS, timeout_s=DEADLINE_S)
+    seen = 0
+    for node_id, node in cluster.nodes.items():
+        ends_here = {
+            route.upstream_port
+            for link in cluster.links
+            for route in cluster.routes_of(link)
+            if link.target == str(node_id)
+        }
+        # What a node asks itself is no link: it is its own controller, perhaps.
+        dialed = [*established({*ends_here, node.port})]
+        known = sockets_of(cluster.proxy_pid) | sockets_of(node.process.pid if node.process else None)
+        assert [inode for inode in dialed if inode not in known] == []
+        seen += len(dialed)
+    assert seen > len(cluster.nodes)
+    load.finish(timeout_s=DEADLINE_S)
+
+
+@pytest.mark.parametrize("mode", ["silence", "reset"])
+def test_nothing_reaches_a_node_whose_links_are_cut_and_it_catches_up(
+    cluster: ProxiedCluster, generator: Random, mode: CutMode
+) -> None:
+    topic = make_topic(cluster, f"cut-off-{mode}")
+    # Its session goes on, so only a follower can be cut off within this test.
+    wait_for(lambda: cluster.leader(topic, 0) is not None, "there is a leader", timeout_s=DEADLINE_S)
+    leader_id, controller_id = cluster.leader(topic, 0), cluster.controller()
+    follower_id = next(node_id for node_id in cluster.nodes if node_id not in (leader_id, controller_id))
+    load = NumberedRecords(cluster.bootstrap(0), topic, partitions=1, random=generator)
+    load.send_until_acknowledged(RECORDS, timeout_s=DEADLINE_S)
+    cut = links_of(str(follower_id), cluster.links)
+    cluster.cut(cut, mode)
+    assert not any(cluster.canary(link, timeout_s=SILENT_S) for link in cut)
+    load.send_until_acknowledged(RECORDS, timeout_s=DEADLINE_S)
+    cluster.heal(cut)
+    wait_for(lambda: follower_id in in_sync(cluster, topic), "it is in sync again", timeout_s=DEADLINE_S)
+    load.finish(timeout_s=DEADLINE_S)
+    assert load.judge(cluster.bootstrap(1), timeout_s=DEADLINE_S) == []
+
+
+def test_a_node_that_is_killed_is_replaced_long_before_its_session_ends(cluster: ProxiedCluster) -> None:
+    topic = make_topic(cluster, "killed")
+    wait_for(lambda: cluster.leader(topic, 0) is not None, "there is a leader", timeout_s=DEADLINE_S)
+    leader_id = cluster.leader(topic, 0)
+    assert leader_id is not None
+    cluster.kill(leader_id)
+    assert cluster.state(leader_id) == "down"
+    wait_for(lambda: cluster.leader(topic, 0) not in (leader_id, None), "another node leads", timeout_s=DEADLINE_S / 2)
+    cluster.start(leader_id)
+    wait_for(lambda: leader_id in in_sync(cluster, topic), "it is in sync again", timeout_s=DEADLINE_S)
+
+
+def make_topic(cluster: ProxiedCluster, name: str) -> str:
+    client = AdminClient({"bootstrap.servers": cluster.bootstrap(1)}, logger=SILENT_LOGGER)
+    wanted = NewTopic(name, num_partitions=3, replication_factor=3, config={"min.insync.replicas": "2"})
+    client.create_topics([wanted])[name].result(DEADLINE_S)
+    return name
+
+
+def in_sync(cluster: ProxiedCluster, topic: str) -> list[int]:
+    """By what slot 1 sees."""
+    client = AdminClient({"bootstrap.servers": cluster.bootstrap(1)}, logger=SILENT_LOGGER)
+    isr: list[int] = client.list_topics(topic, timeout=DEADLINE_S).topics[topic].partitions[0].isrs
+    return isr
+
+
+def established(ports: set[int]) -> Iterator[str]:
+    """The inodes of the sockets that dialed these ports on this machine and are connected."""
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        fields = line.split()
+        if fields[3] == ESTABLISHED and int(fields[2].rpartition(":")[2], 16) in ports:
+            yield fields[9]
+
+
+def sockets_of(pid: int | None) -> set[str]:
+    """The inodes of a process's sockets."""
+    found = set()
+    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        target = str(descriptor.readlink())
+        if target.startswith("socket:["):
+            found.add(target.removeprefix("socket:[").rstrip("]"))
+    return found
