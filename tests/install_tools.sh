@@ -19,6 +19,7 @@ need() { # a program, and the package that has it
 need kcat kcat
 need promtool prometheus
 need chromium chromium
+need go golang-go
 need nft nftables
 need ip iproute2
 need javac default-jdk-headless

@@ -1,0 +1,57 @@
+"""Porcupine, the checker of linearizability in Go, as a judge of the same histories.
+
+Source: https://github.com/anishathalye/porcupine.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Sequence
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from missing_tools import unavailable
+
+from penstock.chaos.checkers.linearizability import Step
+from penstock.chaos.checkers.object_models import Action
+from penstock.local.cache_folder import cache_folder
+
+_SOURCES: Final = Path(__file__).parent / "porcupine_judge"
+
+
+@cache
+def _program() -> Path:
+    """Built once for each content of its sources."""
+    files = sorted(_SOURCES.iterdir())
+    digest = sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
+    program = cache_folder() / f"porcupine-{digest}"
+    if not program.exists():
+        go = shutil.which("go")
+        if go is None:
+            unavailable("Go is not installed (apt-get install golang-go), which builds Porcupine")
+        program.parent.mkdir(parents=True, exist_ok=True)
+        built = subprocess.run(
+            [go, "build", "-mod=readonly", "-buildvcs=false", "-o", program, "."],
+            cwd=_SOURCES, capture_output=True, text=True, timeout=300, check=False,
+        )  # fmt: skip
+        if built.returncode:
+            unavailable(f"Porcupine cannot be built: {built.stderr.strip()[-300:]}")
+    return program
+
+
+def judge_with_porcupine(histories: Sequence[tuple[str, Sequence[Step]]]) -> list[bool]:
+    """Whether each history, of the model of that name, is linearizable."""
+    told = json.dumps([{"Model": name, "Steps": [_told(step) for step in steps]} for name, steps in histories])
+    judged = subprocess.run([_program()], input=told, capture_output=True, text=True, check=True, timeout=120)
+    answers: list[bool] = json.loads(judged.stdout)
+    return answers
+
+
+def _told(step: Step) -> dict[str, object]:
+    assert isinstance(step.action, Action)
+    kind, argument, value = step.action
+    return {"Invoked": step.invoked, "Returned": step.returned, "Kind": kind, "Argument": argument, "Value": value}
