@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 from .client_series import Dots, Series
@@ -79,6 +79,7 @@ class Chart:
     lines: Sequence[Line]
     dots: Sequence[tuple[Dots, str]] = ()
     unit: str = ""
+    legend: Sequence[tuple[str, str]] = ()
     # What a reader who sees no picture has to know.
     summary: str = ""
 
@@ -107,7 +108,7 @@ class Lanes:
     title: str
     note: str
     lanes: Sequence[Lane]
-    legend: Sequence[tuple[str, str]] = field(default_factory=tuple)
+    legend: Sequence[tuple[str, str]] = ()
     summary: str = ""
 
 

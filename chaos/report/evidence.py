@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 from typing import Final
 
+from ..checkers.finding import Finding
 from ..histories.operation import NEMESIS, Operation
 from .markup import compact, count, duration, seconds, text
-from .run_folder import ReportedFinding
+from .operation_text import focus_of, operation_text
 from .run_view import RunView
 
 # A person reads the first few; all are in verdict.json.
@@ -40,13 +41,15 @@ def evidence(view: RunView) -> str:
     )
 
 
-def _card(view: RunView, number: int, finding: ReportedFinding, *, is_open: bool) -> str:
+def _card(view: RunView, number: int, finding: Finding, *, is_open: bool) -> str:
     key = "" if finding.key is None else f'<code class="where">{text(finding.key)}</code> '
     at = view.time_of(finding)
     when = "" if at is None else f'<a class="when figure" href="#timeline" data-zoom="{_around(at)}">{seconds(at)}</a>'
     allowed = "" if finding.why_allowed is None else f'<p class="why small">Allowed: {text(finding.why_allowed)}</p>'
     shown = finding.operations[:_OPERATIONS_MAX]
-    rows = "".join(_operation(view, index) for index in shown)
+    proving = [view.by_index[index] for index in finding.operations if index in view.by_index]
+    focus = focus_of(proving, finding.key, finding.detail)
+    rows = "".join(_operation(view, index, finding.key, focus) for index in shown)
     left = len(finding.operations) - len(shown)
     more = f'<li class="soft">{count(left, "more event")} in verdict.json</li>' if left else ""
     detail = "" if finding.detail is None else f'<p class="soft small mono">{compact(finding.detail, limit=600)}</p>'
@@ -63,7 +66,7 @@ def _around(at_ns: int) -> str:
     return f"{max(0, at_ns // 10_000_000 - 200)},{at_ns // 10_000_000 + 200}"
 
 
-def _operation(view: RunView, index: int) -> str:
+def _operation(view: RunView, index: int, key: str | None, focus: set[int]) -> str:
     pair = view.by_index.get(index)
     event = view.events.get(index)
     if pair is None:
@@ -72,15 +75,16 @@ def _operation(view: RunView, index: int) -> str:
     begun = pair.invocation.time
     took = "" if pair.completion is None else f"+{duration(pair.completion.time - begun)}"
     error = "" if pair.completion is None or pair.completion.error is None else f" {text(pair.completion.error)}"
+    said = text(operation_text(pair, key=key, focus=focus), limit=900)
     during = "".join(
-        f' <a class="tag" href="#fault-{band.number}">{text(band.kind)}</a>'
+        f' <a class="tag" href="#fault-{band.number}">{text(band.name)}</a>'
         for band in view.bands_at(begun, view.end_ns if pair.completion is None else pair.completion.time)[:3]
     )
     word = {"ok": "ok", "fail": "failed", "info": "unknown"}[outcome]
     return (
         f'<li id="event-{index}" class="{outcome}"><span class="figure">{seconds(begun, digits=3)}</span>'
         f'<span class="soft figure">{took}</span><span>process {text(pair.invocation.process)}</span>'
-        f'<code class="value"><b>{text(pair.invocation.f)}</b> {compact(pair.value)}</code>'
+        f'<code class="value"><b>{text(pair.invocation.f)}</b> {said}</code>'
         f'<span class="outcome">{word}{error}{during}</span></li>'
     )
 

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from ..faults.kinds import full_name
 from ..histories.operation import History, Operation
 
 CANARY: Final = "canary"
 # Kinds that begin so make links fail; what slows a link lets canaries through.
 PARTITION: Final = "partition"
 
-Proof = Literal["proved", "without effect", "not healed", "no canary"]
+Proof = Literal["proved", "took hold", "without effect", "not healed", "no canary"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +29,12 @@ class FaultBand:
     fault: Any
     proof: Proof
     error: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The kind with what it hits, as schedules name it: `partition:leaders`."""
+        selector = self.fault.get("selector") if isinstance(self.fault, Mapping) else None
+        return full_name(self.kind, selector if isinstance(selector, str) else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,15 +83,17 @@ def fault_bands(history: History, end_ns: int) -> list[FaultBand]:
 
 
 def _proof(canaries: list[_Canary], events: list[Operation], end_ns: int) -> Proof:
-    """The nemesis itself says where a fault did not take hold; those of links are seen by their canaries, too."""
+    """The nemesis itself says where a fault did not take hold; partitions are proved by canaries."""
     for event in events:
         if event.error is not None or (isinstance(event.value, Mapping) and event.value.get("took_hold") is False):
             return "without effect"
     kind = events[0].f
     during = [one for one in canaries if one.during == kind and events[0].time <= one.time_ns <= end_ns]
+    if not kind.startswith(PARTITION):
+        return "took hold"
     if not during:
         return "no canary"
-    if kind.startswith(PARTITION) and all(one.works for one in during):
+    if all(one.works for one in during):
         return "without effect"
     after = [one for one in canaries if one.during is None and one.time_ns >= end_ns]
     return "proved" if not after or after[0].works else "not healed"

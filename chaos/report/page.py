@@ -5,15 +5,19 @@ It is complete without its script, which adds what follows the pointer: values, 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
+
+import msgspec
 
 from .client_series import longest_stall_ns, outcomes
 from .cluster_series import leaderless_ns
 from .evidence import evidence
+from .fault_band import FaultBand
 from .fault_style import fault_styles
 from .markup import compact, count, duration, seconds, text
-from .run_folder import RunFolder
+from .recorded_run import RecordedRun
 from .run_view import RunView
 from .story_section import stories
 from .timeline import timeline
@@ -21,7 +25,7 @@ from .timeline import timeline
 _ICONS = {"good": "M5 13l4.5 4.5L19 7", "bad": "M6 6l12 12M18 6L6 18", "warn": "M12 5v9M12 18.5v.5"}
 
 
-def page(run: RunFolder) -> str:
+def page(run: RecordedRun) -> str:
     view = RunView.of(run)
     section, data = timeline(view)
     workload = run.history.header.workload
@@ -95,13 +99,13 @@ def _hero(view: RunView, style: str, title: str, sentence: str) -> str:
     for counts in outcomes(view.pairs).values():
         for outcome, number in counts.items():
             total[outcome] += number
-    proved = sum(band.proof == "proved" for band in view.bands)
+    idle = sum(band.proof not in ("proved", "took hold") for band in view.bands)
     facts = [
         ("lasted", duration(view.end_ns)),
         ("operations took place", count(total["ok"])),
         ("failed", count(total["fail"])),
         ("outcome unknown", count(total["info"])),
-        ("faults" + (f", {proved} proved by canaries" if proved else ""), count(len(view.bands))),
+        (f"faults, {idle} of them not proved" if idle else "faults, all took hold", count(len(view.bands))),
     ]
     stall = longest_stall_ns(view.pairs)
     if stall is not None:
@@ -109,7 +113,7 @@ def _hero(view: RunView, style: str, title: str, sentence: str) -> str:
     if run.samples:
         facts.append(("longest without a leader", duration(leaderless_ns(run.samples, view.end_ns))))
     shown = "".join(f"<div><dd>{value}</dd><dt>{text(name)}</dt></div>" for name, value in facts)
-    kinds = dict.fromkeys(band.kind for band in view.bands)
+    kinds = dict.fromkeys(band.name for band in view.bands)
     faults = ", ".join(kinds) if kinds else "no faults"
     seed = "" if header.seed is None else f" · seed {header.seed}"
     icon = _ICONS[style.partition(" ")[0]]
@@ -126,19 +130,36 @@ def _faults(view: RunView) -> str:
     if not view.bands:
         return ""
     styles = fault_styles(view.bands)
-    tones = {"proved": "good", "without effect": "bad", "not healed": "bad", "no canary": ""}
+    tones = {"proved": "good", "took hold": "good", "without effect": "bad", "not healed": "bad", "no canary": "warn"}
     rows = "".join(
         f'<li id="fault-{band.number}" data-fault="{band.number}"><i class="swatch fault {styles[band.kind]}"></i>'
-        f"<strong>{text(band.kind)}</strong>"
+        f"<strong>{text(band.name)}</strong>"
         f'<a class="figure" href="#timeline" data-zoom="{_span(band.begin_ns, band.end_ns)}">'
         f"{seconds(band.begin_ns)} – {seconds(band.end_ns) if band.is_ended else 'the end'}</a>"
         f'<span class="tag {tones[band.proof]}">{band.proof}</span>'
-        f'<code class="value">{compact(band.fault)}{"" if band.error is None else f" {text(band.error)}"}</code></li>'
+        f'<code class="value">{_parameters(band)}</code></li>'
         for band in view.bands
     )
     return f"""<section class="sheet" id="fault-list" aria-labelledby="fault-title"><h2 id="fault-title">Faults</h2>
-<p class="soft small">Proved: a canary on that very link failed while the fault held, and worked afterwards.</p>
+<p class="soft small">Proved: a canary on that very link failed while the fault held, and worked afterwards. Took hold:
+the nemesis saw it.</p>
 <ol class="faults">{rows}</ol></section>"""
+
+
+def _parameters(band: FaultBand) -> str:
+    """What was hit, and how: without what its name says already."""
+    if not isinstance(band.fault, Mapping):
+        return compact(band.fault)
+    parts = [] if band.error is None else [text(band.error)]
+    for name, value in band.fault.items():
+        if name in ("kind", "selector"):
+            continue
+        if name == "links" and isinstance(value, list):
+            value = ", ".join(" → ".join(map(str, link)) if isinstance(link, list) else str(link) for link in value)
+        elif isinstance(value, list) and all(isinstance(one, str | int) for one in value):
+            value = ", ".join(map(str, value))
+        parts.append(f"{text(name)} {compact(value)}")
+    return " · ".join(parts)
 
 
 def _span(begin_ns: int, end_ns: int) -> str:
@@ -164,7 +185,7 @@ def _numbers(view: RunView) -> str:
 
 
 def _definitions(value: Any) -> str:
-    if not isinstance(value, dict):
+    if not isinstance(value, Mapping):
         return f'<p class="mono small value">{compact(value, limit=2000)}</p>'
     items = "".join(
         f"<dt>{text(name)}</dt><dd class='mono'>{compact(one, limit=1000)}</dd>" for name, one in value.items()
@@ -173,12 +194,11 @@ def _definitions(value: Any) -> str:
 
 
 def _repetition(view: RunView) -> str:
-    description = dict(view.run.description)
-    replay = description.pop("replay", None)
-    line = "" if replay is None else f'<div class="command"><code>{text(replay, limit=4000)}</code></div>'
-    if not line and not description:
+    record = view.run.record
+    if record is None:
         return ""
-    title = "Run it again" if line else "The run"
+    options = {name: value for name, value in msgspec.to_builtins(record).items() if value not in (None, "", [], {})}
     return f"""<section class="sheet" id="repetition" aria-labelledby="again-title">
-<h2 id="again-title">{title}</h2>{line}
-{_definitions(description)}</section>"""
+<h2 id="again-title">Run it again</h2>
+<div class="command"><code>{text(record.replay, limit=4000)}</code></div>
+{_definitions(options)}</section>"""

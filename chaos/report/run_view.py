@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
+from ..checkers.finding import Finding, worst_first
 from ..histories.operation import Operation, Pair
 from .fault_band import FaultBand, fault_bands
-from .run_folder import ReportedFinding, RunFolder
+from .recorded_run import RecordedRun
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,16 +17,16 @@ class RunView:
     """`findings` come as the page counts them: those first that are not allowed. `by_index` has pairs under the
     indices of both of their events."""
 
-    run: RunFolder
+    run: RecordedRun
     pairs: Sequence[Pair]
     end_ns: int
     bands: Sequence[FaultBand]
-    findings: Sequence[ReportedFinding]
+    findings: Sequence[Finding]
     by_index: dict[int, Pair]
     events: dict[int, Operation]
 
     @classmethod
-    def of(cls, run: RunFolder) -> Self:
+    def of(cls, run: RecordedRun) -> Self:
         pairs = list(run.history.pairs())
         last = [operation.time for operation in run.history.operations[-1:]]
         end_ns = max([1, *last, *(sample.time for sample in run.samples[-1:])])
@@ -41,12 +42,12 @@ class RunView:
             pairs=pairs,
             end_ns=end_ns,
             bands=fault_bands(run.history, end_ns),
-            findings=sorted(findings, key=lambda finding: finding.allowed),
+            findings=worst_first(findings),
             by_index=by_index,
             events={event.index: event for event in run.history.operations if event.index in wanted},
         )
 
-    def time_of(self, finding: ReportedFinding) -> int | None:
+    def time_of(self, finding: Finding) -> int | None:
         """When the last of the events that prove it took place."""
         times = [self.events[index].time for index in finding.operations if index in self.events]
         return max(times, default=None)

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from ..checkers.finding import Finding
 from ..histories.operation import Pair
 from ..runs.cluster_samples import ClusterSample
 from .client_series import hashable, polled, sent
 from .fault_band import FaultBand
-from .run_folder import ReportedFinding
 
 _READERS_MAX: Final = 6
 
@@ -53,7 +53,7 @@ class _Read:
 
 
 def chosen_records(
-    pairs: Sequence[Pair], findings: Sequence[ReportedFinding], bands: Sequence[FaultBand], *, limit: int
+    pairs: Sequence[Pair], findings: Sequence[Finding], bands: Sequence[FaultBand], *, limit: int
 ) -> list[tuple[str, Any, str]]:
     """(key, value, why it was chosen): a record of each anomaly, else the one that a fault held up the longest."""
     by_index = {}
@@ -69,11 +69,11 @@ def chosen_records(
             break
     if not chosen and (crossing := _record_across(pairs, bands)) is not None:
         record, band = crossing
-        chosen[record] = f"Of all acknowledged records that met a fault ({band.kind}), it waited the longest."
+        chosen[record] = f"Of all acknowledged records that met a fault ({band.name}), it waited the longest."
     return [(key, value, why) for (key, value), why in chosen.items()]
 
 
-def _record_of(finding: ReportedFinding, by_index: dict[int, Pair]) -> tuple[str, Any] | None:
+def _record_of(finding: Finding, by_index: dict[int, Pair]) -> tuple[str, Any] | None:
     if isinstance(finding.detail, dict) and finding.key is not None and "value" in finding.detail:
         return finding.key, hashable(finding.detail["value"])
     pairs = [by_index[index] for index in finding.operations if index in by_index]
@@ -250,15 +250,15 @@ def _log_steps(samples: Sequence[ClusterSample], key: str, offset: int, sent_ns:
         partition = sample.partitions.get(key)
         if partition is None:
             continue
-        for node, log_end in sorted(partition.ends.items()):
+        leader = str(partition.leader)
+        for node, log_end in sorted(partition.ends.items(), key=lambda item: (item[0] != leader, item[0])):
             is_beyond = log_end > offset
             was_beyond = beyond.get(node, False)
             after_ns = max(last_ns.get(node, 0), sent_ns)
             if sample.time < sent_ns:
                 pass
             elif is_beyond and not was_beyond:
-                leads = str(partition.leader) == node
-                text = "as leader, has it in its log" if leads else "fetched it"
+                text = "as leader, has it in its log" if node == leader else "fetched it"
                 yield Step(actor=f"node {node}", text=text, after_ns=after_ns, by_ns=sample.time)
             elif was_beyond and not is_beyond:
                 text = f"has a log that ends at {log_end} again: the record is cut off"
@@ -270,7 +270,7 @@ def _log_steps(samples: Sequence[ClusterSample], key: str, offset: int, sent_ns:
                 is_committed = True
                 yield Step(
                     actor="high watermark",
-                    text=f"passed offset {offset}: consumers may read it",
+                    text="passed it: consumers may read it",
                     after_ns=max(committed_after_ns, sent_ns),
                     by_ns=sample.time,
                 )

@@ -59,7 +59,7 @@ def _story(view: RunView, told: Story, number: int) -> str:
         if decade < total_ms * 0.8
     )
     rows = "".join(_step(step, begin_ns, across(step.after_ns), across(step.by_ns), behind) for step in told.steps)
-    met = ", ".join(dict.fromkeys(band.kind for band in bands))
+    met = ", ".join(dict.fromkeys(band.name for band in bands))
     where = f"<code>{text(told.key)}</code>" + ("" if told.offset is None else f", offset {told.offset}")
     zoom = f"{max(0, begin_ns // UNIT_NS - 100)},{until_ns // UNIT_NS + 100}"
     return (

@@ -14,17 +14,18 @@ import click
 def report(folder: Path, is_opened: bool) -> None:
     """Write report.html, one page that needs nothing else, into the FOLDER of a run.
 
-    The folder has history.jsonl; and cluster.jsonl, verdict.json and run.json, as far as they were made.
+    The folder has history.jsonl; and cluster.jsonl, verdict.json and run.json, as far as they were written.
     """
     from ...local.errors import ClusterError
     from ..report.page import page
-    from ..report.run_folder import REPORT, read_run_folder
+    from ..report.recorded_run import read_run
+    from .run_folder import RunFolder
 
     try:
-        run = read_run_folder(folder)
+        run = read_run(RunFolder(folder))
     except ClusterError as error:
         raise click.ClickException(f"{error}.") from error
-    path = folder / REPORT
+    path = RunFolder(folder).report
     path.write_text(page(run), encoding="utf-8")
     click.echo(f"{path}")
     if is_opened:

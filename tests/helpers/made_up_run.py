@@ -14,6 +14,7 @@ import msgspec
 from penstock.chaos.histories.history_file import write_history
 from penstock.chaos.histories.operation import NEMESIS, EventType, Header, Operation
 from penstock.chaos.runs.cluster_samples import ClusterSample, PartitionSample
+from penstock.chaos.runs.run_folder import RunFolder, RunRecord
 
 SECOND: Final = 1_000_000_000
 MS: Final = 1_000_000
@@ -31,10 +32,6 @@ class PlannedFault:
     node: int
     data: dict[str, Any]
 
-    @property
-    def is_down(self) -> bool:
-        return self.kind in ("kill", "pause", "partition:leaders")
-
 
 @dataclass
 class Partition:
@@ -48,12 +45,24 @@ class Partition:
 def faults_of(duration_s: float) -> list[PlannedFault]:
     part = duration_s / 10
     return [
-        PlannedFault("partition:leaders", part, 1.8 * part, 1, {"links": [["1", "2"], ["1", "3"]], "mode": "silence"}),
-        PlannedFault("slow-link:one", 2.6 * part, 3.4 * part, 2, {"nodes": ["2"], "latency_ms": 80, "jitter_ms": 30}),
-        PlannedFault("kill:one", 4.2 * part, 5.0 * part, 2, {"nodes": ["2"]}),
-        PlannedFault("pause:one", 5.8 * part, 6.3 * part, 3, {"nodes": ["3"]}),
-        PlannedFault("clock-strobe:one", 6.1 * part, 6.9 * part, 1, {"nodes": ["1"], "by_ms": 400}),
-        PlannedFault("power-loss:one", 7.4 * part, 7.9 * part, 1, {"nodes": ["1"]}),
+        PlannedFault(
+            "partition",
+            part,
+            1.8 * part,
+            1,
+            {"selector": "leaders", "links": [["1", "2"], ["1", "3"]], "mode": "silence"},
+        ),
+        PlannedFault(
+            "slow-link",
+            2.6 * part,
+            3.4 * part,
+            2,
+            {"selector": "one", "nodes": ["2"], "latency_ms": 80, "jitter_ms": 30},
+        ),
+        PlannedFault("kill", 4.2 * part, 5.0 * part, 2, {"selector": "one", "nodes": ["2"]}),
+        PlannedFault("pause", 5.8 * part, 6.3 * part, 3, {"selector": "one", "nodes": ["3"]}),
+        PlannedFault("clock-strobe", 6.1 * part, 6.9 * part, 1, {"selector": "one", "nodes": ["1"], "offset_ms": 400}),
+        PlannedFault("power-loss", 7.4 * part, 7.9 * part, 1, {"selector": "one", "nodes": ["1"]}),
     ]
 
 
@@ -91,16 +100,18 @@ def make_run_folder(
     samples = _samples(world, leaderships, faults, duration_s, lost, rng)
     (folder / "cluster.jsonl").write_bytes(b"".join(msgspec.json.encode(sample) + b"\n" for sample in samples))
     (folder / "verdict.json").write_text(json.dumps(_verdict(operations, lost)))
-    (folder / "run.json").write_text(
-        json.dumps(
-            {
-                "replay": "penstock chaos run --workload queue --nemesis partition:leaders,slow-link,kill,pause,"
-                f"clock-strobe,power-loss --time {duration_s} --nodes 3 --seed {seed}",
-                "options": {"workload": "queue", "nodes": 3, "time_s": duration_s, "seed": seed},
-                "versions": {"penstock": "0.1", "python": "3.14", "confluent-kafka": "2.12"},
-            }
-        )
+    record = RunRecord(
+        workload="queue",
+        nemeses=tuple(f"{fault.kind}:{fault.data['selector']}" for fault in faults),
+        seconds=duration_s,
+        nodes=3,
+        seed=seed,
+        cluster="penstock",
+        version="0",
+        client_count=5,
+        client="confluent",
     )
+    RunFolder(folder).write_record(record)
 
 
 # By partition: (from seconds, leader or None, epoch, ISR).
@@ -113,7 +124,7 @@ def _leaderships(world: dict[str, Partition], faults: list[PlannedFault], rng: r
         leader, epoch = partition.leader, 0
         told: list[tuple[float, int | None, int, list[int]]] = [(0.0, leader, epoch, list(NODES))]
         for fault in faults:
-            if fault.kind.partition(":")[0] not in ("partition", "kill", "pause", "power-loss"):
+            if fault.kind not in ("partition", "kill", "pause", "power-loss"):
                 continue
             isr = [node for node in NODES if node != fault.node]
             if leader == fault.node:
@@ -258,7 +269,7 @@ def _samples(
         cut = set()
         for fault in faults:
             if fault.begin_s <= at <= fault.end_s:
-                name = fault.kind.partition(":")[0]
+                name = fault.kind
                 if name in ("kill", "power-loss"):
                     states[str(fault.node)] = "down"
                 elif name == "pause":

@@ -41,16 +41,16 @@ def test_an_event_without_a_beginning_is_a_fault_of_one_moment() -> None:
 
 
 def test_a_partition_is_proved_by_a_canary_that_failed_meanwhile_and_works_afterwards() -> None:
-    begin: tuple[int, str, Any] = (10, "partition:one", {"begin": {}})
-    end: tuple[int, str, Any] = (30, "partition:one", {"end": {}})
-    fails = canary(15, works=False, during="partition:one")
+    begin: tuple[int, str, Any] = (10, "partition", {"begin": {}})
+    end: tuple[int, str, Any] = (30, "partition", {"end": {}})
+    fails = canary(15, works=False, during="partition")
 
     def proof(*events: tuple[int, str, Any]) -> str:
         return bands(*sorted(events, key=lambda event: event[0]))[0].proof
 
     assert proof(begin, end, fails, canary(40, works=True, during=None)) == "proved"
     assert proof(begin, end, fails, canary(40, works=False, during=None)) == "not healed"
-    assert proof(begin, end, canary(15, works=True, during="partition:one")) == "without effect"
+    assert proof(begin, end, canary(15, works=True, during="partition")) == "without effect"
     assert proof(begin, end) == "no canary"
     # A canary of another fault says nothing of this one.
     assert proof(begin, end, canary(15, works=False, during="kill")) == "no canary"
@@ -59,3 +59,10 @@ def test_a_partition_is_proved_by_a_canary_that_failed_meanwhile_and_works_after
 def test_what_the_nemesis_saw_without_effect_is_not_proved() -> None:
     (band,) = bands((10, "clock-bump", {"begin": {}}), (20, "clock-bump", {"end": {}, "took_hold": False}))
     assert band.proof == "without effect"
+    (band,) = bands((10, "clock-bump", {"begin": {}}), (20, "clock-bump", {"end": {}}))
+    assert band.proof == "took hold"
+
+
+def test_a_fault_is_named_by_its_kind_and_what_it_hits() -> None:
+    (band,) = bands((10, "partition", {"begin": {"kind": "partition", "selector": "leaders"}}))
+    assert band.name == "partition:leaders"

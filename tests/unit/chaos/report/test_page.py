@@ -12,8 +12,9 @@ from click.testing import CliRunner
 from made_up_run import make_run_folder
 
 from penstock.chaos.report.page import page
-from penstock.chaos.report.run_folder import read_run_folder
+from penstock.chaos.report.recorded_run import read_run
 from penstock.chaos.runs.report_command import report
+from penstock.chaos.runs.run_folder import RunFolder
 from penstock.local.errors import ClusterError
 
 
@@ -26,7 +27,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def verdict_of(folder: Path, **verdict: object) -> str:
     (folder / "verdict.json").write_text(json.dumps(verdict))
-    found = re.search(r'id="verdict">([^<]*)<', page(read_run_folder(folder)))
+    found = re.search(r'id="verdict">([^<]*)<', page(read_run(RunFolder(folder))))
     assert found is not None
     return found[1]
 
@@ -41,14 +42,14 @@ def test_the_command_writes_one_page_that_asks_for_nothing_else(folder: Path) ->
 
 
 def test_the_verdict_comes_first_with_the_line_that_repeats_the_run_last(folder: Path) -> None:
-    html = page(read_run_folder(folder))
+    html = page(read_run(RunFolder(folder)))
     places = [html.index(part) for part in ('id="verdict"', 'id="evidence"', 'id="timeline"', 'id="stories"')]
     assert places == sorted(places)
     assert html.index("penstock chaos run --workload queue") > places[-1]
 
 
 def test_every_drawing_is_well_formed_and_says_what_it_shows(folder: Path) -> None:
-    html = page(read_run_folder(folder))
+    html = page(read_run(RunFolder(folder)))
     drawings = re.findall(r'<svg class="(?:chart|lanes)".*?</svg>', html, re.DOTALL)
     assert len(drawings) >= 10
     for drawing in drawings:
@@ -60,7 +61,7 @@ def test_every_drawing_is_well_formed_and_says_what_it_shows(folder: Path) -> No
 
 
 def test_links_within_the_page_lead_to_what_is_there(folder: Path) -> None:
-    html = page(read_run_folder(folder))
+    html = page(read_run(RunFolder(folder)))
     ids = re.findall(r'\bid="([^"]+)"', html)
     assert set(re.findall(r'href="#([^"]+)"', html)) <= set(ids)
     assert len(set(re.findall(r'id="((?:finding|fault)-[^"]+)"', html))) >= 8
@@ -93,7 +94,7 @@ def test_the_verdict_is_one_of_these(tmp_path: Path, verdict: dict[str, object],
 
 def test_a_run_without_an_anomaly_has_the_story_of_a_record_that_met_a_fault(tmp_path: Path) -> None:
     make_run_folder(tmp_path, duration_s=30, is_anomalous=False)
-    html = page(read_run_folder(tmp_path))
+    html = page(read_run(RunFolder(tmp_path)))
     assert "Of all acknowledged records that met a fault" in html
     assert 'id="evidence"' not in html
 
@@ -105,10 +106,11 @@ def test_text_of_a_run_is_never_markup(tmp_path: Path) -> None:
     (tmp_path / "verdict.json").write_text(
         json.dumps({"valid": "anomalies", "findings": [finding], "notes": [evil], "statistics": {evil: {evil: evil}}})
     )
-    (tmp_path / "run.json").write_text(json.dumps({"replay": evil, evil: evil}))
+    record = json.loads((tmp_path / "run.json").read_text())
+    (tmp_path / "run.json").write_text(json.dumps({**record, "properties": {evil: evil}}))
     history = (tmp_path / "history.jsonl").read_text().replace("orders-0", evil.replace("/", "\\/"))
     (tmp_path / "history.jsonl").write_text(history)
-    html = page(read_run_folder(tmp_path))
+    html = page(read_run(RunFolder(tmp_path)))
     assert "alert(1)" in html
     assert "<script>alert" not in html
     assert html.count("</script>") == 2
@@ -118,7 +120,7 @@ def test_a_history_alone_has_a_page_that_says_it_is_not_judged(tmp_path: Path) -
     make_run_folder(tmp_path, duration_s=10, rate=5)
     for name in ("cluster.jsonl", "verdict.json", "run.json"):
         (tmp_path / name).unlink()
-    html = page(read_run_folder(tmp_path))
+    html = page(read_run(RunFolder(tmp_path)))
     assert "Not judged" in html
     assert 'id="panel-throughput"' in html
     assert 'id="panel-leader"' not in html
@@ -129,12 +131,12 @@ def test_an_empty_history_has_a_page(tmp_path: Path) -> None:
     header, *_ = (tmp_path / "history.jsonl").read_text().splitlines()
     (tmp_path / "history.jsonl").write_text(f"{header}\n")
     (tmp_path / "cluster.jsonl").write_text("")
-    assert 'id="verdict"' in page(read_run_folder(tmp_path))
+    assert 'id="verdict"' in page(read_run(RunFolder(tmp_path)))
 
 
 def test_a_folder_without_a_history_is_refused_in_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(ClusterError, match="has no history"):
-        read_run_folder(tmp_path)
+        read_run(RunFolder(tmp_path))
     result = CliRunner().invoke(report, [str(tmp_path)])
     assert result.exit_code == 1
     assert "has no history.jsonl" in result.output
@@ -144,9 +146,9 @@ def test_a_damaged_verdict_is_refused_by_its_name(tmp_path: Path) -> None:
     make_run_folder(tmp_path, duration_s=10, rate=5)
     (tmp_path / "verdict.json").write_text('{"valid": 3}')
     with pytest.raises(ClusterError, match=r"verdict\.json cannot be read"):
-        read_run_folder(tmp_path)
+        read_run(RunFolder(tmp_path))
 
 
 def test_a_run_of_ten_minutes_has_a_page_below_three_megabytes(tmp_path: Path) -> None:
     make_run_folder(tmp_path, duration_s=600, partitions=12, rate=6)
-    assert len(page(read_run_folder(tmp_path)).encode()) < 3_000_000
+    assert len(page(read_run(RunFolder(tmp_path))).encode()) < 3_000_000

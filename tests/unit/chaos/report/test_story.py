@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from penstock.chaos.checkers.finding import Finding
 from penstock.chaos.histories.operation import EventType, Operation, Pair
 from penstock.chaos.report.fault_band import FaultBand
-from penstock.chaos.report.run_folder import ReportedFinding
 from penstock.chaos.report.story import Story, chosen_records, story
 from penstock.chaos.runs.cluster_samples import ClusterSample, PartitionSample
 
@@ -55,7 +55,7 @@ def test_a_record_is_sent_appended_fetched_committed_acknowledged_and_read() -> 
         "process 0 sent it",
         "node 1 as leader, has it in its log",
         "node 2 fetched it",
-        "high watermark passed offset 5: consumers may read it",
+        "high watermark passed it: consumers may read it",
         "process 0 got its acknowledgement with offset 5",
         "process 1 read it at offset 5",
     ]
@@ -98,11 +98,11 @@ def test_a_record_of_each_anomaly_is_chosen_those_first_that_are_not_allowed() -
     first, second = events.send(100, 110, 7, 5), events.send(120, 130, 8, 6)
     read = events.poll(200, 210, (9, 11))
     findings = [
-        ReportedFinding(type="unseen", message="", key="t-0", operations=(second,), allowed=True),
-        ReportedFinding(type="lost-write", message="", key="t-0", operations=(first,)),
-        ReportedFinding(type="duplicate", message="", key="t-0", operations=(read,)),
-        ReportedFinding(type="stall", message=""),
-        ReportedFinding(type="lost-write", message="", key="t-1", detail={"value": [1, 2]}),
+        Finding(type="unseen", message="", key="t-0", operations=(second,), allowed=True),
+        Finding(type="lost-write", message="", key="t-0", operations=(first,)),
+        Finding(type="duplicate", message="", key="t-0", operations=(read,)),
+        Finding(type="stall", message=""),
+        Finding(type="lost-write", message="", key="t-1", detail={"value": [1, 2]}),
     ]
     chosen = chosen_records(events.pairs, findings, [], limit=9)
     assert [(key, value) for key, value, _ in chosen] == [("t-0", 7), ("t-0", 11), ("t-1", (1, 2)), ("t-0", 8)]
