@@ -22,6 +22,7 @@ from . import (
     line_mutants,
     quorum_mutants,
     replication_mutants,
+    reported_mutants,
     specification_mutants,
     transaction_mutants,
 )
@@ -127,6 +128,17 @@ _OF_SPECIFICATIONS: Final = {
         f"{_TRANSACTIONS} elections", r"ABORTED_READ: |LOST: |TORN: |STUCK: |PRECOMMITTED_READ: "
     ),
 }
+_OF_REPORTS: Final = {
+    "any-live-replica-is-elected": Form(f"{_PLAIN} faults", r"Committed: |Producers: |StrongIsr: |LOST: "),
+    "readable-before-committed": Form(
+        f"{_PLAIN} faults", r"read at offset \d+ of partition \d+, which is committed up to"
+    ),
+    "partitions-added-in-memory": Form(
+        f"{_TRANSACTIONS} elections", r"ABORTED_READ: |PRECOMMITTED_READ: |LOST: |TORN: |STUCK: "
+    ),
+    "retry-answered-with-offset-0": Form(f"{_PLAIN} faults", r"MOVED: "),
+    "fetch-begins-behind-the-batch": Form(f"{_PLAIN} faults", r"LOST: |StrongIsr: |Joining: |Committed: "),
+}
 _OF_THE_QUORUM: Final = {
     "truncate-always": _quorum(r"divergence: |acknowledged loss: "),
     "send-before-sync": _quorum(r"divergence: |acknowledged loss: |two leaders in term "),
@@ -143,7 +155,7 @@ _OF_THE_QUORUM: Final = {
 FORMS: Final[Mapping[str, Form]] = MappingProxyType(
     {
         **_OF_REPLICATION, **_OF_GROUPS, **_OF_TRANSACTIONS, **_OF_DRAINS, **_OF_LINES,
-        **_OF_SPECIFICATIONS, **_OF_THE_QUORUM,
+        **_OF_SPECIFICATIONS, **_OF_REPORTS, **_OF_THE_QUORUM,
     }
 )  # fmt: skip
 """By mutant."""
@@ -155,6 +167,24 @@ UNIT_TESTS: Final[Mapping[str, str]] = MappingProxyType(
         "test_next_epoch_of_the_same_leader_is_asked_for_at_once",
         "answer-of-another-epoch": "broker/replication/test_fetch_plan.py::"
         "test_answer_of_an_earlier_leader_epoch_is_not_expected",
+        "late-end-is-taken": "broker/transactions/test_transaction_shard.py::"
+        "test_version_2_refuses_a_late_end_kafka_17754",
+        "deleted-batches-are-new": "storage/log/test_restarted_producers.py::"
+        "test_retry_is_recognised_after_a_loss_of_power_though_its_segment_is_deleted",
+        "damaged-batches-are-replicated": "storage/log/test_log_follower.py::"
+        "test_what_a_leader_cannot_have_sent_is_refused_as_a_whole",
+        "damage-is-cut-off": "storage/log/test_recovery.py::"
+        "test_corrupt_batch_below_the_recovery_point_is_damage_and_nothing_is_cut",
+        "unknown-folders-are-removed": "broker/replicas/test_rules_of_logs.py::"
+        "test_rule_10_folders_that_the_metadata_do_not_know_are_kept_as_stray",
+        "uncommitted-end-forgotten-at-start": "storage/log/test_restarted_producers.py::"
+        "test_after_a_restart_the_last_stable_offset_waits_for_a_marker_that_is_not_committed",
+        "every-old-epoch-is-vouched-for": "broker/test_replication_of_nodes.py::"
+        "test_records_that_were_never_committed_go_though_the_leaders_log_starts_behind_them",
+        "records-tell-when-producers-expire": "storage/log/test_producer_state.py::"
+        "test_timestamps_of_records_do_not_decide_when_a_producer_expires",
+        "failed-load-is-final": "broker/coordinators/test_coordinator_context.py::"
+        "test_a_read_that_fails_is_tried_again_and_loading_begins_anew",
         "duplicate-votes": "quorum/raft/test_core.py::test_a_voter_has_one_vote",
         "older-term-acknowledges": "quorum/raft/test_core.py::test_an_acknowledgement_counts_in_its_own_term_only",
         "new-disk-counts": "quorum/raft/test_eligibility.py::"
@@ -195,6 +225,7 @@ BUGS: Final[Mapping[str, str]] = MappingProxyType(
         **drain_mutants.BUGS,
         **line_mutants.BUGS,
         **specification_mutants.BUGS,
+        **reported_mutants.BUGS,
         **{mutant.name: mutant.bug for mutant in quorum_mutants.MUTANTS},
     }
 )

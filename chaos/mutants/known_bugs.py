@@ -9,6 +9,7 @@ from . import (
     group_mutants,
     line_mutants,
     replication_mutants,
+    reported_mutants,
     specification_mutants,
     transaction_mutants,
 )
@@ -20,6 +21,7 @@ _MUTANTS: Final = (
     *line_mutants.MUTANTS,
     *drain_mutants.MUTANTS,
     *specification_mutants.MUTANTS,
+    *reported_mutants.MUTANTS,
 )
 NAMES: Final = tuple(dict.fromkeys(mutant.name for mutant in _MUTANTS))
 

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from kio.schema.add_offsets_to_txn.v4.request import AddOffsetsToTxnRequest
 from kio.schema.add_partitions_to_txn.v5.request import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
@@ -14,14 +15,22 @@ from kio.schema.add_partitions_to_txn.v5.request import (
 )
 from kio.schema.end_txn.v5.request import EndTxnRequest
 from kio.schema.fetch.v18.request import FetchPartition, FetchRequest, FetchTopic
+from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
 from kio.schema.init_producer_id.v5.request import InitProducerIdRequest
 from kio.schema.list_offsets.v11.request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from kio.schema.offset_fetch.v10.request import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from kio.schema.produce.v12.request import PartitionProduceData, ProduceRequest, TopicProduceData
-from kio.schema.types import BrokerId, ProducerId, TopicName, TransactionalId
+from kio.schema.txn_offset_commit.v5.request import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+from kio.schema.types import BrokerId, GroupId, ProducerId, TopicName, TransactionalId
 from kio.static.primitive import Records, i8, i16, i32, i64
-from moving_coordinators import MINUTE, TOPIC, TRY_AGAIN, World, run
+from moving_coordinators import GROUP, MINUTE, TOPIC, TRY_AGAIN, World, run
 from waiting import ask_until
 
+from penstock.broker.coordinators.group_coordinator import OFFSETS_TOPIC
 from penstock.broker.coordinators.transaction_coordinator import TRANSACTIONS_TOPIC
 from penstock.client.connection import connect
 from penstock.protocol.apis import ApiKey
@@ -109,6 +118,38 @@ class Producer:
             self.sequences[partition] += 1
         return error
 
+    async def commit_offset(self, offset: int) -> ErrorCode:
+        """Of partition 0, for the group. In version 2 the group's coordinator adds itself to the transaction."""
+        if self.version == 1:
+            added = await self._ask_coordinator(
+                AddOffsetsToTxnRequest(
+                    transactional_id=ID, producer_id=self.id, producer_epoch=self.epoch, group_id=GroupId(GROUP)
+                ),
+                lambda answer: answer.error_code,
+                (ApiKey.ADD_OFFSETS_TO_TXN, 3),
+            )
+            if added.error_code:
+                return ErrorCode(int(added.error_code))
+        await self._maybe_move()
+        place = TxnOffsetCommitRequestPartition(
+            partition_index=i32(0), committed_offset=i64(offset), committed_metadata=None
+        )
+        request = TxnOffsetCommitRequest(
+            transactional_id=ID,
+            group_id=GroupId(GROUP),
+            producer_id=self.id,
+            producer_epoch=self.epoch,
+            topics=(TxnOffsetCommitRequestTopic(name=TopicName(TOPIC), partitions=(place,)),),
+        )
+
+        async def ask() -> ErrorCode:
+            answer = await self._ask(
+                offsets_leader(self.world), request, (ApiKey.TXN_OFFSET_COMMIT, 3 if self.version == 1 else 5)
+            )
+            return ErrorCode(int(answer.topics[0].partitions[0].error_code))
+
+        return await ask_until(ask, lambda error: error not in NOT_YET, "a coordinator of the group that takes offsets")
+
     async def end(self, *, is_commit: bool) -> ErrorCode:
         request = EndTxnRequest(
             transactional_id=ID, producer_id=self.id, producer_epoch=self.epoch, committed=is_commit
@@ -148,6 +189,26 @@ class Producer:
         found = self.world.nodes[1].metadata.image.topics.partition(TOPIC, partition)
         assert found is not None
         return found.leader
+
+
+def offsets_leader(world: World) -> int:
+    """The node that coordinates the group; -1 before there is one."""
+    found = world.nodes[1].metadata.image.topics.partition(OFFSETS_TOPIC, 0)
+    return -1 if found is None else found.leader
+
+
+async def committed_offset(world: World) -> int:
+    """Of partition 0, once no transaction may change it any more."""
+    topic_id = world.nodes[1].metadata.image.topics.by_name[TOPIC].topic_id
+    wanted = OffsetFetchRequestTopics(topic_id=topic_id, partition_indexes=(i32(0),))
+    group = OffsetFetchRequestGroup(group_id=GroupId(GROUP), member_id=None, member_epoch=i32(-1), topics=(wanted,))
+
+    async def ask() -> tuple[int, int]:
+        answer = await world.ask(offsets_leader(world), OffsetFetchRequest(groups=(group,), require_stable=True))
+        told = answer.groups[0].topics[0].partitions[0]
+        return int(told.error_code), int(told.committed_offset)
+
+    return (await ask_until(ask, lambda told: told[0] == 0, "an offset that no transaction may change"))[1]
 
 
 async def stable_end(world: World, leader: int, partition: int, isolation_level: int) -> int:
@@ -271,3 +332,29 @@ def test_a_commit_that_is_sent_again_elsewhere_is_the_same_commit_kip_890() -> N
         assert await committed_values(world, 0) == [b"once"]
 
     run_moving(scenario, 1)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_offsets_and_records_of_a_transaction_count_together_wherever_its_coordinator_went(version: int) -> None:
+    """Redpanda #6018: the next coordinator did not know that the transaction had begun, and ended what came later."""
+
+    async def scenario(world: World) -> None:
+        await world.ask(1, FindCoordinatorRequest(key_type=i8(0), coordinator_keys=(GROUP,)))
+
+        async def leader() -> int:
+            return offsets_leader(world)
+
+        await ask_until(leader, lambda node_id: node_id >= 0, "a coordinator of the group")
+        producer = Producer(world, version)
+        await producer.begin()
+        for number, is_commit in enumerate((True, False, True, False), start=1):
+            assert await producer.write(0, b"%d" % number) is ErrorCode.NONE
+            assert await producer.commit_offset(number) is ErrorCode.NONE
+            assert await producer.write(1, b"%d" % number) is ErrorCode.NONE
+            assert await producer.end(is_commit=is_commit) is ErrorCode.NONE
+            expected = number if is_commit else number - 1
+            assert await committed_offset(world) == expected
+        for partition in PARTITIONS:
+            assert await committed_values(world, partition) == [b"1", b"3"]
+
+    run_moving(scenario, version)

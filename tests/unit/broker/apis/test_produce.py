@@ -184,6 +184,22 @@ def test_duplicate_is_answered_with_the_first_offset_kip_98(node: DataNode) -> N
     assert node.hosted().log.log_end_offset == 2
 
 
+def test_retry_of_a_batch_that_retention_deleted_is_answered_with_its_offset_and_not_stored_again(
+    node: DataNode,
+) -> None:
+    """Redpanda #5355: the offset that was remembered of a deleted segment could not be translated any more."""
+    node.create_topic()
+    # A segment for each batch.
+    node.configure("a", segment_bytes=1 + len(of_producer(0)), retention_ms=1)
+    offsets = [node.produce(of_producer(sequence)).base_offset for sequence in range(4)]
+    log = node.hosted().log
+    while log.delete_old_segments(3, TIME_MS + 60_000):
+        pass
+    assert log.log_start_offset == 3
+    assert [node.produce(of_producer(sequence)).base_offset for sequence in range(4)] == offsets == [0, 1, 2, 3]
+    assert log.log_end_offset == 4
+
+
 def test_sequence_gap_is_refused_with_the_log_start_offset(node: DataNode) -> None:
     node.create_topic()
     node.produce(of_producer(0))
