@@ -10,7 +10,7 @@ from ...protocol.ids import BrokerEpoch, NodeId
 from ..decisions.context import ControllerResult, DecisionContext
 from ..decisions.heartbeats import GoneBroker, fence_gone
 from ..fencing.fast_fencing import Bar, Dial, Effect, FastFencing, Fence
-from ..links.port_probe import Refused, Unclear, probe_port
+from ..links.port_probe import REFUSED, Accepted, Refused, Unclear, probe_port
 from ..metadata.image import MetadataImage
 from .controller import Controller
 
@@ -97,7 +97,10 @@ class BrokerProbes:
         await asyncio.sleep((dial.at_ms - self._now_ms()) / 1000)
         if not self._rules.is_dialing(attempt):
             return
-        found = await probe_port(self._loop, attempt.host, attempt.port, timeout_s=_DIAL_TIMEOUT_S)
+        found: Accepted | Refused | Unclear = REFUSED
+        for port in attempt.ports:
+            if isinstance(found, Refused):
+                found = await probe_port(self._loop, attempt.host, port, timeout_s=_DIAL_TIMEOUT_S)
         controller = self._controller
         self._apply_effects(
             self._rules.on_dialed(

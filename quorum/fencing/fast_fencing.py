@@ -1,8 +1,9 @@
 """Fast fencing: brokers are fenced before their sessions end when their process is gone (decision 6).
 
 A broker's process that ends without a word closes its connections, and its machine then refuses new ones. The active
-controller that sees the first looks for the second, at the endpoint which the broker registered for other brokers. What
-becomes of one attempt:
+controller that sees the first looks for the second, at the endpoint which the broker registered for other brokers and,
+where that refuses, at all others that it registered on the same host: a proxy or a firewall in front of one of them
+refuses for a process that lives. What becomes of one attempt:
 
 | state   | leaves by                                                                                  | to      |
 |---------|--------------------------------------------------------------------------------------------|---------|
@@ -37,23 +38,28 @@ DIAL_TIMES_MS: Final = (0, 20, 60)
 # More often than this it is not one that ends, but one that takes no more connections.
 _NEW_BEGINNINGS_MAX: Final = 3
 BARRED_SESSIONS: Final = 10
+# Of one broker; each refuses within a fraction of a millisecond.
+PORTS_MAX: Final = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Attempt:
-    """Looking for one process of a broker."""
+    """Looking for one process of a broker, at these ports of its host, that for other brokers first."""
 
     broker_id: NodeId
     broker_epoch: BrokerEpoch
     host: str
-    port: int
+    ports: tuple[int, ...]
     started_ms: int
     new_beginnings: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dial:
-    """Dial the attempt's endpoint at that time or, when it has passed, at once; tell `on_dialed`."""
+    """Dial the attempt's ports one by one, until one does not refuse, at that time or, when it has passed, at once.
+
+    `on_dialed` hears of the last one.
+    """
 
     attempt: Attempt
     at_ms: int
@@ -223,7 +229,7 @@ class FastFencing:
                 broker_id=broker_id,
                 broker_epoch=broker.epoch,
                 host=endpoint.host,
-                port=endpoint.port,
+                ports=_ports_at(endpoint.host, broker, first=endpoint.port),
                 started_ms=now_ms,
                 new_beginnings=new_beginnings,
             )
@@ -255,3 +261,9 @@ class FastFencing:
         lately |= self._fencing.keys()
         were_in = lately | {broker.id for broker in brokers if not broker.is_fenced}
         return len(lately | {broker_id}) <= (len(were_in) - 1) // 2
+
+
+def _ports_at(host: str, broker: BrokerRegistration, *, first: int) -> tuple[int, ...]:
+    """Where the broker listens on one host: a process that is gone refuses at each of them."""
+    others = (endpoint.port for endpoint in broker.endpoints if endpoint.host == host)
+    return tuple(dict.fromkeys((first, *others)))[:PORTS_MAX]

@@ -11,6 +11,7 @@ from random import Random
 from typing import get_args
 
 import pytest
+from cluster_views import brokers
 from confluent_kafka.admin import AdminClient, NewTopic
 from missing_tools import unavailable
 from replicated_cluster import draw_generator
@@ -19,6 +20,8 @@ from waiting import wait_for
 from penstock.chaos.links.link import CutMode, Link, Stream, links_of
 from penstock.chaos.links.proxied_cluster import ProxiedCluster
 from penstock.chaos.workloads.numbered_records import NumberedRecords
+from penstock.client import clock
+from penstock.client.admin import Admin
 from penstock.client.cached_programs import TOXIPROXY, find_program
 from penstock.client.client_log import SILENT_LOGGER
 
@@ -29,6 +32,8 @@ RECORDS = 50
 # For a link that is silent: nothing is waited for but this.
 SILENT_S = 0.3
 ESTABLISHED = "01"
+REFUSED_S = 2.0
+FENCED = "Fencing broker because its process is gone"
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +125,7 @@ def test_every_connection_of_clients_and_nodes_goes_through_the_proxy(
     load.finish(timeout_s=DEADLINE_S)
 
 
-@pytest.mark.parametrize("mode", ["silence", "reset"])
+@pytest.mark.parametrize("mode", get_args(CutMode))
 def test_nothing_reaches_a_node_whose_links_are_cut_and_it_catches_up(
     cluster: ProxiedCluster, generator: Random, mode: CutMode
 ) -> None:
@@ -141,6 +146,35 @@ def test_nothing_reaches_a_node_whose_links_are_cut_and_it_catches_up(
     assert load.judge(cluster.bootstrap(1), timeout_s=DEADLINE_S) == []
 
 
+def test_a_refusal_by_proxies_is_no_death_of_a_broker(cluster: ProxiedCluster) -> None:
+    """Its heartbeats' connection is closed, and every address that the controller could use for others refuses."""
+    fenced_before = times_fenced(cluster)
+    controller_id = cluster.controller()
+    alive_id = next(node_id for node_id in cluster.nodes if node_id != controller_id)
+    cut = links_of(str(alive_id), cluster.links)
+    cluster.cut(cut, "refusal")
+    assert not any(map(cluster.canary, cut))
+    # How long it is refused is the fault: twenty times what the controller needs for a process that is gone.
+    clock.pause(REFUSED_S)
+    assert controller_id is not None
+    assert alive_id in brokers(cluster.nodes[controller_id].address)
+    assert times_fenced(cluster) == fenced_before
+
+
+def test_a_refusal_between_two_controllers_moves_no_leadership(cluster: ProxiedCluster) -> None:
+    """The third still hears the leader of the quorum, so that no election is won."""
+    leader_id = cluster.controller()
+    epochs = quorum_epochs(cluster)
+    one = next(node_id for node_id in cluster.nodes if node_id != leader_id)
+    link = Link(str(one), str(leader_id))
+    cluster.cut([link], "refusal")
+    clock.pause(REFUSED_S)
+    assert not cluster.canary(link)
+    cluster.heal([link])
+    wait_for(lambda: cluster.canary(link), "it works again", timeout_s=DEADLINE_S)
+    assert (cluster.controller(), quorum_epochs(cluster)) == (leader_id, epochs)
+
+
 def test_a_node_that_is_killed_is_replaced_long_before_its_session_ends(cluster: ProxiedCluster) -> None:
     topic = make_topic(cluster, "killed")
     wait_for(lambda: cluster.leader(topic, 0) is not None, "there is a leader", timeout_s=DEADLINE_S)
@@ -158,6 +192,19 @@ def make_topic(cluster: ProxiedCluster, name: str) -> str:
     wanted = NewTopic(name, num_partitions=3, replication_factor=3, config={"min.insync.replicas": "2"})
     client.create_topics([wanted])[name].result(DEADLINE_S)
     return name
+
+
+def times_fenced(cluster: ProxiedCluster) -> int:
+    """Before the end of a session."""
+    return sum(node.log.read_text().count(FENCED) for node in cluster.nodes.values())
+
+
+def quorum_epochs(cluster: ProxiedCluster) -> set[int]:
+    found = set()
+    for node_id in cluster.nodes:
+        with Admin(cluster.admin(node_id)) as admin:
+            found.add(admin.get_quorum().epoch)
+    return found
 
 
 def in_sync(cluster: ProxiedCluster, topic: str) -> list[int]:

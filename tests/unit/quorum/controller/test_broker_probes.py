@@ -23,9 +23,9 @@ HOST = "127.0.0.1"
 
 
 class FencingController:
-    """What the probes need of a controller: brokers 1 to 3, of which the second is at `port`."""
+    """What the probes need of a controller: brokers 1 to 3, each at these ports, brokers reach them at the first."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, *ports: int) -> None:
         self.has_fresh_quorum = True
         self.fenced: asyncio.Future[GoneBroker] = asyncio.get_running_loop().create_future()
         self.image = MetadataImage(
@@ -35,7 +35,10 @@ class FencingController:
                     epoch=BrokerEpoch(broker_id),
                     incarnation_id=UUID(int=broker_id),
                     is_fenced=False,
-                    endpoints=(Endpoint(name="PLAINTEXT", host=HOST, port=port),),
+                    endpoints=tuple(
+                        Endpoint(name="PLAINTEXT" if port == ports[0] else f"AT-{port}", host=HOST, port=port)
+                        for port in ports
+                    ),
                 )
                 for broker_id in (1, 2, 3)
             }
@@ -120,6 +123,33 @@ async def test_a_broker_that_closes_what_it_accepted_and_then_refuses_is_fenced(
         assert not controller.fenced.done()
         ending.close()
         accepted.close()
+        assert await controller.fenced == GoneBroker(NodeId(2), BrokerEpoch(2))
+        await probes.stop()
+
+
+@on_a_loop
+async def test_a_broker_that_accepts_at_another_port_stays() -> None:
+    """Its port for other brokers is refused by a proxy; its process lives."""
+    with bound() as refusing, bound() as living:
+        living.listen()
+        living.setblocking(False)
+        controller = FencingController(refusing.getsockname()[1], living.getsockname()[1])
+        probes = probes_of(controller)
+        probes.on_connection_closed(NodeId(2))
+        accepted, _ = await asyncio.get_running_loop().sock_accept(living)
+        with accepted:
+            assert await asyncio.get_running_loop().sock_recv(accepted, 1) == b""
+        assert not controller.fenced.done()
+        assert not controller.answered.is_set()
+        await probes.stop()
+
+
+@on_a_loop
+async def test_a_broker_whose_ports_all_refuse_is_fenced() -> None:
+    with bound() as first, bound() as second:
+        controller = FencingController(first.getsockname()[1], second.getsockname()[1])
+        probes = probes_of(controller)
+        probes.on_connection_closed(NodeId(2))
         assert await controller.fenced == GoneBroker(NodeId(2), BrokerEpoch(2))
         await probes.stop()
 

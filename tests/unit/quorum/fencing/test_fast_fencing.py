@@ -103,17 +103,31 @@ def test_three_refusals_of_the_inter_broker_endpoint_fence(brokers: Brokers) -> 
     (first,) = brokers.closed(2)
     assert isinstance(first, Dial)
     attempt = first.attempt
-    assert (attempt.broker_id, attempt.host, attempt.port, first.at_ms) == (2, "host-2", 9_002, start_ms)
+    assert (attempt.broker_id, attempt.host, attempt.ports, first.at_ms) == (2, "host-2", (9_002,), start_ms)
     assert brokers.dialed(attempt) == (Dial(attempt=attempt, at_ms=start_ms + 20),)
     assert brokers.dialed(attempt) == (Dial(attempt=attempt, at_ms=start_ms + 60),)
     assert brokers.dialed(attempt) == (Fence(broker_id=NodeId(2), broker_epoch=BrokerEpoch(102)),)
     assert brokers.dialed(attempt) == ()
 
 
+def test_a_broker_is_dialed_at_all_its_ports_of_the_host_where_brokers_reach_it(brokers: Brokers) -> None:
+    """A proxy in front of one of them refuses for a process that lives; another host says nothing of this one."""
+    brokers.change(
+        2,
+        endpoints=(
+            Endpoint(name="PUBLIC", host="balancer", port=1),
+            Endpoint(name="SECOND", host="host-2", port=9_900),
+            Endpoint(name="INTERNAL", host="host-2", port=9_002),
+            Endpoint(name="SAME", host="host-2", port=9_002),
+        ),
+    )
+    assert brokers.attempt(2).ports == (9_002, 9_900)
+
+
 def test_a_broker_without_the_inter_broker_listener_is_dialed_at_its_first(brokers: Brokers) -> None:
     brokers.change(2, endpoints=(Endpoint(name="PUBLIC", host="public", port=1),))
     attempt = brokers.attempt(2)
-    assert (attempt.host, attempt.port) == ("public", 1)
+    assert (attempt.host, attempt.ports) == ("public", (1,))
     brokers.change(3, endpoints=())
     assert brokers.closed(3) == ()
 
