@@ -22,7 +22,7 @@ from ...protocol.primitives import string_bytes
 from ...protocol.produce import decode_produce
 from .error_answers import error_answer
 from .node_faults import OrderReader
-from .request_faults import Hit, Point, RequestFault, Sender, take_ticket, write_hit
+from .request_faults import HARNESS, Hit, Point, RequestFault, Sender, take_ticket, write_hit
 from .request_log import RequestLog
 
 _POLL_S: Final = 0.005
@@ -47,7 +47,7 @@ class FaultyRequests:
     def _begin(self, handlers: Handlers, begin: BeginRequest, request: Request) -> None:
         faults, is_logging = self._orders.request_faults()
         sender: Sender = "client" if request.context.node_id is None else "node"
-        is_logged = is_logging and sender == "client"
+        is_logged = is_logging and sender == "client" and request.client_id != HARNESS
         api = api_name(request.api_key)
         near = [fault for fault in faults if fault.is_about(api, sender, request.client_id)]
         if not near and not is_logged:

@@ -27,6 +27,8 @@ SENDERS: Final[tuple[Sender, ...]] = get_args(Sender)
 DISCONNECT: Final = "DISCONNECT"
 """In place of the name of an error: the connection is closed, and the client gets no answer."""
 ANY_API: Final = "*"
+HARNESS: Final = "penstock-chaos"
+"""The client id of what looks at a cluster while it is broken: no fault of requests hits it."""
 _APIS: Final = frozenset(api.name for api in APIS.values())
 _ERRORS: Final = frozenset(code.name for code in ErrorCode if code is not ErrorCode.NONE)
 _TICKET: Final = "ticket-"
@@ -83,6 +85,7 @@ class RequestFault:
         return (
             self.api in (ANY_API, api)
             and sender == self.sender
+            and client_id != HARNESS
             and (self.client_id is None or self.client_id == client_id)
         )
 

@@ -1,0 +1,57 @@
+"""A cluster of real nodes for tests without faults of links: what `ProxiedCluster` does, but for its proxies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from ...local.cluster import LocalCluster
+from ...local.local_node import LocalNode
+from ..faults.node_faults import NodeFaults
+
+
+class PlainNodes:
+    """Nodes 1 to N in `folder`, whose disks, clocks and requests obey orders. Nothing is started yet."""
+
+    def __init__(self, folder: Path, *, node_count: int, properties: Mapping[str, str], seed: int = 0) -> None:
+        """Raises ClusterError, PortInUseError."""
+        self.cluster = LocalCluster(folder, node_count=node_count, properties=properties)
+        self._faults = {node.id: NodeFaults(node, seed=seed) for node in self.cluster.nodes.values()}
+
+    @property
+    def nodes(self) -> Mapping[int, LocalNode]:
+        return self.cluster.nodes
+
+    def bootstrap(self) -> str:
+        return self.cluster.bootstrap
+
+    def node_faults(self, node_id: int) -> NodeFaults:
+        return self._faults[node_id]
+
+    def state(self, node_id: int) -> str:
+        """`up`, `paused` or `down`."""
+        node = self.nodes[node_id]
+        return "down" if not node.is_running else "paused" if node.is_paused else "up"
+
+    def start_all(self) -> None:
+        self.cluster.start()
+
+    def end_all(self) -> None:
+        """SIGKILL: nothing of a test's cluster is needed any more."""
+        self.cluster.kill()
+
+    def kill(self, node_id: int) -> None:
+        self.cluster.kill_node(node_id)
+
+    def stop(self, node_id: int) -> None:
+        self.cluster.stop_node(node_id)
+
+    def begin_start(self, node_id: int) -> None:
+        """Returns at once."""
+        self.cluster.begin_start(node_id)
+
+    def pause(self, node_id: int) -> None:
+        self.cluster.pause_node(node_id)
+
+    def resume(self, node_id: int) -> None:
+        self.cluster.resume_node(node_id)

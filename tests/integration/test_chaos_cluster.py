@@ -1,0 +1,219 @@
+"""`penstock_cluster`, as a project's tests use it: every fault does something to a real client, and heals."""
+
+from __future__ import annotations
+
+import asyncio
+import unittest
+from concurrent.futures import ThreadPoolExecutor
+
+import aiokafka
+import kafka
+import pytest
+from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+
+from penstock.chaos.testing.async_chaos_cluster import AsyncChaosCluster
+from penstock.chaos.testing.chaos_cluster import ChaosCluster
+from penstock.chaos.testing.unit_tests import ClusterTests
+from penstock.local.errors import ClusterError
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+
+DEADLINE_S = 60
+ACKNOWLEDGED = "acknowledged"
+
+
+def produce(cluster: ChaosCluster, topic: str, *values: bytes, **config: object) -> list[str]:
+    """`ACKNOWLEDGED`, or the name of the error, of each record in turn."""
+    outcomes: list[str] = []
+
+    def on_delivery(error: KafkaError | None, message: Message) -> None:
+        outcomes.append(ACKNOWLEDGED if error is None else str(error.name()))
+
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all", "log_level": 0, **config})
+    for value in values or (b"record",):
+        producer.produce(topic, value, partition=0, on_delivery=on_delivery)
+    producer.flush(DEADLINE_S)
+    return outcomes
+
+
+def read(cluster: ChaosCluster, topic: str, count: int) -> list[bytes]:
+    """So many values of partition 0, from the beginning."""
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "reader", "log_level": 0})
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    values = []
+    for message in consumer.consume(count, DEADLINE_S):
+        value = message.value()
+        assert isinstance(value, bytes), message.error()
+        values.append(value)
+    consumer.close()
+    return values
+
+
+def leader_of(cluster: ChaosCluster, topic: str) -> int:
+    leader = cluster.leader(topic)
+    assert leader is not None
+    return leader
+
+
+def test_a_killed_leader_is_followed_by_another_and_nothing_acknowledged_is_lost(
+    penstock_cluster: ChaosCluster,
+) -> None:
+    topic = penstock_cluster.topic(min_insync_replicas=2)
+    assert produce(penstock_cluster, topic, b"a") == [ACKNOWLEDGED]
+    leader = leader_of(penstock_cluster, topic)
+    with penstock_cluster.kill(leader):
+        assert penstock_cluster.state(leader) == "down"
+        assert penstock_cluster.wait_leader(topic, other_than=leader) != leader
+        assert produce(penstock_cluster, topic, b"b") == [ACKNOWLEDGED]
+    assert penstock_cluster.state(leader) == "up"
+    penstock_cluster.wait_in_sync(topic)
+    assert read(penstock_cluster, topic, 2) == [b"a", b"b"]
+
+
+def test_a_paused_leader_answers_when_it_is_resumed(penstock_cluster: ChaosCluster) -> None:
+    topic = penstock_cluster.topic(replication_factor=1)
+    leader = leader_of(penstock_cluster, topic)
+    with penstock_cluster.pause(leader):
+        assert penstock_cluster.state(leader) == "paused"
+        assert produce(penstock_cluster, topic, **{"message.timeout.ms": 300}) == ["_MSG_TIMED_OUT"]
+    assert produce(penstock_cluster, topic)[-1] == ACKNOWLEDGED
+
+
+def test_heal_starts_nodes_that_are_all_down(penstock_cluster: ChaosCluster) -> None:
+    topic = penstock_cluster.topic()
+    assert produce(penstock_cluster, topic, b"a") == [ACKNOWLEDGED]
+    faults = [penstock_cluster.kill(node) for node in penstock_cluster.nodes]
+    penstock_cluster.heal()
+    assert not any(fault.holds for fault in faults)
+    assert [penstock_cluster.state(node) for node in penstock_cluster.nodes] == ["up"] * 3
+    penstock_cluster.wait_in_sync(topic)
+    assert read(penstock_cluster, topic, 1) == [b"a"]
+
+
+def test_power_loss_takes_what_was_not_synced_of_a_record_on_one_node_alone(penstock_cluster: ChaosCluster) -> None:
+    unsynced = penstock_cluster.topic(replication_factor=1)
+    synced = penstock_cluster.topic(replication_factor=1, flush_messages=1)
+    for topic in (unsynced, synced):
+        assert produce(penstock_cluster, topic, b"a") == [ACKNOWLEDGED]
+    penstock_cluster.power_loss(*penstock_cluster.nodes).heal()
+    for topic in (unsynced, synced):
+        penstock_cluster.wait_leader(topic)
+    assert produce(penstock_cluster, unsynced, b"b") == [ACKNOWLEDGED]
+    assert read(penstock_cluster, unsynced, 1) == [b"b"]
+    assert read(penstock_cluster, synced, 1) == [b"a"]
+
+
+def test_a_full_disk_refuses_records_until_it_is_healed(penstock_cluster: ChaosCluster) -> None:
+    topic = penstock_cluster.topic(replication_factor=1)
+    leader = leader_of(penstock_cluster, topic)
+    with penstock_cluster.fill_disk(leader, path=f"*/{topic}-0/*"):
+        assert produce(penstock_cluster, topic, b"a", retries=0) == ["KAFKA_STORAGE_ERROR"]
+    assert produce(penstock_cluster, topic, b"b") == [ACKNOWLEDGED]
+
+
+def test_faults_of_requests_are_the_clusters_and_counted(penstock_cluster: ChaosCluster) -> None:
+    topic, other = penstock_cluster.topic(), penstock_cluster.topic()
+    fault = penstock_cluster.faults.next("Produce", n=2, error="TOPIC_AUTHORIZATION_FAILED", topic=topic)
+    assert produce(penstock_cluster, other) == [ACKNOWLEDGED]
+    outcomes = [produce(penstock_cluster, topic)[0] for _ in range(3)]
+    assert outcomes == ["TOPIC_AUTHORIZATION_FAILED", "TOPIC_AUTHORIZATION_FAILED", ACKNOWLEDGED]
+    assert len(fault.hits) == 2
+    with penstock_cluster.faults.always("Produce", error="DISCONNECT", at="before-ack"):
+        timeout = {"message.timeout.ms": 500, "enable.idempotence": False, "retries": 0}
+        assert produce(penstock_cluster, other, b"lost answer", **timeout) != [ACKNOWLEDGED]
+    assert read(penstock_cluster, other, 2) == [b"record", b"lost answer"]
+    with penstock_cluster.faults.delay("Produce", delay_ms=1, topic=topic) as late:
+        assert produce(penstock_cluster, topic) == [ACKNOWLEDGED]
+        assert len(late.hits) == 1
+
+
+def test_a_barrier_holds_what_is_stored_and_not_acknowledged(penstock_cluster: ChaosCluster) -> None:
+    topic = penstock_cluster.topic()
+    with ThreadPoolExecutor(1) as pool, penstock_cluster.barrier("Produce", topic=topic) as barrier:
+        producing = pool.submit(produce, penstock_cluster, topic, b"a")
+        barrier.wait_reached()
+        assert read(penstock_cluster, topic, 1) == [b"a"]
+        assert not producing.done()
+        barrier.release()
+        assert producing.result(DEADLINE_S) == [ACKNOWLEDGED]
+
+
+def test_wait_lag_waits_for_what_a_group_commits(penstock_cluster: ChaosCluster) -> None:
+    topic = penstock_cluster.topic()
+    produce(penstock_cluster, topic, b"a", b"b", b"c")
+    consumer = Consumer({"bootstrap.servers": penstock_cluster.bootstrap, "group.id": topic, "log_level": 0})
+    consumer.commit(offsets=[TopicPartition(topic, 0, 2)], asynchronous=False)
+    penstock_cluster.wait_lag(topic, 1)
+    with pytest.raises(ClusterError, match="at most 0 records behind: it is 1 behind"):
+        penstock_cluster.wait_lag(topic, timeout_s=0)
+    consumer.commit(offsets=[TopicPartition(topic, 0, 3)], asynchronous=False)
+    penstock_cluster.wait_lag(topic)
+    consumer.close()
+
+
+def test_what_the_cluster_does_not_have_is_refused_with_a_sentence(penstock_cluster: ChaosCluster) -> None:
+    with pytest.raises(ClusterError, match="there is no node 7: expected one of 1, 2, 3"):
+        penstock_cluster.kill(7)
+    with pytest.raises(ClusterError, match="there is no topic nothing whose requests could be hit"):
+        penstock_cluster.faults.next("Produce", error="NOT_LEADER_OR_FOLLOWER", topic="nothing")
+    with pytest.raises(ClusterError, match="INVALID_CONFIG"):
+        penstock_cluster.topic(cleanup_policy="shred")
+
+
+def test_kafka_python_goes_on_after_refused_requests(penstock_cluster: ChaosCluster) -> None:
+    topic = penstock_cluster.topic()
+    producer = kafka.KafkaProducer(bootstrap_servers=penstock_cluster.bootstrap, acks="all", retries=5)
+    penstock_cluster.faults.next("Produce", n=2, error="NOT_ENOUGH_REPLICAS", topic=topic)
+    assert producer.send(topic, b"a", partition=0).get(timeout=DEADLINE_S).offset == 0
+    producer.close()
+    assert read(penstock_cluster, topic, 1) == [b"a"]
+
+
+def test_coroutines_await_the_same_methods(penstock_cluster_async: AsyncChaosCluster) -> None:
+    cluster = penstock_cluster_async
+
+    async def run() -> None:
+        topic = await cluster.topic()
+        async with aiokafka.AIOKafkaProducer(bootstrap_servers=cluster.bootstrap, acks="all") as producer:
+            async with cluster.barrier("Produce", topic=topic) as barrier:
+                sending = asyncio.ensure_future(producer.send_and_wait(topic, b"a"))
+                await barrier.wait_reached()
+                assert not sending.done()
+                await barrier.release()
+                assert (await asyncio.wait_for(sending, DEADLINE_S)).offset == 0
+            await cluster.faults.next("Produce", error="NOT_LEADER_OR_FOLLOWER", topic=topic)
+            assert (await asyncio.wait_for(producer.send_and_wait(topic, b"b"), DEADLINE_S)).offset == 1
+        node = await cluster.leader(topic)
+        async with cluster.pause(node):
+            assert await cluster.state(node) == "paused"
+        assert await cluster.state(node) == "up"
+        with pytest.raises(TypeError, match="only a fault is held"):
+            async with cluster.leader(topic):
+                pass
+
+    asyncio.run(run())
+
+
+@pytest.mark.penstock(nodes=1, config={"message.max.bytes": 1_000})
+def test_another_cluster_is_given_to_those_who_ask_for_it(penstock_cluster: ChaosCluster) -> None:
+    assert penstock_cluster.nodes == (1,)
+    topic = penstock_cluster.topic()
+    assert produce(penstock_cluster, topic, b"x" * 100) == [ACKNOWLEDGED]
+    assert produce(penstock_cluster, topic, b"x" * 2_000) == ["MSG_SIZE_TOO_LARGE"]
+
+
+def test_unittest_has_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    class OrdersTest(ClusterTests, unittest.TestCase):
+        penstock_nodes = 1
+
+        def test_record(self) -> None:
+            assert produce(self.cluster, self.cluster.topic()) == [ACKNOWLEDGED]
+
+        def test_that_fails(self) -> None:
+            self.cluster.faults.next("Produce", error="NOT_LEADER_OR_FOLLOWER")
+            self.fail("as it is meant to")
+
+    result = unittest.TestResult()
+    unittest.defaultTestLoader.loadTestsFromTestCase(OrdersTest).run(result)
+    assert (result.testsRun, len(result.failures), result.errors) == (2, 1, [])
+    assert "begins: the next 1 Produce → NOT_LEADER_OR_FOLLOWER" in capsys.readouterr().err
