@@ -28,8 +28,8 @@ _SECTION = "penstock: what happened"
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
-        "penstock(nodes=3, config={}): the cluster that penstock_cluster is in this test: how many nodes, and "
-        "broker properties of Kafka. Tests that ask for the same share one.",
+        "penstock(nodes=3, config={}, client_slots=1): the cluster that penstock_cluster is in this test: how many "
+        "nodes, broker properties of Kafka, groups of clients. Tests that ask for the same share one.",
     )
 
 

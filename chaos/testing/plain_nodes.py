@@ -22,7 +22,7 @@ class PlainNodes:
     def nodes(self) -> Mapping[int, LocalNode]:
         return self.cluster.nodes
 
-    def bootstrap(self) -> str:
+    def bootstrap(self, slot: str | int = 0) -> str:  # noqa: ARG002 - all clients have the same links
         return self.cluster.bootstrap
 
     def node_faults(self, node_id: int) -> NodeFaults:

@@ -20,15 +20,16 @@ class SessionClusters:
         self._clusters: dict[str, ChaosCluster] = {}
         self._started = 0
 
-    def of(self, *, nodes: int = 3, config: Mapping[str, object] | None = None) -> ChaosCluster:
+    def of(self, *, nodes: int = 3, config: Mapping[str, object] | None = None, client_slots: int = 1) -> ChaosCluster:
         """Running. Raises ClusterError."""
-        key = repr((nodes, sorted((config or {}).items())))
+        key = repr((nodes, client_slots, sorted((config or {}).items())))
         cluster = self._clusters.pop(key, None)
         if cluster is None:
             while len(self._clusters) >= CLUSTERS_MAX:
                 self._clusters.pop(next(iter(self._clusters))).close()
             self._started += 1
-            cluster = ChaosCluster(nodes=nodes, config=config, folder=self._folder / str(self._started))
+            folder = self._folder / str(self._started)
+            cluster = ChaosCluster(nodes=nodes, config=config, client_slots=client_slots, folder=folder)
             cluster.__enter__()
         self._clusters[key] = cluster
         return cluster

@@ -10,10 +10,13 @@ import aiokafka
 import kafka
 import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+from missing_tools import unavailable
 
+from penstock.chaos.links.link import CutMode
 from penstock.chaos.testing.async_chaos_cluster import AsyncChaosCluster
 from penstock.chaos.testing.chaos_cluster import ChaosCluster
 from penstock.chaos.testing.unit_tests import ClusterTests
+from penstock.client.cached_programs import TOXIPROXY, find_program
 from penstock.local.errors import ClusterError
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
@@ -111,6 +114,54 @@ def test_a_full_disk_refuses_records_until_it_is_healed(penstock_cluster: ChaosC
     assert produce(penstock_cluster, topic, b"b") == [ACKNOWLEDGED]
 
 
+@pytest.fixture
+def linked_cluster(penstock_cluster: ChaosCluster) -> ChaosCluster:
+    """One whose links can be broken."""
+    if find_program(TOXIPROXY) is None:
+        unavailable(f"{TOXIPROXY} is not installed (`penstock chaos install-toxiproxy` builds it)")
+    return penstock_cluster
+
+
+def test_an_isolated_leader_is_followed_by_another_and_its_clients_find_that_one(linked_cluster: ChaosCluster) -> None:
+    topic = linked_cluster.topic(min_insync_replicas=2)
+    leader = leader_of(linked_cluster, topic)
+    other = leader % 3 + 1
+    with linked_cluster.isolate_leader(topic):
+        assert not linked_cluster.reaches(leader, other)
+        assert not linked_cluster.reaches(other, leader)
+        assert not linked_cluster.reaches("client-0", leader)
+        linked_cluster.wait_leader(topic, other_than=leader)
+        assert produce(linked_cluster, topic, b"a") == [ACKNOWLEDGED]
+    assert linked_cluster.reaches(leader, other)
+    linked_cluster.wait_in_sync(topic)
+    assert read(linked_cluster, topic, 1) == [b"a"]
+
+
+@pytest.mark.parametrize("mode", ["silence", "reset", "refusal"])
+def test_a_partition_from_clients_is_theirs_alone(linked_cluster: ChaosCluster, mode: CutMode) -> None:
+    topic = linked_cluster.topic()
+    leader = leader_of(linked_cluster, topic)
+    with linked_cluster.partition(["client-0"], linked_cluster.nodes, mode=mode):
+        assert not linked_cluster.reaches("client-0", leader)
+        assert produce(linked_cluster, topic, **{"message.timeout.ms": 500}) == ["_MSG_TIMED_OUT"]
+    assert produce(linked_cluster, topic) == [ACKNOWLEDGED]
+    assert linked_cluster.leader(topic) == leader
+
+
+def test_the_end_of_one_fault_of_a_link_leaves_the_other(linked_cluster: ChaosCluster) -> None:
+    with linked_cluster.partition([1], [2]) as cut:
+        with linked_cluster.partition([1], [2, 3]):
+            assert not linked_cluster.reaches(1, 3)
+        assert linked_cluster.reaches(1, 3)
+        assert not linked_cluster.reaches(1, 2)
+        cut.heal()
+        assert linked_cluster.reaches(1, 2)
+    with linked_cluster.slow_link("client-0", latency_ms=20), linked_cluster.limit_link(kilobytes_s=100):
+        assert produce(linked_cluster, linked_cluster.topic()) == [ACKNOWLEDGED]
+    linked_cluster.reset_connections()
+    assert "connections *→* reset" in linked_cluster.story()
+
+
 def test_faults_of_requests_are_the_clusters_and_counted(penstock_cluster: ChaosCluster) -> None:
     topic, other = penstock_cluster.topic(), penstock_cluster.topic()
     fault = penstock_cluster.faults.next("Produce", n=2, error="TOPIC_AUTHORIZATION_FAILED", topic=topic)
@@ -156,6 +207,10 @@ def test_what_the_cluster_does_not_have_is_refused_with_a_sentence(penstock_clus
         penstock_cluster.kill(7)
     with pytest.raises(ClusterError, match="there is no topic nothing whose requests could be hit"):
         penstock_cluster.faults.next("Produce", error="NOT_LEADER_OR_FOLLOWER", topic="nothing")
+    with pytest.raises(
+        ClusterError, match=r"two groups or more: expected partition\(\[1\], \[2, 3\]\)|links cannot be broken"
+    ):
+        penstock_cluster.partition([1])
     with pytest.raises(ClusterError, match="INVALID_CONFIG"):
         penstock_cluster.topic(cleanup_policy="shred")
 

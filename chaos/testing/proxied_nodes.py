@@ -1,0 +1,39 @@
+"""A cluster of real nodes for tests with faults of links: `ProxiedCluster`, started and ended as `PlainNodes` is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from ..links.proxied_cluster import ProxiedCluster
+
+
+class ProxiedNodes(ProxiedCluster):
+    """Nodes 1 to N in `folder`, whose disks, clocks and requests obey orders. Nothing is started yet."""
+
+    def __init__(
+        self, folder: Path, *, node_count: int, client_slots: int, properties: Mapping[str, str], seed: int = 0
+    ) -> None:
+        """Raises ClusterError, PortInUseError."""
+        super().__init__(
+            folder,
+            node_count=node_count,
+            client_slots=client_slots,
+            properties=properties,
+            obeys_orders=True,
+            seed=seed,
+        )
+
+    def start_all(self) -> None:
+        self.__enter__()
+
+    def end_all(self) -> None:
+        """SIGKILL: nothing of a test's cluster is needed any more."""
+        self.cluster.kill()
+        self.__exit__(None, None, None)
+
+    def begin_start(self, node_id: int) -> None:
+        """Returns at once."""
+        with self._turn:
+            self._links.on_node_up(node_id)
+            self.cluster.begin_start(node_id)
