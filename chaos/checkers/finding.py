@@ -69,14 +69,14 @@ class Findings:
     def add(
         self,
         type_: str,
-        message: str,
+        message: str | Callable[[], str],
         operations: Iterable[int],
         *,
         key: str | None = None,
         why_allowed: str | None = None,
         detail: Any = None,
     ) -> None:
-        """Note one anomaly, allowed if `why_allowed` says why."""
+        """Note one anomaly, allowed if `why_allowed` says why. A message that costs is made only of what is kept."""
         allowed = why_allowed is not None
         self.counts[type_] += 1
         self._room[type_, allowed] += 1
@@ -86,7 +86,7 @@ class Findings:
                     type=type_,
                     allowed=allowed,
                     key=key,
-                    message=message,
+                    message=message if isinstance(message, str) else message(),
                     operations=tuple(dict.fromkeys(operations)),
                     why_allowed=why_allowed,
                     detail=detail,
