@@ -109,6 +109,7 @@ _SUBCOMMANDS: Final[Mapping[str, _Subcommand | _Subgroup]] = {
     "chaos": _Subgroup(
         "Break clusters, and judge what they promised.",
         {
+            "judge": _Subcommand(".chaos.runs.judge_command", "judge", "Say what a history of a run shows."),
             "calibrate": _Subcommand(
                 ".chaos.runs.calibrate_command", "calibrate", "Look whether the known bugs are found."
             ),

@@ -11,7 +11,7 @@ canaries, `{"link": [source, target], "works": bool, "during": kind or null}`: o
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -71,7 +71,7 @@ def _allowed(finding: Finding, allowances: Mapping[str, str]) -> Finding:
 class _Run:
     """What is known of a run after some of its events."""
 
-    outcomes: dict[str, Counter[str]] = field(default_factory=dict)
+    outcomes: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     begun: Counter[str] = field(default_factory=Counter)
     # Of each partition that holds: how many of its canaries failed, and how many worked in spite of it.
     canaries: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -92,7 +92,7 @@ class _Run:
             return
         if operation.type == "info":
             self.gone.add(operation.process)
-        self.outcomes.setdefault(operation.f, Counter())[operation.type] += 1
+        self.outcomes[operation.f][operation.type] += 1
 
     def _feed_fault(self, operation: Operation) -> None:
         value: Mapping[str, Any] = operation.value if isinstance(operation.value, dict) else {}

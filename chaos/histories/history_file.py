@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final, cast, overload
 
 import msgspec
 
@@ -13,32 +14,22 @@ from ...local.errors import ClusterError
 from .operation import FORMAT, Header, History, Operation
 
 _ENCODER: Final = msgspec.json.Encoder()
+_DECODER: Final = msgspec.json.Decoder(Operation)
+# Read at a time: many lines, decoded in one call.
+_BLOCK_SIZE: Final = 1 << 20
 
 
 def read_history(path: Path) -> History:
-    """The history in the file at `path`, which may be compressed (`.gz`). Raises ClusterError for a file that does not
-    hold one, with the number of the line."""
-    opener = gzip.open if path.suffix == ".gz" else open
-    operations: list[Operation] = []
-    decode = msgspec.json.Decoder(Operation).decode
-    number = 1
-    try:
-        with opener(path, "rb") as file:
-            header = msgspec.json.decode(file.readline(), type=Header)
-            for number, line in enumerate(file, 2):
-                operation = decode(line)
-                if operations and operation.index <= operations[-1].index:
-                    raise ClusterError(
-                        f"{path.name}, line {number}: index {operation.index} does not follow {operations[-1].index}"
-                    )
-                operations.append(operation)
-    except OSError as error:
-        raise ClusterError(f"{path} cannot be read: {error.strerror or error}") from error
-    except msgspec.MsgspecError as error:
-        raise ClusterError(f"{path.name}, line {number} is no line of a history ({FORMAT}): {error}") from error
-    if header.format != FORMAT:
-        raise ClusterError(f"{path.name} has the format {header.format!r}; this version reads {FORMAT!r}")
-    return History(header, operations)
+    """The history in the file at `path`, which may be compressed (`.gz`), all of it in memory. Raises ClusterError for
+    a file that does not hold one, with the number of the line."""
+    history = open_history(path)
+    return History(history.header, list(history.operations))
+
+
+def open_history(path: Path) -> History:
+    """The same without keeping its events: they are read again each time that they are gone through, and ClusterError
+    is raised where one is not an event. For histories of millions."""
+    return History(_read_header(path), _FileOperations(path))
 
 
 def write_history(path: Path, header: Header, operations: Iterable[Operation]) -> None:
@@ -46,3 +37,80 @@ def write_history(path: Path, header: Header, operations: Iterable[Operation]) -
         file.write(_ENCODER.encode(header) + b"\n")
         for operation in operations:
             file.write(_ENCODER.encode(operation) + b"\n")
+
+
+class _FileOperations(Sequence[Operation]):
+    """The events in a file. To go through them is quick; to ask for one of them, or how many they are, reads the
+    file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __iter__(self) -> Iterator[Operation]:
+        with _open(self._path) as file:
+            last_index = -1
+            number = 1 + file.readline().count(b"\n")
+            rest = b""
+            while block := file.read(_BLOCK_SIZE):
+                block = rest + block
+                end = block.rfind(b"\n") + 1
+                rest = block[end:]
+                for operation in self._decode(block[:end], number):
+                    if operation.index <= last_index:
+                        raise ClusterError(
+                            f"{self._path.name}, line {number}: index {operation.index} does not follow {last_index}"
+                        )
+                    last_index = operation.index
+                    number += 1
+                    yield operation
+            yield from self._decode(rest, number)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    @overload
+    def __getitem__(self, index: int) -> Operation: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Operation]: ...
+    def __getitem__(self, index: int | slice) -> Operation | Sequence[Operation]:
+        if isinstance(index, slice) or index < 0:
+            return list(self)[index]
+        for operation in islice(self, index, None):
+            return operation
+        raise IndexError(index)
+
+    def _decode(self, block: bytes, number: int) -> list[Operation]:
+        """The events of whole lines, the first of which has the number `number`."""
+        try:
+            return _DECODER.decode_lines(block)
+        except msgspec.MsgspecError:
+            for line in block.splitlines():
+                try:
+                    _DECODER.decode(line)
+                except msgspec.MsgspecError as error:
+                    raise _not_a_line(self._path, number, error) from error
+                number += 1
+            raise
+
+
+def _read_header(path: Path) -> Header:
+    with _open(path) as file:
+        try:
+            header = msgspec.json.decode(file.readline(), type=Header)
+        except msgspec.MsgspecError as error:
+            raise _not_a_line(path, 1, error) from error
+    if header.format != FORMAT:
+        raise ClusterError(f"{path.name} has the format {header.format!r}; this version reads {FORMAT!r}")
+    return header
+
+
+def _open(path: Path) -> BinaryIO:
+    """Raises ClusterError where it cannot be read."""
+    try:
+        return cast(BinaryIO, gzip.open(path)) if path.suffix == ".gz" else path.open("rb")
+    except OSError as error:
+        raise ClusterError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def _not_a_line(path: Path, number: int, error: Exception) -> ClusterError:
+    return ClusterError(f"{path.name}, line {number} is no line of a history ({FORMAT}): {error}")

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from penstock.chaos.histories.client_history import ClientHistory, merged
-from penstock.chaos.histories.history_file import read_history, write_history
+from penstock.chaos.histories.history_file import open_history, read_history, write_history
 from penstock.chaos.histories.operation import NEMESIS, Header, Operation
 from penstock.local.errors import ClusterError
 
@@ -22,6 +22,13 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     write_history(tmp_path / "history.jsonl", header, SENDS)
     history = read_history(tmp_path / "history.jsonl")
     assert (history.header, list(history.operations)) == (header, SENDS)
+
+
+def test_a_history_that_is_not_kept_can_be_gone_through_again(tmp_path: Path) -> None:
+    write_history(tmp_path / "history.jsonl", Header(workload="queue"), SENDS)
+    operations = open_history(tmp_path / "history.jsonl").operations
+    assert [list(operations), list(operations)] == [SENDS, SENDS]
+    assert (len(operations), operations[2], operations[-1], operations[1:3]) == (6, SENDS[2], SENDS[-1], SENDS[1:3])
 
 
 def test_pairs_say_what_became_of_each_invocation(tmp_path: Path) -> None:

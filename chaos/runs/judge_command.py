@@ -1,0 +1,80 @@
+"""`penstock chaos judge`: what does a history show?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+if TYPE_CHECKING:
+    from ..checkers.finding import Finding, Verdict
+
+EXIT_CODES: Final = {"valid": 0, "anomalies": 1, "invalid-run": 2}
+_SENTENCES: Final = {
+    "valid": "valid: no anomaly that is not allowed",
+    "anomalies": "ANOMALIES",
+    "invalid-run": "INVALID RUN: it shows nothing",
+}
+
+
+@click.command()
+@click.argument("history", type=click.Path(exists=True, path_type=Path))
+@click.option("--workload", metavar="NAME", help="Judge it as a history of this workload, whatever its header says.")
+@click.option(
+    "--edn",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write it to this file for Jepsen's own checkers, too.",
+)
+@click.option("--json", "is_json", is_flag=True, help="Print the whole verdict as JSON.")
+def judge(history: Path, workload: str | None, edn: Path | None, is_json: bool) -> None:
+    """Judge HISTORY, a file of events or the folder of a run, which may come from anywhere.
+
+    Exit status 0: valid, 1: anomalies, 2: the run shows nothing, as a fault of it never took hold.
+    """
+    import msgspec
+
+    from ...local.errors import ClusterError
+    from ..checkers.catalogue import checkers_of
+    from ..checkers.judge import judge as judge_history
+    from ..histories.edn import write_edn
+    from ..histories.history_file import open_history
+    from ..histories.operation import History
+
+    try:
+        opened = open_history(history / "history.jsonl" if history.is_dir() else history)
+        header = msgspec.structs.replace(opened.header, workload=workload or opened.header.workload)
+        verdict = judge_history(History(header, opened.operations), checkers_of(header))
+        if edn is not None:
+            write_edn(edn, opened.operations)
+    except (ClusterError, LookupError) as error:
+        raise click.ClickException(str(error)) from error
+    click.echo(msgspec.json.encode(verdict).decode() if is_json else told(verdict))
+    raise click.exceptions.Exit(EXIT_CODES[verdict.valid])
+
+
+def told(verdict: Verdict) -> str:
+    """The verdict for a person: itself first, then why, then what proves it."""
+    lines = [_SENTENCES[verdict.valid]]
+    lines += [f"  {note}" for note in verdict.notes]
+    for is_allowed in (False, True):
+        by_type: dict[str, list[Finding]] = {}
+        for finding in verdict.findings:
+            if finding.allowed == is_allowed:
+                by_type.setdefault(finding.type, []).append(finding)
+        for type_, findings in by_type.items():
+            count = verdict.counts.get(type_, len(findings))
+            first = findings[0]
+            reason = f", allowed: {first.why_allowed}" if is_allowed else ""
+            lines += [f"{type_} ({count}){reason}"]
+            lines += [f"  {_evidence(finding)}" for finding in findings[: 1 if is_allowed else 4]]
+    operations = verdict.statistics.get("operations", {})
+    for f, outcomes in operations.items():
+        lines.append(f"{f}: {', '.join(f'{count} {outcome}' for outcome, count in sorted(outcomes.items()))}")
+    return "\n".join(lines)
+
+
+def _evidence(finding: Finding) -> str:
+    events = ", ".join(map(str, finding.operations))
+    key = "" if finding.key is None else f"{finding.key}: "
+    return f"{key}{finding.message} (events {events})"
