@@ -73,6 +73,13 @@ class NodeFaults:
                 operations[self._orders.disk[int(place)].operation] += 1
         return operations
 
+    def clock_steps(self) -> int:
+        """How often the node's clock was read with another offset than before: the proof that an order was obeyed."""
+        try:
+            return len(clock_path(self._path).read_text().splitlines())
+        except FileNotFoundError:
+            return 0
+
     def drop_unsynced(self) -> dict[Path, int]:
         """What a loss of power does, to a node that was killed: how many bytes of which files it has no more."""
         return drop_unsynced(synced_path(self._path), self._data)
@@ -94,11 +101,17 @@ class OrderReader:
         self._version: tuple[int, int] | None = None
         self._judge = Judge(Orders())
         self._lines_left = 0
+        self._clock_offset_ms = 0
         self.clock_offset_ms()
 
     def clock_offset_ms(self) -> int:
         with self._mutex:
-            return self._current().orders.clock_offset_ms
+            offset_ms = self._current().orders.clock_offset_ms
+            if offset_ms != self._clock_offset_ms:
+                self._clock_offset_ms = offset_ms
+                with clock_path(Path(self._path)).open("a") as file:
+                    file.write(f"{offset_ms}\n")
+            return offset_ms
 
     def suffer(self, operation: DiskOperation, path: str) -> None:
         """Raises the OSError that this call is ordered to end in, or waits, or does nothing."""
@@ -142,6 +155,11 @@ class OrderReader:
 
 def fired_path(orders: Path) -> Path:
     return orders.with_suffix(".fired")
+
+
+def clock_path(orders: Path) -> Path:
+    """Where the node notes each offset that its clock came to have."""
+    return orders.with_suffix(".clock")
 
 
 def requests_path(orders: Path) -> Path:

@@ -61,7 +61,8 @@ class ProxiedCluster:
             raise ClusterError(f"a cluster behind proxies has at least one slot of clients, not {client_slots}")
         self._ports = ReservedPorts(random.Random())
         self._turn = RLock()
-        self._obeys_orders = obeys_orders
+        self.obeys_orders = obeys_orders
+        self.spare_node_count = spare_nodes
         self._seed = seed
         self._faults: dict[int, NodeFaults] = {}
         self._stack = ExitStack()
@@ -202,6 +203,12 @@ class ProxiedCluster:
             self._links.on_node_up(node_id)
             self.cluster.start_node(node_id, timeout_s=timeout_s)
 
+    def begin_start(self, node_id: int) -> None:
+        """As `start`, and returns at once: while links are cut a node may not get to serve clients."""
+        with self._turn:
+            self._links.on_node_up(node_id)
+            self.cluster.begin_start(node_id)
+
     def restart(self, node_id: int, *, timeout_s: float = START_TIMEOUT_S) -> None:
         """SIGTERM and a start."""
         with self._turn:
@@ -265,7 +272,7 @@ class ProxiedCluster:
             self._ports.close()
 
     def _rewire(self, node: LocalNode, told: Mapping[str, str]) -> Mapping[str, str]:
-        if self._obeys_orders and node.id not in self._faults:
+        if self.obeys_orders and node.id not in self._faults:
             self._faults[node.id] = NodeFaults(node, seed=self._seed)
         return {**told, **self._routes.properties(node.id, node.port)}
 

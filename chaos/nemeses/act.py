@@ -1,0 +1,101 @@
+"""One fault being carried out: it begins, perhaps goes on in steps, and ends; and what proves that it took hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, Final, Protocol
+
+from ...client import clock
+from ...local.errors import ClusterError
+from ..histories.operation import NEMESIS, Operation
+from ..links.link import Link
+from .fault import LinkFault
+from .selectors import View, needs_leaders
+from .target import Target
+
+# For what a selector names: a leader, an active controller.
+_CHOICE_S: Final = 10.0
+_POLL_S: Final = 0.05
+# For replicas to be in sync before the next node is hit.
+IN_SYNC_S: Final = 20.0
+
+
+class NotTakenHoldError(ClusterError):
+    """The fault is not what it was to be; the sentence says why. `value` is what is known of it."""
+
+    def __init__(self, sentence: str, **value: Any) -> None:
+        super().__init__(sentence)
+        self.value = value
+
+
+class Act(Protocol):
+    """`begin` and `end` return what belongs into the events, as data; both raise ClusterError when it did not take
+    hold, and `end` mends all the same."""
+
+    repeat_s: float | None
+    """`repeat` is called so often between the two."""
+
+    def begin(self) -> Mapping[str, Any]: ...
+    def repeat(self) -> None: ...
+    def end(self) -> Mapping[str, Any]: ...
+
+
+@dataclass(slots=True)
+class Stage:
+    """What acts of one nemesis share."""
+
+    target: Target
+    note: Callable[[Operation], None]
+    """Takes an event into the history; its time is set there."""
+    held_down: dict[int, int] = field(default_factory=dict)
+    """How many acts want a node to be down."""
+    links: dict[int, tuple[LinkFault, tuple[Link, ...]]] = field(default_factory=dict)
+    """Faults of links that hold, by number."""
+    is_damaged: bool = False
+    """Data of a node were damaged, and replicas were not seen in sync since."""
+    is_over: Callable[[], bool] = lambda: False
+    chosen_ns: int = 0
+    """When it was clear whom the last fault hits, by the monotonic clock."""
+
+    def note_canary(self, link: Link, *, works: bool, during: str | None) -> None:
+        value = {"link": list(link), "works": works, "during": during}
+        self.note(Operation(0, "info", NEMESIS, 0, "canary", value))
+
+    def choose(self, selector: str, choice: Callable[[str, View, Random], Sequence[Any]], random: Random) -> Any:
+        """What the selector names, waiting for it for a while. Raises NotTakenHoldError when there is none."""
+        chosen: Sequence[Any] = ()
+
+        def is_there() -> bool:
+            nonlocal chosen
+            chosen = choice(selector, self.target.view(with_leaders=needs_leaders(selector)), random)
+            return bool(chosen) or self.is_over()
+
+        clock.wait_until(is_there, timeout_s=_CHOICE_S, interval_s=_POLL_S)
+        self.chosen_ns = clock.monotonic_ns()
+        if not chosen:
+            raise NotTakenHoldError(f"nothing is {selector!r} now: no leader, no active controller, or no such node")
+        return chosen
+
+    def settle(self) -> bool:
+        """Before a node is hit: whether what was damaged before is in sync, after a while of waiting."""
+        if self.is_damaged:
+            self.is_damaged = not clock.wait_until(
+                lambda: self.target.is_in_sync() or self.is_over(), timeout_s=IN_SYNC_S, interval_s=_POLL_S
+            )
+            self.chosen_ns = clock.monotonic_ns()
+        return not self.is_damaged
+
+    def hold_down(self, node: int) -> None:
+        self.held_down[node] = self.held_down.get(node, 0) + 1
+
+    def let_up(self, node: int) -> None:
+        """The node is started when no act wants it down."""
+        self.held_down[node] = self.held_down.get(node, 0) - 1
+        self.keep_up(node)
+
+    def keep_up(self, node: int) -> None:
+        """Starts a node that is down, and that no act wants down: it may have ended by a fault of its disk."""
+        if self.held_down.get(node, 0) <= 0 and self.target.state(node) == "down":
+            self.target.begin_start(node)

@@ -1,0 +1,173 @@
+"""A nemesis: carries out a schedule on a cluster, and writes into a history what it did and what proves it.
+
+Each fault is two `info` events of its kind: `{"begin": {…}}` when it has begun, `{"end": {…}}` when it is mended. In
+both is the fault as data with what it hit; `"took_hold": false` beside them, and a sentence in `error`, where proof is
+missing. Canaries are events of their own (`link_act.py`). At the end all is healed, and every node serves again.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from threading import Event
+from types import TracebackType
+from typing import Any, Final, Self
+
+import msgspec
+
+from ...client import clock
+from ...local.errors import ClusterError
+from ..histories.operation import NEMESIS, Operation
+from .act import Act, NotTakenHoldError, Stage
+from .fault import ClockBump, ClockStrobe, Fault, LinkFault, NodeFault, OperatorFault, OrderedFault, RollingRestart
+from .link_act import LinkAct
+from .node_act import NodeAct, RollingRestartAct
+from .operator_act import operator_act
+from .order_act import NodeOrders, OrderAct
+from .schedule import Schedule, Step
+from .target import Target
+
+_ENCODER: Final = msgspec.json.Encoder()
+# For all nodes to serve clients again, once nothing is wrong any more.
+_READY_S: Final = 90.0
+_END, _BEGIN, _REPEAT = range(3)
+
+
+class Nemesis:
+    """Begins with `__enter__`, in a thread of its own; `__exit__` ends it early if it still goes on, and heals."""
+
+    def __init__(self, schedule: Schedule, target: Target, *, path: Path, start_ns: int) -> None:
+        """Events are appended to the file at `path`, with times since `start_ns` of the monotonic clock.
+
+        Raises ClusterError when the target cannot have one of the faults.
+        """
+        missing = sorted({*schedule.kinds} - target.kinds)
+        if missing:
+            raise ClusterError(
+                f"this cluster cannot have {', '.join(missing)}: it can have {', '.join(sorted(target.kinds))}"
+            )
+        self.operations: list[Operation] = []
+        """The events until now, without indices, as `histories.client_history.merged` takes them."""
+        self._schedule = schedule
+        self._target = target
+        self._path = path
+        self._start_ns = start_ns
+        self._is_ended = Event()
+        self._stage = Stage(target, self._note, is_over=self._is_ended.is_set)
+        self._orders: dict[int, NodeOrders] = {}
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="nemesis")
+        self._done: Future[None] | None = None
+
+    def __enter__(self) -> Self:
+        self._done = self._pool.submit(self._run)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._is_ended.set()
+        self._pool.shutdown()
+        if self._done is not None and error is None:
+            self._done.result()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the schedule is carried out and all is healed, or something failed."""
+        return self._done is not None and self._done.done()
+
+    def wait(self, *, timeout_s: float | None = None) -> None:
+        """Until the schedule is carried out and all is healed. Raises ClusterError when a node does not come back,
+        TimeoutError after `timeout_s`."""
+        assert self._done is not None, "it has begun"
+        self._done.result(timeout_s)
+
+    def _run(self) -> None:
+        begun_s = clock.monotonic_s()
+        # For how long acts took, to wait for replicas or for a process: the schedule waits meanwhile, so that what it
+        # has one after the other never comes at once.
+        lag_s = 0.0
+        # By time; at the same time, ends come before beginnings.
+        due: list[tuple[float, int, int, _Doing]] = []
+        for number, step in enumerate(self._schedule.steps):
+            heapq.heappush(due, (step.at_s, _BEGIN, number, _Doing(step, self._act(number, step.fault))))
+        open_ = {}
+        while due and not self._is_ended.is_set():
+            at_s, phase, number, doing = heapq.heappop(due)
+            if self._is_ended.wait(max(0.0, begun_s + lag_s + at_s - clock.monotonic_s())):
+                break
+            act_begun_s = clock.monotonic_s()
+            if phase == _BEGIN:
+                open_[number] = doing
+                self._tell(doing, "begin", doing.act.begin)
+                heapq.heappush(due, (doing.step.end_s, _END, number, doing))
+            elif phase == _END:
+                del open_[number]
+                self._tell(doing, "end", doing.act.end)
+            elif number in open_:
+                doing.act.repeat()
+            if number in open_ and doing.act.repeat_s is not None:
+                heapq.heappush(due, (at_s + doing.act.repeat_s, _REPEAT, number, doing))
+            lag_s += clock.monotonic_s() - act_begun_s
+        for doing in open_.values():
+            self._tell(doing, "end", doing.act.end)
+        self._heal()
+        self._is_ended.wait(max(0.0, begun_s + lag_s + self._schedule.length_s - clock.monotonic_s()))
+
+    def _act(self, number: int, fault: Fault) -> Act:
+        # Whom a fault hits depends on the seed and its place in the schedule, not on how long others took.
+        random = Random(f"nemesis {self._schedule.seed} {number}")
+        match fault:
+            case LinkFault():
+                return LinkAct(number, fault, self._stage, random)
+            case OrderedFault() | ClockBump() | ClockStrobe():
+                return OrderAct(number, fault, self._stage, self._orders, random)
+            case NodeFault():
+                return NodeAct(fault, self._stage, random)
+            case RollingRestart():
+                return RollingRestartAct(self._stage)
+            case OperatorFault():
+                return operator_act(fault, self._stage, random)
+            case _:
+                raise AssertionError(fault)
+
+    def _tell(self, doing: _Doing, phase: str, do: Callable[[], Mapping[str, Any]]) -> None:
+        told = doing.step.fault.data()
+        self._stage.chosen_ns = clock.monotonic_ns()
+        error = None
+        value: dict[str, Any] = {}
+        try:
+            told |= do()
+        except NotTakenHoldError as missing:
+            error, value = str(missing), {"took_hold": False}
+            told |= missing.value
+        except ClusterError as failure:
+            error, value = str(failure), {"took_hold": False}
+        # A beginning is when the first was about to be hit, an end when the last is mended.
+        time_ns = self._stage.chosen_ns - self._start_ns if phase == "begin" else None
+        self._note(Operation(0, "info", NEMESIS, 0, doing.step.fault.kind, {phase: told, **value}, error), time_ns)
+
+    def _heal(self) -> None:
+        nodes = self._target.view(with_leaders=False).nodes
+        for node in nodes:
+            if self._target.state(node) == "paused":
+                self._target.resume(node)
+            self._stage.keep_up(node)
+        self._target.wait_ready(nodes, timeout_s=_READY_S)
+
+    def _note(self, operation: Operation, time_ns: int | None = None) -> None:
+        if time_ns is None:
+            time_ns = clock.monotonic_ns() - self._start_ns
+        operation = msgspec.structs.replace(operation, time=time_ns)
+        self.operations.append(operation)
+        with self._path.open("ab") as file:
+            file.write(_ENCODER.encode(operation) + b"\n")
+
+
+@dataclass(frozen=True, slots=True)
+class _Doing:
+    step: Step
+    act: Act

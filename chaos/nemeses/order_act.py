@@ -1,0 +1,125 @@
+"""Faults of disks and clocks that a running node obeys as ordered; proved by the node's own word that they fired."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from random import Random
+from typing import Any, Final
+
+from ...client import clock
+from ..faults.orders import DiskFault, DiskOperation, Orders
+from .act import NotTakenHoldError, Stage
+from .fault import ClockBump, ClockStrobe, NodeFault, OrderedFault
+from .selectors import choose_nodes
+from .target import Target
+
+_CLOCK_S: Final = 5.0
+_POLL_S: Final = 0.05
+
+
+class NodeOrders:
+    """What all faults together order one node: the union of disk faults, the sum of offsets."""
+
+    def __init__(self, target: Target, node: int) -> None:
+        self._target = target
+        self._node = node
+        self._disk: dict[int, tuple[DiskFault, ...]] = {}
+        self._offsets_ms: dict[int, int] = {}
+        self._fired: dict[int, Counter[DiskOperation]] = {}
+
+    def give(self, number: int, disk: tuple[DiskFault, ...] = (), offset_ms: int = 0) -> None:
+        """What fault `number` orders; nothing ends it."""
+        self._count()
+        self._disk[number], self._offsets_ms[number] = disk, offset_ms
+        disks = tuple(fault for faults in self._disk.values() for fault in faults)
+        self._target.order(self._node, Orders(disk=disks, clock_offset_ms=sum(self._offsets_ms.values())))
+
+    def fired(self, number: int) -> Counter[DiskOperation]:
+        """How often calls of its operations were hit since this fault was first given."""
+        self._count()
+        return self._fired.get(number, Counter())
+
+    def _count(self) -> None:
+        """Before orders change, which begins the count anew."""
+        fired = self._target.fired(self._node)
+        for number, disk in self._disk.items():
+            operations = {fault.operation for fault in disk}
+            counts = self._fired.setdefault(number, Counter())
+            counts.update({one: count for one, count in fired.items() if one in operations})
+
+
+class OrderAct:
+    """`orders` are those of all nodes of one nemesis, by node."""
+
+    def __init__(
+        self, number: int, fault: NodeFault, stage: Stage, orders: dict[int, NodeOrders], random: Random
+    ) -> None:
+        self.repeat_s = fault.interval_ms / 1000 if isinstance(fault, ClockStrobe) else None
+        self._number = number
+        self._fault = fault
+        self._stage = stage
+        self._orders = orders
+        self._random = random
+        self._nodes: tuple[int, ...] = ()
+        self._clock_steps: dict[int, int] = {}
+        self._is_off = False
+
+    def begin(self) -> Mapping[str, Any]:
+        target = self._stage.target
+        self._nodes = self._stage.choose(self._fault.selector, choose_nodes, self._random)
+        value: dict[str, Any] = {"nodes": list(self._nodes)}
+        if isinstance(self._fault, OrderedFault) and not self._stage.settle():
+            value["in_sync"] = False
+        self._clock_steps = {node: target.clock_steps(node) for node in self._nodes}
+        self._give(is_on=True)
+        return value
+
+    def repeat(self) -> None:
+        self._give(is_on=self._is_off)
+
+    def end(self) -> Mapping[str, Any]:
+        target = self._stage.target
+        value: dict[str, Any] = {"nodes": list(self._nodes)}
+        if isinstance(self._fault, OrderedFault):
+            fired = {node: self._of(node).fired(self._number) for node in self._nodes}
+            self._give(is_on=False)
+            for node in self._nodes:
+                self._stage.keep_up(node)
+            value["fired"] = {str(node): dict(counts) for node, counts in fired.items()}
+            unharmed = [node for node, counts in fired.items() if not counts]
+            if len(unharmed) == len(fired):
+                raise NotTakenHoldError("no call of the disk was hit", **value)
+            return value
+        # A node that runs reads its clock many times a second, and one that is paused or down does not.
+        unread = [node for node in self._nodes if not self._has_read_clock(node)]
+        self._give(is_on=False)
+        value["clock_steps"] = {str(node): target.clock_steps(node) - self._clock_steps[node] for node in self._nodes}
+        if unread:
+            raise NotTakenHoldError(f"the clock of node {unread[0]} was not read while it was wrong", **value)
+        return value
+
+    def _give(self, *, is_on: bool) -> None:
+        self._is_off = not is_on
+        for node in self._nodes:
+            orders = self._of(node)
+            match self._fault:
+                case OrderedFault():
+                    orders.give(self._number, self._fault.orders() if is_on else ())
+                case ClockBump() | ClockStrobe():
+                    orders.give(self._number, offset_ms=self._fault.offset_ms if is_on else 0)
+                case _:
+                    raise AssertionError(self._fault)
+
+    def _of(self, node: int) -> NodeOrders:
+        if node not in self._orders:
+            self._orders[node] = NodeOrders(self._stage.target, node)
+        return self._orders[node]
+
+    def _has_read_clock(self, node: int) -> bool:
+        target = self._stage.target
+        return clock.wait_until(
+            lambda: target.clock_steps(node) > self._clock_steps[node] or target.state(node) != "up",
+            timeout_s=_CLOCK_S,
+            interval_s=_POLL_S,
+        )

@@ -1,0 +1,319 @@
+"""A nemesis against a cluster that is made of values: what it does, in which order, and what it writes of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import msgspec
+import pytest
+from waiting import wait_for
+
+from penstock.chaos.faults.kinds import KINDS
+from penstock.chaos.faults.orders import DiskOperation, Orders
+from penstock.chaos.histories.operation import NEMESIS, Operation
+from penstock.chaos.links.link import CutMode, Link
+from penstock.chaos.nemeses.fault import (
+    AnyFault,
+    ClockBump,
+    ConnectionResets,
+    DamageFault,
+    DiskError,
+    Kill,
+    Partition,
+    Pause,
+    PowerLoss,
+    SlowDisk,
+    SlowLink,
+)
+from penstock.chaos.nemeses.nemesis import Nemesis
+from penstock.chaos.nemeses.schedule import Schedule, Step
+from penstock.chaos.nemeses.selectors import View
+from penstock.chaos.nemeses.target import NodeState
+from penstock.client import clock
+from penstock.local.errors import ClusterError
+
+DEADLINE_S = 30.0
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is not so at once never is, here."""
+    for name in (
+        "act._CHOICE_S",
+        "act.IN_SYNC_S",
+        "link_act._HOLDS_S",
+        "link_act._WORKS_S",
+        "node_act._STATE_S",
+        "order_act._CLOCK_S",
+    ):
+        monkeypatch.setattr(f"penstock.chaos.nemeses.{name}", 0.05)
+
+
+class FakeTarget:
+    """Three nodes and a client; `ignored` are methods that do nothing."""
+
+    def __init__(self, *ignored: str) -> None:
+        self.done: list[tuple[Any, ...]] = []
+        self.states: dict[int, NodeState] = {1: "up", 2: "up", 3: "up"}
+        self.links: dict[Link, str] = {}
+        self.orders: dict[int, Orders] = {}
+        self.steps: Counter[int] = Counter()
+        self.in_sync = True
+        self._ignored = ignored
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        return frozenset(kind.name for kind in KINDS.values() if kind.is_real and kind.name != "join")
+
+    def view(self, *, with_leaders: bool = True) -> View:
+        known = View(nodes=(1, 2, 3), controller=2, leaders={"t-0": 1}, slots=("client-0",))
+        return known if with_leaders else View(nodes=known.nodes, slots=known.slots)
+
+    def _break(self, what: str, links: Sequence[Link]) -> None:
+        self.done.append((what, tuple(links)))
+        if what not in self._ignored:
+            self.links.update(dict.fromkeys(links, what))
+
+    def cut(self, links: Sequence[Link], mode: CutMode) -> None:  # noqa: ARG002 - as every target
+        self._break("cut", links)
+
+    def slow(self, links: Sequence[Link], latency_ms: int, jitter_ms: int) -> None:  # noqa: ARG002 - as every target
+        self._break("slow", links)
+
+    def limit(self, links: Sequence[Link], kilobytes_s: int) -> None:  # noqa: ARG002 - as every target
+        self._break("limit", links)
+
+    def reset(self, links: Sequence[Link]) -> None:
+        self.done.append(("reset", tuple(links)))
+
+    def heal(self, links: Sequence[Link]) -> None:
+        self.done.append(("heal", tuple(links)))
+        if "heal" not in self._ignored:
+            for link in links:
+                self.links.pop(link, None)
+
+    def round_trips_ms(self, links: Sequence[Link]) -> Mapping[Link, float | None]:
+        trips = {"cut": None, "slow": 500.0, "limit": 200.0, "": 1.0}
+        return {link: trips[self.links.get(link, "")] for link in links}
+
+    def is_reset(self, link: Link) -> bool:  # noqa: ARG002 - as every target
+        return True
+
+    def state(self, node: int) -> NodeState:
+        return self.states[node]
+
+    def _become(self, what: str, node: int, state: NodeState) -> None:
+        self.done.append((what, node))
+        if what not in self._ignored:
+            self.states[node] = state
+
+    def kill(self, node: int) -> None:
+        self._become("kill", node, "down")
+
+    def pause(self, node: int) -> None:
+        self._become("pause", node, "paused")
+
+    def resume(self, node: int) -> None:
+        self._become("resume", node, "up")
+
+    def stop(self, node: int) -> None:
+        self._become("stop", node, "down")
+
+    def begin_start(self, node: int) -> None:
+        self._become("start", node, "up")
+
+    def wait_ready(self, nodes: Sequence[int], *, timeout_s: float) -> None:  # noqa: ARG002 - as every target
+        self.done.append(("ready", tuple(nodes)))
+
+    def is_in_sync(self) -> bool:
+        return self.in_sync
+
+    def order(self, node: int, orders: Orders) -> None:
+        self.orders[node] = orders
+        self.steps[node] += "order" not in self._ignored
+
+    def fired(self, node: int) -> Counter[DiskOperation]:
+        hit: Counter[DiskOperation] = Counter()
+        if "order" not in self._ignored and node in self.orders:
+            hit.update(fault.operation for fault in self.orders[node].disk)
+        return hit
+
+    def clock_steps(self, node: int) -> int:
+        return self.steps[node]
+
+    def damage(self, node: int, fault: DamageFault, random: Random) -> Mapping[str, Any]:  # noqa: ARG002 - as every target
+        if "damage" in self._ignored:
+            raise ClusterError("there was nothing to damage")
+        return {"dropped": 17}
+
+    def admins(self) -> Sequence[str]:
+        return ()
+
+    def topics(self) -> Sequence[str]:
+        return ("t",)
+
+    def join(self) -> int:
+        raise ClusterError("nothing joins")
+
+    def leave(self, node: int) -> None:  # noqa: ARG002 - as every target
+        raise ClusterError("nothing leaves")
+
+
+def carry_out(
+    target: FakeTarget, path: Path, *faults: AnyFault, places: Sequence[tuple[float, float]] = ()
+) -> list[Operation]:
+    """One after the other, or at these places of (time, duration); what was written, in the order of its times."""
+    placed = places or [(0.01 + 0.03 * number, 0.01) for number in range(len(faults))]
+    steps = tuple(Step(at_s, duration_s, fault) for (at_s, duration_s), fault in zip(placed, faults, strict=True))
+    schedule = Schedule(length_s=max(step.end_s for step in steps), steps=steps, seed=7)
+    start_ns = clock.monotonic_ns()
+    with Nemesis(schedule, target, path=path / "nemesis.jsonl", start_ns=start_ns) as nemesis:
+        nemesis.wait(timeout_s=DEADLINE_S)
+    written = [msgspec.json.decode(line, type=Operation) for line in (path / "nemesis.jsonl").read_bytes().splitlines()]
+    assert written == nemesis.operations
+    assert all(event.type == "info" and event.process == NEMESIS and event.time >= 0 for event in written)
+    return sorted(written, key=lambda event: event.time)
+
+
+def test_a_cut_is_proved_by_a_canary_of_each_link_that_fails_and_works_again(tmp_path: Path) -> None:
+    target = FakeTarget()
+    events = carry_out(target, tmp_path, Partition(selector="leaders", mode="reset"))
+    links = [["1", "2"], ["1", "3"], ["2", "1"], ["3", "1"]]
+    assert [event.f for event in events] == ["partition", *4 * ["canary"], *4 * ["canary"], "partition"]
+    assert events[0].value == {"begin": {"kind": "partition", "selector": "leaders", "mode": "reset", "links": links}}
+    assert [event.value for event in events[1:5]] == [
+        {"link": link, "works": False, "during": "partition"} for link in links
+    ]
+    assert [event.value for event in events[5:9]] == [{"link": link, "works": True, "during": None} for link in links]
+    assert "end" in events[9].value
+    assert target.links == {}
+
+
+@pytest.mark.parametrize(
+    ("ignored", "fault", "sentence"),
+    [
+        ("cut", Partition(selector="1>2"), "1→2 worked as ever"),
+        ("slow", SlowLink(selector="1>2"), "1→2 worked as ever"),
+        ("kill", Kill(selector="1"), "node 1 is up; expected down"),
+        ("pause", Pause(selector="1"), "node 1 is up; expected paused"),
+        ("damage", PowerLoss(selector="1"), "there was nothing to damage"),
+        ("order", DiskError(selector="1"), "no call of the disk was hit"),
+        ("order", ClockBump(selector="1"), "the clock of node 1 was not read while it was wrong"),
+    ],
+)  # fmt: skip
+def test_what_did_not_take_hold_is_written_so_and_mended(
+    ignored: str, fault: AnyFault, sentence: str, tmp_path: Path
+) -> None:
+    target = FakeTarget(ignored)
+    events = carry_out(target, tmp_path, fault)
+    failed = [event for event in events if event.error is not None]
+    assert [event.error for event in failed] == [sentence]
+    assert failed[0].f == fault.kind
+    assert failed[0].value["took_hold"] is False
+    assert set(target.states.values()) == {"up"}
+    assert all(orders == Orders() for orders in target.orders.values())
+
+
+def test_a_link_that_does_not_work_afterwards_is_written_so(tmp_path: Path) -> None:
+    nemesis_events = carry_out(FakeTarget("heal"), tmp_path, Partition(selector="1>2"))
+    assert nemesis_events[-1].error == "1→2 did not work after the fault"
+    assert nemesis_events[-2].value == {"link": ["1", "2"], "works": False, "during": None}
+
+
+def test_faults_that_follow_each_other_do_so_however_long_one_takes(tmp_path: Path) -> None:
+    class Slow(FakeTarget):
+        def kill(self, node: int) -> None:
+            # Longer than the whole schedule.
+            clock.wait_until(lambda: False, timeout_s=0.3)
+            super().kill(node)
+
+    events = carry_out(Slow(), tmp_path, Kill(selector="1"), Pause(selector="2"), Kill(selector="3"))
+    assert [(event.f, *event.value) for event in events] == [
+        ("kill", "begin"), ("kill", "end"), ("pause", "begin"), ("pause", "end"), ("kill", "begin"), ("kill", "end"),
+    ]  # fmt: skip
+
+
+def test_a_fault_of_links_that_ends_leaves_what_another_one_does_to_them(tmp_path: Path) -> None:
+    target = FakeTarget()
+    faults = Partition(selector="1>2"), SlowLink(selector="1>2,1>3")
+    carry_out(target, tmp_path, *faults, places=[(0.0, 0.4), (0.1, 0.1)])
+    assert [what for what, *_ in target.done if what != "ready"] == ["cut", "slow", "heal", "cut", "heal"]
+
+
+def test_orders_of_faults_of_one_node_add_up_and_end_one_by_one(tmp_path: Path) -> None:
+    given: list[tuple[int, int]] = []
+
+    class Noting(FakeTarget):
+        def order(self, node: int, orders: Orders) -> None:
+            super().order(node, orders)
+            given.append((len(orders.disk), orders.clock_offset_ms))
+
+    target = Noting()
+    faults = SlowDisk(selector="1"), ClockBump(selector="1", offset_ms=500), ClockBump(selector="1", offset_ms=70)
+    carry_out(target, tmp_path, *faults, places=[(0.0, 0.4), (0.1, 0.2), (0.2, 0.15)])
+    assert given == [(2, 0), (2, 500), (2, 570), (2, 70), (2, 0), (0, 0)]
+
+
+def test_a_node_that_two_faults_hold_down_starts_when_both_have_ended(tmp_path: Path) -> None:
+    target = FakeTarget()
+    events = carry_out(target, tmp_path, Kill(selector="1"), Kill(selector="1,2"), places=[(0.0, 0.2), (0.1, 0.3)])
+    assert [event.error for event in events] == [None] * 4
+    assert [one for one in target.done if one[0] == "start"] == [("start", 1), ("start", 2)]
+
+
+def test_a_node_that_ended_by_a_fault_of_its_disk_is_started(tmp_path: Path) -> None:
+    class Ending(FakeTarget):
+        def order(self, node: int, orders: Orders) -> None:
+            super().order(node, orders)
+            if orders.disk:
+                self.states[node] = "down"
+
+    target = Ending()
+    carry_out(target, tmp_path, DiskError(selector="1", operation="sync"))
+    assert ("start", 1) in target.done
+
+
+def test_nodes_are_hit_after_damage_only_when_replicas_are_in_sync_or_it_is_written(tmp_path: Path) -> None:
+    target = FakeTarget()
+    target.in_sync = False
+    events = carry_out(target, tmp_path, Kill(), PowerLoss(), Kill())
+    begins = [event.value["begin"] for event in events if "begin" in event.value]
+    assert [begin.get("in_sync", True) for begin in begins] == [True, True, False]
+
+
+def test_resets_go_on_until_the_fault_ends(tmp_path: Path) -> None:
+    target = FakeTarget()
+    fault = ConnectionResets(selector="1>2", interval_ms=10)
+    carry_out(target, tmp_path, fault, places=[(0.0, 0.5)])
+    assert [what for what, *_ in target.done].count("reset") > 2
+
+
+def test_an_end_before_its_time_mends_what_holds(tmp_path: Path) -> None:
+    target = FakeTarget()
+    steps = Step(0, 100, Kill(selector="1")), Step(0, 100, Partition(selector="2>3"))
+    with Nemesis(Schedule(length_s=200, steps=steps), target, path=tmp_path / "nemesis.jsonl", start_ns=0) as nemesis:
+        wait_for(lambda: "down" in target.states.values() and target.links, "both faults hold")
+    assert nemesis.is_over
+    assert target.links == {}
+    assert set(target.states.values()) == {"up"}
+    assert target.done[-1] == ("ready", (1, 2, 3))
+
+
+def test_the_same_schedule_hits_the_same_nodes(tmp_path: Path) -> None:
+    hits = []
+    for number in range(3):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        events = carry_out(FakeTarget(), folder, Kill(), Pause(selector="minority"), Kill(selector="majority"))
+        hits.append([event.value["begin"]["nodes"] for event in events if "begin" in event.value])
+    assert hits[0] == hits[1] == hits[2]
+
+
+def test_a_kind_that_the_target_lacks_is_refused(tmp_path: Path) -> None:
+    schedule = Schedule(length_s=9, steps=(Step(1, 2, msgspec.convert({"kind": "join"}, type=AnyFault)),))
+    with pytest.raises(ClusterError, match="this cluster cannot have join: it can have bandwidth"):
+        Nemesis(schedule, FakeTarget(), path=tmp_path / "nemesis.jsonl", start_ns=0)
