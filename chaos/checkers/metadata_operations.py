@@ -19,6 +19,7 @@ from .registers import indices, undecided
 STALE_IS_ALLOWED: Final = "a broker answers with the metadata that it has replayed, which are behind the controller's"
 
 _READS: Final = ("describe-topic", "get-config")
+_OPERATIONS: Final = (*_READS, "create-topic", "delete-topic", "create-partitions", "set-config")
 # Names of Apache Kafka and of librdkafka.
 _MISSING: Final = frozenset({"UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC_OR_PART", "UNKNOWN_TOPIC_ID"})
 _EXISTS: Final = frozenset({"TOPIC_ALREADY_EXISTS"})
@@ -136,3 +137,8 @@ def _settings(f: str, value: Mapping[str, Any]) -> set[tuple[str, str]]:
 
 def _told(action: Action) -> str:
     return ", ".join(str(one) for one in (action.argument, action.value) if one is not None)
+
+
+def is_refusal(pair: Pair) -> bool:
+    """Whether it failed because of what the topic was: the answer of a cluster that works."""
+    return pair.outcome == "fail" and pair.invocation.f in _OPERATIONS and _refusal(pair) is not None

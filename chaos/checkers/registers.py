@@ -113,9 +113,9 @@ def _check_origins(findings: Findings, key: str, one: _Register) -> None:
             continue
         if read.value in one.failed:
             message = f"{key} reads {read.value!r}, whose write certainly failed"
-            findings.add("aborted-read", message, (one.failed[read.value], read.returned), key=key)
+            findings.add("G1a", message, (one.failed[read.value], read.returned), key=key)
         else:
-            findings.add("phantom-read", f"{key} reads {read.value!r}, which no write wrote", (read.returned,), key=key)
+            findings.add("unexpected", f"{key} reads {read.value!r}, which no write wrote", (read.returned,), key=key)
     one.reads = [read for read in one.reads if read.value in written]
 
 

@@ -52,8 +52,8 @@ def test_a_process_does_not_go_back() -> None:
 
 def test_values_from_nowhere_are_found() -> None:
     failed = [(0, "write", "invoke", {"k": "k", "v": 7}), (0, "write", "fail", None, "refused")]
-    assert found(planted(*failed, *has_read(1, 7))) == [("aborted-read", False, (1, 3))]
-    assert found(planted(*wrote(0, 1), *has_read(1, 9))) == [("phantom-read", False, (3,))]
+    assert found(planted(*failed, *has_read(1, 7))) == [("G1a", False, (1, 3))]
+    assert found(planted(*wrote(0, 1), *has_read(1, 9))) == [("unexpected", False, (3,))]
     early = planted(*has_read(1, 1), *wrote(0, 1))
     assert [(kind, allowed) for kind, allowed, _ in found(early)] == [("non-linearizable", False)]
 

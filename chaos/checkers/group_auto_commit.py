@@ -1,0 +1,107 @@
+"""Whether a group that commits by itself got everything at least once: nothing is skipped by what it committed.
+
+A member commits what it has been given, never more; so the group goes on, after any crash and rebalance, at or before
+the first record that no member was given. Records that come again are allowed: that is at least once.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from ..histories.operation import History, Pair
+from .finding import Checked, Findings
+from .micro_operations import NO_FINAL_READS, has_final_polls, polled, sent
+
+AT_LEAST_ONCE: Final = "a member goes on at what was committed, and what came after that comes again: at least once"
+
+
+@dataclass(slots=True)
+class _Partition:
+    # What is known to be there, with the event that proves it.
+    records: dict[int, tuple[Hashable, int]] = field(default_factory=dict)
+    # First and second time that the group was given each offset: events.
+    given: dict[int, int] = field(default_factory=dict)
+    again: dict[int, int] = field(default_factory=dict)
+    # What the group is known to have committed, highest last, with the events of their requests.
+    commits: list[tuple[int, int]] = field(default_factory=list)
+
+
+def check_group(history: History) -> Checked:
+    """Operations `send`, `subscribe`, `poll`, `commit` {key: next offset}; members are the processes that subscribed
+    last; others that poll, those of final reads among them, read for themselves."""
+    findings = Findings()
+    partitions: dict[str, _Partition] = {}
+    unknown_poll: int | None = None
+    for pair, is_member in _with_members(history):
+        for key, value, offset in sent(pair):
+            if pair.outcome != "fail" and offset is not None:
+                _of(partitions, key).records.setdefault(offset, (value, pair.index))
+        if pair.outcome != "fail":
+            for key, position in _committed(pair).items():
+                commits = _of(partitions, key).commits
+                if pair.outcome == "ok" and (not commits or position > commits[-1][0]):
+                    commits.append((position, pair.index))
+        if pair.outcome == "info" and is_member and pair.invocation.f == "poll":
+            unknown_poll = pair.index
+        if pair.outcome != "ok":
+            continue
+        for key, offset, value in polled(pair):
+            one = _of(partitions, key)
+            one.records.setdefault(offset, (value, pair.index))
+            if is_member and one.given.setdefault(offset, pair.index) != pair.index:
+                one.again.setdefault(offset, pair.index)
+    why_late = None if has_final_polls(history) else NO_FINAL_READS
+    why_skipped = None if unknown_poll is None else f"the poll of event {unknown_poll} may have been given it"
+    for key, one in partitions.items():
+        _judge(findings, key, one, why_late=why_late, why_skipped=why_skipped)
+    return findings.checked(
+        {
+            "records": sum(len(one.records) for one in partitions.values()),
+            "given": sum(len(one.given) for one in partitions.values()),
+            "given-again": sum(len(one.again) for one in partitions.values()),
+            "commits": sum(len(one.commits) for one in partitions.values()),
+        }
+    )
+
+
+def _judge(findings: Findings, key: str, one: _Partition, *, why_late: str | None, why_skipped: str | None) -> None:
+    given = sorted(one.given)
+    for offset in sorted(one.records.keys() - one.given.keys()):
+        value, index = one.records[offset]
+        commit = next((commit for commit in one.commits if commit[0] > offset), None)
+        if commit is not None:
+            message = f"{value} at {offset} of {key} was given to no member, and {commit[0]} was committed"
+            findings.add("skipped", message, (index, commit[1]), key=key, why_allowed=why_skipped)
+        elif given and offset < given[-1]:
+            later = given[bisect_right(given, offset)]
+            message = f"{value} at {offset} of {key} was given to no member, and what is at {later} was"
+            findings.add("skipped", message, (index, one.given[later]), key=key, why_allowed=why_skipped)
+        else:
+            message = f"{value} at {offset} of {key} was given to no member"
+            findings.add("unseen", message, (index,), key=key, why_allowed=why_late or why_skipped)
+    for offset, index in one.again.items():
+        message = f"{one.records[offset][0]} at {offset} of {key} was given to members again"
+        findings.add("duplicate", message, (one.given[offset], index), key=key, why_allowed=AT_LEAST_ONCE)
+
+
+def _with_members(history: History) -> Iterator[tuple[Pair, bool]]:
+    """Each operation, and whether its process is a member of the group then."""
+    members: dict[int | str, bool] = {}
+    for pair in history.pairs():
+        process = pair.invocation.process
+        if pair.invocation.f in ("subscribe", "assign"):
+            members[process] = pair.invocation.f == "subscribe"
+        # Of a history that does not say who subscribed, all are.
+        yield pair, members.get(process, True)
+
+
+def _committed(pair: Pair) -> Mapping[str, int]:
+    value = pair.invocation.value
+    return value if pair.invocation.f == "commit" and isinstance(value, dict) else {}
+
+
+def _of(partitions: dict[str, _Partition], key: str) -> _Partition:
+    return partitions.setdefault(key, _Partition())

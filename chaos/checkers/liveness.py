@@ -1,0 +1,158 @@
+"""Whether everything goes on once all faults have ended: the longest time without a success, of each key and process.
+
+A key waits from the invocation that asks for it, or from the healing, until an operation that asks for it succeeds.
+Attempts that fail in between do not end the wait; time in which nothing asks for the key is no wait.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ..histories.operation import NEMESIS, History, Operation, Pair
+from .finding import Checked, Findings
+from .metadata_operations import is_refusal
+
+# What a client may wait after the healing: a session, an election and its own timeouts and pauses.
+BOUND_S: Final = 30.0
+_CANARY: Final = "canary"
+# Of keys and of processes, the longest are in the statistics.
+_SHOWN: Final = 16
+
+
+@dataclass(slots=True)
+class _Wait:
+    """Of a key or a process. Times are nanoseconds since the run began."""
+
+    open_count: int = 0
+    # Since when a success is missing, and the event from which on; None while nothing is asked for.
+    since: tuple[int, int] | None = None
+    last: tuple[int, int] = (0, 0)
+    longest_ns: int = 0
+    longest: tuple[int, int] | None = None
+    first_success: int | None = None
+
+    def asked(self, time: int, index: int, *, is_open: bool) -> None:
+        self.open_count += is_open
+        self.last = time, index
+        if self.since is None:
+            self.since = time, index
+
+    def answered(self, time: int, index: int, *, is_success: bool) -> None:
+        self.open_count -= 1
+        self.last = time, index
+        if is_success:
+            self.first_success = time if self.first_success is None else self.first_success
+            self.ends(time, index)
+            self.since = (time, index) if self.open_count else None
+
+    def ends(self, time: int, index: int) -> None:
+        if self.since is not None and time - self.since[0] > self.longest_ns:
+            self.longest_ns = time - self.since[0]
+            self.longest = self.since[1], index
+
+
+def check_liveness(history: History, *, bound_s: float = BOUND_S) -> Checked:
+    """A wait of more than `bound_s` after the last fault ended is a finding. Without faults, all of the run is judged;
+    where one never ended, nothing is."""
+    findings = Findings()
+    healed_ns = _healed_ns(history)
+    if healed_ns is None or not history.operations:
+        return findings.checked({"healed": False})
+    waits = _waits(history, healed_ns)
+    for (what, name), wait in waits.items():
+        if wait.longest is not None and wait.longest_ns > bound_s * 1e9:
+            message = (
+                f"{what} {name} has no success for {wait.longest_ns / 1e9:.1f} s after all faults ended, "
+                f"where at most {bound_s:g} s were expected"
+            )
+            key = name if what == "key" else None
+            findings.add("stall", message, wait.longest, key=key, detail={"s": round(wait.longest_ns / 1e9, 3)})
+    return findings.checked(
+        {"healed": True, "healed-at-s": round(healed_ns / 1e9, 3), "bound-s": bound_s}
+        | {f"longest-stalls-of-{kind}s-s": _longest(waits, kind) for kind in ("key", "process")}
+        | {"first-success-s": _first_successes(waits, healed_ns)}
+    )
+
+
+def _healed_ns(history: History) -> int | None:
+    """When the last fault ended, 0 without any; None where one never did."""
+    healed_ns = 0
+    holding: Counter[str] = Counter()
+    for operation in history.faults():
+        if operation.f == _CANARY:
+            continue
+        healed_ns = operation.time
+        if isinstance(operation.value, dict):
+            holding[operation.f] += ("begin" in operation.value) - ("end" in operation.value)
+    return None if any(count > 0 for count in holding.values()) else healed_ns
+
+
+def _waits(history: History, healed_ns: int) -> Mapping[tuple[str, str], _Wait]:
+    pairs: dict[int, Pair] = {}
+    for pair in history.pairs():
+        pairs[pair.invocation.index] = pair
+        pairs[pair.index] = pair
+    end = history.operations[-1]
+    waits: dict[tuple[str, str], _Wait] = {}
+    for operation in history.operations:
+        one = pairs.get(operation.index)
+        if one is None or operation.process == NEMESIS:
+            continue
+        # What was asked before the healing, and is open then, waits from the healing on.
+        if operation.type != "invoke" and operation.time < healed_ns:
+            continue
+        if operation.type == "invoke" and _returned_before(one, healed_ns):
+            continue
+        for name in _names(one):
+            wait = waits.setdefault(name, _Wait())
+            if operation.type == "invoke":
+                # What a dead client asked of a key is asked no more; the client itself waits in vain.
+                is_open = one.completion is not None or name[0] == "process"
+                wait.asked(max(operation.time, healed_ns), operation.index, is_open=is_open)
+            else:
+                wait.answered(operation.time, operation.index, is_success=_is_success(one))
+    for wait in waits.values():
+        # What is open waits to the end; else the last answer was the last attempt.
+        wait.ends(*((end.time, end.index) if wait.open_count else wait.last))
+    return waits
+
+
+def _returned_before(pair: Pair, time: int) -> bool:
+    return pair.completion is not None and pair.completion.time < time
+
+
+def _is_success(pair: Pair) -> bool:
+    return pair.outcome == "ok" or is_refusal(pair)
+
+
+def _names(pair: Pair) -> Iterator[tuple[str, str]]:
+    """The process, and the keys that the operation asked for: a poll asks for none."""
+    yield "process", str(pair.invocation.process)
+    yield from (("key", key) for key in dict.fromkeys(_keys(pair.invocation)))
+
+
+def _keys(invocation: Operation) -> Iterator[str]:
+    value: Any = invocation.value
+    if isinstance(value, dict):
+        yield from (str(value[name]) for name in ("k", "name") if name in value)
+    elif isinstance(value, list) and invocation.f in ("send", "txn"):
+        yield from (str(one[1]) for one in value if isinstance(one, list) and len(one) > 1)
+
+
+def _longest(waits: Mapping[tuple[str, str], _Wait], kind: str) -> dict[str, float]:
+    found = sorted(
+        ((wait.longest_ns, name) for (what, name), wait in waits.items() if what == kind), key=lambda one: -one[0]
+    )
+    return {name: round(longest_ns / 1e9, 3) for longest_ns, name in found[:_SHOWN]}
+
+
+def _first_successes(waits: Mapping[tuple[str, str], _Wait], healed_ns: int) -> dict[str, float]:
+    """Of keys, after the healing."""
+    return {
+        name: round((wait.first_success - healed_ns) / 1e9, 3)
+        for (what, name), wait in sorted(waits.items())
+        if what == "key" and wait.first_success is not None
+    }
