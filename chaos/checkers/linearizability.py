@@ -12,6 +12,7 @@ Sources: Wing and Gong, "Testing and Verifying Concurrent Objects" (1993); Lowe,
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
@@ -62,6 +63,10 @@ class Linearization:
 
 def linearize(steps: Sequence[Step], model: Model, *, initial: Hashable = None, bound: int = BOUND) -> Linearization:
     """Searches an order of all `steps` of one object whose outcome is known, and any of the others."""
+    # Mostly, one operation of unknown outcome at a time explains what is seen.
+    hasty = _Search(steps, model, bound, most_at_once=1).run(initial)
+    if hasty.outcome == "linearizable" or all(step.returned is not None for step in steps):
+        return hasty
     return _Search(steps, model, bound).run(initial)
 
 
@@ -112,9 +117,12 @@ class _Configuration(NamedTuple):
 
 
 class _Search:
-    def __init__(self, steps: Sequence[Step], model: Model, bound: int) -> None:
+    def __init__(self, steps: Sequence[Step], model: Model, bound: int, *, most_at_once: int = sys.maxsize) -> None:
+        """`most_at_once`: so many of unknown outcome between two of known outcome; with fewer than there are, only what
+        is found linearizable is certain."""
         self._model = model
         self._bound = bound + len(steps)
+        self._most_at_once = most_at_once
         self.tried = 0
         known = sorted((step for step in steps if step.returned is not None), key=lambda step: step.invoked)
         self._invoked = [step.invoked for step in known]
@@ -205,7 +213,7 @@ class _Search:
         """What operations of unknown outcome can make of `here` until the next one of known outcome, fewest first."""
         tried = {here.state: [here.used]}
         level = [here]
-        while level:
+        for _ in range(min(self._most_at_once, len(self._unknown_invoked))):
             following = []
             for one in level:
                 for place, invoked in enumerate(self._unknown_invoked):

@@ -59,7 +59,7 @@ def check_liveness(history: History, *, bound_s: float = BOUND_S) -> Checked:
     where one never ended, nothing is."""
     findings = Findings()
     healed_ns = _healed_ns(history)
-    if healed_ns is None or not history.operations:
+    if healed_ns is None:
         return findings.checked({"healed": False})
     waits = _waits(history, healed_ns)
     for (what, name), wait in waits.items():
@@ -95,9 +95,10 @@ def _waits(history: History, healed_ns: int) -> Mapping[tuple[str, str], _Wait]:
     for pair in history.pairs():
         pairs[pair.invocation.index] = pair
         pairs[pair.index] = pair
-    end = history.operations[-1]
     waits: dict[tuple[str, str], _Wait] = {}
+    end = (healed_ns, 0)
     for operation in history.operations:
+        end = operation.time, operation.index
         one = pairs.get(operation.index)
         if one is None or operation.process == NEMESIS:
             continue
@@ -116,7 +117,7 @@ def _waits(history: History, healed_ns: int) -> Mapping[tuple[str, str], _Wait]:
                 wait.answered(operation.time, operation.index, is_success=_is_success(one))
     for wait in waits.values():
         # What is open waits to the end; else the last answer was the last attempt.
-        wait.ends(*((end.time, end.index) if wait.open_count else wait.last))
+        wait.ends(*(end if wait.open_count else wait.last))
     return waits
 
 

@@ -9,15 +9,16 @@ after the other, never goes back.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from math import inf
 from typing import Final, NamedTuple
 
 from ..histories.operation import History, Pair
 from .finding import Checked, Findings
-from .linearizability import Step, evidence, linearize
+from .linearizability import Step
 from .object_models import Action, register
+from .object_orders import find_disorder
 from .register_zones import Cluster, Violation, violations
 
 STALE_IS_ALLOWED: Final = (
@@ -190,48 +191,9 @@ def _sentence(key: str, violation: Violation) -> str:
 
 
 def _check_order(findings: Findings, key: str, one: _Register) -> None:
-    strict = _steps(one, stale=False)
-    found = linearize(strict, register)
-    if found.outcome == "linearizable":
-        return
-    if found.outcome == "unknown":
-        undecided(findings, key)
-        return
-    relaxed = _steps(one, stale=True)
-    without_stale = linearize(relaxed, register)
-    if without_stale.outcome == "unknown":
-        undecided(findings, key)
-        return
-    is_stale = without_stale.outcome == "linearizable"
-    end = found.end if is_stale else without_stale.end
-    assert end is not None, "of a history without a linearization"
-    proof = evidence(strict if is_stale else relaxed, register, end)
-    findings.add(
-        "stale-read" if is_stale else "non-linearizable",
-        f"no order of these operations on {key} lets the one of event {end} have its outcome",
-        indices(proof),
-        key=key,
-        why_allowed=STALE_IS_ALLOWED if is_stale else None,
-    )
-
-
-def _steps(one: _Register, *, stale: bool) -> Sequence[Step]:
-    writes: Iterable[Step] = (
-        Step(invoked, returned, Action("write", value)) for value, invoked, returned in one.writes
-    )
-    reads = (
-        Step(-1 if stale and not read.final else read.invoked, read.returned, Action("read", read.value), False)
-        for read in one.reads
-    )
-    return [*writes, *reads]
-
-
-def indices(steps: Iterable[Step]) -> tuple[int, ...]:
-    """By which findings name operations."""
-    return tuple(sorted(step.invoked if step.returned is None else step.returned for step in steps))
-
-
-def undecided(findings: Findings, key: str) -> None:
-    """Notes that the search of an order for `key` was given up."""
-    why = "nothing is known of its order: that is no failure, and no success either"
-    findings.add("undecided", f"the search of an order for {key} was given up", (), key=key, why_allowed=why)
+    firm = [Step(invoked, returned, Action("write", value)) for value, invoked, returned in one.writes]
+    lenient: list[Step] = []
+    for read in one.reads:
+        reads = firm if read.final else lenient
+        reads.append(Step(read.invoked, read.returned, Action("read", read.value), is_change=False))
+    find_disorder(findings, key, firm, lenient, register, why_stale=STALE_IS_ALLOWED)

@@ -39,12 +39,11 @@ def found(history: History) -> list[tuple[str, bool, tuple[int, ...]]]:
         (refused("create-partitions", "INVALID_PARTITIONS", total=9), (1, 3)),
         (refused("delete-topic", "UNKNOWN_TOPIC_OR_PARTITION"), (1, 3)),
         (did("describe-topic", {"partitions": None}, final=True), (1, 3)),
-        (did("describe-topic", {"partitions": 9}), (1, 3)),
         (did("get-config", {"value": "2"}, key="a", final=True), (1, 3)),
         (did("delete-topic") + refused("create-topic", "TOPIC_ALREADY_EXISTS", partitions=1), (3, 5)),
         (did("delete-topic") + did("set-config", key="a", value="5"), (3, 5)),
     ],
-    ids=["created twice", "refused to grow", "missing", "gone", "partitions from nowhere", "another value",
+    ids=["created twice", "refused to grow", "missing", "gone", "another value",
          "exists after its deletion", "set after its deletion"],
 )  # fmt: skip
 def test_what_has_no_place_is_found_with_its_evidence(events: list[Any], operations: tuple[int, ...]) -> None:
@@ -52,6 +51,15 @@ def test_what_has_no_place_is_found_with_its_evidence(events: list[Any], operati
     assert (kind, allowed) == ("non-linearizable", False)
     assert evidence[-1] == operations[-1]
     assert {*evidence} <= {*operations, 1}
+
+
+def test_what_no_operation_asked_for_is_found() -> None:
+    assert found(planted(*CREATED, *did("describe-topic", {"partitions": 9}))) == [("unexpected", False, (3,))]
+    failed = refused("create-partitions", "INVALID_REPLICATION_FACTOR", total=9)
+    told = did("describe-topic", {"partitions": 9}, final=True)
+    assert found(planted(*CREATED, *failed, *told)) == [("unexpected", False, (5,))]
+    early = did("get-config", {"value": "7"}, key="a") + did("set-config", key="a", value="7")
+    assert found(planted(*CREATED, *early)) == [("unexpected", False, (3,))]
 
 
 def test_a_broker_may_be_behind_until_the_end() -> None:
@@ -73,7 +81,7 @@ def test_a_change_without_an_answer_may_come_late_or_never() -> None:
 def test_failures_that_say_nothing_of_the_topic_are_left_out() -> None:
     checked = check_metadata(planted(*CREATED, *refused("create-topic", "NOT_CONTROLLER", partitions=1)))
     assert not checked.findings
-    assert checked.statistics == {"topics": 1, "judged-operations": 1}
+    assert checked.statistics == {"topics": 1, "judged-operations": 1, "topics-not-decided": 0}
 
 
 def _words(action: Action) -> tuple[str, Any, Any, str | None]:
