@@ -122,6 +122,13 @@ class AiokafkaSession:
         except _ERRORS:
             return 0
 
+    def end(self, key: str) -> int:
+        place = TopicPartition(*place_of(key))
+        try:
+            return int(self._run(self._consumer.end_offsets([place]))[place])
+        except _ERRORS as error:
+            raise NotDoneError(f"no end of {key}: {_sentence(error)}") from error
+
     def rest(self, seconds: float) -> None:
         self._run(asyncio.sleep(seconds))
 

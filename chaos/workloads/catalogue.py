@@ -8,6 +8,14 @@ from typing import Final
 from .workload import ClientProgram, Workload, WorkloadTopic
 
 _QUEUE: Final = "queue_client"
+_COPIES: Final = "exactly_once_client"
+# Compacted while the run lasts.
+_COMPACTED: Final[Mapping[str, str]] = {
+    "cleanup.policy": "compact",
+    "segment.ms": "5000",
+    "max.compaction.lag.ms": "5000",
+    "min.cleanable.dirty.ratio": "0.01",
+}
 
 WORKLOADS: Final[Mapping[str, Workload]] = {
     one.name: one
@@ -65,6 +73,69 @@ WORKLOADS: Final[Mapping[str, Workload]] = {
                 ClientProgram(module=_QUEUE, client="aiokafka", options=("--key-each",), count=2),
             ),
             checkers=("queue", "idempotent"),
+        ),
+        Workload(
+            name="list-append",
+            sentence="transactions that append to lists and read them: nothing aborted, partial or reordered",
+            topics=(WorkloadTopic(partitions=24),),
+            programs=(
+                ClientProgram(module="list_append_client", count=2),
+                ClientProgram(module="list_append_client", client="aiokafka", count=2),
+            ),
+            checkers=("list-append",),
+            has_transactions=True,
+        ),
+        Workload(
+            name="exactly-once",
+            sentence="consume-transform-produce: each input in the output once, whatever is killed",
+            topics=(WorkloadTopic(), WorkloadTopic(suffix="-out")),
+            programs=(
+                ClientProgram(module=_QUEUE, options=("--only-sends",)),
+                ClientProgram(module=_COPIES, options=("--role", "copy"), count=2, stage=1),
+                ClientProgram(module=_COPIES, client="aiokafka", options=("--role", "read")),
+            ),
+            checkers=("exactly-once",),
+            has_transactions=True,
+            subscribes=True,
+        ),
+        Workload(
+            name="group-auto-commit",
+            sentence="members of a group that commit by themselves: each record polled at least once",
+            topics=(WorkloadTopic(),),
+            programs=(
+                ClientProgram(module=_QUEUE, options=("--only-sends",)),
+                ClientProgram(module="group_client", count=2),
+                ClientProgram(module="group_client", client="aiokafka", count=2),
+            ),
+            checkers=("group-auto-commit",),
+            subscribes=True,
+        ),
+        Workload(
+            name="register",
+            sentence="records of a compacted topic as registers: a read shows the last value written",
+            topics=(WorkloadTopic(partitions=3, configs=_COMPACTED),),
+            programs=(
+                ClientProgram(module="register_client", count=2),
+                ClientProgram(module="register_client", client="aiokafka", count=2),
+            ),
+            checkers=("register",),
+        ),
+        Workload(
+            name="counter",
+            sentence="a counter for each client, which all read: what was acknowledged counts once",
+            topics=(WorkloadTopic(),),
+            programs=(
+                ClientProgram(module="counter_client", count=2),
+                ClientProgram(module="counter_client", client="aiokafka", count=2),
+            ),
+            checkers=("counter",),
+        ),
+        Workload(
+            name="metadata",
+            sentence="topics made, grown, configured and deleted by all clients: one change at a time",
+            topics=(),
+            programs=(ClientProgram(module="metadata_client", count=4),),
+            checkers=("metadata",),
         ),
     )
 }

@@ -92,13 +92,14 @@ class ClientProcesses:
             raise
 
     def drain(self, *, stop_timeout_s: float = STOP_TIMEOUT_S, drain_timeout_s: float = DRAIN_TIMEOUT_S) -> None:
-        """All stop writing, and only then all read to the ends. Those that take longer are killed; see `failures`."""
-        self._tell(b"stop\n")
-        deadline_s = clock.monotonic_s() + stop_timeout_s
-        for number, client in enumerate(self._clients):
-            if not _says(client, STOPPED.encode(), deadline_s=deadline_s) and clock.monotonic_s() >= deadline_s:
-                self._give_up(number, f"did not stop within {stop_timeout_s:g} s")
-        self._tell(b"drain\n")
+        """All stop writing, a stage after the other, and only then all read to the ends. Those that take longer, in
+        their stage or with reading, are killed; see `failures`."""
+        for stage in sorted({program.stage for program in self._programs}):
+            self._stop(
+                [number for number, program in enumerate(self._programs) if program.stage == stage],
+                timeout_s=stop_timeout_s,
+            )
+        self._tell(b"drain\n", range(len(self._clients)))
         deadline_s = clock.monotonic_s() + drain_timeout_s
         for number, client in enumerate(self._clients):
             try:
@@ -141,8 +142,16 @@ class ClientProcesses:
             *program.options,
         ]
 
-    def _tell(self, line: bytes) -> None:
-        for client in self._clients:
+    def _stop(self, numbers: Sequence[int], *, timeout_s: float) -> None:
+        self._tell(b"stop\n", numbers)
+        deadline_s = clock.monotonic_s() + timeout_s
+        for number in numbers:
+            client = self._clients[number]
+            if not _says(client, STOPPED.encode(), deadline_s=deadline_s) and clock.monotonic_s() >= deadline_s:
+                self._give_up(number, f"did not stop within {timeout_s:g} s")
+
+    def _tell(self, line: bytes, numbers: Sequence[int]) -> None:
+        for client in (self._clients[number] for number in numbers):
             assert client.stdin is not None, "it was started with a pipe"
             try:
                 client.stdin.write(line)

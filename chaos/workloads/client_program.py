@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 import click
 
@@ -28,7 +28,7 @@ from ..histories.client_history import ClientHistory
 from .aiokafka_session import AiokafkaSession
 from .confluent_session import ConfluentSession
 from .outcomes import NotDoneError, UnknownOutcomeError
-from .session import Session, SessionOptions, key_of
+from .session import Life, Session, SessionOptions, key_of
 
 STOPPED: Final = "stopped"
 NOT_CAUGHT_UP: Final = 3
@@ -127,7 +127,7 @@ class Client(ABC):
         self.history = history
         self.instructions = instructions
         self.random = Random(options.seed * 1_000 + options.process)
-        self._session: Session | None = None
+        self._life: Life | None = None
         self._count = 0
 
     @abstractmethod
@@ -141,18 +141,25 @@ class Client(ABC):
     def step(self) -> None:
         """One operation."""
 
+    def finish(self) -> None:  # noqa: B027
+        """What is left to do between being told to stop and having stopped."""
+
     @abstractmethod
     def final(self) -> bool:
         """After everything has healed; whether it saw all that there is."""
 
     @property
+    def life(self) -> Life:
+        assert self._life is not None, "operations are done while a session is there"
+        return self._life
+
+    @property
     def session(self) -> Session:
-        assert self._session is not None, "operations are done while a session is there"
-        return self._session
+        return cast(Session, self.life)
 
     @property
     def has_session(self) -> bool:
-        return self._session is not None
+        return self._life is not None
 
     def run(self) -> bool:
         """Until it is told to end; whether the final reads saw all."""
@@ -162,6 +169,7 @@ class Client(ABC):
                 self._rest()
             elif self.open(self.session_options(), is_wanted=lambda: self.instructions.word() is None):
                 self.began()
+        self.finish()
         self.close()
         sys.stdout.write(STOPPED + "\n")
         sys.stdout.flush()
@@ -169,21 +177,24 @@ class Client(ABC):
 
     def open(self, options: SessionOptions, *, is_wanted: Callable[[], bool]) -> bool:
         """Tries as long as it is wanted; whether there is a session then."""
-        kind = AiokafkaSession if self.options.client == "aiokafka" else ConfluentSession
         while is_wanted():
             try:
-                self._session = kind(options)
+                self._life = self.new_life(options)
             except NotDoneError:
                 clock.pause(_PAUSE_S)
             else:
                 return True
         return False
 
+    def new_life(self, options: SessionOptions) -> Life:
+        """Raises NotDoneError."""
+        return (AiokafkaSession if self.options.client == "aiokafka" else ConfluentSession)(options)
+
     def close(self) -> None:
         """The client is gone; the next session is another process."""
-        if self._session is not None:
-            self._session.close()
-            self._session = None
+        if self._life is not None:
+            self._life.close()
+            self._life = None
             self.history.next_life()
 
     def crash(self) -> None:
@@ -213,8 +224,8 @@ class Client(ABC):
         return None
 
     def _rest(self) -> None:
-        if self._session is not None and self.options.pause_ms:
-            self._session.rest(self.random.expovariate(1000.0 / self.options.pause_ms))
+        if self._life is not None and self.options.pause_ms:
+            self._life.rest(self.random.expovariate(1000.0 / self.options.pause_ms))
 
     def draw_value(self) -> int:
         """One that no other client draws, and greater than those before."""

@@ -121,7 +121,9 @@ class ConfluentSession:
         self._do(lambda: self._consumer.assign([Place(*place_of(key), offset) for key in keys]))
 
     def subscribe(self, topics: Sequence[str]) -> None:
-        self._do(lambda: self._consumer.subscribe(list(topics)))
+        # With a callback the assignment is taken in polls and nowhere else: committed offsets are never asked for while
+        # a transaction of ours is open.
+        self._do(lambda: self._consumer.subscribe(list(topics), on_assign=lambda *_: None))
 
     def seek(self, positions: Mapping[str, int]) -> None:
         for place in _places(positions):
@@ -163,6 +165,15 @@ class ConfluentSession:
 
     def reached(self, key: str) -> int:
         return self._reached.get(key, 0)
+
+    def end(self, key: str) -> int:
+        try:
+            told = self._consumer.get_watermark_offsets(Place(*place_of(key)), REQUEST_TIMEOUT_MS / 1000, cached=False)
+        except KafkaException as error:
+            raise NotDoneError(f"no end of {key}: {error.args[0]}") from error
+        if told is None:
+            raise NotDoneError(f"no end of {key} within {REQUEST_TIMEOUT_MS} ms")
+        return int(told[1])
 
     def rest(self, seconds: float) -> None:
         clock.pause(seconds)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
+from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from ...client import clock
 from ...client.client_log import SILENT_LOGGER
 from .client_program import Client
-from .session import Polled, SessionOptions, place_of
+from .session import Polled, SessionOptions, key_of, place_of
 
 # Longer than a transaction that a dead client left open holds readers back.
 CATCH_UP_S: Final = 60.0
@@ -34,6 +34,18 @@ def find_ends(bootstrap: str, keys: Sequence[str], *, deadline_s: float) -> dict
         except (KafkaException, TimeoutError):
             clock.pause(_POLL_S)
     return None
+
+
+def find_committed(bootstrap: str, group: str, keys: Sequence[str]) -> dict[str, int] | None:
+    """What the group has committed of each partition, 0 without any; None without an answer."""
+    admin = AdminClient({"bootstrap.servers": bootstrap}, logger=SILENT_LOGGER)
+    wanted = ConsumerGroupTopicPartitions(group, [TopicPartition(*place_of(key)) for key in keys])
+    try:
+        told = admin.list_consumer_group_offsets([wanted], require_stable=True, request_timeout=_REQUEST_S)
+        places = told[group].result(_REQUEST_S).topic_partitions
+    except (KafkaException, TimeoutError):
+        return None
+    return {key_of(place.topic, place.partition): max(0, place.offset) for place in places}
 
 
 def read_to_ends(

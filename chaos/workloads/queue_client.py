@@ -3,7 +3,7 @@
 Each client has a producer and a consumer, which is assigned some of the partitions, or a member of a group
 (`--subscribe`). Now and then it crashes and begins anew. With `--transactions` sends and polls are micro-operations of
 transactions; what was polled is committed with them where clients are members. With `--key-each` each client writes to
-one partition only and all others leave it alone.
+one partition only and all others leave it alone; with `--only-sends` it polls in the end only.
 """
 
 from __future__ import annotations
@@ -39,11 +39,13 @@ class QueueClient(Client):
         is_transactional: bool = False,
         has_own_key: bool = False,
         is_idempotent: bool = True,
+        only_sends: bool = False,
     ) -> None:
         super().__init__(options, history, instructions)
         self._subscribes = subscribes
         self._is_transactional = is_transactional
         self._is_idempotent = is_idempotent
+        self._only_sends = only_sends
         keys = options.keys
         self._written = [keys[options.process % len(keys)]] if has_own_key else keys
 
@@ -59,6 +61,8 @@ class QueueClient(Client):
         )
 
     def began(self) -> None:
+        if self._only_sends:
+            return
         if self._subscribes:
             topics = [self.options.topic]
             self.perform("subscribe", topics, lambda: self.session.subscribe(topics))
@@ -75,7 +79,7 @@ class QueueClient(Client):
             count = self.random.randint(1, _MAX_MICRO_OPERATIONS)
             asked = [self._draw_send() if self.random.random() < _SEND_RATIO else ["poll"] for _ in range(count)]
             self.perform("txn", asked, lambda: self._transact(asked))
-        elif self.random.random() < _SEND_RATIO:
+        elif self._only_sends or self.random.random() < _SEND_RATIO:
             sends = [self._draw_send() for _ in range(self.random.randint(1, _MAX_MICRO_OPERATIONS))]
             self.perform("send", sends, lambda: self._send(sends))
         else:
@@ -160,13 +164,16 @@ def _told(sends: list[list[Any]], offsets: list[int | None] | None) -> list[list
 @click.option("--transactions", is_flag=True)
 @click.option("--key-each", is_flag=True)
 @click.option("--no-idempotence", is_flag=True)
-def main(subscribe: bool, transactions: bool, key_each: bool, no_idempotence: bool, **given: Any) -> None:
+@click.option("--only-sends", is_flag=True)
+def main(
+    subscribe: bool, transactions: bool, key_each: bool, no_idempotence: bool, only_sends: bool, **given: Any
+) -> None:
     """Send numbers, poll them back."""
     run_client(
         ProgramOptions(**given),
         lambda options, history, instructions: QueueClient(
             options, history, instructions, subscribes=subscribe, is_transactional=transactions, has_own_key=key_each,
-            is_idempotent=not no_idempotence,
+            is_idempotent=not no_idempotence, only_sends=only_sends,
         ),
     )  # fmt: skip
 

@@ -47,7 +47,16 @@ class Received(NamedTuple):
 Polled = Mapping[str, Sequence[Received]]
 
 
-class Session(Protocol):
+class Life(Protocol):
+    """Of a client, whatever it asks."""
+
+    def rest(self, seconds: float) -> None:
+        """Does nothing for so long, but for what the client does in the background."""
+
+    def close(self) -> None: ...
+
+
+class Session(Life, Protocol):
     def send(self, sends: Sequence[Send]) -> list[int]:
         """Sends all and waits for their offsets; an unknown outcome tells those that are known, None for the others."""
 
@@ -75,10 +84,8 @@ class Session(Protocol):
     def reached(self, key: str) -> int:
         """The offset up to which everything was read, records that are not shown among it; 0 without any."""
 
-    def rest(self, seconds: float) -> None:
-        """Does nothing for so long, but for what the client does in the background."""
-
-    def close(self) -> None: ...
+    def end(self, key: str) -> int:
+        """Where readers of this session's isolation come to now: the last stable offset, or the high watermark."""
 
 
 def key_of(topic: str, partition: int) -> str:

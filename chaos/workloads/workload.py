@@ -34,6 +34,8 @@ class ClientProgram:
     client: Literal["confluent", "aiokafka"] = "confluent"
     options: Sequence[str] = ()
     count: int = 1
+    # Those of a later stage are told to stop when those before have stopped.
+    stage: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,83 +3,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from scripted_session import ScriptedSession, records
 
 from penstock.chaos.histories.client_history import ClientHistory, merged
 from penstock.chaos.workloads.client_program import Client, Instructions, ProgramOptions
 from penstock.chaos.workloads.outcomes import NotDoneError, UnknownOutcomeError
 from penstock.chaos.workloads.queue_client import QueueClient
-from penstock.chaos.workloads.session import Polled, Received, Send, SessionOptions
+from penstock.chaos.workloads.session import SessionOptions
 from penstock.client import clock
 
 FAR_NS = 1 << 62
-
-
-class ScriptedSession:
-    """Answers each kind of call with what is told here; raises it where it is an error."""
-
-    def __init__(self, answers: Mapping[str, object]) -> None:
-        self.answers = answers
-        self.calls: list[str] = []
-
-    def _answer(self, name: str) -> object:
-        """`name` is the call's, with what it was asked behind it."""
-        self.calls.append(name)
-        answer = self.answers.get(name.split()[0])
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    def send(self, sends: Sequence[Send]) -> list[int]:
-        self._answer("send")
-        return list(range(len(sends)))
-
-    def poll(self, timeout_s: float) -> Polled:
-        self._answer(f"poll {timeout_s}")
-        return {"t-0": [Received(7, b"3"), Received(8, b"5")]}
-
-    def assign(self, keys: Sequence[str], *, from_beginning: bool) -> None:
-        self._answer(f"assign {keys} {from_beginning}")
-
-    def subscribe(self, topics: Sequence[str]) -> None:
-        self._answer(f"subscribe {topics}")
-
-    def seek(self, positions: Mapping[str, int]) -> None:
-        self._answer(f"seek {dict(positions)}")
-
-    def commit_offsets(self, positions: Mapping[str, int]) -> None:
-        self._answer(f"commit_offsets {positions}")
-
-    def begin(self) -> None:
-        self._answer("begin")
-
-    def send_offsets(self, positions: Mapping[str, int]) -> None:
-        self._answer(f"send_offsets {positions}")
-
-    def commit(self) -> None:
-        self._answer("commit")
-
-    def abort(self) -> None:
-        self._answer("abort")
-
-    def reached(self, key: str) -> int:
-        return 9 if key else 0
-
-    def rest(self, seconds: float) -> None:
-        pass
-
-    def close(self) -> None:
-        self.calls.append("close")
 
 
 class ScriptedClient(QueueClient):
     """Its session is the one that is given to it."""
 
     def use(self, session: ScriptedSession) -> None:
-        self._session = session
+        self._life = session
 
 
 @pytest.fixture
@@ -106,7 +50,7 @@ def make(tmp_path: Path, pipe: tuple[int, int]) -> Iterator[Callable[[Mapping[st
             client = ScriptedClient(
                 options, history, Instructions(pipe[0], until_ns=FAR_NS), subscribes=True, is_transactional=True
             )
-            client.use(ScriptedSession(answers))
+            client.use(ScriptedSession(answers, {"t-0": records((7, "3"), (8, "5"))}))
             return client
 
         yield new

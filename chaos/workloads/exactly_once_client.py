@@ -1,0 +1,148 @@
+"""Consume-transform-produce, exactly once: a client program that copies or reads, by `--role`.
+
+The queue's clients send numbers to the input, `TOPIC-N`; copiers, members of one group, write [input key, input value]
+for each record to the output, `TOPIC-out-N`, in transactions with the offsets that they have read up to (KIP-98,
+KIP-447), and give some of them up; a reader polls the output. Copiers stop when the group has committed all of the
+input. In the end the output is read whole, as the input is by those who sent.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+import click
+
+from ...client import clock
+from .client_program import Client, ProgramOptions, program_options, run_client
+from .final_reads import find_committed, find_ends, read_to_ends
+from .outcomes import NotDoneError, UnknownOutcomeError
+from .session import Polled, Send, SessionOptions, key_of, place_of
+
+OUTPUT_SUFFIX: Final = "-out"
+_ABORT_RATIO: Final = 0.1
+_CRASH_RATIO: Final = 0.005
+_POLL_S: Final = 0.1
+# Below what stopping a client may take.
+_FINISH_S: Final = 30.0
+_PAUSE_S: Final = 0.1
+
+
+class Reader(Client):
+    """Polls the output keys."""
+
+    @property
+    def _keys(self) -> list[str]:
+        topic = self.options.topic + OUTPUT_SUFFIX
+        return [key_of(topic, number) for number in range(self.options.partitions)]
+
+    def session_options(self) -> SessionOptions:
+        return SessionOptions(
+            bootstrap=self.options.bootstrap, client_id=f"{self.options.topic}-reader", has_producer=False
+        )
+
+    def began(self) -> None:
+        self.perform("assign", self._keys, lambda: self.session.assign(self._keys, from_beginning=True))
+
+    def step(self) -> None:
+        if self.random.random() < _CRASH_RATIO:
+            self.crash()
+        else:
+            self.perform("poll", [["poll"]], lambda: _outputs(self.session.poll(_POLL_S)))
+
+    def final(self) -> bool:
+        return read_to_ends(self, self._keys, self.session_options(), asked=[["poll"]], shape=_outputs)
+
+
+class Copier(Client):
+    """Its transactions are operations `copy`: {input key: [first offset, next offset]}."""
+
+    @property
+    def _group(self) -> str:
+        return f"{self.options.topic}-copiers"
+
+    def session_options(self) -> SessionOptions:
+        name = f"{self.options.topic}-{self.options.process}"
+        return SessionOptions(
+            bootstrap=self.options.bootstrap, client_id=name, transactional_id=name, group=self._group
+        )
+
+    def began(self) -> None:
+        self.session.subscribe([self.options.topic])
+
+    def step(self) -> None:
+        if self.random.random() < _CRASH_RATIO:
+            self.crash()
+            return
+        try:
+            polled = self.session.poll(_POLL_S)
+        except NotDoneError as error:
+            if error.is_broken:
+                self.close()
+            return
+        if polled:
+            value = {key: [records[0].offset, records[-1].offset + 1] for key, records in polled.items()}
+            self.perform("copy", value, lambda: self._copy(polled))
+
+    def finish(self) -> None:
+        keys = self.options.keys
+        deadline_s = clock.monotonic_s() + _FINISH_S
+        ends = find_ends(self.options.bootstrap, keys, deadline_s=deadline_s)
+        while ends is not None and clock.monotonic_s() < deadline_s:
+            committed = find_committed(self.options.bootstrap, self._group, keys)
+            if committed is not None and all(committed[key] >= end for key, end in ends.items()):
+                return
+            if self.has_session:
+                self.step()
+            elif self.open(self.session_options(), is_wanted=lambda: clock.monotonic_s() < deadline_s):
+                self.began()
+            clock.pause(_PAUSE_S)
+
+    def final(self) -> bool:
+        return True
+
+    def _copy(self, polled: Polled) -> None:
+        self.session.begin()
+        try:
+            sends = [
+                Send(_output_of(key), json.dumps([key, int(record.value or 0)]).encode())
+                for key, records in polled.items()
+                for record in records
+            ]
+            self.session.send(sends)
+            self.session.send_offsets({key: records[-1].offset + 1 for key, records in polled.items()})
+            if self.random.random() < _ABORT_RATIO:
+                raise NotDoneError("aborted by the client")
+        except (NotDoneError, UnknownOutcomeError) as error:
+            # Nothing has asked for it to be committed: whatever the abort comes to, it has no effect.
+            if isinstance(error, NotDoneError) and error.is_broken:
+                raise
+            self.session.abort()
+            self.session.seek({key: records[0].offset for key, records in polled.items()})
+            raise NotDoneError(str(error)) from error
+        self.session.commit()
+
+
+def _output_of(key: str) -> str:
+    topic, partition = place_of(key)
+    return key_of(topic + OUTPUT_SUFFIX, partition)
+
+
+def _outputs(polled: Polled) -> list[Any]:
+    """The value of a poll of the output."""
+    values = {
+        key: [[one.offset, json.loads(one.value or b"null")] for one in records] for key, records in polled.items()
+    }
+    return [["poll", values]]
+
+
+@click.command()
+@program_options
+@click.option("--role", type=click.Choice(["copy", "read"]), required=True)
+def main(role: str, **given: Any) -> None:
+    """Copy or read."""
+    run_client(ProgramOptions(**given), Copier if role == "copy" else Reader)
+
+
+if __name__ == "__main__":
+    main()
