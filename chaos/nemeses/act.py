@@ -64,7 +64,7 @@ class Stage:
         self.note(Operation(0, "info", NEMESIS, 0, "canary", value))
 
     def choose(self, selector: str, choice: Callable[[str, View, Random], Sequence[Any]], random: Random) -> Any:
-        """What the selector names, waiting for it for a while. Raises NotTakenHoldError when there is none."""
+        """What the selector names, waiting for it for a while. Raises NotTakenHoldError when it names nothing."""
         chosen: Sequence[Any] = ()
 
         def is_there() -> bool:

@@ -112,7 +112,7 @@ def draw(seed: int, names: Sequence[str], *, length_s: float) -> Schedule:
     """Faults of these names (`kill`, `partition:leaders`), each at least once. The same arguments give the same one.
 
     A name without a selector draws one within what is promised; with one it hits that, whatever is promised. Raises
-    ClusterError for a name that is none, and for a time that is too short.
+    ClusterError for a name that no fault has, and for a time that is too short.
     """
     chosen = [split_name(name) for name in names]
     end_s = length_s - LAST_QUIET_S

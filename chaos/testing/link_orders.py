@@ -32,7 +32,7 @@ def between(groups: Sequence[Iterable[End]], links: Iterable[Link]) -> tuple[Lin
 
 
 def matching(source: End | None, target: End | None, links: Iterable[Link]) -> tuple[Link, ...]:
-    """The links from `source` to `target`; None is every end. Raises ClusterError when there is none."""
+    """The links from `source` to `target`; None is every end. Raises ClusterError when the cluster has no such link."""
     found = tuple(
         link
         for link in links

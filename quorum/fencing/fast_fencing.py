@@ -58,7 +58,7 @@ class Attempt:
 class Dial:
     """Dial the attempt's ports one by one, until one does not refuse, at that time or, when it has passed, at once.
 
-    `on_dialed` hears of the last one.
+    `on_dialed` is called with the last one.
     """
 
     attempt: Attempt
