@@ -33,6 +33,7 @@ from .workloads.scraping import scraping
 from .workloads.single import single
 from .workloads.startup import startup
 from .workloads.stream import stream
+from .workloads.testing import testing
 from .workloads.tiny import tiny
 from .workloads.topic import topic
 from .workloads.transactions import transactions
@@ -114,6 +115,14 @@ def cells(*, is_quick: bool, minutes: float = QUIET_MINUTES) -> tuple[Cell, ...]
         _single(4_000 // part),
         *(_tiny(in_flight, count // part) for in_flight, count in ((1, 20_000), (5, 40_000), (50, 60_000))),
         _transactions(400_000 // part, 200 // part),
+        Cell(
+            name="testing",
+            title="tests of an application on three nodes",
+            run=lambda target: testing(target, tests=80 // part),
+            needs_node=True,
+            needs_cluster=True,
+            is_extra=True,
+        ),
         *(_crowd(readers, 12 // part) for readers in (0, 50)),
         Cell(
             name="topic/1000",

@@ -55,6 +55,12 @@ def _throughput(verb: str) -> tuple[Measure, ...]:
 
 
 MEASURES: Final[Sequence[Measure]] = (
+    Measure(name="testing_cluster_s", title="tests: three nodes serve", unit="s"),
+    Measure(name="testing_first_s", title="tests: start to first acks=all record in a new topic", unit="s"),
+    Measure(name="testing_first_cpu_s", title="tests: CPU until then", unit="s"),
+    Measure(name="testing_next_median_ms", title="tests: topic and first record of the next, median", unit="ms"),
+    Measure(name="testing_next_worst_ms", title="tests: topic and first record of the next, worst", unit="ms"),
+    Measure(name="testing_tests_per_minute", title="tests: a minute", unit="1/min", is_more_better=True),
     Measure(name="startup_s", title="start to first acknowledged record", unit="s"),
     Measure(name="listening_s", title="start to first answer", unit="s"),
     Measure(name="startup_cpu_s", title="CPU until the first record", unit="s"),
@@ -221,6 +227,8 @@ GOALS: Final[Sequence[Goal]] = (
         for protocol in ("classic", "consumer")
         for measure in ("group_formed_s", "group_join_median_ms", "group_kill_median_ms", "groups_failover_s")
     ),
+    Goal(cells="testing", measure="testing_first_s", at_most=1.5, is_ratio=False),
+    Goal(cells="testing", measure="testing_next_median_ms", at_most=100.0, is_ratio=False),
     Goal(cells="crowd/http/*", measure="beside_p99_ratio", at_most=1.5, is_ratio=False),
     *(
         Goal(cells=f"http/{what}", measure="turn_ms_median", at_most=20.0, is_ratio=False)

@@ -54,6 +54,12 @@ class BreakableNodes:
         """Their ids."""
         return tuple(self._nodes.nodes)
 
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """Of the nodes that run, and of what their links go through."""
+        nodes = [node.process.pid for node in self._nodes.nodes.values() if node.process is not None]
+        return (*nodes, *([] if self._nodes.proxy_pid is None else [self._nodes.proxy_pid]))
+
     def state(self, node: int) -> str:
         """`up`, `paused` or `down`."""
         return self._nodes.state(self._known(node))

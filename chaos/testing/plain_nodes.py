@@ -22,6 +22,11 @@ class PlainNodes:
     def nodes(self) -> Mapping[int, LocalNode]:
         return self.cluster.nodes
 
+    @property
+    def proxy_pid(self) -> None:
+        """There is no proxy."""
+        return None
+
     def bootstrap(self, slot: str | int = 0) -> str:  # noqa: ARG002 - all clients have the same links
         return self.cluster.bootstrap
 
