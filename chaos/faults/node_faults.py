@@ -53,6 +53,11 @@ class NodeFaults:
         self._give(replace(self._orders, logs_requests=True))
 
     @property
+    def orders_path(self) -> Path:
+        """The file that the node's entry point is given."""
+        return self._path
+
+    @property
     def request_log(self) -> Path:
         return requests_path(self._path)
 

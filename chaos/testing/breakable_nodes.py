@@ -56,9 +56,9 @@ class BreakableNodes:
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """Of the nodes that run, and of what their links go through."""
-        nodes = [node.process.pid for node in self._nodes.nodes.values() if node.process is not None]
-        return (*nodes, *([] if self._nodes.proxy_pid is None else [self._nodes.proxy_pid]))
+        """Of the nodes, of what their links go through, and of what starts them."""
+        nodes = (node.process.pid for node in self._nodes.nodes.values() if node.process is not None)
+        return (*nodes, *self._nodes.other_pids)
 
     def state(self, node: int) -> str:
         """`up`, `paused` or `down`."""

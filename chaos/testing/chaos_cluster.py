@@ -87,6 +87,7 @@ class ChaosCluster(BreakableNodes):
             if self._is_started:
                 self._is_started = False
                 self._nodes.end_all()
+            self._nodes.close()
             self._states.close()
             if self._made_folder is not None:
                 shutil.rmtree(self._made_folder, ignore_errors=True)

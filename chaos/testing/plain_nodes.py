@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ...local.cluster import LocalCluster
-from ...local.local_node import LocalNode
+from ...local.local_node import LocalNode, environment_without_properties
 from ..faults.node_faults import NodeFaults
+from ..faults.preloaded_nodes import PreloadedNodes
 
 
 class PlainNodes:
@@ -17,15 +19,18 @@ class PlainNodes:
         """Raises ClusterError, PortInUseError."""
         self.cluster = LocalCluster(folder, node_count=node_count, properties=properties)
         self._faults = {node.id: NodeFaults(node, seed=seed) for node in self.cluster.nodes.values()}
+        self._preloaded = PreloadedNodes(environment_without_properties(os.environ))
+        for node in self.cluster.nodes.values():
+            node.launch = launcher(self._preloaded, self._faults[node.id])
 
     @property
     def nodes(self) -> Mapping[int, LocalNode]:
         return self.cluster.nodes
 
     @property
-    def proxy_pid(self) -> None:
-        """There is no proxy."""
-        return None
+    def other_pids(self) -> tuple[int, ...]:
+        """Of processes that are no nodes."""
+        return (self._preloaded.pid,)
 
     def bootstrap(self, slot: str | int = 0) -> str:  # noqa: ARG002 - all clients have the same links
         return self.cluster.bootstrap
@@ -45,6 +50,10 @@ class PlainNodes:
         """SIGKILL: nothing of a test's cluster is needed any more."""
         self.cluster.kill()
 
+    def close(self) -> None:
+        """Nothing can be started any more."""
+        self._preloaded.end()
+
     def kill(self, node_id: int) -> None:
         self.cluster.kill_node(node_id)
 
@@ -60,3 +69,8 @@ class PlainNodes:
 
     def resume(self, node_id: int) -> None:
         self.cluster.resume_node(node_id)
+
+
+def launcher(preloaded: PreloadedNodes, faults: NodeFaults) -> Callable[[LocalNode], int]:
+    """What starts a node that obeys these orders."""
+    return lambda node: preloaded.start(faults.orders_path, node.properties, node.log)
