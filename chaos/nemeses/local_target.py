@@ -32,7 +32,8 @@ _ORDERED: Final = frozenset({"clocks", "disks"})
 
 class LocalTarget:
     """`faults` has the `NodeFaults` of each node, made before the cluster was started; without them disks and clocks
-    have no faults, and nodes lose no power. `topics` are those under load."""
+    have no faults, and nodes lose no power; with them no other broker joins, which would not obey. `topics` are those
+    under load."""
 
     def __init__(
         self, cluster: LocalCluster, topics: Sequence[str], faults: Mapping[int, NodeFaults] | None = None
@@ -46,7 +47,9 @@ class LocalTarget:
         return frozenset(
             kind.name
             for kind in KINDS.values()
-            if kind.is_real and kind.group != "links" and (self._faults or kind.group not in _ORDERED)
+            if kind.is_real
+            and kind.group != "links"
+            and (not self._faults if kind.name == "join" else self._faults or kind.group not in _ORDERED)
         )
 
     def view(self, *, with_leaders: bool = True) -> View:

@@ -94,26 +94,28 @@ class Nemesis:
         due: list[tuple[float, int, int, _Doing]] = []
         for number, step in enumerate(self._schedule.steps):
             heapq.heappush(due, (step.at_s, _BEGIN, number, _Doing(step, self._act(number, step.fault))))
-        open_ = {}
-        while due and not self._is_ended.is_set():
-            at_s, phase, number, doing = heapq.heappop(due)
-            if self._is_ended.wait(max(0.0, begun_s + lag_s + at_s - clock.monotonic_s())):
-                break
-            act_begun_s = clock.monotonic_s()
-            if phase == _BEGIN:
-                open_[number] = doing
-                self._tell(doing, "begin", doing.act.begin)
-                heapq.heappush(due, (doing.step.end_s, _END, number, doing))
-            elif phase == _END:
-                del open_[number]
+        open_: dict[int, _Doing] = {}
+        try:
+            while due and not self._is_ended.is_set():
+                at_s, phase, number, doing = heapq.heappop(due)
+                if self._is_ended.wait(max(0.0, begun_s + lag_s + at_s - clock.monotonic_s())):
+                    break
+                act_begun_s = clock.monotonic_s()
+                if phase == _BEGIN:
+                    open_[number] = doing
+                    self._tell(doing, "begin", doing.act.begin)
+                    heapq.heappush(due, (doing.step.end_s, _END, number, doing))
+                elif phase == _END:
+                    del open_[number]
+                    self._tell(doing, "end", doing.act.end)
+                elif number in open_:
+                    self._repeat(doing)
+                if number in open_ and doing.act.repeat_s is not None:
+                    heapq.heappush(due, (at_s + doing.act.repeat_s, _REPEAT, number, doing))
+                lag_s += clock.monotonic_s() - act_begun_s
+        finally:
+            for doing in open_.values():
                 self._tell(doing, "end", doing.act.end)
-            elif number in open_:
-                doing.act.repeat()
-            if number in open_ and doing.act.repeat_s is not None:
-                heapq.heappush(due, (at_s + doing.act.repeat_s, _REPEAT, number, doing))
-            lag_s += clock.monotonic_s() - act_begun_s
-        for doing in open_.values():
-            self._tell(doing, "end", doing.act.end)
         self._heal()
         self._is_ended.wait(max(0.0, begun_s + lag_s + self._schedule.length_s - clock.monotonic_s()))
 
@@ -134,11 +136,18 @@ class Nemesis:
             case _:
                 raise AssertionError(fault)
 
+    def _repeat(self, doing: _Doing) -> None:
+        try:
+            doing.act.repeat()
+        except ClusterError as failure:
+            # It is tried again; the end tells it.
+            doing.problem = str(failure)
+
     def _tell(self, doing: _Doing, phase: str, do: Callable[[], Mapping[str, Any]]) -> None:
         told = doing.step.fault.data()
         self._stage.chosen_ns = clock.monotonic_ns()
-        error = None
-        value: dict[str, Any] = {}
+        error = doing.problem
+        value: dict[str, Any] = {"took_hold": False} if error else {}
         try:
             told |= do()
         except NotTakenHoldError as missing:
@@ -167,7 +176,9 @@ class Nemesis:
             file.write(_ENCODER.encode(operation) + b"\n")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Doing:
     step: Step
     act: Act
+    problem: str | None = None
+    """What went wrong in between."""

@@ -15,6 +15,7 @@ from .selectors import choose_nodes
 from .target import Target
 
 _CLOCK_S: Final = 5.0
+_HIT_S: Final = 5.0
 _POLL_S: Final = 0.05
 
 
@@ -30,23 +31,18 @@ class NodeOrders:
 
     def give(self, number: int, disk: tuple[DiskFault, ...] = (), offset_ms: int = 0) -> None:
         """What fault `number` orders; nothing ends it."""
-        self._count()
+        # New orders begin the count anew.
+        self._fired = {known: self.fired(known) for known in self._disk}
         self._disk[number], self._offsets_ms[number] = disk, offset_ms
         disks = tuple(fault for faults in self._disk.values() for fault in faults)
         self._target.order(self._node, Orders(disk=disks, clock_offset_ms=sum(self._offsets_ms.values())))
 
     def fired(self, number: int) -> Counter[DiskOperation]:
         """How often calls of its operations were hit since this fault was first given."""
-        self._count()
-        return self._fired.get(number, Counter())
-
-    def _count(self) -> None:
-        """Before orders change, which begins the count anew."""
-        fired = self._target.fired(self._node)
-        for number, disk in self._disk.items():
-            operations = {fault.operation for fault in disk}
-            counts = self._fired.setdefault(number, Counter())
-            counts.update({one: count for one, count in fired.items() if one in operations})
+        operations = {fault.operation for fault in self._disk.get(number, ())}
+        now = self._target.fired(self._node)
+        earlier = self._fired.get(number, Counter())
+        return earlier + Counter({one: count for one, count in now.items() if one in operations})
 
 
 class OrderAct:
@@ -82,6 +78,8 @@ class OrderAct:
         target = self._stage.target
         value: dict[str, Any] = {"nodes": list(self._nodes)}
         if isinstance(self._fault, OrderedFault):
+            # It lasts longer where nothing has come to the disk yet that it would hit.
+            clock.wait_until(self._has_fired, timeout_s=_HIT_S, interval_s=_POLL_S)
             fired = {node: self._of(node).fired(self._number) for node in self._nodes}
             self._give(is_on=False)
             for node in self._nodes:
@@ -110,6 +108,10 @@ class OrderAct:
                     orders.give(self._number, offset_ms=self._fault.offset_ms if is_on else 0)
                 case _:
                     raise AssertionError(self._fault)
+
+    def _has_fired(self) -> bool:
+        states = {self._stage.target.state(node) for node in self._nodes}
+        return "up" not in states or any(self._of(node).fired(self._number) for node in self._nodes)
 
     def _of(self, node: int) -> NodeOrders:
         if node not in self._orders:

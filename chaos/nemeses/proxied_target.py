@@ -32,7 +32,7 @@ class ProxiedTarget(LocalTarget):
     @property
     def kinds(self) -> frozenset[str]:
         links = {kind.name for kind in KINDS.values() if kind.is_real and kind.group == "links"}
-        return (super().kinds | links) - (set() if self._proxied.spare_node_count else {"join"})
+        return (super().kinds - {"join"}) | links | ({"join"} if self._proxied.spare_node_count else set())
 
     # Links.
 

@@ -46,11 +46,17 @@ _CHOICES: Final[dict[str, dict[str, tuple[Any, ...]]]] = {
     "clock-bump": {"offset_ms": _CLOCK_OFFSETS_MS},
     "clock-strobe": {"offset_ms": _CLOCK_OFFSETS_MS, "interval_ms": (10, 50, 200)},
     "slow-disk": {"delay_ms": (5, 20, 100), "probability": (0.1, 0.5)},
-    "disk-error": {"operation": ("write", "sync", "read"), "count": (1, 3, None)},
+    "disk-error": {"operation": ("write", "sync"), "count": (1, 3, None)},
     "failed-read": {"count": (1, 2, 5)},
     "truncation": {"size_bytes": (1, 100, 5_000)},
     "segment-size": {"size_bytes": (2_048, 16_384)},
     "segment-age": {"age_ms": (300, 2_000)},
+}
+# What damages data is drawn for one node; a name with a selector may ask for more. Reads that fail are drawn for
+# leaders, as other nodes hardly ever read a log.
+_DRAWN_SELECTORS: Final[dict[str, tuple[str, ...]]] = {
+    **{kind: SINGLE_NODE for kind, fault in FAULTS.items() if issubclass(fault, DamageFault)},
+    "failed-read": ("leaders", "all"),
 }
 
 
@@ -155,8 +161,10 @@ def _begin_s(random: Random, steps: Sequence[Step], fault: AnyFault, at_s: float
 def _draw_fault(random: Random, kind: Kind, selector: str | None) -> AnyFault:
     values: dict[str, Any] = {name: random.choice(choices) for name, choices in _CHOICES.get(kind.name, {}).items()}
     if kind.selectors:
-        promised = SINGLE_NODE if issubclass(FAULTS[kind.name], DamageFault) else kind.selectors
-        values["selector"] = selector or random.choice(promised)
+        values["selector"] = selector or random.choice(_DRAWN_SELECTORS.get(kind.name, kind.selectors))
+    if values.get("operation") == "sync":
+        # Logs are hardly ever synced unless `flush.messages` asks for it; the metadata journal is all the time.
+        values["path"] = "*"
     fault: AnyFault = msgspec.convert({"kind": kind.name, **values}, type=AnyFault)
     return fault
 

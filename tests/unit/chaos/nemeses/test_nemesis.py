@@ -49,6 +49,7 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
         "link_act._WORKS_S",
         "node_act._STATE_S",
         "order_act._CLOCK_S",
+        "order_act._HIT_S",
     ):
         monkeypatch.setattr(f"penstock.chaos.nemeses.{name}", 0.05)
 
@@ -258,6 +259,14 @@ def test_orders_of_faults_of_one_node_add_up_and_end_one_by_one(tmp_path: Path) 
     assert given == [(2, 0), (2, 500), (2, 570), (2, 70), (2, 0), (0, 0)]
 
 
+def test_hits_are_counted_once_and_for_each_fault_by_itself(tmp_path: Path) -> None:
+    # This disk has one hit of each operation under every order.
+    faults = SlowDisk(selector="1"), DiskError(selector="1", operation="write")
+    events = carry_out(FakeTarget(), tmp_path, *faults, places=[(0.0, 0.3), (0.1, 0.1)])
+    fired = {event.f: event.value["end"]["fired"] for event in events if "end" in event.value}
+    assert fired == {"disk-error": {"1": {"write": 2}}, "slow-disk": {"1": {"write": 4, "sync": 3}}}
+
+
 def test_a_node_that_two_faults_hold_down_starts_when_both_have_ended(tmp_path: Path) -> None:
     target = FakeTarget()
     events = carry_out(target, tmp_path, Kill(selector="1"), Kill(selector="1,2"), places=[(0.0, 0.2), (0.1, 0.3)])
@@ -290,6 +299,23 @@ def test_resets_go_on_until_the_fault_ends(tmp_path: Path) -> None:
     fault = ConnectionResets(selector="1>2", interval_ms=10)
     carry_out(target, tmp_path, fault, places=[(0.0, 0.5)])
     assert [what for what, *_ in target.done].count("reset") > 2
+
+
+def test_what_goes_wrong_between_beginning_and_end_is_told_at_the_end(tmp_path: Path) -> None:
+    class Failing(FakeTarget):
+        def reset(self, links: Sequence[Link]) -> None:
+            super().reset(links)
+            if len(self.done) == 2:
+                raise ClusterError("the proxy did not answer")
+
+    target = Failing()
+    events = carry_out(
+        target, tmp_path, ConnectionResets(selector="1>2", interval_ms=10), Kill(), places=[(0.0, 0.3), (0.4, 0.1)]
+    )
+    told = [(event.f, *event.value, event.error) for event in events if event.f != "canary"]
+    assert told[1] == ("connection-resets", "end", "took_hold", "the proxy did not answer")
+    assert told[2:] == [("kill", "begin", None), ("kill", "end", None)]
+    assert ("heal", (Link("1", "2"),)) in target.done
 
 
 def test_an_end_before_its_time_mends_what_holds(tmp_path: Path) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from random import Random
 
 import msgspec
 import pytest
 
-from penstock.chaos.faults.kinds import KINDS
+from penstock.chaos.faults.kinds import KINDS, LINK_SELECTORS, NODE_SELECTORS
 from penstock.chaos.nemeses.fault import (
     FAULTS,
     AnyFault,
@@ -151,3 +152,14 @@ def test_power_of_more_than_one_is_drawn_only_when_it_is_asked_for() -> None:
             assert isinstance(step.fault, PowerLoss)
             assert step.fault.selector in ("one", "leaders", "controllers")
     assert {step.fault.data()["selector"] for step in draw(1, ["power-loss:all"], length_s=60).steps} == {"all"}
+
+
+def test_the_page_of_faults_has_every_kind_with_its_parameters() -> None:
+    page = (Path(__file__).parents[4] / "docs" / "faults.md").read_text()
+    for kind in (KINDS[name] for name in REAL):
+        parameters = FAULTS[kind.name]().data()
+        told = [f"`{name}` {json.dumps(value, separators=(',', ':'))}" for name, value in parameters.items()
+                if name not in ("kind", "selector")]  # fmt: skip
+        assert f"| `{kind.name}` | {kind.about} | {', '.join(told)} |" in page
+    for selector, about in (*LINK_SELECTORS.items(), *NODE_SELECTORS.items()):
+        assert f"| `{selector}` | {about} |" in page
