@@ -10,27 +10,21 @@ from typing import Any, Final, TypeVar
 
 from ...client.admin import Admin, AdminError
 from ...local.cluster import LocalCluster
-from ...local.errors import ClusterError
-from ...local.readiness import wait_ready
 from ...protocol.rest.topic_overview import PartitionOverview
-from ..faults.damaged_files import cut_end, flip_bit
 from ..faults.kinds import KINDS
 from ..faults.node_faults import NodeFaults
 from ..faults.orders import DiskOperation, Orders
-from ..links.link import CutMode, Link
-from .fault import BitFlip, DamageFault, EmptiedDisk, PowerLoss, Truncation
+from .fault import DamageFault, EmptiedDisk, PowerLoss
+from .process_target import STOP_S, ProcessTarget
 from .selectors import View
-from .target import NodeState
 
 T = TypeVar("T")
 
 _ANSWER_S: Final = 1.0
-# A stop in good order takes longer where no controller answers; then the node is killed.
-STOP_S: Final = 20.0
 _ORDERED: Final = frozenset({"clocks", "disks"})
 
 
-class LocalTarget:
+class LocalTarget(ProcessTarget):
     """`faults` has the `NodeFaults` of each node, made before the cluster was started; without them disks and clocks
     have no faults, and nodes lose no power; with them no other broker joins, which would not obey. `topics` are those
     under load."""
@@ -38,9 +32,9 @@ class LocalTarget:
     def __init__(
         self, cluster: LocalCluster, topics: Sequence[str], faults: Mapping[int, NodeFaults] | None = None
     ) -> None:
+        super().__init__(cluster.nodes, topics)
         self._cluster = cluster
         self._faults = dict(faults or {})
-        self._topics = tuple(topics)
 
     @property
     def kinds(self) -> frozenset[str]:
@@ -66,54 +60,16 @@ class LocalTarget:
             slots=slots,
         )
 
-    # Links: there are none that could be broken.
-
-    def cut(self, links: Sequence[Link], mode: CutMode) -> None:  # noqa: ARG002 - as every target
-        raise self._no_links()
-
-    def slow(self, links: Sequence[Link], latency_ms: int, jitter_ms: int) -> None:  # noqa: ARG002
-        raise self._no_links()
-
-    def limit(self, links: Sequence[Link], kilobytes_s: int) -> None:  # noqa: ARG002
-        raise self._no_links()
-
-    def reset(self, links: Sequence[Link]) -> None:  # noqa: ARG002
-        raise self._no_links()
-
-    def heal(self, links: Sequence[Link]) -> None:  # noqa: ARG002
-        raise self._no_links()
-
-    def round_trips_ms(self, links: Sequence[Link]) -> Mapping[Link, float | None]:  # noqa: ARG002
-        raise self._no_links()
-
-    def is_reset(self, link: Link) -> bool:  # noqa: ARG002
-        raise self._no_links()
-
-    # Processes.
-
-    def state(self, node: int) -> NodeState:
-        one = self._cluster.nodes.get(node)
-        if one is None or not one.is_running:
-            return "down"
-        return "paused" if one.is_paused else "up"
+    # Processes: what is done to a node is recorded in the folder of the cluster.
 
     def kill(self, node: int) -> None:
         self._cluster.kill_node(node)
-
-    def pause(self, node: int) -> None:
-        self._cluster.pause_node(node)
-
-    def resume(self, node: int) -> None:
-        self._cluster.resume_node(node)
 
     def stop(self, node: int) -> None:
         self._cluster.stop_node(node, timeout_s=STOP_S)
 
     def begin_start(self, node: int) -> None:
         self._cluster.begin_start(node)
-
-    def wait_ready(self, nodes: Sequence[int], *, timeout_s: float) -> None:
-        wait_ready(tuple(self._cluster.nodes[node] for node in nodes), timeout_s=timeout_s)
 
     def is_in_sync(self) -> bool:
         # A node that has just been started is in the ISR until the controller has seen its new registration: what it
@@ -144,21 +100,14 @@ class LocalTarget:
             case EmptiedDisk():
                 self._cluster.empty_node(node)
                 return {}
-            case BitFlip():
-                return flip_bit(data, self._topics, random)
-            case Truncation():
-                return cut_end(data, self._topics, fault.size_bytes)
             case _:
-                raise AssertionError(fault)
+                return super().damage(node, fault, random)
 
     # What an operator does.
 
     def admins(self) -> Sequence[str]:
         nodes = self._cluster.nodes.items()
         return tuple(node.admin for node_id, node in nodes if node.admin is not None and self.state(node_id) == "up")
-
-    def topics(self) -> Sequence[str]:
-        return self._topics
 
     def join(self) -> int:
         return self._cluster.add_node().id
@@ -172,11 +121,8 @@ class LocalTarget:
 
     def _faults_of(self, node: int) -> NodeFaults:
         if node not in self._faults:
-            raise ClusterError(f"node {node} was not started to obey orders: it has no NodeFaults")
+            raise self._no_orders(node)
         return self._faults[node]
-
-    def _no_links(self) -> ClusterError:
-        return ClusterError("the links of this cluster go through no proxies, and cannot be broken")
 
     def _partitions(self) -> dict[str, PartitionOverview]:
         """Of topics under load, by `t-0`, as the node says that knows the latest epochs."""

@@ -11,7 +11,8 @@ from ..faults.kinds import KINDS
 from ..links.canary import round_trips_ms
 from ..links.link import CutMode, Link
 from ..links.proxied_cluster import ProxiedCluster
-from .local_target import STOP_S, LocalTarget
+from .local_target import LocalTarget
+from .process_target import STOP_S
 
 # A node answers in milliseconds, a link that is slowed as much as a drawn schedule has it within a second.
 _ANSWER_S: Final = 2.0

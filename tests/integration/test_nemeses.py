@@ -28,7 +28,9 @@ from penstock.chaos.nemeses.fault import (
     QuorumTransfer,
     SlowLink,
     Topics,
+    Truncation,
 )
+from penstock.chaos.nemeses.kafka_target import KafkaTarget
 from penstock.chaos.nemeses.local_target import LocalTarget
 from penstock.chaos.nemeses.nemesis import Nemesis
 from penstock.chaos.nemeses.proxied_target import ProxiedTarget
@@ -37,6 +39,8 @@ from penstock.chaos.nemeses.target import Target
 from penstock.chaos.workloads.numbered_records import NumberedRecords
 from penstock.client import clock
 from penstock.client.cached_programs import TOXIPROXY, find_program
+from penstock.local.apache_kafka.cluster import KafkaCluster
+from penstock.local.apache_kafka.jars import SHORT_RUN_OPTIONS, KafkaJars
 from penstock.local.cluster import LocalCluster
 from penstock.local.errors import ClusterError
 
@@ -140,6 +144,23 @@ def test_faults_of_links_take_hold_and_end_though_nodes_die_meanwhile(tmp_path: 
     canaries = [event.value for event in nemesis.operations if event.f == "canary"]
     assert {canary["during"] for canary in canaries if not canary["works"]} == {"partition"}
     assert not any(canary["works"] for canary in canaries if canary["during"] == "partition")
+
+
+def test_faults_of_processes_take_hold_of_apache_kafka_too(tmp_path: Path, kafka_jars: KafkaJars) -> None:
+    schedule = one_after_the_other(
+        (1.0, Kill(selector="leaders")), (1.0, Pause(selector="controllers")), (0.5, Truncation()), quiet_s=0.5
+    )
+    cluster = KafkaCluster(
+        kafka_jars, tmp_path / "cluster", node_count=3, properties=PROPERTIES, heap_mib=256, options=SHORT_RUN_OPTIONS
+    )
+    try:
+        cluster.start()
+        nemesis = carry_out(schedule, KafkaTarget(cluster, [TOPIC]), cluster.bootstrap, tmp_path)
+    finally:
+        # In good order its last nodes take a minute, as they are no majority any more.
+        cluster.kill()
+    assert [(event.f, event.value, event.error) for event in nemesis.operations if event.error is not None] == []
+    assert [(event.f, phase) for event in nemesis.operations for phase in event.value] == told_of(schedule)
 
 
 def test_a_fault_that_a_cluster_cannot_have_is_refused_before_anything_is_done(tmp_path: Path) -> None:
