@@ -138,6 +138,7 @@ _OF_REPORTS: Final = {
     ),
     "retry-answered-with-offset-0": Form(f"{_PLAIN} faults", r"MOVED: "),
     "fetch-begins-behind-the-batch": Form(f"{_PLAIN} faults", r"LOST: |StrongIsr: |Joining: |Committed: "),
+    "failed-load-is-final": Form(f"{_MEMBERS} disks", r"not live after healing"),
 }
 _OF_THE_QUORUM: Final = {
     "truncate-always": _quorum(r"divergence: |acknowledged loss: "),
@@ -183,8 +184,10 @@ UNIT_TESTS: Final[Mapping[str, str]] = MappingProxyType(
         "test_records_that_were_never_committed_go_though_the_leaders_log_starts_behind_them",
         "records-tell-when-producers-expire": "storage/log/test_producer_state.py::"
         "test_timestamps_of_records_do_not_decide_when_a_producer_expires",
-        "failed-load-is-final": "broker/coordinators/test_coordinator_context.py::"
-        "test_a_read_that_fails_is_tried_again_and_loading_begins_anew",
+        "votes-of-earlier-terms-count": "quorum/raft/test_core.py::test_a_vote_counts_in_its_own_term_only",
+        "votes-for-shorter-logs": "quorum/raft/test_core.py::test_no_voter_votes_for_a_log_that_ends_before_its_own",
+        "acknowledged-with-the-snapshot": "quorum/raft/test_core.py::"
+        "test_what_follows_an_installed_snapshot_is_not_acknowledged_with_it",
         "duplicate-votes": "quorum/raft/test_core.py::test_a_voter_has_one_vote",
         "older-term-acknowledges": "quorum/raft/test_core.py::test_an_acknowledgement_counts_in_its_own_term_only",
         "new-disk-counts": "quorum/raft/test_eligibility.py::"

@@ -15,9 +15,11 @@ from ...quorum.raft.log import RaftLog
 from ...quorum.raft.messages import AppendAck
 from ...quorum.raft.pysyncobj_engine import RaftRules
 from ...quorum.raft.step import Step
+from .edited import edited
 from .mutant import Mutant
 
 _HELD_MAX: Final = 20
+_FAR: Final = 2**40
 
 
 def _truncate_always(_: Any) -> Any:
@@ -131,6 +133,13 @@ def _new_disk_counts(original: Any) -> Any:
     return append_ack
 
 
+def _votes_for_any_log(original: Any) -> Any:
+    def on_vote_request(rules: RaftRules, peer_id: NodeId, *, term: int, last_offset: int, last_epoch: int) -> None:
+        original(rules, peer_id, term=term, last_offset=last_offset + _FAR, last_epoch=last_epoch + _FAR)
+
+    return on_vote_request
+
+
 def _decides_too_early(_: Any) -> Any:
     return property(lambda controller: controller._claimed_epoch is not None)
 
@@ -233,6 +242,27 @@ MUTANTS: Final = (
         owner=RaftCore,
         attribute="_has_committed_own_term",
         make=_leads_at_once,
+    ),
+    Mutant(
+        name="votes-of-earlier-terms-count",
+        bug="a vote of an earlier term elects its receiver in this one",
+        owner=RaftCore,
+        attribute="_deliver",
+        make=edited("if message.term == self.term and self._elections.on_vote", "if self._elections.on_vote"),
+    ),
+    Mutant(
+        name="votes-for-shorter-logs",
+        bug="a voter votes for a candidate whose log ends before its own",
+        owner=RaftRules,
+        attribute="on_vote_request",
+        make=_votes_for_any_log,
+    ),
+    Mutant(
+        name="acknowledged-with-the-snapshot",
+        bug="a voter acknowledges with a snapshot what follows that in its log, which no leader has compared",
+        owner=RaftCore,
+        attribute="on_intent",
+        make=edited("next_offset = min(next_offset, self._step.installed.end_offset)", "pass"),
     ),
 )
 

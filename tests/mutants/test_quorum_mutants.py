@@ -22,6 +22,10 @@ DIRECTED = {
     "test_an_installed_snapshot_of_another_history_voids_the_tail",
     "barrier-without-an-own-entry": "raft/test_core.py::"
     "test_a_new_leader_begins_no_barrier_before_an_entry_of_its_own_term_is_committed",
+    "votes-of-earlier-terms-count": "raft/test_core.py::test_a_vote_counts_in_its_own_term_only",
+    "votes-for-shorter-logs": "raft/test_core.py::test_no_voter_votes_for_a_log_that_ends_before_its_own",
+    "acknowledged-with-the-snapshot": "raft/test_core.py::"
+    "test_what_follows_an_installed_snapshot_is_not_acknowledged_with_it",
     "new-disk-counts": "raft/test_eligibility.py::test_a_new_disk_under_an_old_id_waits_until_it_has_caught_up",
 }
 

@@ -15,6 +15,8 @@ CAUGHT_BY = {
     "test_a_transaction_is_whole_wherever_its_coordinator_went",
     "retry-answered-with-offset-0": "broker/apis/test_produce.py::"
     "test_duplicate_is_answered_with_the_first_offset_kip_98",
+    "failed-load-is-final": "broker/coordinators/test_coordinator_context.py::"
+    "test_a_read_that_fails_is_tried_again_and_loading_begins_anew",
     "fetch-begins-behind-the-batch": "broker/apis/test_fetch.py::test_fetch_inside_a_batch_returns_the_whole_batch",
 }
 """Those that have directed runs; the others are in `calibration.UNIT_TESTS`."""

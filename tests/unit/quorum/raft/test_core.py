@@ -114,6 +114,35 @@ def test_a_voter_has_one_vote() -> None:
     assert table.cores[node_id].is_leader
 
 
+def test_a_vote_counts_in_its_own_term_only() -> None:
+    """Raft §5.2; the library's votes carry no term."""
+    table = elected(5)
+    node_id = candidate(table)
+    others = [peer_id for peer_id in table.ids if peer_id != node_id]
+    term = table.cores[node_id].term + 1
+    for peer_id in others[:2]:
+        table.step(node_id, (peer_id, PreVote(term - 1, term)))
+    for peer_id in others:
+        table.step(node_id, (peer_id, Vote(term - 1)))
+    assert (table.cores[node_id].term, table.cores[node_id].is_leader) == (term, False)
+    for peer_id in others[:2]:
+        table.step(node_id, (peer_id, Vote(term)))
+    assert table.cores[node_id].is_leader
+
+
+def test_no_voter_votes_for_a_log_that_ends_before_its_own() -> None:
+    """Raft §5.4.1."""
+    table = elected()
+    leader, (follower, other) = table.leader_id, table.followers
+    term = table.cores[leader].term
+    table.step(follower, (leader, Append(term, 0, term, 1, (EntryBody(term, b"a"), EntryBody(term, b"b")))))
+    shorter = table.step(follower, (other, VoteRequest(term + 1, 1, term, True)))
+    older = table.step(follower, (other, VoteRequest(term + 2, 9, term - 1, True)))
+    equal = table.step(follower, (other, VoteRequest(term + 3, 2, term, True)))
+    votes = [[message for _, message in step.messages if isinstance(message, Vote)] for step in (shorter, older, equal)]
+    assert votes == [[], [], [Vote(term + 3)]]
+
+
 def test_a_voter_has_one_pre_vote() -> None:
     table = elected(5)
     node_id = candidate(table)
@@ -163,6 +192,22 @@ def test_a_snapshot_message_commits_nothing() -> None:
     assert table.logs[old].end_offset == 3
     step = table.step(old, (new, Append(term, 39, 2, 40, ())))
     assert step.commit_end == 1
+
+
+def test_what_follows_an_installed_snapshot_is_not_acknowledged_with_it() -> None:
+    """No leader has compared it: entries of another one may lie there in its log."""
+    table = elected()
+    leader, (follower, next_leader) = table.leader_id, table.followers
+    term = table.cores[leader].term
+    entries = tuple(EntryBody(term, b"%d" % number) for number in range(5))
+    table.step(follower, (leader, Append(term, 0, term, 1, entries)))
+    step = table.step(follower, (next_leader, part(term + 1, 4, term, (b"chunk",), is_last=True)))
+    (finished,) = [work for work in step.snapshot_work if isinstance(work, FinishSnapshot)]
+    table.cores[follower].on_snapshot_finished(finished)
+    step = table.step(follower)
+    assert (step.installed, table.logs[follower].end_offset) == (finished, 6)
+    acknowledged = [message for _, message in step.messages if isinstance(message, AppendAck) and message.is_match]
+    assert [message.next_offset for message in acknowledged] == [4]
 
 
 def test_a_damaged_snapshot_part_is_neither_written_nor_acknowledged() -> None:
