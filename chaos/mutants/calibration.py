@@ -248,6 +248,12 @@ class Caught:
     """What the run says that found it; otherwise why it counts as not caught."""
 
 
+def caught_by(name: str) -> str:
+    """What is tried for a bug: engine and options of its directed runs, or its unit test. KeyError when unknown."""
+    form = FORMS.get(name)
+    return f"unit test: {UNIT_TESTS[name]}" if form is None else f"{form.engine}: {form.options}"
+
+
 def calibrate(name: str, *, seeds_max: int) -> Caught:
     """Look for one bug, for at most so many seeds. Takes up to some seconds a seed. KeyError for an unknown name."""
     bug = BUGS[name]
@@ -258,7 +264,7 @@ def calibrate(name: str, *, seeds_max: int) -> Caught:
     child = subprocess.run(command, env=child_environment(), capture_output=True, text=True, check=False)
     count = re.search(r"^(\d+) runs ", child.stdout, re.MULTILINE)
     runs = None if count is None else int(count[1])
-    by = f"{form.engine}: {form.options}"
+    by = caught_by(name)
     first = re.search(r"^seed (\d+): (.*)$", child.stdout, re.MULTILINE)
     if child.returncode == 0:
         reason = "survived"
@@ -285,7 +291,7 @@ def _command(mutant: str | None, form: Form, *, first: int, seeds: int) -> list[
 
 def _by_unit_test(name: str, bug: str) -> Caught:
     """Where the tests are, the one that is about it runs; an installed package has none, and cannot say."""
-    by = f"unit test: {UNIT_TESTS[name]}"
+    by = caught_by(name)
     if not _UNIT_TESTS.exists():
         return Caught(mutant=name, bug=bug, is_caught=False, by=by, runs=None, broken="the tests are not here")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]

@@ -15,9 +15,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any
+from typing import Any, Final
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.errors import IllegalOperation
+from aiokafka.producer.transaction_manager import TransactionState
 
 from ....client.addresses import parse_addresses
 from ....protocol.errors import CorruptData
@@ -52,6 +54,9 @@ class OverError(Exception):
     """A client is to begin anew."""
 
 
+# An `aiokafka` producer that was refused, as it is fenced; until it is asked for the outcome of a record it says only
+# that it is in no transaction.
+_FAILED: Final = (TransactionState.ABORTABLE_ERROR, TransactionState.FATAL_ERROR)
 # A client whose sender has failed asserts that it has not.
 FAILURES = (*CLIENT_FAILURES, ProtocolError, CorruptData, TimeoutError, AssertionError, OverError)
 
@@ -220,9 +225,14 @@ class TransactionalProducer:
             value = b"%s %d %s" % (transaction.name.encode(), len(transaction.sends), about) + padding
             send = Send(place, value)
             transaction.sends.append(send)
-            future = await asyncio.wait_for(
-                producer.send(place.topic, value, partition=place.partition), _PATIENCE_S
-            )  # fmt: skip
+            try:
+                future = await asyncio.wait_for(
+                    producer.send(place.topic, value, partition=place.partition), _PATIENCE_S
+                )  # fmt: skip
+            except IllegalOperation as error:
+                if producer._txn_manager.state not in _FAILED:
+                    raise
+                raise OverError("an answer to what it sent before has ended its transaction") from error
             sending.append((send, future))
         for send, future in sending:
             send.offset = (await asyncio.wait_for(asyncio.shield(future), _PATIENCE_S)).offset

@@ -1,17 +1,21 @@
 """Calibration counts a bug as caught only where a run breaks what that bug is known to break."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from penstock.chaos.mutants import calibration
-from penstock.chaos.mutants.calibration import BUGS, FORMS, SPECIFIED, UNIT_TESTS, Form
+from penstock.chaos.mutants.calibration import BUGS, FORMS, SPECIFIED, UNIT_TESTS, Form, caught_by
 from penstock.chaos.mutants.known_bugs import NAMES
 from penstock.chaos.mutants.quorum_mutants import MUTANTS
 from penstock.chaos.runs.calibrate_command import calibrate
 
 FOUND_AT_ONCE = "snapshot-without-log-match"
+PAGE = (Path(__file__).parents[4] / "docs" / "testing.md").read_text()
+ROW = re.compile(r"^\| `([\w-]+)` \| `([^`]+)` \| (?:up to )?(\d*) \| (.+) \| 2\d{3}-\d\d-\d\d \|$", re.MULTILINE)
 
 
 def test_every_bug_is_found_by_runs_or_by_a_unit_test() -> None:
@@ -23,6 +27,13 @@ def test_every_bug_is_found_by_runs_or_by_a_unit_test() -> None:
 def test_the_17_of_the_specifications_are_there() -> None:
     assert len(SPECIFIED) == len(set(SPECIFIED.values())) == 17
     assert set(SPECIFIED.values()) <= set(BUGS)
+
+
+def test_the_page_says_how_each_bug_is_caught_and_after_how_many_runs() -> None:
+    rows = {name: (by, runs, broken) for name, by, runs, broken in ROW.findall(PAGE)}
+    assert {name: by for name, (by, _, _) in rows.items()} == {name: caught_by(name) for name in BUGS}
+    for name, (_, runs, broken) in rows.items():
+        assert runs or name in UNIT_TESTS or "make soak" in broken, name
 
 
 def test_a_bug_that_is_found_is_a_row_and_exit_status_0() -> None:
