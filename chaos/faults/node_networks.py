@@ -1,18 +1,20 @@
-"""A network of its own for each node, which can be made to refuse: a REJECT rule of a firewall. Needs root.
+"""A network of its own for each node, which a firewall makes refuse or lose packets. Needs root.
 
 Each node is in a network namespace, joined by a cable (veth) to a switch (bridge) in one more namespace, where the
-clients are. Nothing of the machine's own network is touched. A node whose network refuses lives on, and its connections
-end with a reset, old ones and new ones, as behind a firewall that was given the wrong rules.
+clients are, but for those of slots, which are in namespaces of their own. Nothing of the machine's own network is
+touched. A node whose network refuses lives on, and its connections end with a reset, old ones and new ones, as behind a
+firewall that was given the wrong rules.
 
     node 1 (10.0.0.1) --+
     node 2 (10.0.0.2) --+-- switch, clients (10.0.0.254)
     node 3 (10.0.0.3) --+
+    slot 0 (10.0.0.200) +
 """
 
 import ctypes
 import os
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -21,6 +23,8 @@ from typing import Final, Self
 from ...local.errors import ClusterError
 
 _SWITCH_ADDRESS: Final = "10.0.0.254/24"
+# Of the first slot of clients: more nodes than lie below it are not run on one machine.
+_FIRST_SLOT: Final = 200
 _NAMESPACES: Final = Path("/run/netns")
 _OWN_NETWORK: Final = Path("/proc/thread-self/ns/net")
 _CLONE_NEWNET: Final = 0x40000000
@@ -46,15 +50,40 @@ class NetworksUnavailableError(ClusterError):
 class NodeNetworks:
     """For nodes with these ids, while the context lasts. The nodes have to have ended before it does."""
 
-    def __init__(self, node_ids: Iterable[int]) -> None:
+    def __init__(self, node_ids: Iterable[int], slots: Sequence[str] = ()) -> None:
         self._prefix = f"penstock-{os.getpid()}"
         self._switch = f"{self._prefix}-switch"
         self.hosts: Mapping[int, str] = {node_id: f"10.0.0.{node_id}" for node_id in node_ids}
+        slot_hosts = {slot: f"10.0.0.{_FIRST_SLOT + number}" for number, slot in enumerate(slots)}
+        self.addresses: Mapping[str, str] = {**{str(one): host for one, host in self.hosts.items()}, **slot_hosts}
+        """Of every end of a link: nodes by their ids, and slots."""
         self._made: list[str] = []
 
-    def command(self, node_id: int) -> tuple[str, ...]:
-        """What stands in front of a node's own command: the process is the same, in that network."""
-        return ("ip", "netns", "exec", self._name(node_id))
+    def command(self, end: int | str) -> tuple[str, ...]:
+        """What stands in front of the command of a node or of a slot's client: the process is the same, in that
+        network."""
+        return ("ip", "netns", "exec", self._name(end))
+
+    def rule(self, end: int | str, table: str) -> None:
+        """Gives the firewall of one network this text, as `nft -f` takes it."""
+        _run("ip", "netns", "exec", self._name(end), "nft", "-f", "-", text=table)
+
+    def shape(self, end: int | str, discipline: str | None) -> None:
+        """Both directions of the cable of one network get this queueing discipline of `tc`, or none."""
+        for namespace, device in ((self._name(end), "eth0"), (self._switch, f"to-{end}")):
+            if discipline is None:
+                _run("tc", "-n", namespace, "qdisc", "delete", "dev", device, "root")
+            else:
+                _run("tc", "-n", namespace, "qdisc", "replace", "dev", device, "root", *discipline.split())
+
+    def has_netem(self) -> bool:
+        """Whether this kernel can delay packets."""
+        try:
+            _run("tc", "-n", self._switch, "qdisc", "replace", "dev", "lo", "root", "netem", "delay", "1ms")
+        except NetworksUnavailableError:
+            return False
+        _run("tc", "-n", self._switch, "qdisc", "delete", "dev", "lo", "root")
+        return True
 
     def refuse(self, node_id: int) -> None:
         """All connections of this node, those that it has too, are refused from now on, in both directions."""
@@ -64,15 +93,16 @@ class NodeNetworks:
         _run("ip", "netns", "exec", self._name(node_id), "nft", "delete", "table", "inet", "refusal")
 
     @contextmanager
-    def joined(self) -> Iterator[None]:
-        """The calling thread, and those that it starts, are where the clients are."""
+    def joined(self, end: str | None = None) -> Iterator[None]:
+        """The calling thread, and those that it starts, are where the clients are, or in the network of this end."""
         own = os.open(_OWN_NETWORK, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            switch = os.open(_NAMESPACES / self._switch, os.O_RDONLY | os.O_CLOEXEC)
+            name = self._switch if end is None else self._name(end)
+            there = os.open(_NAMESPACES / name, os.O_RDONLY | os.O_CLOEXEC)
             try:
-                _enter(switch)
+                _enter(there)
             finally:
-                os.close(switch)
+                os.close(there)
             try:
                 yield
             finally:
@@ -90,8 +120,8 @@ class NodeNetworks:
             _run("ip", "-n", self._switch, "link", "add", "switch", "type", "bridge")
             _run("ip", "-n", self._switch, "address", "add", _SWITCH_ADDRESS, "dev", "switch")
             _run("ip", "-n", self._switch, "link", "set", "switch", "up")
-            for node_id, host in self.hosts.items():
-                self._plug_in(node_id, host)
+            for end, host in self.addresses.items():
+                self._plug_in(end, host)
         except BaseException:
             self._remove()
             raise
@@ -102,11 +132,11 @@ class NodeNetworks:
     ) -> None:
         self._remove()
 
-    def _name(self, node_id: int) -> str:
-        return f"{self._prefix}-{node_id}"
+    def _name(self, end: int | str) -> str:
+        return f"{self._prefix}-{end}"
 
-    def _plug_in(self, node_id: int, host: str) -> None:
-        name, cable = self._name(node_id), f"to-{node_id}"
+    def _plug_in(self, end: str, host: str) -> None:
+        name, cable = self._name(end), f"to-{end}"
         self._make(name)
         _run("ip", "-n", self._switch, "link", "add", cable, "type", "veth", "peer", "name", "eth0", "netns", name)
         _run("ip", "-n", self._switch, "link", "set", cable, "master", "switch", "up")
