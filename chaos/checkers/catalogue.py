@@ -7,9 +7,10 @@ from typing import Final
 
 from ..histories.operation import Header
 from .finding import Checker
+from .list_append import check_list_append
 from .queue.checker import check_queue
 
-CHECKERS: Final[Mapping[str, Checker]] = {"queue": check_queue}
+CHECKERS: Final[Mapping[str, Checker]] = {"queue": check_queue, "list-append": check_list_append}
 
 _OF_WORKLOADS: Final[Mapping[str, tuple[str, ...]]] = {
     "queue": ("queue",),
@@ -17,6 +18,7 @@ _OF_WORKLOADS: Final[Mapping[str, tuple[str, ...]]] = {
     "queue-transactions": ("queue",),
     "queue-transactions-subscribe": ("queue",),
     "idempotent": ("queue",),
+    "list-append": ("list-append",),
 }
 
 
