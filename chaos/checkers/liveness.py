@@ -7,19 +7,22 @@ Attempts that fail in between do not end the wait; time in which nothing asks fo
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from ..histories.operation import NEMESIS, History, Operation, Pair
 from .finding import Checked, Findings
+from .judge import CANARY
 from .metadata_operations import is_refusal
 
 # What a client may wait after the healing: a session, an election and its own timeouts and pauses.
 BOUND_S: Final = 30.0
-_CANARY: Final = "canary"
 # Of keys and of processes, the longest are in the statistics.
 _SHOWN: Final = 16
+
+# `key` or `process`, and which.
+_Name = tuple[str, str]
 
 
 @dataclass(slots=True)
@@ -58,10 +61,11 @@ def check_liveness(history: History, *, bound_s: float = BOUND_S) -> Checked:
     """A wait of more than `bound_s` after the last fault ended is a finding. Without faults, all of the run is judged;
     where one never ended, nothing is."""
     findings = Findings()
-    healed_ns = _healed_ns(history)
+    run = _Run.of(history)
+    healed_ns = run.healed_ns
     if healed_ns is None:
         return findings.checked({"healed": False})
-    waits = _waits(history, healed_ns)
+    waits = _waits(history, healed_ns, run.unanswered)
     for (what, name), wait in waits.items():
         if wait.longest is not None and wait.longest_ns > bound_s * 1e9:
             message = (
@@ -72,67 +76,84 @@ def check_liveness(history: History, *, bound_s: float = BOUND_S) -> Checked:
             findings.add("stall", message, wait.longest, key=key, detail={"s": round(wait.longest_ns / 1e9, 3)})
     return findings.checked(
         {"healed": True, "healed-at-s": round(healed_ns / 1e9, 3), "bound-s": bound_s}
-        | {f"longest-stalls-of-{kind}s-s": _longest(waits, kind) for kind in ("key", "process")}
+        | {
+            "longest-waits-of-keys-s": _longest(waits, "key"),
+            "longest-waits-of-processes-s": _longest(waits, "process"),
+        }
         | {"first-success-s": _first_successes(waits, healed_ns)}
     )
 
 
-def _healed_ns(history: History) -> int | None:
-    """When the last fault ended, 0 without any; None where one never did."""
-    healed_ns = 0
-    holding: Counter[str] = Counter()
-    for operation in history.faults():
-        if operation.f == _CANARY:
-            continue
-        healed_ns = operation.time
-        if isinstance(operation.value, dict):
-            holding[operation.f] += ("begin" in operation.value) - ("end" in operation.value)
-    return None if any(count > 0 for count in holding.values()) else healed_ns
+@dataclass(frozen=True, slots=True)
+class _Run:
+    # When the last fault ended, 0 without any; None where one never did.
+    healed_ns: int | None
+    # Invocations whose clients have no later event.
+    unanswered: Collection[int]
+
+    @classmethod
+    def of(cls, history: History) -> Self:
+        """Goes through the history once: it may be a file of millions."""
+        healed_ns = 0
+        holding: Counter[str] = Counter()
+        asked: dict[int | str, int] = {}
+        for operation in history.operations:
+            if operation.process != NEMESIS:
+                if operation.type == "invoke":
+                    asked[operation.process] = operation.index
+                else:
+                    asked.pop(operation.process, None)
+            elif operation.f != CANARY:
+                healed_ns = operation.time
+                if isinstance(operation.value, dict):
+                    holding[operation.f] += ("begin" in operation.value) - ("end" in operation.value)
+        return cls(None if any(count > 0 for count in holding.values()) else healed_ns, frozenset(asked.values()))
 
 
-def _waits(history: History, healed_ns: int) -> Mapping[tuple[str, str], _Wait]:
-    pairs: dict[int, Pair] = {}
-    for pair in history.pairs():
-        pairs[pair.invocation.index] = pair
-        pairs[pair.index] = pair
-    waits: dict[tuple[str, str], _Wait] = {}
-    end = (healed_ns, 0)
-    for operation in history.operations:
-        end = operation.time, operation.index
-        one = pairs.get(operation.index)
-        if one is None or operation.process == NEMESIS:
-            continue
-        # What was asked before the healing, and is open then, waits from the healing on.
-        if operation.type != "invoke" and operation.time < healed_ns:
-            continue
-        if operation.type == "invoke" and _returned_before(one, healed_ns):
-            continue
-        for name in _names(one):
+def _waits(history: History, healed_ns: int, unanswered: Collection[int]) -> Mapping[_Name, _Wait]:
+    waits: dict[_Name, _Wait] = {}
+    asked: dict[int | str, Operation] = {}
+    is_healed = False
+    end = healed_ns, 0
+
+    def ask(operation: Operation) -> None:
+        for name in _names(operation):
+            # What a dead client asked of a key is asked no more; the client itself waits in vain.
+            is_open = name[0] == "process" or operation.index not in unanswered
             wait = waits.setdefault(name, _Wait())
-            if operation.type == "invoke":
-                # What a dead client asked of a key is asked no more; the client itself waits in vain.
-                is_open = one.completion is not None or name[0] == "process"
-                wait.asked(max(operation.time, healed_ns), operation.index, is_open=is_open)
-            else:
-                wait.answered(operation.time, operation.index, is_success=_is_success(one))
+            wait.asked(max(operation.time, healed_ns), operation.index, is_open=is_open)
+
+    for operation in history.operations:
+        if operation.process == NEMESIS:
+            continue
+        end = operation.time, operation.index
+        if not is_healed and operation.time >= healed_ns:
+            # What is open when all is healed waits from then on.
+            is_healed = True
+            for before in asked.values():
+                ask(before)
+        if operation.type == "invoke":
+            asked[operation.process] = operation
+            if is_healed:
+                ask(operation)
+        elif (invocation := asked.pop(operation.process, None)) is not None and is_healed:
+            is_success = _is_success(Pair(invocation, operation))
+            for name in _names(invocation):
+                waits[name].answered(operation.time, operation.index, is_success=is_success)
     for wait in waits.values():
         # What is open waits to the end; else the last answer was the last attempt.
         wait.ends(*(end if wait.open_count else wait.last))
     return waits
 
 
-def _returned_before(pair: Pair, time: int) -> bool:
-    return pair.completion is not None and pair.completion.time < time
-
-
 def _is_success(pair: Pair) -> bool:
     return pair.outcome == "ok" or is_refusal(pair)
 
 
-def _names(pair: Pair) -> Iterator[tuple[str, str]]:
-    """The process, and the keys that the operation asked for: a poll asks for none."""
-    yield "process", str(pair.invocation.process)
-    yield from (("key", key) for key in dict.fromkeys(_keys(pair.invocation)))
+def _names(invocation: Operation) -> Iterator[_Name]:
+    """The process, and the keys that the operation asks for: a poll asks for none."""
+    yield "process", str(invocation.process)
+    yield from (("key", key) for key in dict.fromkeys(_keys(invocation)))
 
 
 def _keys(invocation: Operation) -> Iterator[str]:
@@ -143,14 +164,14 @@ def _keys(invocation: Operation) -> Iterator[str]:
         yield from (str(one[1]) for one in value if isinstance(one, list) and len(one) > 1)
 
 
-def _longest(waits: Mapping[tuple[str, str], _Wait], kind: str) -> dict[str, float]:
+def _longest(waits: Mapping[_Name, _Wait], kind: str) -> dict[str, float]:
     found = sorted(
         ((wait.longest_ns, name) for (what, name), wait in waits.items() if what == kind), key=lambda one: -one[0]
     )
     return {name: round(longest_ns / 1e9, 3) for longest_ns, name in found[:_SHOWN]}
 
 
-def _first_successes(waits: Mapping[tuple[str, str], _Wait], healed_ns: int) -> dict[str, float]:
+def _first_successes(waits: Mapping[_Name, _Wait], healed_ns: int) -> dict[str, float]:
     """Of keys, after the healing."""
     return {
         name: round((wait.first_success - healed_ns) / 1e9, 3)

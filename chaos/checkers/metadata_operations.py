@@ -71,6 +71,8 @@ def _find_foreign(
             continue
         assert isinstance(read.action, Action)
         kind, argument, value = read.action
+        if kind not in ("describe", "get"):
+            continue
         told = argument if kind == "describe" else (argument, value)
         if told is not None and value != UNSET and asked.get(told, read.returned) >= read.returned:
             what = f"{argument} partitions" if kind == "describe" else f"{argument}={value}"

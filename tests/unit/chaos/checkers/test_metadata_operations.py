@@ -62,6 +62,12 @@ def test_what_no_operation_asked_for_is_found() -> None:
     assert found(planted(*CREATED, *early)) == [("unexpected", False, (3,))]
 
 
+def test_a_read_that_is_refused_says_that_there_is_no_topic() -> None:
+    refusals = refused("get-config", "UNKNOWN_TOPIC_OR_PARTITION", key="a")
+    assert not found(planted(*refusals, *CREATED))
+    assert found(planted(*CREATED, *refusals)) == [("stale-read", True, (1, 3))]
+
+
 def test_a_broker_may_be_behind_until_the_end() -> None:
     behind = did("describe-topic", {"partitions": None})
     assert found(planted(*CREATED, *behind)) == [("stale-read", True, (1, 3))]
