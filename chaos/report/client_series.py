@@ -5,6 +5,7 @@ Times are nanoseconds since the run began. What is drawn is bounded, however lon
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +20,8 @@ BUCKETS_MAX: Final = 600
 _WIDTHS_S: Final = (0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600)
 # These wait for records: their durations say how long there was nothing, not how fast a cluster is.
 WAITING: Final = frozenset({"poll", "assign", "subscribe", "crash", "debug-topic-partitions"})
+# Not a question to the cluster: the client is gone, as it should be.
+CRASH: Final = "crash"
 # Cells of the scatter plot; each keeps one dot.
 _CELLS_ACROSS: Final = 400
 _CELLS_A_DECADE: Final = 14
@@ -73,7 +76,7 @@ def rates(pairs: Sequence[Pair], end_ns: int) -> tuple[list[Series], Series]:
         at = min(count - 1, (pair.completion or pair.invocation).time // width_ns)
         if pair.outcome == "ok":
             by_f.setdefault(pair.invocation.f, [0] * count)[at] += 1
-        else:
+        elif pair.invocation.f != CRASH:
             bad[at] += 1
     times_ns = [number * width_ns for number in range(count)]
 
@@ -183,7 +186,7 @@ def client_lanes(pairs: Sequence[Pair], end_ns: int) -> dict[int, list[Busy]]:
     open_spans: dict[tuple[int, Outcome], Busy] = {}
     lanes: dict[int, list[Busy]] = {}
     for pair in pairs:
-        if not isinstance(pair.invocation.process, int):
+        if not isinstance(pair.invocation.process, int) or pair.invocation.f == CRASH:
             continue
         client = pair.invocation.process % stride
         lane = lanes.setdefault(client, [])
@@ -225,12 +228,10 @@ def outcomes(pairs: Sequence[Pair]) -> dict[str, Counter[str]]:
 
 
 def longest_stall_ns(pairs: Sequence[Pair]) -> tuple[int, int] | None:
-    """(from, to) of the longest time in which no operation that does not wait for records took place."""
+    """(from, to) of the longest time between two operations that took place, without those that wait for records."""
     times = sorted(
         pair.completion.time
         for pair in pairs
         if pair.completion is not None and pair.outcome == "ok" and pair.invocation.f not in WAITING
     )
-    if not times:
-        return None
-    return max(zip([0, *times], times, strict=False), key=lambda span: span[1] - span[0])
+    return max(itertools.pairwise(times), key=lambda span: span[1] - span[0], default=None)

@@ -87,6 +87,15 @@ def unreplicated(samples: Sequence[ClusterSample], key: str) -> Series:
     return _series(key, samples, key, gap)
 
 
+def leader_changes(samples: Sequence[ClusterSample]) -> int:
+    """Of all partitions together, by their epochs."""
+    changes = 0
+    for key in partition_keys(samples):
+        seen = [sample.partitions[key].epoch for sample in samples if key in sample.partitions]
+        changes += max(seen) - seen[0]
+    return changes
+
+
 def leaderless_ns(samples: Sequence[ClusterSample], end_ns: int) -> int:
     """The longest time that a partition had no leader, as far as samples show it."""
     spans = (

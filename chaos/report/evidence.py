@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from ..checkers.finding import Finding
 from ..histories.operation import NEMESIS, Operation
@@ -14,31 +14,45 @@ from .run_view import RunView
 # A person reads the first few; all are in verdict.json.
 _FINDINGS_MAX: Final = 60
 _OPERATIONS_MAX: Final = 24
+_DETAIL_MAX: Final = 600
 
 
 def evidence(view: RunView) -> str:
-    """Nothing where there is no anomaly."""
+    """Nothing where there is no finding. What is allowed is folded: it is no reason to look for a bug."""
     if not view.findings:
         return ""
+    numbered = list(enumerate(view.findings, 1))
+    bad = _groups(view, [item for item in numbered if not item[1].allowed])
+    allowed = _groups(view, [item for item in numbered if item[1].allowed])
+    if allowed:
+        number = view.total(is_allowed=True)
+        allowed = f'<details class="fold"><summary>Allowed: {count(number, "finding")}</summary>{allowed}</details>'
+    return (
+        '<section class="sheet" id="evidence" aria-labelledby="evidence-title"><h2 id="evidence-title">Evidence</h2>'
+        f"{bad}{allowed}</section>"
+    )
+
+
+def _groups(view: RunView, numbered: Sequence[tuple[int, Finding]]) -> str:
+    """The findings by type, in the order in which types come first."""
     counts = {} if view.run.verdict is None else view.run.verdict.counts
+    groups: dict[str, list[tuple[int, Finding]]] = {}
+    for number, finding in numbered[:_FINDINGS_MAX]:
+        groups.setdefault(finding.type, []).append((number, finding))
     parts = []
-    numbered = list(enumerate(view.findings[:_FINDINGS_MAX], 1))
-    for (allowed, type_), group in itertools.groupby(numbered, key=lambda item: (item[1].allowed, item[1].type)):
-        cards = list(group)
+    for type_, cards in groups.items():
         total = max(counts.get(type_, 0), len(cards))
         more = f' <span class="soft small">the first {len(cards)}</span>' if total > len(cards) else ""
-        tag = '<span class="tag warn">allowed</span>' if allowed else '<span class="tag bad">anomaly</span>'
+        is_allowed = cards[0][1].allowed
+        tag = '<span class="tag warn">allowed</span>' if is_allowed else '<span class="tag bad">anomaly</span>'
         parts.append(
             f'<h3 class="type"><code>{text(type_)}</code> {tag} <span class="soft">{count(total)}</span>{more}</h3>'
         )
         parts += [_card(view, number, finding, is_open=number <= 3) for number, finding in cards]
-    left = len(view.findings) - len(numbered)
+    left = len(numbered) - sum(map(len, groups.values()))
     if left:
         parts.append(f'<p class="soft small">{count(left, "more finding")} in verdict.json.</p>')
-    return (
-        '<section class="sheet" id="evidence" aria-labelledby="evidence-title"><h2 id="evidence-title">Evidence</h2>'
-        f"{''.join(parts)}</section>"
-    )
+    return "".join(parts)
 
 
 def _card(view: RunView, number: int, finding: Finding, *, is_open: bool) -> str:
@@ -52,13 +66,25 @@ def _card(view: RunView, number: int, finding: Finding, *, is_open: bool) -> str
     rows = "".join(_operation(view, index, finding.key, focus) for index in shown)
     left = len(finding.operations) - len(shown)
     more = f'<li class="soft">{count(left, "more event")} in verdict.json</li>' if left else ""
-    detail = "" if finding.detail is None else f'<p class="soft small mono">{compact(finding.detail, limit=600)}</p>'
+    detail = _detail(finding.detail)
     style = "allowed" if finding.allowed else "anomaly"
     return (
         f'<details class="finding {style}" id="finding-{number}"{" open" if is_open else ""}><summary>{key}'
         f"{text(finding.message, limit=600)} {when}</summary>{allowed}"
         f'<ol class="ops">{rows}{more}</ol>{detail}</details>'
     )
+
+
+def _detail(detail: Any) -> str:
+    """What the events do not show themselves: the steps of a cycle, values in full."""
+    if not isinstance(detail, Mapping):
+        return "" if detail is None else f'<p class="soft small mono value">{compact(detail, limit=_DETAIL_MAX)}</p>'
+    steps = detail.get("steps")
+    if isinstance(steps, list) and all(isinstance(step, Mapping) and "text" in step for step in steps):
+        items = "".join(f"<li>{text(step['text'], limit=_DETAIL_MAX)}</li>" for step in steps)
+        return f'<ol class="cycle small">{items}</ol>'
+    parts = " · ".join(f"{text(name)} {compact(value, limit=_DETAIL_MAX)}" for name, value in detail.items())
+    return f'<p class="soft small mono value">{parts}</p>'
 
 
 def _around(at_ns: int) -> str:

@@ -27,7 +27,9 @@ def focus_of(pairs: Sequence[Pair], key: str | None, detail: Any) -> set[int]:
     """The offsets that evidence is about: those of its sends and of its detail; of polls of a single record, too."""
     offsets = {offset for pair in pairs for sent_key, _, offset in sent(pair) if sent_key == key and offset is not None}
     if isinstance(detail, Mapping):
-        offsets |= {value for name, value in detail.items() if "offset" in str(name) and isinstance(value, int)}
+        for name, value in detail.items():
+            if name in ("offset", "offsets"):
+                offsets |= {one for one in (value if isinstance(value, list) else [value]) if isinstance(one, int)}
     for pair in pairs:
         records = [offset for read_key, offset, _ in polled(pair) if read_key == key]
         if len(records) == 1:

@@ -11,18 +11,21 @@ from typing import Any
 
 import msgspec
 
-from .client_series import longest_stall_ns, outcomes
-from .cluster_series import leaderless_ns
+from .client_series import CRASH, longest_stall_ns, outcomes
+from .cluster_series import leader_changes, leaderless_ns
 from .evidence import evidence
 from .fault_band import FaultBand
 from .fault_style import fault_styles
 from .markup import compact, count, duration, seconds, text
 from .recorded_run import RecordedRun
 from .run_view import RunView
+from .story import LOSSES
 from .story_section import stories
 from .timeline import timeline
 
 _ICONS = {"good": "M5 13l4.5 4.5L19 7", "bad": "M6 6l12 12M18 6L6 18", "warn": "M12 5v9M12 18.5v.5"}
+# A list that is longer is a series.
+_FIGURES_MAX = 12
 
 
 def page(run: RecordedRun) -> str:
@@ -58,37 +61,26 @@ def _verdict(view: RunView) -> tuple[str, str, str]:
     verdict = view.run.verdict
     if verdict is None:
         return "warn", "Not judged", "The folder has no verdict.json: `penstock chaos judge` makes one."
-    allowed_types = {finding.type for finding in view.findings if finding.allowed}
-    bad_types = {finding.type for finding in view.findings if not finding.allowed}
-    # Where a type has both, its counts do not say how many are which: those that were kept do.
-    allowed = _total(view, allowed_types - bad_types, is_allowed=True)
-    bad = _total(view, bad_types, is_allowed=False)
-    also = "" if not allowed else f" {count(allowed, 'loss', 'es')} beyond what is promised {_was(allowed)} allowed."
+    allowed, bad = view.total(is_allowed=True), view.total(is_allowed=False)
+    lost = sum(finding.allowed and finding.type in LOSSES for finding in view.findings)
+    also = f" {count(allowed, 'other finding')} {_was(allowed)} allowed." if allowed else ""
     if verdict.valid == "anomalies":
-        return "bad", count(bad, "anomaly").replace("anomalys", "anomalies"), _named(bad_types) + also
+        types = dict.fromkeys(finding.type for finding in view.findings if not finding.allowed)
+        broken = f"What was promised did not hold: {', '.join(types)}."
+        return "bad", count(bad, "anomal", "ies") if bad != 1 else "1 anomaly", broken + also
     if verdict.valid == "invalid-run":
-        return "warn", "Invalid run", f"It shows nothing about the cluster, neither good nor bad.{also}"
-    if allowed:
-        why = "Its faults went beyond what is promised, and what it lost may be lost then."
-        return "good mixed", f"Valid, {count(allowed, 'allowed loss', 'es')}", why
-    return "good", "Valid", "Everything that was promised held: no anomaly was found."
-
-
-def _total(view: RunView, types: set[str], *, is_allowed: bool) -> int:
-    counts = {} if view.run.verdict is None else view.run.verdict.counts
-    kept = dict.fromkeys(types, 0)
-    for finding in view.findings:
-        if finding.allowed == is_allowed and finding.type in kept:
-            kept[finding.type] += 1
-    return sum(max(number, counts.get(type_, 0)) for type_, number in kept.items())
+        return "warn", "Invalid run", "It shows nothing about the cluster, neither good nor bad."
+    if lost:
+        why = "Faults went beyond what is promised, and what was lost may be lost then. No other anomaly was found."
+        return "good mixed", f"Valid, {count(lost, 'allowed loss', 'es')}", why
+    also = (
+        f" {count(allowed, 'finding')} {_was(allowed)} of a kind that nothing promises to prevent." if allowed else ""
+    )
+    return "good", "Valid", f"Everything that was promised held: no anomaly was found.{also}"
 
 
 def _was(number: int) -> str:
     return "was" if number == 1 else "were"
-
-
-def _named(types: set[str]) -> str:
-    return f"What was promised did not hold: {', '.join(sorted(types))}."
 
 
 def _hero(view: RunView, style: str, title: str, sentence: str) -> str:
@@ -96,9 +88,9 @@ def _hero(view: RunView, style: str, title: str, sentence: str) -> str:
     header = run.history.header
     notes = "" if run.verdict is None else "".join(f"<li>{text(note)}</li>" for note in run.verdict.notes)
     total = {"ok": 0, "fail": 0, "info": 0}
-    for counts in outcomes(view.pairs).values():
+    for f, counts in outcomes(view.pairs).items():
         for outcome, number in counts.items():
-            total[outcome] += number
+            total[outcome] += number if f != CRASH else 0
     idle = sum(band.proof not in ("proved", "took hold") for band in view.bands)
     facts = [
         ("lasted", duration(view.end_ns)),
@@ -111,7 +103,9 @@ def _hero(view: RunView, style: str, title: str, sentence: str) -> str:
     if stall is not None:
         facts.append((f"longest stall, at {seconds(stall[0], digits=0)}", duration(stall[1] - stall[0])))
     if run.samples:
-        facts.append(("longest without a leader", duration(leaderless_ns(run.samples, view.end_ns))))
+        facts.append(("changes of leaders", count(leader_changes(run.samples))))
+        if (without_ns := leaderless_ns(run.samples, view.end_ns)) > 0:
+            facts.append(("longest without a leader", duration(without_ns)))
     shown = "".join(f"<div><dd>{value}</dd><dt>{text(name)}</dt></div>" for name, value in facts)
     kinds = dict.fromkeys(band.name for band in view.bands)
     faults = ", ".join(kinds) if kinds else "no faults"
@@ -187,10 +181,19 @@ def _numbers(view: RunView) -> str:
 def _definitions(value: Any) -> str:
     if not isinstance(value, Mapping):
         return f'<p class="mono small value">{compact(value, limit=2000)}</p>'
-    items = "".join(
-        f"<dt>{text(name)}</dt><dd class='mono'>{compact(one, limit=1000)}</dd>" for name, one in value.items()
-    )
+    items = "".join(f"<dt>{text(name)}</dt><dd class='mono'>{_figure(one)}</dd>" for name, one in value.items())
     return f'<dl class="options">{items}</dl>'
+
+
+def _figure(value: Any) -> str:
+    """Figures with their names; a series, which is drawn or lies in verdict.json, by its length."""
+    if isinstance(value, Mapping):
+        return "<br>".join(f"{text(name)} {_figure(one)}" for name, one in value.items())
+    if isinstance(value, list) and len(value) > _FIGURES_MAX:
+        return f"{len(value)} values"
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        return text(", ".join(value))
+    return compact(value, limit=1000)
 
 
 def _repetition(view: RunView) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -45,6 +46,17 @@ class RunView:
             findings=worst_first(findings),
             by_index=by_index,
             events={event.index: event for event in run.history.operations if event.index in wanted},
+        )
+
+    def total(self, *, is_allowed: bool) -> int:
+        """How many findings there are, those included of which the verdict keeps only the number. Where a type has
+        allowed ones and others, those that it keeps say how many are which."""
+        counts = {} if self.run.verdict is None else self.run.verdict.counts
+        kept = Counter((finding.type, finding.allowed) for finding in self.findings)
+        return sum(
+            number if (type_, not allowed) in kept else max(number, counts.get(type_, 0))
+            for (type_, allowed), number in kept.items()
+            if allowed == is_allowed
         )
 
     def time_of(self, finding: Finding) -> int | None:

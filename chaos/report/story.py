@@ -15,7 +15,9 @@ from ..runs.cluster_samples import ClusterSample
 from .client_series import hashable, polled, sent
 from .fault_band import FaultBand
 
-_READERS_MAX: Final = 6
+# What of the findings are records that are gone.
+LOSSES: Final = frozenset({"lost-write", "unseen"})
+_READERS_MAX: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,13 +57,16 @@ class _Read:
 def chosen_records(
     pairs: Sequence[Pair], findings: Sequence[Finding], bands: Sequence[FaultBand], *, limit: int
 ) -> list[tuple[str, Any, str]]:
-    """(key, value, why it was chosen): a record of each anomaly, else the one that a fault held up the longest."""
+    """(key, value, why it was chosen): a record of each anomaly and allowed loss, else the one that a fault held up the
+    longest."""
     by_index = {}
     for pair in pairs:
         by_index[pair.invocation.index] = pair
         by_index[pair.index] = pair
     chosen: dict[tuple[str, Any], str] = {}
     for finding in sorted(findings, key=lambda one: one.allowed):
+        if finding.allowed and finding.type not in LOSSES:
+            continue
         record = _record_of(finding, by_index)
         if record is not None and record not in chosen:
             chosen[record] = f"It is evidence of {finding.type}."
@@ -74,8 +79,12 @@ def chosen_records(
 
 
 def _record_of(finding: Finding, by_index: dict[int, Pair]) -> tuple[str, Any] | None:
-    if isinstance(finding.detail, dict) and finding.key is not None and "value" in finding.detail:
-        return finding.key, hashable(finding.detail["value"])
+    if isinstance(finding.detail, dict) and finding.key is not None:
+        values = finding.detail.get("values")
+        if "value" in finding.detail:
+            return finding.key, hashable(finding.detail["value"])
+        if isinstance(values, list) and values:
+            return finding.key, hashable(values[0])
     pairs = [by_index[index] for index in finding.operations if index in by_index]
     for pair in pairs:
         for key, value, _ in sent(pair):

@@ -38,11 +38,13 @@ def poll(begin_s: float, end_s: float, *values: int) -> Pair:
 
 def test_rates_count_what_took_place_by_function_and_the_rest_apart() -> None:
     pairs = [send(0, 0.1, 1), send(0.1, 0.2, 2), send(0.2, 0.3, 3, "info"), poll(0.6, 0.7), pair(0.6, None, "send")]
+    # A crash is meant to be one.
+    pairs.append(pair(0.6, 0.7, "crash", outcome="info"))
     series, bad = rates(pairs, SECOND_NS)
     assert [(one.name, one.values) for one in series] == [("send", [4.0, 0.0]), ("poll", [0.0, 2.0])]
     # An operation that was never completed is counted where it began.
     assert bad.values == [2.0, 2.0]
-    assert outcomes(pairs) == {"send": {"ok": 2, "info": 2}, "poll": {"ok": 1}}
+    assert outcomes(pairs[:-1]) == {"send": {"ok": 2, "info": 2}, "poll": {"ok": 1}}
 
 
 def test_latencies_leave_out_what_waits_for_records() -> None:
@@ -101,4 +103,4 @@ def test_neighbouring_operations_of_one_outcome_are_one_bar() -> None:
 def test_the_longest_stall_is_between_two_operations_that_took_place() -> None:
     pairs = [send(0, 1, 1), send(1, 2, 2), send(2, 4, 3, "fail"), poll(4, 5), send(5, 6, 4)]
     assert longest_stall_ns(pairs) == (2 * SECOND_NS, 6 * SECOND_NS)
-    assert longest_stall_ns([]) is None
+    assert longest_stall_ns(pairs[:1]) is None

@@ -7,6 +7,7 @@ from penstock.chaos.report.cluster_series import (
     controller_runs,
     epochs,
     isr_runs,
+    leader_changes,
     leader_runs,
     leaderless_ns,
     node_runs,
@@ -60,4 +61,5 @@ def test_an_isr_has_its_size_and_members() -> None:
 def test_series_have_a_point_for_each_change_and_gaps_where_nothing_is_known() -> None:
     assert epochs(SAMPLES, "t-0").times_ns == [0, 20, 30]
     assert epochs(SAMPLES, "t-0").values == [4, None, 5]
+    assert leader_changes(SAMPLES) == 1
     assert unreplicated(SAMPLES, "t-0").values == [2, None, 0]

@@ -52,3 +52,4 @@ def test_evidence_is_about_the_offsets_of_its_sends_its_detail_and_its_single_re
         pair("poll", [["poll", {"t-0": [[11, 1], [12, 1]]}]]),
     ]
     assert focus_of(pairs, "t-0", {"offset": 5, "value": 8}) == {3, 5, 9}
+    assert focus_of([], "t-0", {"offsets": [1, 2]}) == {1, 2}

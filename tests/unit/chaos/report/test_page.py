@@ -99,6 +99,15 @@ def test_a_run_without_an_anomaly_has_the_story_of_a_record_that_met_a_fault(tmp
     assert 'id="evidence"' not in html
 
 
+def test_the_steps_of_a_cycle_are_listed_one_after_the_other(tmp_path: Path) -> None:
+    make_run_folder(tmp_path, duration_s=10, rate=5)
+    steps = [{"text": "T1 wrote 3, which T2 read"}, {"text": "T2 wrote 4 before T1"}]
+    finding = {"type": "G1c", "message": "a cycle", "detail": {"steps": steps}}
+    (tmp_path / "verdict.json").write_text(json.dumps({"valid": "anomalies", "findings": [finding]}))
+    html = page(read_run(RunFolder(tmp_path)))
+    assert "<li>T1 wrote 3, which T2 read</li><li>T2 wrote 4 before T1</li>" in html
+
+
 def test_text_of_a_run_is_never_markup(tmp_path: Path) -> None:
     make_run_folder(tmp_path, duration_s=10, rate=5)
     evil = "</script><script>alert(1)</script>"

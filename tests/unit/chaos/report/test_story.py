@@ -102,6 +102,8 @@ def test_a_record_of_each_anomaly_is_chosen_those_first_that_are_not_allowed() -
         Finding(type="lost-write", message="", key="t-0", operations=(first,)),
         Finding(type="duplicate", message="", key="t-0", operations=(read,)),
         Finding(type="stall", message=""),
+        # What nothing promises to prevent is no story.
+        Finding(type="G0", message="", key="t-0", detail={"value": 99}, allowed=True),
         Finding(type="lost-write", message="", key="t-1", detail={"value": [1, 2]}),
     ]
     chosen = chosen_records(events.pairs, findings, [], limit=9)
