@@ -1,32 +1,40 @@
 """What a cluster of Penstock looks like while it is broken: leaders, epochs, ISRs, ends, told by its nodes over HTTP.
 
 Nodes are asked directly, not over the links that are broken: what a node that is cut off says of itself is what is
-wanted. A node that is paused, dead or slow is left out of a sample.
+wanted. A node that is paused or dead is left out of a sample, and so is an answer that takes too long. Where a leader
+that is cut off would have to be asked, there are leaders and ISRs, and no ends.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Self, TypeVar
 
 import msgspec
 
 from ...client import clock
 from ...client.admin import AdminError, AsyncAdmin
 from ...protocol.rest.partitions import ReplicaStatusList
+from ...protocol.rest.quorum import Quorum
 from ...protocol.rest.topic_overview import TopicOverviewList
 
 INTERVAL_S: Final = 0.5
 _ANSWER_S: Final = 0.4
 _ENCODER: Final = msgspec.json.Encoder()
 
+_T = TypeVar("_T")
+
 
 class PartitionSample(msgspec.Struct, omit_defaults=True):
-    """Of the leader that has the highest epoch among those that answered. `ends` are log end offsets by node."""
+    """By the newest metadata among the nodes that answered; `ends` are log end offsets by node.
+
+    `hw` is None where the leader did not answer in time, and `ends` lack the nodes that did not.
+    """
 
     leader: int | None
     epoch: int
@@ -105,43 +113,76 @@ class ClusterSamples:
                 running[node] = clients[node][1]
         answers = await asyncio.gather(*(self._ask(client) for client in running.values()))
         partitions: dict[str, PartitionSample] = {}
+        versions: dict[str, tuple[int, int]] = {}
         controller: tuple[int, int | None] = -1, None
         for answer in answers:
-            if answer is None:
-                continue
-            quorum_epoch, leader, overviews, _ = answer
-            if leader is not None:
-                controller = max(controller, (quorum_epoch, leader))
-            for overview in overviews:
-                _take_overview(partitions, overview)
-        # After all of them: a later overview of a higher epoch takes the place of the partition.
+            if answer.quorum is not None and answer.quorum.leader_id is not None:
+                controller = max(controller, (answer.quorum.epoch, answer.quorum.leader_id))
+            for overview in answer.overviews:
+                _take_overview(partitions, versions, overview)
+        # After all of them: what leaders and replicas tell belongs to the newest metadata.
         for answer in answers:
-            for status in answer[3] if answer is not None else ():
-                _take_ends(partitions, status)
+            for overview in answer.offsets:
+                _take_high_watermarks(partitions, overview)
+            for statuses in answer.statuses:
+                _take_ends(partitions, statuses)
         return ClusterSample(time_ns, controller[1], states, partitions)
 
-    async def _ask(
-        self, client: AsyncAdmin
-    ) -> tuple[int, int | None, list[TopicOverviewList], list[ReplicaStatusList]] | None:
-        try:
-            async with asyncio.timeout(_ANSWER_S):
-                quorum = await client.get_quorum()
-                overviews = [await client.list_topic_overviews(topic=topic) for topic in self._topics]
-                statuses = [await client.list_replica_statuses_of_topic(topic) for topic in self._topics]
-                return quorum.epoch, quorum.leader_id, overviews, statuses
-        except (TimeoutError, AdminError):
-            return None
+    async def _ask(self, client: AsyncAdmin) -> _Answers:
+        """Each question for itself: one that has to wait for a node that is cut off takes only its own answer away.
+        What a node has in its own metadata it answers at once."""
+        quorum, overviews, offsets, statuses = await asyncio.gather(
+            _answered(client.get_quorum()),
+            self._of_topics(lambda topic: client.list_topic_overviews(topic=topic, offsets=False)),
+            self._of_topics(lambda topic: client.list_topic_overviews(topic=topic)),
+            self._of_topics(client.list_replica_statuses_of_topic),
+        )
+        return _Answers(quorum, overviews, offsets, statuses)
+
+    async def _of_topics(self, ask: Callable[[str], Awaitable[_T]]) -> list[_T]:
+        answers = await asyncio.gather(*(_answered(ask(topic)) for topic in self._topics))
+        return [answer for answer in answers if answer is not None]
 
 
-def _take_overview(partitions: dict[str, PartitionSample], overview: TopicOverviewList) -> None:
+@dataclass(frozen=True, slots=True)
+class _Answers:
+    """Of one node, as far as it answered in time. `offsets` are overviews with what leaders told."""
+
+    quorum: Quorum | None
+    overviews: Sequence[TopicOverviewList]
+    offsets: Sequence[TopicOverviewList]
+    statuses: Sequence[ReplicaStatusList]
+
+
+async def _answered(question: Awaitable[_T]) -> _T | None:
+    try:
+        async with asyncio.timeout(_ANSWER_S):
+            return await question
+    except (TimeoutError, AdminError):
+        return None
+
+
+def _take_overview(
+    partitions: dict[str, PartitionSample], versions: dict[str, tuple[int, int]], overview: TopicOverviewList
+) -> None:
+    """The newest metadata of each partition win, by leader epoch and partition epoch: a node that is cut off has old
+    ones."""
     for topic in overview.topics:
         for told in topic.partitions or ():
             key = f"{topic.name}-{told.partition}"
-            known = partitions.get(key)
-            if known is not None and (known.epoch, known.hw or 0) >= (told.leader_epoch, told.high_watermark or 0):
-                continue
-            leader = told.leader if told.leader is not None and told.leader >= 0 else None
-            partitions[key] = PartitionSample(leader, told.leader_epoch, list(told.isr), told.high_watermark)
+            version = told.leader_epoch, told.partition_epoch
+            if version > versions.get(key, (-1, -1)):
+                versions[key] = version
+                leader = told.leader if told.leader is not None and told.leader >= 0 else None
+                partitions[key] = PartitionSample(leader, told.leader_epoch, list(told.isr))
+
+
+def _take_high_watermarks(partitions: dict[str, PartitionSample], overview: TopicOverviewList) -> None:
+    for topic in overview.topics:
+        for told in topic.partitions or ():
+            sample = partitions.get(f"{topic.name}-{told.partition}")
+            if sample is not None and told.leader_epoch == sample.epoch and told.high_watermark is not None:
+                sample.hw = max(sample.hw or 0, told.high_watermark)
 
 
 def _take_ends(partitions: dict[str, PartitionSample], statuses: ReplicaStatusList) -> None:

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Event
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -41,9 +42,16 @@ class FakeNode:
         self.epoch = epoch
         self.hw = hw
         self.isr = [1, 2]
+        self.partition_epoch = 0
         self.ends: dict[int, int | None] = {1: 5, 2: 4}
+        # What other nodes have to be asked for takes too long.
+        self.is_waiting = False
 
-    def answer(self, path: str) -> Any:
+    def answer(self, path: str, query: str) -> Any:
+        """None: it does not answer in time."""
+        asks_others = path.endswith("replica-status") or (path == "/v1/topics" and "offsets=false" not in query)
+        if self.is_waiting and asks_others:
+            return None
         if path == "/v1/quorum":
             epoch, leader = self.quorum
             return Quorum(
@@ -67,7 +75,7 @@ class FakeNode:
             partition=0,
             leader=self.leader,
             leader_epoch=self.epoch,
-            partition_epoch=0,
+            partition_epoch=self.partition_epoch,
             replicas=[1, 2],
             isr=self.isr,
             elr=[],
@@ -130,9 +138,17 @@ class FakeNode:
 def served(node: FakeNode) -> Iterator[str]:
     """Its HTTP address."""
 
+    is_over = Event()
+
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            body = msgspec.json.encode(node.answer(urlsplit(self.path).path))
+            asked = urlsplit(self.path)
+            answer = node.answer(asked.path, asked.query)
+            if answer is None:
+                is_over.wait()
+                self.close_connection = True
+                return
+            body = msgspec.json.encode(answer)
             self.send_response(200)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))
@@ -149,6 +165,7 @@ def served(node: FakeNode) -> Iterator[str]:
         try:
             yield f"http://127.0.0.1:{server.server_address[1]}"
         finally:
+            is_over.set()
             server.shutdown()
             server.server_close()
 
@@ -173,6 +190,23 @@ def test_the_leader_of_the_highest_epoch_is_believed_and_ends_are_of_all_replica
     assert sample.controller == 2
     assert sample.nodes == {"1": "up", "2": "up"}
     assert sample.partitions == {"t-0": PartitionSample(2, 7, [2], 4, {"1": 9, "2": 4})}
+
+
+def test_of_one_leader_epoch_the_newest_isr_is_believed(tmp_path: Path) -> None:
+    stale, fresh = (FakeNode(quorum=(1, 1), leader=1, epoch=3, hw=5) for _ in range(2))
+    fresh.partition_epoch, fresh.isr = 1, [2]
+    with served(stale) as one, served(fresh) as two:
+        for number, admins in enumerate(({1: one, 2: two}, {1: two, 2: one})):
+            assert sampled(tmp_path / f"samples-{number}", admins).partitions["t-0"].isr == [2]
+
+
+def test_an_answer_that_waits_for_a_node_that_is_cut_off_takes_no_other_away(tmp_path: Path) -> None:
+    node = FakeNode(quorum=(1, 1), leader=1, epoch=3, hw=5)
+    node.is_waiting = True
+    with served(node) as address:
+        sample = sampled(tmp_path / "samples", {1: address})
+    assert sample.controller == 1
+    assert sample.partitions == {"t-0": PartitionSample(1, 3, [1, 2])}
 
 
 def test_a_partition_without_a_leader_has_none(tmp_path: Path) -> None:
