@@ -18,8 +18,7 @@ from .fault_band import FaultBand
 from .fault_style import fault_styles
 from .markup import compact, count, duration, seconds, text
 from .recorded_run import RecordedRun
-from .run_view import RunView
-from .story import LOSSES
+from .run_view import LOSSES, RunView
 from .story_section import stories
 from .timeline import timeline
 
@@ -32,6 +31,7 @@ def page(run: RecordedRun) -> str:
     view = RunView.of(run)
     section, data = timeline(view)
     workload = run.history.header.workload
+    shown = evidence(view)
     style, title, sentence = _verdict(view)
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
@@ -39,8 +39,7 @@ def page(run: RecordedRun) -> str:
 <style>{_file("report.css")}</style></head>
 <body><main>
 {_hero(view, style, title, sentence)}
-{evidence(view)}
-{section}
+{"".join((shown, section) if view.breaches else (section, shown))}
 {stories(view)}
 {_faults(view)}
 {_numbers(view)}

@@ -104,7 +104,7 @@ def _coloured(series: Sequence[Series], form: str = "step") -> list[Line]:
 
 def _faults(view: RunView, styles: dict[str, str]) -> Lanes:
     lanes = []
-    dated = [(at, number, finding) for number, finding in enumerate(view.findings, 1) if (at := view.time_of(finding))]
+    dated = [(at, number, finding) for number, finding in view.breaches if (at := view.time_of(finding))]
     if dated:
         width_ns = view.end_ns // 250
         lanes.append(

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Final, Self
 
 from ..checkers.finding import Finding, worst_first
 from ..histories.operation import Operation, Pair
 from .fault_band import FaultBand, fault_bands
 from .recorded_run import RecordedRun
+
+# What of the findings are records that are gone.
+LOSSES: Final = frozenset({"lost-write", "unseen"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +50,16 @@ class RunView:
             by_index=by_index,
             events={event.index: event for event in run.history.operations if event.index in wanted},
         )
+
+    @property
+    def breaches(self) -> list[tuple[int, Finding]]:
+        """What a reader must see: anomalies, and records that are gone although that is allowed; each with its number.
+        Left out is what nothing promises to prevent."""
+        return [
+            (number, finding)
+            for number, finding in enumerate(self.findings, 1)
+            if not finding.allowed or finding.type in LOSSES
+        ]
 
     def total(self, *, is_allowed: bool) -> int:
         """How many findings there are, those included of which the verdict keeps only the number. Where a type has

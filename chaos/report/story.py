@@ -15,8 +15,6 @@ from ..runs.cluster_samples import ClusterSample
 from .client_series import hashable, polled, sent
 from .fault_band import FaultBand
 
-# What of the findings are records that are gone.
-LOSSES: Final = frozenset({"lost-write", "unseen"})
 _READERS_MAX: Final = 3
 
 
@@ -57,16 +55,13 @@ class _Read:
 def chosen_records(
     pairs: Sequence[Pair], findings: Sequence[Finding], bands: Sequence[FaultBand], *, limit: int
 ) -> list[tuple[str, Any, str]]:
-    """(key, value, why it was chosen): a record of each anomaly and allowed loss, else the one that a fault held up the
-    longest."""
+    """(key, value, why it was chosen): a record of each finding, else the one that a fault held up the longest."""
     by_index = {}
     for pair in pairs:
         by_index[pair.invocation.index] = pair
         by_index[pair.index] = pair
     chosen: dict[tuple[str, Any], str] = {}
-    for finding in sorted(findings, key=lambda one: one.allowed):
-        if finding.allowed and finding.type not in LOSSES:
-            continue
+    for finding in findings:
         record = _record_of(finding, by_index)
         if record is not None and record not in chosen:
             chosen[record] = f"It is evidence of {finding.type}."

@@ -18,7 +18,7 @@ _DECADES_MS: Final = (1, 10, 100, 1_000, 10_000, 100_000)
 
 def stories(view: RunView) -> str:
     """Nothing for a workload without records."""
-    chosen = chosen_records(view.pairs, view.findings, view.bands, limit=_STORIES_MAX)
+    chosen = chosen_records(view.pairs, [finding for _, finding in view.breaches], view.bands, limit=_STORIES_MAX)
     told = [story(view.pairs, view.run.samples, key=key, value=value, why=why) for key, value, why in chosen]
     parts = [_story(view, one, number) for number, one in enumerate(told, 1) if one.steps]
     if not parts:

@@ -18,7 +18,7 @@ _MS_NS: Final = 1_000_000
 def timeline(view: RunView) -> tuple[str, str]:
     """The section, and the data of its script."""
     styles = fault_styles(view.bands)
-    marks = sorted({at for finding in view.findings[:MARKS_MAX] if (at := view.time_of(finding)) is not None})
+    marks = sorted({at for _, finding in view.breaches[:MARKS_MAX] if (at := view.time_of(finding)) is not None})
     drawn = []
     data: dict[str, Any] = {}
     for part in panels(view, styles):

@@ -99,6 +99,16 @@ def test_a_run_without_an_anomaly_has_the_story_of_a_record_that_met_a_fault(tmp
     assert 'id="evidence"' not in html
 
 
+def test_what_nothing_promises_to_prevent_comes_after_the_time_line_and_is_marked_nowhere(tmp_path: Path) -> None:
+    make_run_folder(tmp_path, duration_s=10, rate=5)
+    finding = {"type": "G0", "message": "a cycle", "allowed": True, "why_allowed": "so", "operations": [9]}
+    (tmp_path / "verdict.json").write_text(json.dumps({"valid": "valid", "findings": [finding]}))
+    html = page(read_run(RunFolder(tmp_path)))
+    assert html.index('id="timeline"') < html.index('id="evidence"')
+    assert "Allowed: 1 finding<" in html
+    assert 'class="mark"' not in html
+
+
 def test_the_steps_of_a_cycle_are_listed_one_after_the_other(tmp_path: Path) -> None:
     make_run_folder(tmp_path, duration_s=10, rate=5)
     steps = [{"text": "T1 wrote 3, which T2 read"}, {"text": "T2 wrote 4 before T1"}]
