@@ -27,9 +27,10 @@ def evidence(view: RunView) -> str:
     if allowed:
         number = view.total(is_allowed=True)
         allowed = f'<details class="fold"><summary>Allowed: {count(number, "finding")}</summary>{allowed}</details>'
+    title = "Evidence" if bad else "What is allowed"
     return (
-        '<section class="sheet" id="evidence" aria-labelledby="evidence-title"><h2 id="evidence-title">Evidence</h2>'
-        f"{bad}{allowed}</section>"
+        '<section class="sheet" id="evidence" aria-labelledby="evidence-title">'
+        f'<h2 id="evidence-title">{title}</h2>{bad}{allowed}</section>'
     )
 
 
