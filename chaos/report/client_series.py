@@ -145,7 +145,7 @@ def hashable(value: Any) -> Any:
 
 
 def unseen(pairs: Sequence[Pair], end_ns: int) -> Series | None:
-    """Records that were acknowledged and that no poll has returned yet, over time; None without any."""
+    """Records that were acknowledged and that no poll has returned yet, over time; None if nothing reads them."""
     acknowledged: dict[tuple[str, Any], int] = {}
     seen: dict[tuple[str, Any], int] = {}
     for pair in pairs:
@@ -156,7 +156,8 @@ def unseen(pairs: Sequence[Pair], end_ns: int) -> Series | None:
         for key, _, value in polled(pair):
             read = key, hashable(value)
             seen[read] = min(seen.get(read, end_ns), pair.completion.time)
-    if not acknowledged or not seen:
+    # What is sent into topics that no client reads, as those of an application's input, is not unseen.
+    if {key for key, _ in acknowledged}.isdisjoint(key for key, _ in seen):
         return None
     width_ns = bucket_ns(end_ns)
     count = max(1, math.ceil(end_ns / width_ns))

@@ -137,6 +137,8 @@ def story(pairs: Sequence[Pair], samples: Sequence[ClusterSample], *, key: str, 
             f"Read by {_count(len({read.pair.invocation.process for read in reads}), 'process', 'es')}.",
             True,
         )
+    elif not any(read_key == key for pair in pairs for read_key, _, _ in polled(pair)):
+        end, is_good = "No client reads this partition.", True
     elif outcome == "ok":
         end, is_good = "Acknowledged, and no poll of the run returned it.", False
     elif outcome == "fail":

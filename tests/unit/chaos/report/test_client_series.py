@@ -79,6 +79,11 @@ def test_histories_without_records_have_no_unseen_ones() -> None:
     assert unseen([pair(0, 1, "write", {"k": 1, "v": 2})], SECOND_NS) is None
 
 
+def test_what_goes_into_topics_that_no_client_reads_is_not_unseen() -> None:
+    output = pair(0, 1, "poll", [["poll", {"out-0": [[0, ["t-0", 1]]]}]])
+    assert unseen([send(0, 1, 1), output], SECOND_NS) is None
+
+
 def test_a_client_goes_on_in_its_lane_after_an_unknown_outcome() -> None:
     pairs = [
         pair(0, 1, "send", process=0),

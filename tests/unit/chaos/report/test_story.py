@@ -85,9 +85,16 @@ def test_another_record_at_its_offset_is_told() -> None:
     assert "process 1 read 8 at its offset 5" in texts(told(events, [], 7))
 
 
+def test_a_record_that_no_client_reads_is_not_missing() -> None:
+    events = Events()
+    events.send(100, 150, 7, 5)
+    assert (told(events, [], 7).is_good, told(events, [], 7).end) == (True, "No client reads this partition.")
+
+
 def test_a_record_whose_outcome_is_unknown_may_be_missing() -> None:
     events = Events()
     events.send(100, 150, 7, None, "info")
+    events.poll(200, 210, (5, 8))
     one = told(events, [], 7)
     assert texts(one) == ["process 0 sent it", "process 0 does not know its outcome"]
     assert one.is_good
