@@ -33,6 +33,7 @@ _ALWAYS: Final = ("liveness",)
 
 _OF_WORKLOADS: Final[Mapping[str, tuple[str, ...]]] = {
     "queue": ("queue",),
+    "queue-java": ("queue",),
     "queue-subscribe": ("queue",),
     "queue-transactions": ("queue",),
     "queue-transactions-subscribe": ("queue",),

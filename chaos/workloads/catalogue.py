@@ -31,6 +31,18 @@ WORKLOADS: Final[Mapping[str, Workload]] = {
             checkers=("queue",),
         ),
         Workload(
+            name="queue-java",
+            sentence="the queue and its transactions through Apache Kafka's own client (Java) beside librdkafka",
+            topics=(WorkloadTopic(),),
+            programs=(
+                ClientProgram(module="QueueClient", client="java", options=("--transactions",)),
+                ClientProgram(module="QueueClient", client="java"),
+                ClientProgram(module=_QUEUE, options=("--transactions",)),
+            ),
+            checkers=("queue",),
+            has_transactions=True,
+        ),
+        Workload(
             name="queue-subscribe",
             sentence="the queue by members of a group, whose partitions move between them",
             topics=(WorkloadTopic(),),

@@ -19,6 +19,7 @@ from ...client import clock
 from ..histories.client_history import merged
 from ..histories.operation import Operation
 from .client_program import NOT_CAUGHT_UP, STOPPED
+from .java_programs import java_command
 from .workload import ClientProgram, Workload
 
 STOP_TIMEOUT_S: Final = 45.0
@@ -75,6 +76,7 @@ class ClientProcesses:
         return [number for number, client in enumerate(self._clients) if client.poll() is None]
 
     def start(self) -> None:
+        """Raises ClusterError where a program of the workload needs what this machine does not have."""
         self._folder.mkdir(parents=True, exist_ok=True)
         try:
             for number, program in enumerate(self._programs):
@@ -132,12 +134,16 @@ class ClientProcesses:
         return merged((path for path in paths if path.exists()), others=others)
 
     def _command(self, number: int, program: ClientProgram) -> list[str]:
+        if program.client == "java":
+            runs = [*java_command(program.module)]
+        else:
+            runs = [sys.executable, "-P", "-m", f"{__package__}.{program.module}", "--client", program.client]
         return [
-            *(sys.executable, "-P", "-m", f"{__package__}.{program.module}"),
+            *runs,
             *("--bootstrap", self._bootstrap(number), "--topic", self._topic),
             *("--partitions", str(self.workload.topics[0].partitions if self.workload.topics else 1)),
             *("--history", str(self._file(number)), "--process", str(number), "--stride", str(len(self._programs))),
-            *("--start-ns", str(self._start_ns), "--seed", str(self._seed), "--client", program.client),
+            *("--start-ns", str(self._start_ns), "--seed", str(self._seed)),
             *self._options,
             *program.options,
         ]

@@ -71,16 +71,16 @@ class Copier(Client):
         self.session.subscribe([self.options.topic])
 
     def step(self) -> None:
-        if self.random.random() < _CRASH_RATIO:
-            self.crash()
-            return
         try:
             polled = self.session.poll(_POLL_S)
         except NotDoneError as error:
             if error.is_broken:
                 self.close()
             return
-        if polled:
+        if polled and self.random.random() < _CRASH_RATIO:
+            # With records that it was given: its successor has to be given them again.
+            self.crash()
+        elif polled:
             value = {key: [records[0].offset, records[-1].offset + 1] for key, records in polled.items()}
             self.perform("copy", value, lambda: self._copy(polled))
 

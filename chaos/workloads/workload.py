@@ -28,10 +28,10 @@ class WorkloadTopic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientProgram:
-    """`count` processes of a program in this package."""
+    """`count` processes of a program in this package: a module, or a class where the client is Java's."""
 
     module: str
-    client: Literal["confluent", "aiokafka"] = "confluent"
+    client: Literal["confluent", "aiokafka", "java"] = "confluent"
     options: Sequence[str] = ()
     count: int = 1
     # Those of a later stage are told to stop when those before have stopped.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 import pytest
+from missing_tools import unavailable
 from replicated_cluster import is_soak
 from workload_runs import (
     check_copies,
@@ -22,6 +24,7 @@ from workload_runs import (
 
 from penstock.chaos.histories.operation import History
 from penstock.chaos.workloads.catalogue import WORKLOADS
+from penstock.local.apache_kafka.jars import KafkaJars
 from penstock.local.cluster import LocalCluster
 
 pytestmark = pytest.mark.integration
@@ -37,6 +40,7 @@ CHECKS: Final[Mapping[str, Callable[[History], None]]] = {
 }
 # A soak runs all of them both ways; what is left out of these shares its programs with others that are not.
 QUIET: Final = ("idempotent", "exactly-once", "group-auto-commit", "register", "counter", "metadata")
+ALL: Final = tuple(name for name in WORKLOADS if name != "queue-java")
 KILLED: Final = ("queue-transactions", "list-append")
 
 
@@ -53,14 +57,23 @@ def check(history: History) -> None:
             CHECKS[checker](history)
 
 
-@pytest.mark.parametrize("name", WORKLOADS if is_soak() else QUIET)
+@pytest.mark.parametrize("name", ALL if is_soak() else QUIET)
 def test_a_workload_shows_everything_acknowledged_and_nothing_else(
     name: str, cluster: LocalCluster, tmp_path: Path
 ) -> None:
     check(run_workload(cluster, WORKLOADS[name], tmp_path, done=6))
 
 
-@pytest.mark.parametrize("name", WORKLOADS if is_soak() else KILLED)
+def test_a_queue_of_apache_kafkas_own_client_is_one_too(
+    cluster: LocalCluster, kafka_jars: KafkaJars, tmp_path: Path
+) -> None:
+    if shutil.which("javac") is None:
+        unavailable("the client in Java is compiled with javac (Debian: apt-get install default-jdk-headless)")
+    assert kafka_jars.version, "its client is among them"
+    check(run_workload(cluster, WORKLOADS["queue-java"], tmp_path, done=6))
+
+
+@pytest.mark.parametrize("name", ALL if is_soak() else KILLED)
 def test_a_workload_goes_on_when_a_node_is_killed(name: str, cluster: LocalCluster, tmp_path: Path) -> None:
     def kill() -> None:
         cluster.kill_node(1)
