@@ -16,7 +16,9 @@ from ..finding import Findings
 from .columns import ASSIGN, FAIL, INFO, NONE, QueueColumns
 from .orders import Orders
 
-NOT_ISOLATED: Final = "Kafka does not isolate what transactions write: sends of others lie between theirs"
+NOT_ISOLATED: Final = (
+    "Kafka does not isolate writes: others lie between those of a transaction, or an operation of several"
+)
 NOT_A_SNAPSHOT: Final = "a poll returns of each partition what has arrived, not a snapshot of all"
 UNCOMMITTED: Final = "consumers read uncommitted records of transactions"
 # Consumers lag, so edges to what they have not read yet cover most of a history. Cycles of these are allowed, hence
