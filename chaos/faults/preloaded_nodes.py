@@ -44,7 +44,6 @@ _LATER: Final = (
     "penstock.quorum.metadata.event_ring",
     "uvloop",
 )
-_END_TIMEOUT_S: Final = 10.0
 
 
 class PreloadedNodes:
@@ -91,14 +90,12 @@ class PreloadedNodes:
 
     def end(self) -> None:
         with self._turn:
+            # It may still load, and has nothing to finish.
+            self._process.kill()
             for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
                 if stream is not None:
                     stream.close()
-            try:
-                self._process.wait(_END_TIMEOUT_S)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
+            self._process.wait()
 
 
 def run() -> None:

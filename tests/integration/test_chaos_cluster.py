@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import unittest
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import aiokafka
 import kafka
 import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+from faststream.confluent import KafkaBroker
 from missing_tools import unavailable
 
 from penstock.chaos.links.link import CutMode
@@ -17,6 +19,8 @@ from penstock.chaos.testing.async_chaos_cluster import AsyncChaosCluster
 from penstock.chaos.testing.chaos_cluster import ChaosCluster
 from penstock.chaos.testing.unit_tests import ClusterTests
 from penstock.client.cached_programs import TOXIPROXY, find_program
+from penstock.local.apache_kafka.jars import KafkaJars
+from penstock.local.apache_kafka.tools import run_tool
 from penstock.local.errors import ClusterError
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
@@ -222,6 +226,43 @@ def test_kafka_python_goes_on_after_refused_requests(penstock_cluster: ChaosClus
     assert producer.send(topic, b"a", partition=0).get(timeout=DEADLINE_S).offset == 0
     producer.close()
     assert read(penstock_cluster, topic, 1) == [b"a"]
+
+
+def test_faststream_handles_an_order_once_although_answers_are_lost(penstock_cluster_async: AsyncChaosCluster) -> None:
+    cluster = penstock_cluster_async
+
+    async def run() -> None:
+        orders, bills = await cluster.topic(), await cluster.topic()
+        broker: Any = KafkaBroker(cluster.bootstrap)
+        billed: asyncio.Queue[str] = asyncio.Queue()
+
+        async def bill(order: str) -> str:
+            return f"bill for {order}"
+
+        async def note(one: str) -> None:
+            await billed.put(one)
+
+        handlers = {orders: broker.publisher(bills)(bill), bills: note}
+        for topic, handler in handlers.items():
+            broker.subscriber(topic, group_id=topic, auto_offset_reset="earliest")(handler)
+        async with broker:
+            await broker.start()
+            refused = await cluster.faults.next("Produce", n=2, error="NOT_LEADER_OR_FOLLOWER", topic=orders)
+            await broker.publish("an order", orders)
+            assert await asyncio.wait_for(billed.get(), DEADLINE_S) == "bill for an order"
+            assert len(refused.fault.hits) == 2
+
+    asyncio.run(run())
+
+
+def test_a_java_producer_sends_again_what_was_refused(penstock_cluster: ChaosCluster, kafka_jars: KafkaJars) -> None:
+    topic = penstock_cluster.topic()
+    refused = penstock_cluster.faults.next("Produce", n=2, error="NOT_LEADER_OR_FOLLOWER", topic=topic)
+    connection = ("--bootstrap-server", penstock_cluster.bootstrap)
+    result = run_tool(kafka_jars, "console-producer", *connection, "--topic", topic, stdin="a\nb\n")
+    assert result.exit_code == 0, result.output
+    assert read(penstock_cluster, topic, 2) == [b"a", b"b"]
+    assert len(refused.hits) == 2
 
 
 def test_coroutines_await_the_same_methods(penstock_cluster_async: AsyncChaosCluster) -> None:
