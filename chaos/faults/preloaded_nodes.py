@@ -26,6 +26,8 @@ from typing import Final
 from ...local.errors import NodeFailedError
 
 ENTRY_POINT: Final = "penstock.chaos.faults.preloaded_nodes"
+# What `local.local_node` calls variables of properties, without loading it: this module is loaded before all else.
+_PROPERTY: Final = "PENSTOCK_"
 _NODE: Final = "penstock.chaos.faults.faulty_node"
 # What a node loads while it starts, and not before: nodes that do without it would only be larger.
 _LATER: Final = (
@@ -98,7 +100,14 @@ class PreloadedNodes:
             self._process.wait()
 
 
+def preload() -> PreloadedNodes:
+    """For nodes with this program's environment, but for variables that nodes take for properties."""
+    return PreloadedNodes({name: value for name, value in os.environ.items() if not name.startswith(_PROPERTY)})
+
+
 def run() -> None:
+    # A library of types looks for it to test itself, which would be a twentieth of all that is loaded.
+    sys.modules["hypothesis"] = None  # type: ignore[assignment]
     import_module(_NODE)
     for module in _LATER:
         with suppress(ImportError):

@@ -54,12 +54,6 @@ class BreakableNodes:
         """Their ids."""
         return tuple(self._nodes.nodes)
 
-    @property
-    def pids(self) -> tuple[int, ...]:
-        """Of the nodes, of what their links go through, and of what starts them."""
-        nodes = (node.process.pid for node in self._nodes.nodes.values() if node.process is not None)
-        return (*nodes, *self._nodes.other_pids)
-
     def state(self, node: int) -> str:
         """`up`, `paused` or `down`."""
         return self._nodes.state(self._known(node))

@@ -21,6 +21,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from ...client.admin import Admin, AdminError
+from ..faults.preloaded_nodes import PreloadedNodes, preload
 from ..links.link import CutMode
 from .breakable_nodes import WAIT_S, BreakableNodes
 from .held_fault import HeldFault
@@ -56,13 +57,26 @@ class ChaosCluster(BreakableNodes):
         client_slots: int = 1,
         folder: Path | None = None,
         seed: int = 0,
+        preloaded: PreloadedNodes | None = None,
     ) -> None:
-        """`client_slots` are groups of clients, of which one can be cut off while the others are not."""
+        """`client_slots` are groups of clients, of which one can be cut off while the others are not.
+
+        Several clusters may share what starts their nodes, `preloaded`; without one the cluster has its own.
+        """
+        self._own_preloaded: PreloadedNodes | None = None
+        if preloaded is None:
+            preloaded = self._own_preloaded = preload()
+        self._preloaded = preloaded
         self._made_folder = Path(tempfile.mkdtemp(prefix="penstock-")) if folder is None else None
         self.folder = (folder or self._made_folder or Path()).resolve()
         properties = {**DEFAULTS, **{key: _text(value) for key, value in (config or {}).items()}}
         made = make_nodes(
-            self.folder / "cluster", node_count=nodes, client_slots=client_slots, properties=properties, seed=seed
+            self.folder / "cluster",
+            node_count=nodes,
+            client_slots=client_slots,
+            properties=properties,
+            preloaded=preloaded,
+            seed=seed,
         )
         super().__init__(made, self.folder)
         self._is_started = False
@@ -87,7 +101,8 @@ class ChaosCluster(BreakableNodes):
             if self._is_started:
                 self._is_started = False
                 self._nodes.end_all()
-            self._nodes.close()
+            if self._own_preloaded is not None:
+                self._own_preloaded.end()
             self._states.close()
             if self._made_folder is not None:
                 shutil.rmtree(self._made_folder, ignore_errors=True)
@@ -113,6 +128,13 @@ class ChaosCluster(BreakableNodes):
     def bootstrap_of(self, slot: int) -> str:
         """`bootstrap.servers` of the clients of one slot. Raises ClusterError."""
         return self._nodes.bootstrap(slot)
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """Of the nodes, of what their links go through, and of what starts them."""
+        nodes = (node.process.pid for node in self._nodes.nodes.values() if node.process is not None)
+        proxy = () if self._nodes.proxy_pid is None else (self._nodes.proxy_pid,)
+        return (*nodes, *proxy, self._preloaded.pid)
 
     def log(self, node: int) -> Path:
         """The file that a node logs to."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ...client.cached_programs import TOXIPROXY, find_program
+from ..faults.preloaded_nodes import PreloadedNodes
 from .plain_nodes import PlainNodes
 
 if TYPE_CHECKING:
@@ -20,11 +21,24 @@ MISSING_LINKS: Final = (
 
 
 def make_nodes(
-    folder: Path, *, node_count: int, client_slots: int, properties: Mapping[str, str], seed: int
+    folder: Path,
+    *,
+    node_count: int,
+    client_slots: int,
+    properties: Mapping[str, str],
+    preloaded: PreloadedNodes,
+    seed: int,
 ) -> PlainNodes | ProxiedNodes:
     """Nothing is started yet. Raises ClusterError, PortInUseError."""
     if find_spec("toxiproxy") is None or find_program(TOXIPROXY) is None:
-        return PlainNodes(folder, node_count=node_count, properties=properties, seed=seed)
+        return PlainNodes(folder, node_count=node_count, properties=properties, preloaded=preloaded, seed=seed)
     from .proxied_nodes import ProxiedNodes
 
-    return ProxiedNodes(folder, node_count=node_count, client_slots=client_slots, properties=properties, seed=seed)
+    return ProxiedNodes(
+        folder,
+        node_count=node_count,
+        client_slots=client_slots,
+        properties=properties,
+        preloaded=preloaded,
+        seed=seed,
+    )

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ...local.cluster import LocalCluster
-from ...local.local_node import LocalNode, environment_without_properties
+from ...local.local_node import LocalNode
 from ..faults.node_faults import NodeFaults
 from ..faults.preloaded_nodes import PreloadedNodes
 
@@ -15,22 +14,29 @@ from ..faults.preloaded_nodes import PreloadedNodes
 class PlainNodes:
     """Nodes 1 to N in `folder`, whose disks, clocks and requests obey orders. Nothing is started yet."""
 
-    def __init__(self, folder: Path, *, node_count: int, properties: Mapping[str, str], seed: int = 0) -> None:
-        """Raises ClusterError, PortInUseError."""
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        node_count: int,
+        properties: Mapping[str, str],
+        preloaded: PreloadedNodes,
+        seed: int = 0,
+    ) -> None:
+        """`preloaded` starts the nodes. Raises ClusterError, PortInUseError."""
         self.cluster = LocalCluster(folder, node_count=node_count, properties=properties)
         self._faults = {node.id: NodeFaults(node, seed=seed) for node in self.cluster.nodes.values()}
-        self._preloaded = PreloadedNodes(environment_without_properties(os.environ))
         for node in self.cluster.nodes.values():
-            node.launch = launcher(self._preloaded, self._faults[node.id])
+            node.launch = launcher(preloaded, self._faults[node.id])
 
     @property
     def nodes(self) -> Mapping[int, LocalNode]:
         return self.cluster.nodes
 
     @property
-    def other_pids(self) -> tuple[int, ...]:
-        """Of processes that are no nodes."""
-        return (self._preloaded.pid,)
+    def proxy_pid(self) -> int | None:
+        """There is no proxy."""
+        return None
 
     def bootstrap(self, slot: str | int = 0) -> str:  # noqa: ARG002 - all clients have the same links
         return self.cluster.bootstrap
@@ -49,10 +55,6 @@ class PlainNodes:
     def end_all(self) -> None:
         """SIGKILL: nothing of a test's cluster is needed any more."""
         self.cluster.kill()
-
-    def close(self) -> None:
-        """Nothing can be started any more."""
-        self._preloaded.end()
 
     def kill(self, node_id: int) -> None:
         self.cluster.kill_node(node_id)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from ...local.local_node import LocalNode, environment_without_properties
+from ...local.local_node import LocalNode
 from ..faults.preloaded_nodes import PreloadedNodes
 from ..links.proxied_cluster import ProxiedCluster
 from .plain_nodes import launcher
@@ -16,10 +15,17 @@ class ProxiedNodes(ProxiedCluster):
     """Nodes 1 to N in `folder`, whose disks, clocks and requests obey orders. Nothing is started yet."""
 
     def __init__(
-        self, folder: Path, *, node_count: int, client_slots: int, properties: Mapping[str, str], seed: int = 0
+        self,
+        folder: Path,
+        *,
+        node_count: int,
+        client_slots: int,
+        properties: Mapping[str, str],
+        preloaded: PreloadedNodes,
+        seed: int = 0,
     ) -> None:
-        """Raises ClusterError, PortInUseError."""
-        self._preloaded = PreloadedNodes(environment_without_properties(os.environ))
+        """`preloaded` starts the nodes. Raises ClusterError, PortInUseError."""
+        self._preloaded = preloaded
         super().__init__(
             folder,
             node_count=node_count,
@@ -29,11 +35,6 @@ class ProxiedNodes(ProxiedCluster):
             seed=seed,
         )
 
-    @property
-    def other_pids(self) -> tuple[int, ...]:
-        """Of processes that are no nodes."""
-        return (self._preloaded.pid, *([] if self.proxy_pid is None else [self.proxy_pid]))
-
     def start_all(self) -> None:
         self.__enter__()
 
@@ -41,10 +42,6 @@ class ProxiedNodes(ProxiedCluster):
         """SIGKILL: nothing of a test's cluster is needed any more."""
         self.cluster.kill()
         self.__exit__(None, None, None)
-
-    def close(self) -> None:
-        """Nothing can be started any more."""
-        self._preloaded.end()
 
     def begin_start(self, node_id: int) -> None:
         """Returns at once."""
