@@ -33,13 +33,15 @@ if TYPE_CHECKING:
 SETTLED_S: Final = 8.0
 _HOUR_MS: Final = 3_600_000
 
-# As the checkers name what comes of records that were acknowledged and are gone, and of offsets given anew.
+# As the checkers name what comes of records that were acknowledged and are gone, of offsets that are given anew, and of
+# committed offsets that are gone with their records. Values that were never written, or not committed, are no losses.
 LOSSES: Final = (
-    "lost-write", "inconsistent-offsets", "poll-skip", "int-poll-skip", "nonmonotonic-poll", "int-nonmonotonic-poll",
-    "lost-update", "incompatible-order", "lost", "missing",
+    "lost-write", "unseen", "inconsistent-offsets", "poll-skip", "int-poll-skip", "nonmonotonic-poll",
+    "int-nonmonotonic-poll", "nonmonotonic-send", "int-nonmonotonic-send", "nonmonotonic-read", "non-linearizable",
+    "lost-output", "duplicate-output", "reordered-output",
 )  # fmt: skip
 # Of a transaction that another one's end has ended.
-TORN: Final = ("aborted-read", "lost-write", "G1a")
+TORN: Final = ("G1a", "lost-write")
 
 
 class Promise(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -78,4 +78,4 @@ def test_a_node_hit_before_the_last_damage_was_in_sync_goes_beyond_too() -> None
 def test_transactions_of_version_1_may_be_torn() -> None:
     allowed = allowances(schedule_of(Kill()), Promise(transaction_version=1), node_count=3)
     assert set(allowed) == set(TORN)
-    assert "KAFKA-17754" in allowed["aborted-read"]
+    assert "KAFKA-17754" in allowed["G1a"]
