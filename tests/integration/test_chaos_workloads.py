@@ -22,7 +22,10 @@ from workload_runs import (
     run_workload,
 )
 
+from penstock.chaos.checkers.catalogue import checkers_of
+from penstock.chaos.checkers.judge import judge
 from penstock.chaos.histories.operation import History
+from penstock.chaos.runs.judge_command import told
 from penstock.chaos.workloads.catalogue import WORKLOADS
 from penstock.local.apache_kafka.jars import KafkaJars
 from penstock.local.cluster import LocalCluster
@@ -51,10 +54,13 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
 
 
 def check(history: History) -> None:
+    """By plain counts, and by the checkers that judge any run."""
     check_form(history)
-    for checker in WORKLOADS[history.header.workload].checkers:
-        if checker in CHECKS:
-            CHECKS[checker](history)
+    for name in WORKLOADS[history.header.workload].checkers:
+        if name in CHECKS:
+            CHECKS[name](history)
+    verdict = judge(history, checkers_of(history.header))
+    assert verdict.valid == "valid", told(verdict)
 
 
 @pytest.mark.parametrize("name", ALL if is_soak() else QUIET)

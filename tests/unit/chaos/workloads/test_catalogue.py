@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.chaos.checkers.catalogue import checkers_of
 from penstock.chaos.workloads import catalogue
 from penstock.chaos.workloads.catalogue import WORKLOADS
 from penstock.chaos.workloads.workload import Workload
@@ -21,6 +22,11 @@ def test_a_workload_is_whole(workload: Workload) -> None:
             assert Path(catalogue.__file__).with_name(f"{program.module}.java").exists()
         else:
             assert find_spec(f"penstock.chaos.workloads.{program.module}"), f"no program {program.module}"
+
+
+@pytest.mark.parametrize("workload", WORKLOADS.values(), ids=WORKLOADS.keys())
+def test_a_workload_is_judged_by_the_checkers_that_it_names(workload: Workload) -> None:
+    assert set(workload.checkers) <= set(checkers_of(workload.header(seed=None, nodes=3)))
 
 
 def test_a_header_says_what_the_judge_has_to_know() -> None:
