@@ -33,6 +33,8 @@ DEFAULTS: Final[Mapping[str, str]] = {
     "broker.heartbeat.interval.ms": "300",
     "broker.session.timeout.ms": "3000",
     "replica.lag.time.max.ms": "3000",
+    # A follower whose fetch waits at the leader may take a new topic into the next one: 500 ms by default.
+    "replica.fetch.wait.max.ms": "100",
     "group.initial.rebalance.delay.ms": "0",
     # Each partition costs files on every node, and one test has few groups.
     "offsets.topic.num.partitions": "4",
