@@ -13,12 +13,16 @@ a prefix. What follows from that is found and allowed. Sources: Elle (elle.list-
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Any
+from typing import Any, Final
 
 from ..histories.operation import History
 from .append_cycles import NOT_A_SNAPSHOT, NOT_ISOLATED, find_cycles
 from .append_lists import AppendLists, micro_operations
 from .finding import Checked, Findings
+
+UNSTABLE: Final = (
+    "another transaction that was open held the last stable offset inside of this one, which had committed"
+)
 
 
 def check_list_append(history: History, *, is_serializable: bool = False) -> Checked:
@@ -50,7 +54,7 @@ def _check_operation(lists: AppendLists, number: int, findings: Findings, *, is_
             since_read[key].append(value)
             continue
         elements = value or []
-        _check_sources(lists, number, key, elements, findings)
+        _check_sources(lists, number, key, elements, findings, None if is_serializable else UNSTABLE)
         mine = [element for element in elements if (key, element) in own]
         if any(element not in appended[key] for element in mine):
             findings.add("future-read", f"{mine} was read before it was appended", [pair.index], key=key)
@@ -88,8 +92,11 @@ def _check_internal(
         findings.add("internal", text, [event], key=key, why_allowed=why_allowed)
 
 
-def _check_sources(lists: AppendLists, number: int, key: str, elements: list[Any], findings: Findings) -> None:
-    """G1a, G1b and unexpected: who appended what was read."""
+def _check_sources(
+    lists: AppendLists, number: int, key: str, elements: list[Any], findings: Findings, g1b_allowed: str | None
+) -> None:
+    """G1a, G1b and unexpected: who appended what was read. `g1b_allowed` says why a read may end inside a
+    transaction."""
     for element in elements:
         writer = lists.writer.get((key, element))
         if writer is None:
@@ -106,7 +113,8 @@ def _check_sources(lists: AppendLists, number: int, key: str, elements: list[Any
         last = [element for other, element in lists.appends(writer) if other == key][-1]
         if last != elements[-1]:
             text = f"a read ends with {elements[-1]}, after which the same transaction appended {last}"
-            findings.add("G1b", text, [lists.event(writer), lists.event(number)], key=key)
+            both = [lists.event(writer), lists.event(number)]
+            findings.add("G1b", text, both, key=key, why_allowed=g1b_allowed)
 
 
 def _find_dirty_updates(lists: AppendLists, findings: Findings) -> None:
