@@ -124,7 +124,8 @@ class ListAppendClient(Client):
         while self.session.reached(key) < end:
             if clock.monotonic_s() >= deadline_s:
                 raise NotDoneError(f"{key} was read to {self.session.reached(key)} of {end} in {_READ_S:g} s")
-            read += self.session.poll(_POLL_S).get(key, ())
+            # What came to be stable since then may be cut off anywhere, in the middle of a transaction.
+            read += [one for one in self.session.poll(_POLL_S).get(key, ()) if one.offset < end]
         return [int(one.value or 0) for one in read]
 
 

@@ -87,6 +87,12 @@ def test_a_list_is_read_to_its_last_stable_offset(make: Make[ListAppendClient]) 
     assert session.calls[-3:] == ["begin", "send", "commit"]
 
 
+def test_a_list_is_read_no_further_than_it_was_stable_when_the_read_began(make: Make[ListAppendClient]) -> None:
+    session = ScriptedSession({}, {"t-0": records((0, "4"), (2, "8"))})
+    session.ends = {"t-0": 2}
+    assert make(ListAppendClient, session)._read("t-0") == [4]
+
+
 def test_a_transaction_without_appends_is_none(make: Make[ListAppendClient]) -> None:
     session = ScriptedSession({})
     client = make(ListAppendClient, session)
