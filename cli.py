@@ -110,6 +110,13 @@ _SUBCOMMANDS: Final[Mapping[str, _Subcommand | _Subgroup]] = {
         "Break clusters, and judge what they promised.",
         {
             "judge": _Subcommand(".chaos.runs.judge_command", "judge", "Say what a history of a run shows."),
+            "run": _Subcommand(
+                ".chaos.runs.run_command", "run", "Break a cluster while clients use it, and judge what they saw."
+            ),
+            "matrix": _Subcommand(
+                ".chaos.runs.matrix_command", "matrix", "Run every workload under every mix of faults."
+            ),
+            "list": _Subcommand(".chaos.runs.list_command", "list_parts", "List workloads and faults."),
             "calibrate": _Subcommand(
                 ".chaos.runs.calibrate_command", "calibrate", "Look whether the known bugs are found."
             ),

@@ -36,15 +36,18 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """`penstock`, `apache-kafka`, or `bootstrap` for one that others started."""
     version: str
     """Of what the nodes run; empty where it is not known."""
-    client_count: int
-    client: str
     properties: dict[str, str] = msgspec.field(default_factory=dict)
     bootstrap: str | None = None
     schedule: str | None = None
-    """The file that the faults were written in; None when they were drawn from the seed."""
+    """The file in which the faults were written; None when they were drawn from the seed."""
     began: str = ""
     machine: str = ""
     format: str = FORMAT
+
+    @property
+    def schedule_path(self) -> Path:
+        assert self.schedule is not None, "faults are drawn where no file has them"
+        return Path(self.schedule)
 
     @property
     def replay(self) -> str:
@@ -59,7 +62,6 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
             words += ["--bootstrap", self.bootstrap]
         else:
             words += ["--nodes", str(self.nodes), "--cluster", self.cluster]
-        words += ["--clients", str(self.client_count), "--client", self.client]
         for key, value in self.properties.items():
             words += ["--set", f"{key}={value}"]
         return shlex.join(words)

@@ -199,8 +199,10 @@ class AiokafkaSession:
     async def _stop(self) -> None:
         for client in (self._consumer, self._producer):
             if client is not None:
-                async with asyncio.timeout(3.0):
-                    await client.stop()
+                # A consumer lets out the cancellation of its own tasks, which it awaits (aiokafka's Fetcher.close).
+                with suppress(asyncio.CancelledError):
+                    async with asyncio.timeout(3.0):
+                        await client.stop()
 
     def _do(self, call: Awaitable[object]) -> None:
         try:

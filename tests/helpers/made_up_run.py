@@ -108,8 +108,6 @@ def make_run_folder(
         seed=seed,
         cluster="penstock",
         version="0",
-        client_count=5,
-        client="confluent",
     )
     RunFolder(folder).write_record(record)
 

@@ -17,8 +17,6 @@ RECORD = RunRecord(
     seed=7,
     cluster="penstock",
     version="0.1",
-    client_count=4,
-    client="confluent",
     properties={"log.segment.bytes": "1 000"},
 )
 
@@ -41,8 +39,6 @@ def test_the_line_that_repeats_a_run_holds_all_that_was_asked_for() -> None:
         "--seed": "7",
         "--nodes": "3",
         "--cluster": "penstock",
-        "--clients": "4",
-        "--client": "confluent",
         "--set": "log.segment.bytes=1 000",
     }
 

@@ -1,0 +1,57 @@
+"""The matrix of runs: every workload under every mix of faults, on three nodes and on five."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ..workloads.catalogue import WORKLOADS
+from .run_folder import RunRecord
+
+SECONDS: Final = 120.0
+SIZES: Final = (3, 5)
+MIXES: Final[Mapping[str, tuple[str, ...]]] = {
+    "nothing": (),
+    "links": ("partition", "slow-link", "bandwidth", "connection-resets"),
+    "processes": ("kill", "pause", "stop", "restart"),
+    "leaders": ("partition:leaders", "partition:client-from-leader", "kill:leaders", "pause:leaders", "moved-leader"),
+    "controllers": ("partition:controllers", "kill:controllers", "pause:controllers", "quorum-transfer"),
+    "pause-and-kill": ("pause", "kill"),
+    "membership": ("kill", "join"),
+    "disks": ("slow-disk", "disk-full", "disk-error", "failed-read", "no-descriptors"),
+    "damage": ("power-loss", "bit-flip", "truncation", "partition:one"),
+    "clocks": ("clock-bump", "clock-strobe", "partition", "kill:one"),
+    "operators": ("reassignment", "cancelled-reassignment", "preferred-election", "drain", "topics", "rolling-restart"),
+}
+"""Names of faults as `penstock chaos run --nemesis` takes them. Two are those in which Jepsen's analysis of another
+broker found lost and repeated records (Redpanda 21.10.1: `pause,kill` and `kill,membership`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One run of the matrix."""
+
+    workload: str
+    mix: str
+    nodes: int
+
+    @property
+    def name(self) -> str:
+        """A word, as of a folder."""
+        return f"{self.workload}-{self.mix}-{self.nodes}"
+
+    def record(self, *, seed: int, seconds: float, cluster: str) -> RunRecord:
+        return RunRecord(
+            workload=self.workload, nemeses=MIXES[self.mix], seconds=seconds, nodes=self.nodes, seed=seed,
+            cluster=cluster, version="",
+        )  # fmt: skip
+
+
+def cells() -> Sequence[Cell]:
+    """Every workload under every mix; each on one of the two sizes in turn, so that a workload and a mix see both."""
+    return [
+        Cell(workload, mix, SIZES[(row + column) % len(SIZES)])
+        for row, workload in enumerate(WORKLOADS)
+        for column, mix in enumerate(MIXES)
+    ]

@@ -1,0 +1,63 @@
+"""`penstock chaos matrix`: every workload under every mix of faults, run after run, and a table of verdicts."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from ...local.errors import ClusterError, NodeFailedError
+
+if TYPE_CHECKING:
+    from .matrix_row import MatrixRow
+
+
+@click.command("matrix")
+@click.option(
+    "--out", type=click.Path(path_type=Path, file_okay=False), default=Path("chaos-matrix"), show_default=True
+)
+@click.option("--time", "seconds", type=click.FloatRange(min=1), default=120.0, show_default=True, metavar="S")
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of the first run; then on by 1."
+)
+@click.option("--only", default="", metavar="TEXT", help="Only runs with this in their names, as queue- or -5.")
+@click.option("--cluster", type=click.Choice(["penstock", "apache-kafka"]), default="penstock", show_default=True)
+@click.option("--keep", is_flag=True, help="Keep the nodes' data of runs in which nothing was found, too.")
+def matrix(out: Path, seconds: float, seed: int, only: str, cluster: str, keep: bool) -> None:
+    """Make every run of the matrix that is not in the folder yet, and write results.md.
+
+    Interrupted, it goes on where it was when it is called again. Exit status 1 when a run found anomalies, or showed
+    nothing.
+    """
+    from .chaos_run import make_run
+    from .matrix import cells
+    from .matrix_row import row_of, table
+    from .run_folder import RunFolder
+
+    rows: list[MatrixRow] = []
+    for number, cell in enumerate(cells()):
+        if only not in cell.name:
+            continue
+        folder = RunFolder(out / cell.name)
+        if not folder.verdict.exists():
+            shutil.rmtree(folder.path, ignore_errors=True)
+            record = cell.record(seed=seed + number, seconds=seconds, cluster=cluster)
+            click.echo(f"{cell.name}: {record.replay}", err=True)
+            try:
+                make_run(record, folder, say=lambda _sentence: None)
+            except (ClusterError, NodeFailedError) as error:
+                click.secho(f"{cell.name} could not be made: {error}", fg="red", err=True)
+                continue
+        row = row_of(folder)
+        rows.append(row)
+        click.echo(f"  {row.verdict}: {row.found or 'nothing found'}", err=True)
+        if row.verdict == "valid" and not keep:
+            shutil.rmtree(folder.nodes, ignore_errors=True)
+        (out / "results.md").write_text(table(rows))
+        (out / "results.jsonl").write_bytes(b"".join(msgspec.json.encode(one) + b"\n" for one in rows))
+    click.echo(table(rows))
+    if any(row.verdict != "valid" for row in rows):
+        raise click.exceptions.Exit(1)

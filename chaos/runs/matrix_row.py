@@ -1,0 +1,59 @@
+"""One run of the matrix in a table: what it was, how much was done, and what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from ..checkers.finding import Verdict
+from .run_folder import RunFolder
+
+
+class MatrixRow(msgspec.Struct, frozen=True, kw_only=True):
+    """`operations` are those that took place, `faults` beginnings of faults."""
+
+    name: str
+    workload: str
+    nodes: int
+    seed: int
+    seconds: float
+    operations: int
+    faults: int
+    verdict: str
+    found: str
+    allowed: str
+
+
+def row_of(folder: RunFolder) -> MatrixRow:
+    """Of a run that has its verdict. Raises ClusterError."""
+    record = folder.read_record()
+    verdict = msgspec.json.decode(folder.verdict.read_bytes(), type=Verdict)
+    outcomes = verdict.statistics.get("operations", {})
+    schedule = msgspec.json.decode(folder.schedule.read_bytes())
+    bad = sorted({finding.type for finding in verdict.findings if not finding.allowed})
+    allowed = sorted(set(verdict.counts) - set(bad))
+    return MatrixRow(
+        name=folder.path.name,
+        workload=record.workload,
+        nodes=record.nodes,
+        seed=record.seed,
+        seconds=record.seconds,
+        operations=sum(told.get("ok", 0) for told in outcomes.values()),
+        faults=len(schedule["steps"]),
+        verdict=verdict.valid,
+        found="; ".join([*(f"{verdict.counts[type_]} × {type_}" for type_ in bad), *verdict.notes]),
+        allowed=", ".join(f"{verdict.counts[type_]} × {type_}" for type_ in allowed),
+    )
+
+
+def table(rows: Sequence[MatrixRow]) -> str:
+    """As Markdown."""
+    lines = [
+        "| run | seed | nodes | s | faults | operations | verdict | found | allowed |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        load = f"{row.seed} | {row.nodes} | {row.seconds:g} | {row.faults} | {row.operations:,}"
+        lines.append(f"| {row.name} | {load} | {row.verdict} | {row.found.replace('|', '/')} | {row.allowed} |")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,108 @@
+"""What a run is done to: a cluster of Penstock behind proxies, one of Apache Kafka, or one that is there already."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from ... import __version__
+from ...local.apache_kafka.cluster import KafkaCluster
+from ...local.apache_kafka.jars import JarsUnavailableError, KafkaJars, install
+from ...local.errors import ClusterError
+from ..links.proxied_cluster import ProxiedCluster
+from ..nemeses.kafka_target import KafkaTarget
+from ..nemeses.proxied_target import ProxiedTarget
+from ..nemeses.target import Target
+from .run_folder import RunFolder, RunRecord
+from .wholeness import count_brokers
+
+PENSTOCK: Final = "penstock"
+APACHE_KAFKA: Final = "apache-kafka"
+GIVEN: Final = "bootstrap"
+# Of each node: five fit beside the clients into a small machine.
+_HEAP_MIB: Final = 512
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunCluster:
+    """A cluster that serves clients. `bootstrap` is what a client connects to, by its number; `looked_at` is where the
+    run itself looks at the cluster, over links that nothing breaks."""
+
+    version: str
+    node_count: int
+    bootstrap: Callable[[int], str]
+    looked_at: str
+    target: Callable[[Sequence[str]], Target]
+    """What a nemesis breaks, with these topics under load. Raises ClusterError for a cluster that is not broken."""
+    state: Callable[[int], str] = lambda _node: "up"
+    admins: Callable[[], Mapping[int, str]] | None = None
+    """Addresses by HTTP of its nodes; None where it has none."""
+
+
+@contextmanager
+def start_cluster(record: RunRecord, folder: RunFolder, *, client_slots: int, may_grow: bool) -> Iterator[RunCluster]:
+    """The cluster that the record asks for, until the end of the context. Raises ClusterError, NodeFailedError."""
+    if record.cluster == GIVEN:
+        yield _given(record)
+    elif record.cluster == PENSTOCK:
+        with ProxiedCluster(
+            folder.nodes,
+            node_count=record.nodes,
+            client_slots=client_slots,
+            spare_nodes=1 if may_grow else 0,
+            properties=record.properties,
+            obeys_orders=True,
+            seed=record.seed,
+        ) as cluster:
+            yield _penstock(cluster)
+    elif record.cluster == APACHE_KAFKA:
+        jars = _jars()
+        with KafkaCluster(
+            jars, folder.nodes, node_count=record.nodes, properties=record.properties, heap_mib=_HEAP_MIB
+        ) as kafka:
+            yield RunCluster(
+                version=jars.version,
+                node_count=len(kafka.nodes),
+                bootstrap=lambda _number: kafka.bootstrap,
+                looked_at=kafka.bootstrap,
+                target=lambda topics: KafkaTarget(kafka, topics),
+            )
+    else:
+        raise ClusterError(f"there is no cluster of {record.cluster!r} to start: {PENSTOCK}, {APACHE_KAFKA}")
+
+
+def _jars() -> KafkaJars:
+    try:
+        return install()
+    except JarsUnavailableError as error:
+        raise ClusterError(f"Apache Kafka cannot be run here: {error}") from error
+
+
+def _penstock(cluster: ProxiedCluster) -> RunCluster:
+    return RunCluster(
+        version=__version__,
+        node_count=len(cluster.nodes),
+        bootstrap=cluster.bootstrap,
+        looked_at=cluster.cluster.bootstrap,
+        target=lambda topics: ProxiedTarget(cluster, topics),
+        state=cluster.state,
+        admins=lambda: {node_id: cluster.admin(node_id) for node_id in cluster.nodes},
+    )
+
+
+def _given(record: RunRecord) -> RunCluster:
+    assert record.bootstrap is not None, "it is what makes the cluster a given one"
+    bootstrap = record.bootstrap
+
+    def target(_topics: Sequence[str]) -> Target:
+        raise ClusterError(f"the cluster at {bootstrap} was started by others: nothing breaks it")
+
+    return RunCluster(
+        version="",
+        node_count=count_brokers(bootstrap),
+        bootstrap=lambda _number: bootstrap,
+        looked_at=bootstrap,
+        target=target,
+    )

@@ -1,0 +1,87 @@
+"""`penstock chaos run`: a workload on a cluster while it is broken, and the verdict."""
+
+from __future__ import annotations
+
+import json
+import platform
+import secrets
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from ...client import clock
+from ...local.errors import ClusterError
+
+
+@click.command("run")
+@click.option("--workload", required=True, metavar="NAME", help="What the clients do: `penstock chaos list`.")
+@click.option("--nemesis", default="", metavar="FAULT,…", help="What goes wrong, as kill,partition:leaders.")
+@click.option("--schedule", type=click.Path(path_type=Path, dir_okay=False), help="A file of faults and their times.")
+@click.option("--time", "seconds", type=click.FloatRange(min=1), default=60.0, show_default=True, metavar="S")
+@click.option("--nodes", type=click.IntRange(min=1), default=3, show_default=True)
+@click.option("--seed", type=click.IntRange(min=0), help="Of faults and clients; drawn and printed without it.")
+@click.option("--cluster", type=click.Choice(["penstock", "apache-kafka"]), default="penstock", show_default=True)
+@click.option("--bootstrap", metavar="HOST:PORT,…", help="A cluster that is there already; it is not broken.")
+@click.option("--set", "properties", multiple=True, metavar="KEY=VALUE", help="A broker property for all nodes.")
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="The folder of the run, a new one.")
+@click.option("--json", "is_json", is_flag=True, help="Print the verdict as JSON.")
+def run(
+    workload: str,
+    nemesis: str,
+    schedule: Path | None,
+    seconds: float,
+    nodes: int,
+    seed: int | None,
+    cluster: str,
+    bootstrap: str | None,
+    properties: tuple[str, ...],
+    out: Path | None,
+    is_json: bool,
+) -> None:
+    """Let clients use a cluster while it is broken, heal it, and judge what they saw.
+
+    Exit status 0: nothing was found; 1: anomalies; 2: the run shows nothing, as a fault did not take hold.
+    """
+    from .chaos_run import make_run
+    from .judge_command import EXIT_CODES, told
+    from .run_folder import RunFolder, RunRecord
+
+    if schedule is not None and nemesis:
+        raise click.UsageError("faults are drawn (--nemesis) or written in a file (--schedule), not both")
+    if bootstrap is not None and (nemesis or schedule is not None):
+        raise click.UsageError("a cluster that others started is not broken: --bootstrap goes without faults")
+    record = RunRecord(
+        workload=workload,
+        nemeses=tuple(name for name in nemesis.split(",") if name),
+        seconds=seconds,
+        nodes=nodes,
+        seed=secrets.randbelow(1 << 31) if seed is None else seed,
+        cluster="bootstrap" if bootstrap is not None else cluster,
+        version="",
+        properties=_settings(properties),
+        bootstrap=bootstrap,
+        schedule=None if schedule is None else str(schedule),
+        began=datetime.fromtimestamp(clock.now_ms() / 1000, UTC).isoformat(timespec="seconds"),
+        machine=f"{platform.machine()}, {platform.system()} {platform.release()}, Python {platform.python_version()}",
+    )
+    folder = RunFolder(out or Path(f"chaos-{workload}-{record.seed}"))
+    try:
+        verdict = make_run(record, folder, say=lambda sentence: click.echo(sentence, err=True))
+    except ClusterError as error:
+        raise click.ClickException(str(error)) from error
+    if is_json:
+        click.echo(json.dumps({"folder": str(folder.path), "verdict": verdict.valid, "counts": dict(verdict.counts)}))
+    else:
+        click.echo(f"{told(verdict)}\n\nReport: {folder.report}\nAgain:  {record.replay}")
+    raise click.exceptions.Exit(EXIT_CODES[verdict.valid])
+
+
+def _settings(pairs: tuple[str, ...]) -> dict[str, str]:
+    settings = {}
+    for pair in pairs:
+        key, separator, value = pair.partition("=")
+        if not separator or not key:
+            raise click.UsageError(f"--set takes KEY=VALUE, not {pair!r}")
+        settings[key] = value
+    return settings
