@@ -3,7 +3,8 @@
 An append is a send in a transaction. A read is that of the partition from its start to its last stable offset, by a
 read_committed consumer. Kafka's transactions are writes: reads are no part of them. So
 
-- what a read shows is committed and whole (no G1a, no G1b), in one order for all (no incompatible order), and once;
+- what a read shows is committed (no G1a), in one order for all (no incompatible order), and once; it may end inside a
+  committed transaction, where another that is still open holds the last stable offset (G1b);
 - transactions may write several keys in different orders (G0), and a reader may see what one of them did to one key
   and not to another (G-single, G2): the markers of a commit arrive one by one;
 - a commit behind another transaction that is still open is not shown yet, to who made it neither: no realtime or
