@@ -5,11 +5,28 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+from missing_tools import unavailable
+
 from penstock.chaos.histories.history_file import read_history
 from penstock.chaos.runs.cluster_samples import read_samples
+from penstock.chaos.runs.judge_command import EXIT_CODES
 from penstock.chaos.runs.run_folder import RunFolder
+from penstock.client.cached_programs import TOXIPROXY, find_program
 
-RUN_TIMEOUT_S = 240
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+
+RUN_TIMEOUT_S = 280
+# Of the matrix, what differs most. `make chaos` has all of it.
+SELECTION = (
+    ("queue", "partition:leaders,kill:one", 3, 5),
+    ("queue-transactions-subscribe", "moved-leader,restart:one", 3, 11),
+    ("list-append", "pause:leaders,kill:controllers", 3, 12),
+    ("exactly-once", "kill:one,partition:minority-third", 5, 13),
+    ("metadata", "partition:controllers,quorum-transfer", 3, 14),
+    ("register", "power-loss:one,slow-disk", 3, 15),
+    ("group-auto-commit", "clock-bump,connection-resets", 3, 16),
+)
 
 
 def chaos(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -23,20 +40,75 @@ def chaos(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_run_leaves_all_that_its_verdict_rests_on(tmp_path: Path, toxiproxy: Path) -> None:
+@pytest.fixture(autouse=True)
+def toxiproxy() -> None:
+    if find_program(TOXIPROXY) is None:
+        unavailable(f"{TOXIPROXY} is not installed (`penstock chaos install-toxiproxy` builds it)")
+
+
+@pytest.mark.parametrize(("workload", "nemesis", "nodes", "seed"), SELECTION)
+def test_nothing_that_is_promised_breaks_under_faults(
+    workload: str, nemesis: str, nodes: int, seed: int, tmp_path: Path
+) -> None:
+    # On a machine that is busy with something else a fault may come too late to take hold. Such a run shows nothing, so
+    # it is made once more, with another seed; anomalies are anomalies the first time.
+    words = ("run", "--workload", workload, "--nemesis", nemesis, "--nodes", str(nodes), "--time", "25")
+    told = chaos(*words, "--seed", str(seed), "--out", "run", folder=tmp_path)
+    if told.returncode == EXIT_CODES["invalid-run"]:
+        told = chaos(*words, "--seed", str(seed + 100), "--out", "again", folder=tmp_path)
+    assert told.returncode == 0, told.stdout + told.stderr
+
+
+def test_a_run_leaves_all_that_its_verdict_rests_on(tmp_path: Path) -> None:
     told = chaos(
-        *("run", "--workload", "queue", "--nemesis", "partition:leaders,kill:one", "--time", "20", "--seed", "5"),
-        *("--out", "run"),
+        *(
+            "run",
+            "--workload",
+            "idempotent",
+            "--nemesis",
+            "kill:leaders",
+            "--time",
+            "15",
+            "--seed",
+            "5",
+            "--out",
+            "run",
+        ),
         folder=tmp_path,
     )
-    assert told.returncode == 0, told.stdout + told.stderr
     folder = RunFolder(tmp_path / "run")
+    assert folder.verdict.exists(), told.stdout + told.stderr
     record = folder.read_record()
-    assert (record.workload, record.seed, record.nodes) == ("queue", 5, 3)
+    assert (record.workload, record.seed, record.nodes) == ("idempotent", 5, 3)
     history = read_history(folder.history)
-    assert {event.f for event in history.faults()} >= {"partition", "kill", "canary"}
-    assert sum(event.type == "ok" for event in history.operations) > 100
+    assert {event.f for event in history.faults()} >= {"kill"}
     leaders = {sample.leader for one in read_samples(folder.samples) for sample in one.partitions.values()}
-    assert len(leaders - {None}) > 1, "the leader of a partition was cut off, and another one led"
+    assert len(leaders - {None}) > 1, "a leader was killed, and another one led"
     assert json.loads(folder.verdict.read_bytes())["valid"] == "valid"
     assert "<svg" in folder.report.read_text()
+
+
+def test_a_history_without_its_run_is_judged_alike(tmp_path: Path) -> None:
+    """A cluster that is there already is used and not broken, by its address alone."""
+    up = subprocess.run(
+        [sys.executable, "-P", "-m", "penstock", *("up", "--nodes", "1", "--detach", "--port", "0", "--json")],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=RUN_TIMEOUT_S,
+        check=True,
+    )
+    bootstrap = json.loads(up.stdout)["bootstrap"]
+    try:
+        words = ("run", "--workload", "counter", "--bootstrap", bootstrap, "--time", "3", "--out", "run")
+        told = chaos(*words, folder=tmp_path)
+        assert told.returncode == 0, told.stdout + told.stderr
+    finally:
+        subprocess.run(
+            [sys.executable, "-P", "-m", "penstock", "down"], cwd=tmp_path, timeout=RUN_TIMEOUT_S, check=True
+        )
+    (tmp_path / "elsewhere").mkdir()
+    history = tmp_path / "elsewhere" / "history.jsonl"
+    history.write_bytes((tmp_path / "run" / "history.jsonl").read_bytes())
+    told = chaos("judge", str(history), folder=tmp_path)
+    assert told.returncode == 0, told.stdout + told.stderr

@@ -7,6 +7,8 @@ from pathlib import Path
 from types import ModuleType
 
 ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
+TUTORIAL = ROOT / "docs" / "testing-your-application.md"
 
 
 def generator(name: str) -> ModuleType:
@@ -51,6 +53,12 @@ def test_every_promise_names_tests_that_there_are() -> None:
     assert set(re.findall(r"`(test_\w+)`", page)) <= functions
     assert set(re.findall(r"(test_\w+\.py)`", page)) <= {file.name for file in files}
     assert set(re.findall(r"`(tests/[\w/]+\.py)`", page)) <= {file.relative_to(ROOT).as_posix() for file in files}
+
+
+def test_first_test_of_the_readme_is_the_one_that_is_run() -> None:
+    """`tests/integration/test_tutorial.py` runs the page's, and `make dist` from the built wheel."""
+    block = next(one for one in README.read_text().split("```python\n")[1:] if one.startswith("# test_first.py"))
+    assert f"```python\n{block.partition('```')[0]}```" in TUTORIAL.read_text()
 
 
 def test_links_of_the_pages_lead_to_files_that_there_are() -> None:
