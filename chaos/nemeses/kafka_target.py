@@ -18,6 +18,8 @@ from ...protocol.errors import CorruptData, KafkaError
 from .process_target import ProcessTarget
 from .selectors import View
 
+KAFKA_KINDS: Final = frozenset({"kill", "pause", "stop", "restart", "rolling-restart", "truncation"})
+"""Kinds of faults that nodes can have which are processes and nothing more."""
 # A JVM that has just been started takes its time over the first answer.
 _ANSWER_MS: Final = 3_000
 _QUORUM: Final = DescribeQuorumRequest(
@@ -39,7 +41,7 @@ class KafkaTarget(ProcessTarget):
 
     @property
     def kinds(self) -> frozenset[str]:
-        return frozenset({"kill", "pause", "stop", "restart", "rolling-restart", "truncation"})
+        return KAFKA_KINDS
 
     def view(self, *, with_leaders: bool = True) -> View:
         nodes = tuple(self._nodes)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from ..runs.cluster_samples import ClusterSample, PartitionSample
+from ..histories.cluster_sample import ClusterSample, PartitionSample
 from .client_series import BUCKETS_MAX, Series
 
 UNKNOWN: Final = "?"

@@ -14,10 +14,10 @@ import msgspec
 
 from ...local.errors import ClusterError
 from ..checkers.finding import Verdict
+from ..histories.cluster_sample import ClusterSample, read_samples
 from ..histories.history_file import read_history
 from ..histories.operation import History
-from ..runs.cluster_samples import ClusterSample, read_samples
-from ..runs.run_folder import RunFolder, RunRecord
+from ..histories.run_folder import RunFolder, RunRecord
 
 _T = TypeVar("_T")
 

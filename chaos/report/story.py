@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ..checkers.finding import Finding
+from ..histories.cluster_sample import ClusterSample
 from ..histories.operation import Pair
-from ..runs.cluster_samples import ClusterSample
 from .client_series import hashable, polled, sent
 from .fault_band import FaultBand
 

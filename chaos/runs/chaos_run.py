@@ -15,6 +15,7 @@ from ..checkers.finding import Verdict
 from ..checkers.judge import judge
 from ..histories.history_file import write_history
 from ..histories.operation import History, Operation
+from ..histories.run_folder import RunFolder, RunRecord
 from ..nemeses.limits import Promise, allowances
 from ..nemeses.nemesis import Nemesis
 from ..nemeses.schedule import Schedule, draw, read_schedule
@@ -23,10 +24,8 @@ from ..report.recorded_run import read_run
 from ..workloads.catalogue import WORKLOADS
 from ..workloads.client_processes import ClientProcesses
 from ..workloads.workload import Workload, create_topics
-from .cluster_samples import ClusterSamples
 from .end_of_run import end_of_run
 from .run_cluster import RunCluster, start_cluster
-from .run_folder import RunFolder, RunRecord
 from .wholeness import wait_whole
 
 # What the names of a run's topics begin with.
@@ -81,12 +80,7 @@ def _carry_out(
     )
     events: list[Operation] = []
     with ExitStack() as stack:
-        if cluster.admins is not None:
-            stack.enter_context(
-                ClusterSamples(
-                    folder.samples, admins=cluster.admins, state=cluster.state, topics=topics, start_ns=start_ns
-                )
-            )
+        stack.enter_context(cluster.sampler(folder.samples, topics, start_ns))
         stack.enter_context(clients)
         say(f"{len(clients)} clients of the workload {workload.name} for {schedule.length_s:g} s")
         if schedule.steps:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from ..histories.run_folder import RunRecord
 from ..workloads.catalogue import WORKLOADS
-from .run_folder import RunRecord
 
 SECONDS: Final = 120.0
 SIZES: Final = (3, 5)
@@ -35,6 +35,7 @@ class Cell:
     workload: str
     mix: str
     nodes: int
+    faults: tuple[str, ...]
 
     @property
     def name(self) -> str:
@@ -43,15 +44,19 @@ class Cell:
 
     def record(self, *, seed: int, seconds: float, cluster: str) -> RunRecord:
         return RunRecord(
-            workload=self.workload, nemeses=MIXES[self.mix], seconds=seconds, nodes=self.nodes, seed=seed,
-            cluster=cluster, version="",
+            workload=self.workload, nemeses=self.faults, seconds=seconds, nodes=self.nodes, seed=seed, cluster=cluster,
+            version="",
         )  # fmt: skip
 
 
-def cells() -> Sequence[Cell]:
-    """Every workload under every mix; each on one of the two sizes in turn, so that a workload and a mix see both."""
+def cells(kinds: Container[str] | None = None) -> Sequence[Cell]:
+    """Every workload under every mix; each on one of the two sizes in turn, so that a workload and a mix see both.
+
+    With `kinds`, for a cluster that can have only these kinds of faults: mixes have what is left of them.
+    """
     return [
-        Cell(workload, mix, SIZES[(row + column) % len(SIZES)])
+        Cell(workload, mix, SIZES[(row + column) % len(SIZES)], faults)
         for row, workload in enumerate(WORKLOADS)
-        for column, mix in enumerate(MIXES)
+        for column, (mix, names) in enumerate(MIXES.items())
+        if (faults := tuple(name for name in names if kinds is None or name.partition(":")[0] in kinds)) or not names
     ]

@@ -32,13 +32,15 @@ def matrix(out: Path, seconds: float, seed: int, only: str, cluster: str, keep: 
     Interrupted, it goes on where it was when it is called again. Exit status 1 when a run found anomalies, or showed
     nothing.
     """
+    from ..histories.run_folder import RunFolder
+    from ..nemeses.kafka_target import KAFKA_KINDS
     from .chaos_run import make_run
     from .matrix import cells
     from .matrix_row import row_of, table
-    from .run_folder import RunFolder
+    from .run_cluster import APACHE_KAFKA
 
     rows: list[MatrixRow] = []
-    for number, cell in enumerate(cells()):
+    for number, cell in enumerate(cells(KAFKA_KINDS if cluster == APACHE_KAFKA else None)):
         if only not in cell.name:
             continue
         folder = RunFolder(out / cell.name)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ..checkers.finding import Verdict
-from .run_folder import RunFolder
+from ..histories.run_folder import RunFolder
 
 
 class MatrixRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,9 +17,9 @@ def report(folder: Path, is_opened: bool) -> None:
     The folder has history.jsonl; and cluster.jsonl, verdict.json and run.json, as far as they were written.
     """
     from ...local.errors import ClusterError
+    from ..histories.run_folder import RunFolder
     from ..report.page import page
     from ..report.recorded_run import read_run
-    from .run_folder import RunFolder
 
     try:
         run = read_run(RunFolder(folder))

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from ... import __version__
 from ...local.apache_kafka.cluster import KafkaCluster
 from ...local.apache_kafka.jars import JarsUnavailableError, KafkaJars, install
 from ...local.errors import ClusterError
+from ..histories.run_folder import RunFolder, RunRecord
 from ..links.proxied_cluster import ProxiedCluster
 from ..nemeses.kafka_target import KafkaTarget
 from ..nemeses.proxied_target import ProxiedTarget
 from ..nemeses.target import Target
-from .run_folder import RunFolder, RunRecord
-from .wholeness import count_brokers
+from .http_sampler import HttpSampler
+from .protocol_sampler import ProtocolSampler
+from .sampler import Sampler
+from .wholeness import brokers_of
 
 PENSTOCK: Final = "penstock"
 APACHE_KAFKA: Final = "apache-kafka"
@@ -36,9 +40,8 @@ class RunCluster:
     looked_at: str
     target: Callable[[Sequence[str]], Target]
     """What a nemesis breaks, with these topics under load. Raises ClusterError for a cluster that is not broken."""
-    state: Callable[[int], str] = lambda _node: "up"
-    admins: Callable[[], Mapping[int, str]] | None = None
-    """Addresses by HTTP of its nodes; None where it has none."""
+    sampler: Callable[[Path, Sequence[str], int], Sampler]
+    """What looks at it: writes into this file, of these topics, with times since then (`Sampler`)."""
 
 
 @contextmanager
@@ -62,13 +65,7 @@ def start_cluster(record: RunRecord, folder: RunFolder, *, client_slots: int, ma
         with KafkaCluster(
             jars, folder.nodes, node_count=record.nodes, properties=record.properties, heap_mib=_HEAP_MIB
         ) as kafka:
-            yield RunCluster(
-                version=jars.version,
-                node_count=len(kafka.nodes),
-                bootstrap=lambda _number: kafka.bootstrap,
-                looked_at=kafka.bootstrap,
-                target=lambda topics: KafkaTarget(kafka, topics),
-            )
+            yield _apache_kafka(kafka, jars.version)
     else:
         raise ClusterError(f"there is no cluster of {record.cluster!r} to start: {PENSTOCK}, {APACHE_KAFKA}")
 
@@ -87,22 +84,48 @@ def _penstock(cluster: ProxiedCluster) -> RunCluster:
         bootstrap=cluster.bootstrap,
         looked_at=cluster.cluster.bootstrap,
         target=lambda topics: ProxiedTarget(cluster, topics),
-        state=cluster.state,
-        admins=lambda: {node_id: cluster.admin(node_id) for node_id in cluster.nodes},
+        sampler=lambda path, topics, start_ns: HttpSampler(
+            path,
+            admins=lambda: {node_id: cluster.admin(node_id) for node_id in cluster.nodes},
+            state=cluster.state,
+            topics=topics,
+            start_ns=start_ns,
+        ),
+    )
+
+
+def _apache_kafka(cluster: KafkaCluster, version: str) -> RunCluster:
+    return RunCluster(
+        version=version,
+        node_count=len(cluster.nodes),
+        bootstrap=lambda _number: cluster.bootstrap,
+        looked_at=cluster.bootstrap,
+        target=lambda topics: KafkaTarget(cluster, topics),
+        sampler=lambda path, topics, start_ns: ProtocolSampler(
+            path,
+            addresses=lambda: {node_id: (node.host, node.port) for node_id, node in cluster.nodes.items()},
+            state=KafkaTarget(cluster, topics).state,
+            topics=topics,
+            start_ns=start_ns,
+        ),
     )
 
 
 def _given(record: RunRecord) -> RunCluster:
     assert record.bootstrap is not None, "it is what makes the cluster a given one"
     bootstrap = record.bootstrap
+    brokers = brokers_of(bootstrap)
 
     def target(_topics: Sequence[str]) -> Target:
         raise ClusterError(f"the cluster at {bootstrap} was started by others: nothing breaks it")
 
     return RunCluster(
         version="",
-        node_count=count_brokers(bootstrap),
+        node_count=len(brokers),
         bootstrap=lambda _number: bootstrap,
         looked_at=bootstrap,
         target=target,
+        sampler=lambda path, topics, start_ns: ProtocolSampler(
+            path, addresses=lambda: brokers, state=lambda _node: "up", topics=topics, start_ns=start_ns
+        ),
     )

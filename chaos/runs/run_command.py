@@ -43,9 +43,9 @@ def run(
 
     Exit status 0: nothing was found; 1: anomalies; 2: the run shows nothing, as a fault did not take hold.
     """
+    from ..histories.run_folder import RunFolder, RunRecord
     from .chaos_run import make_run
     from .judge_command import EXIT_CODES, told
-    from .run_folder import RunFolder, RunRecord
 
     if schedule is not None and nemesis:
         raise click.UsageError("faults are drawn (--nemesis) or written in a file (--schedule), not both")

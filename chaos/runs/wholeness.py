@@ -34,14 +34,13 @@ def wait_whole(bootstrap: str, *, brokers: int, timeout_s: float) -> str | None:
     return missing
 
 
-def count_brokers(bootstrap: str) -> int:
-    """How many there are now. Raises ClusterError when no broker answers."""
+def brokers_of(bootstrap: str) -> dict[int, tuple[str, int]]:
+    """Addresses by id, of those that are there now. Raises ClusterError when no broker answers."""
     try:
-        return len(
-            AdminClient({"bootstrap.servers": bootstrap}, logger=SILENT_LOGGER).list_topics(timeout=_ASK_S).brokers
-        )
+        told = AdminClient({"bootstrap.servers": bootstrap}, logger=SILENT_LOGGER).list_topics(timeout=_ASK_S)
     except KafkaException as error:
         raise ClusterError(f"no broker answers at {bootstrap}: {error.args[0]}") from error
+    return {broker.id: (str(broker.host), broker.port) for broker in told.brokers.values()}
 
 
 def _missing(admin: AdminClient, brokers: int) -> str | None:

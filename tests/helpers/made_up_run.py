@@ -11,10 +11,10 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from penstock.chaos.histories.cluster_sample import ClusterSample, PartitionSample
 from penstock.chaos.histories.history_file import write_history
 from penstock.chaos.histories.operation import NEMESIS, EventType, Header, Operation
-from penstock.chaos.runs.cluster_samples import ClusterSample, PartitionSample
-from penstock.chaos.runs.run_folder import RunFolder, RunRecord
+from penstock.chaos.histories.run_folder import RunFolder, RunRecord
 
 SECOND: Final = 1_000_000_000
 MS: Final = 1_000_000

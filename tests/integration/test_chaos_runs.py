@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from missing_tools import unavailable
 
+from penstock.chaos.histories.cluster_sample import read_samples
 from penstock.chaos.histories.history_file import read_history
-from penstock.chaos.runs.cluster_samples import read_samples
+from penstock.chaos.histories.run_folder import RunFolder
 from penstock.chaos.runs.judge_command import EXIT_CODES
-from penstock.chaos.runs.run_folder import RunFolder
 from penstock.client.cached_programs import TOXIPROXY, find_program
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
@@ -103,6 +103,10 @@ def test_a_history_without_its_run_is_judged_alike(tmp_path: Path) -> None:
         words = ("run", "--workload", "counter", "--bootstrap", bootstrap, "--time", "3", "--out", "run")
         told = chaos(*words, folder=tmp_path)
         assert told.returncode == 0, told.stdout + told.stderr
+        last = read_samples(tmp_path / "run" / "cluster.jsonl")[-1]
+        assert last.controller == 1
+        assert all((one.leader, one.isr) == (1, [1]) for one in last.partitions.values())
+        assert sum(one.hw or 0 for one in last.partitions.values()) > 0
     finally:
         subprocess.run(
             [sys.executable, "-P", "-m", "penstock", "down"], cwd=tmp_path, timeout=RUN_TIMEOUT_S, check=True

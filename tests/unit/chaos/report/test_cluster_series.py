@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from penstock.chaos.histories.cluster_sample import ClusterSample, PartitionSample
 from penstock.chaos.report.cluster_series import (
     Run,
     controller_runs,
@@ -15,7 +16,6 @@ from penstock.chaos.report.cluster_series import (
     replica_count,
     unreplicated,
 )
-from penstock.chaos.runs.cluster_samples import ClusterSample, PartitionSample
 
 SAMPLES = [
     ClusterSample(

@@ -11,10 +11,10 @@ import pytest
 from click.testing import CliRunner
 from made_up_run import make_run_folder
 
+from penstock.chaos.histories.run_folder import RunFolder
 from penstock.chaos.report.page import page
 from penstock.chaos.report.recorded_run import read_run
 from penstock.chaos.runs.report_command import report
-from penstock.chaos.runs.run_folder import RunFolder
 from penstock.local.errors import ClusterError
 
 

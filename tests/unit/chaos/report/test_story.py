@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.chaos.checkers.finding import Finding
+from penstock.chaos.histories.cluster_sample import ClusterSample, PartitionSample
 from penstock.chaos.histories.operation import EventType, Operation, Pair
 from penstock.chaos.report.fault_band import FaultBand
 from penstock.chaos.report.story import Story, chosen_records, story
-from penstock.chaos.runs.cluster_samples import ClusterSample, PartitionSample
 
 
 class Events:

@@ -6,10 +6,10 @@ import msgspec
 import pytest
 
 from penstock.chaos.checkers.finding import Finding, Verdict
+from penstock.chaos.histories.run_folder import RunFolder
 from penstock.chaos.nemeses.schedule import Schedule, draw
 from penstock.chaos.runs.matrix import MIXES, SECONDS, SIZES, cells
 from penstock.chaos.runs.matrix_row import row_of, table
-from penstock.chaos.runs.run_folder import RunFolder
 from penstock.chaos.workloads.catalogue import WORKLOADS
 
 
@@ -23,6 +23,19 @@ def test_every_workload_and_every_mix_has_both_sizes() -> None:
         some = [cell for cell in cells() if cell.nodes == size]
         assert {cell.workload for cell in some} == set(WORKLOADS)
         assert {cell.mix for cell in some} == set(MIXES)
+
+
+def test_a_cluster_with_fewer_kinds_of_faults_has_what_is_left_of_the_mixes() -> None:
+    some = cells({"kill", "pause"})
+    assert {cell.mix: cell.faults for cell in some} == {
+        "nothing": (),
+        "processes": ("kill", "pause"),
+        "leaders": ("kill:leaders", "pause:leaders"),
+        "controllers": ("kill:controllers", "pause:controllers"),
+        "pause-and-kill": ("pause", "kill"),
+        "membership": ("kill",),
+        "clocks": ("kill:one",),
+    }
 
 
 @pytest.mark.parametrize("mix", [mix for mix, names in MIXES.items() if names])

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from penstock.chaos.runs.run_folder import RunFolder, RunRecord
+from penstock.chaos.histories.run_folder import RunFolder, RunRecord
 from penstock.local.errors import ClusterError
 
 RECORD = RunRecord(

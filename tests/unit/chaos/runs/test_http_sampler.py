@@ -12,16 +12,10 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 import msgspec
-import pytest
 from waiting import wait_for
 
-from penstock.chaos.runs.cluster_samples import (
-    ClusterSample,
-    ClusterSamples,
-    PartitionSample,
-    read_samples,
-    wire_state,
-)
+from penstock.chaos.histories.cluster_sample import ClusterSample, PartitionSample, read_samples
+from penstock.chaos.runs.http_sampler import HttpSampler
 from penstock.client import clock
 from penstock.protocol.rest.clusters import Cluster, ClusterList
 from penstock.protocol.rest.partitions import ReplicaStatus, ReplicaStatusList
@@ -173,9 +167,7 @@ def served(node: FakeNode) -> Iterator[str]:
 def sampled(path: Path, admins: dict[int, str], states: Mapping[int, str] | None = None) -> ClusterSample:
     """The first sample."""
     told = states or dict.fromkeys(admins, "up")
-    with ClusterSamples(
-        path, admins=lambda: admins, state=told.__getitem__, topics=["t"], start_ns=clock.monotonic_ns()
-    ):
+    with HttpSampler(path, admins=lambda: admins, state=told.__getitem__, topics=["t"], start_ns=clock.monotonic_ns()):
         wait_for(lambda: path.exists() and b"\n" in path.read_bytes())
     return read_samples(path)[0]
 
@@ -237,10 +229,3 @@ def test_a_sample_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
     whole = msgspec.json.encode(ClusterSample(1, 1, {"1": "up"}, {}))
     path.write_bytes(whole + b"\n" + whole[:20])
     assert [sample.time for sample in read_samples(path)] == [1]
-
-
-@pytest.mark.parametrize(
-    ("is_running", "is_paused", "state"), [(True, False, "up"), (True, True, "paused"), (False, True, "down")]
-)
-def test_a_process_is_up_paused_or_down(is_running: bool, is_paused: bool, state: str) -> None:
-    assert wire_state(is_running, is_paused) == state

@@ -1,4 +1,4 @@
-"""What a cluster of Penstock looks like while it is broken: leaders, epochs, ISRs, ends, told by its nodes over HTTP.
+"""Samples of a cluster of Penstock: leaders, epochs, ISRs, high watermarks and ends, told by its nodes over HTTP.
 
 Nodes are asked directly, not over the links that are broken: what a node that is cut off says of itself is what is
 wanted. A node that is paused or dead is left out of a sample, and so is an answer that takes too long. Where a leader
@@ -9,54 +9,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self, TypeVar
+from typing import TypeVar
 
-import msgspec
-
-from ...client import clock
 from ...client.admin import AdminError, AsyncAdmin
 from ...protocol.rest.partitions import ReplicaStatusList
 from ...protocol.rest.quorum import Quorum
 from ...protocol.rest.topic_overview import TopicOverviewList
-
-INTERVAL_S: Final = 0.5
-_ANSWER_S: Final = 0.4
-_ENCODER: Final = msgspec.json.Encoder()
+from ..histories.cluster_sample import ClusterSample, PartitionSample
+from .sampler import ANSWER_S, Sampler
 
 _T = TypeVar("_T")
 
 
-class PartitionSample(msgspec.Struct, omit_defaults=True):
-    """By the newest metadata among the nodes that answered; `ends` are log end offsets by node.
-
-    `hw` is None where the leader did not answer in time, and `ends` lack the nodes that did not.
-    """
-
-    leader: int | None
-    epoch: int
-    isr: list[int]
-    hw: int | None = None
-    ends: dict[str, int] = msgspec.field(default_factory=dict)
-
-
-class ClusterSample(msgspec.Struct):
-    """`time` as in the history, in nanoseconds; `nodes` are `up`, `paused` or `down`; keys of partitions as `t-0`."""
-
-    time: int
-    controller: int | None
-    nodes: dict[str, str]
-    partitions: dict[str, PartitionSample]
-
-
-class ClusterSamples:
-    """Writes a sample to the file at `path` every half second, from `__enter__` to `__exit__`.
-
-    `admins` are the HTTP addresses of nodes by id, asked anew for each sample, as is `state` of a node.
-    """
+class HttpSampler(Sampler):
+    """`admins` are the HTTP addresses of nodes by id, asked anew for each sample, as is `state` of a node."""
 
     def __init__(
         self,
@@ -67,49 +35,25 @@ class ClusterSamples:
         topics: Sequence[str],
         start_ns: int,
     ) -> None:
-        self._path = path
+        super().__init__(path, start_ns=start_ns)
         self._admins = admins
         self._state = state
         self._topics = topics
-        self._start_ns = start_ns
-        self._is_over = False
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="samples")
-        self._done: Future[None] | None = None
+        self._clients: dict[int, tuple[str, AsyncAdmin]] = {}
 
-    def __enter__(self) -> Self:
-        self._done = self._pool.submit(asyncio.run, self._run())
-        return self
+    async def close(self) -> None:
+        for _, client in self._clients.values():
+            await client.__aexit__(None, None, None)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._is_over = True
-        self._pool.shutdown()
-        if self._done is not None and error is None:
-            self._done.result()
-
-    async def _run(self) -> None:
-        clients: dict[int, tuple[str, AsyncAdmin]] = {}
-        try:
-            with self._path.open("ab", buffering=0) as file:
-                while not self._is_over:
-                    begun_s = clock.monotonic_s()
-                    sample = await self._sample(clients)
-                    file.write(_ENCODER.encode(sample) + b"\n")
-                    await asyncio.sleep(max(0.0, begun_s + INTERVAL_S - clock.monotonic_s()))
-        finally:
-            for _, client in clients.values():
-                await client.__aexit__(None, None, None)
-
-    async def _sample(self, clients: dict[int, tuple[str, AsyncAdmin]]) -> ClusterSample:
-        time_ns = clock.monotonic_ns() - self._start_ns
+    async def sample(self, time_ns: int) -> ClusterSample:
+        clients = self._clients
         states = {}
         running = {}
         for node, address in self._admins().items():
             states[str(node)] = self._state(node)
             if states[str(node)] == "up":
                 if node not in clients or clients[node][0] != address:
-                    clients[node] = address, AsyncAdmin(address, timeout_s=_ANSWER_S)
+                    clients[node] = address, AsyncAdmin(address, timeout_s=ANSWER_S)
                 running[node] = clients[node][1]
         answers = await asyncio.gather(*(self._ask(client) for client in running.values()))
         partitions: dict[str, PartitionSample] = {}
@@ -156,7 +100,7 @@ class _Answers:
 
 async def _answered(question: Awaitable[_T]) -> _T | None:
     try:
-        async with asyncio.timeout(_ANSWER_S):
+        async with asyncio.timeout(ANSWER_S):
             return await question
     except (TimeoutError, AdminError):
         return None
@@ -191,14 +135,3 @@ def _take_ends(partitions: dict[str, PartitionSample], statuses: ReplicaStatusLi
         if sample is not None and status.log_end_offset is not None:
             known = sample.ends.get(str(status.broker_id), -1)
             sample.ends[str(status.broker_id)] = max(known, status.log_end_offset)
-
-
-def read_samples(path: Path) -> list[ClusterSample]:
-    """A line that is cut off at the end is left out."""
-    decode = msgspec.json.Decoder(ClusterSample).decode
-    data = path.read_bytes()
-    return [decode(line) for line in data[: data.rfind(b"\n") + 1].splitlines()]
-
-
-def wire_state(is_running: bool, is_paused: bool) -> str:
-    return "down" if not is_running else "paused" if is_paused else "up"

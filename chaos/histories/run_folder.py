@@ -3,7 +3,7 @@
 run.json        what was run, and the line that repeats it (RunRecord)
 schedule.json   the faults, as they were planned
 history.jsonl   what the clients and the nemesis did (histories.history_file)
-cluster.jsonl   what the cluster looked like (cluster_samples)
+cluster.jsonl   what the cluster looked like (cluster_sample)
 verdict.json    what the checkers say
 report.html     all of it to look at
 clients/        each client's own history and output, as it was written
