@@ -47,7 +47,7 @@ def judge(history: Path, workload: str | None, edn: Path | None, is_json: bool) 
         verdict = judge_history(History(header, opened.operations), checkers_of(header))
         if edn is not None:
             write_edn(edn, opened.operations)
-    except (ClusterError, LookupError) as error:
+    except (ClusterError, LookupError, ValueError) as error:
         raise click.ClickException(str(error)) from error
     click.echo(msgspec.json.encode(verdict).decode() if is_json else told(verdict))
     raise click.exceptions.Exit(EXIT_CODES[verdict.valid])

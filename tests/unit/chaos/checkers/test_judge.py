@@ -70,6 +70,12 @@ def test_a_partition_that_a_canary_proves_makes_a_valid_run() -> None:
             None,
             r"process 2 went on after an outcome that it did not know \(event 4\)",
         ),
+        (
+            [("invoke", 2, "send", []), ("invoke", 2, "send", [])],
+            None,
+            r"process 2 went on after an outcome that it did not know \(event 3\)",
+        ),
+        ([("ok", 2, "send", [])], None, r"process 2 completed what it had not begun \(event 2\)"),
         ([], None, "the fault clock-bump never occurred"),
     ],
     ids=[
@@ -81,6 +87,8 @@ def test_a_partition_that_a_canary_proves_makes_a_valid_run() -> None:
         "not taken",
         "error",
         "process",
+        "no completion",
+        "no invocation",
         "declared",
     ],
 )
@@ -96,6 +104,37 @@ def test_a_run_in_which_nothing_succeeded_is_invalid() -> None:
     """An unknown outcome is no success."""
     verdict = judge(history(("invoke", 1, "send", []), ("info", 1, "send", [])), {})
     assert (verdict.valid, len(verdict.notes)) == ("invalid-run", 1)
+
+
+@pytest.mark.parametrize(
+    ("f", "value"),
+    [
+        ("assign", ["t-0"]),
+        ("subscribe", ["t"]),
+        ("poll", [["poll", {}]]),
+        ("txn", [["poll", {}], ["poll"]]),
+    ],
+)
+def test_what_a_client_does_without_a_cluster_is_no_success(f: str, value: Any) -> None:
+    verdict = judge(history(("invoke", 1, f, value), ("ok", 1, f, value)), {})
+    assert (verdict.valid, len(verdict.notes)) == ("invalid-run", 1)
+
+
+def test_partitions_that_overlap_are_proved_by_the_canaries_of_each() -> None:
+    proof = canary(works=False, during="partition-one")
+    assert not judge(history(*SEND, BEGIN, proof, BEGIN, proof, END, END), {}).notes
+    (note,) = judge(history(*SEND, BEGIN, BEGIN, proof, END, END), {}).notes
+    assert "(event 3): no canary was sent" in note
+    (note,) = judge(history(*SEND, BEGIN, proof, BEGIN, END, END), {}).notes
+    assert "(event 5): no canary was sent" in note
+
+
+def test_values_that_are_not_those_of_the_workload_are_refused_with_a_sentence() -> None:
+    def reads_a_key(one: History) -> Checked:
+        return Checked(statistics={"k": [operation.value["k"] for operation in one.operations]})
+
+    with pytest.raises(ValueError, match="the checker register expected operations of the workload 'queue'"):
+        judge(history(*SEND), {"register": reads_a_key})
 
 
 def test_an_anomaly_counts_even_in_a_run_whose_fault_did_not_take_hold() -> None:

@@ -71,3 +71,10 @@ def test_a_file_that_is_no_history_is_refused_with_its_line(told: Told, tmp_path
     result = CliRunner().invoke(main, ["chaos", "judge", str(tmp_path)])
     assert result.exit_code == 1
     assert f"line {len(told.operations) + 2} is no line of a history" in result.output
+
+
+def test_values_of_another_workload_are_refused_with_a_sentence(told: Told, tmp_path: Path) -> None:
+    told.do(4, "txn", [7])
+    result = judged(told, tmp_path, "--workload", "list-append")
+    assert result.exit_code == 1
+    assert "the checker list-append expected operations of the workload 'list-append'" in result.output
