@@ -2,7 +2,8 @@
 
 run.json        what was run, and the line that repeats it (RunRecord)
 schedule.json   the faults, as they were planned
-history.jsonl   what the clients and the nemesis did (histories.history_file)
+history.jsonl   what the clients and the nemesis did (histories.history_file), maybe compressed (.gz)
+end.json        what was seen when it was over (EndOfRun)
 cluster.jsonl   what the cluster looked like (cluster_sample)
 verdict.json    what the checkers say
 report.html     all of it to look at
@@ -67,6 +68,17 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
         return shlex.join(words)
 
 
+class EndOfRun(msgspec.Struct, frozen=True, kw_only=True):
+    """What was seen when a run was over, a sentence each.
+
+    `lacks` is what the cluster lacked long after everything had healed. `failures` are clients that did not end as they
+    should: one that never came to the end of its final reads, for one.
+    """
+
+    lacks: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class RunFolder:
     """Paths only; nothing need exist."""
@@ -84,6 +96,10 @@ class RunFolder:
     @property
     def history(self) -> Path:
         return self.path / "history.jsonl"
+
+    @property
+    def end(self) -> Path:
+        return self.path / "end.json"
 
     @property
     def samples(self) -> Path:
@@ -111,6 +127,26 @@ class RunFolder:
             raise ClusterError(f"{self.path} is not empty, and a run needs a folder of its own")
         self.clients.mkdir(parents=True)
         self.nodes.mkdir()
+
+    def found_history(self) -> Path:
+        """The file of the history, as it is or compressed. Raises ClusterError where there is neither."""
+        compressed = self.history.with_name(f"{self.history.name}.gz")
+        for path in (self.history, compressed):
+            if path.exists():
+                return path
+        raise ClusterError(f"{self.path} is not the folder of a run: it has no {self.history.name}")
+
+    def write_end(self, end: EndOfRun) -> None:
+        self.end.write_bytes(msgspec.json.format(msgspec.json.encode(end), indent=2) + b"\n")
+
+    def read_end(self) -> EndOfRun:
+        """Of a folder without end.json, one that lacks nothing. Raises ClusterError for a file of another form."""
+        try:
+            return msgspec.json.decode(self.end.read_bytes(), type=EndOfRun)
+        except FileNotFoundError:
+            return EndOfRun()
+        except msgspec.MsgspecError as error:
+            raise ClusterError(f"{self.end} does not tell the end of a run: {error}") from error
 
     def write_record(self, record: RunRecord) -> None:
         self.run.write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n")

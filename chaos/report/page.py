@@ -59,7 +59,7 @@ def _verdict(view: RunView) -> tuple[str, str, str]:
     """(style, title, sentence)."""
     verdict = view.run.verdict
     if verdict is None:
-        return "warn", "Not judged", "The folder has no verdict.json: `penstock chaos judge` makes one."
+        return "warn", "Not judged", "The folder has no verdict.json: `penstock chaos judge --json` prints one."
     allowed, bad = view.total(is_allowed=True), view.total(is_allowed=False)
     lost = sum(finding.allowed and finding.type in LOSSES for finding in view.findings)
     also = f" {count(allowed, 'other finding')} {_was(allowed)} allowed." if allowed else ""

@@ -35,10 +35,7 @@ class RecordedRun:
 
 def read_run(folder: RunFolder) -> RecordedRun:
     """Raises ClusterError where the history is missing, or a file does not hold what it should."""
-    compressed = folder.history.with_name(f"{folder.history.name}.gz")
-    history = compressed if not folder.history.exists() and compressed.exists() else folder.history
-    if not history.exists():
-        raise ClusterError(f"{folder.path} is not the folder of a run: it has no {folder.history.name}")
+    history = folder.found_history()
     try:
         return RecordedRun(
             name=folder.path.resolve().name,

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Final
 
 import msgspec
 
 from ...client import clock
-from ...local.errors import ClusterError
-from ..checkers.catalogue import checkers_of
+from ...local.errors import ClusterError, NodeFailedError
 from ..checkers.finding import Verdict
-from ..checkers.judge import judge
 from ..histories.history_file import write_history
-from ..histories.operation import History, Operation
-from ..histories.run_folder import RunFolder, RunRecord
-from ..nemeses.limits import Promise, allowances
+from ..histories.operation import Operation
+from ..histories.run_folder import EndOfRun, RunFolder, RunRecord
 from ..nemeses.nemesis import Nemesis
 from ..nemeses.schedule import Schedule, draw, read_schedule
 from ..report.page import page
@@ -24,8 +21,8 @@ from ..report.recorded_run import read_run
 from ..workloads.catalogue import WORKLOADS
 from ..workloads.client_processes import ClientProcesses
 from ..workloads.workload import Workload, create_topics
-from .end_of_run import end_of_run
 from .run_cluster import RunCluster, start_cluster
+from .run_verdict import judge_run, replica_count
 from .wholeness import wait_whole
 
 # What the names of a run's topics begin with.
@@ -47,12 +44,24 @@ def make_run(record: RunRecord, folder: RunFolder, *, say: Callable[[str], None]
     folder.create()
     clients = sum(program.count for program in workload.programs)
     with start_cluster(record, folder, client_slots=clients, may_grow="join" in schedule.kinds) as cluster:
-        folder.write_record(msgspec.structs.replace(record, version=cluster.version))
+        folder.write_record(_as_made(record, cluster, schedule))
         folder.schedule.write_bytes(schedule.encode() + b"\n")
-        verdict = _carry_out(cluster, workload, schedule, record, folder, say)
+        _carry_out(cluster, workload, schedule, record, folder, say)
+    say("judging")
+    verdict = judge_run(folder)
     folder.verdict.write_bytes(msgspec.json.format(msgspec.json.encode(verdict), indent=1) + b"\n")
     folder.report.write_text(page(read_run(folder)), encoding="utf-8")
     return verdict
+
+
+def _as_made(record: RunRecord, cluster: RunCluster, schedule: Schedule) -> RunRecord:
+    """With what is known only now: a schedule from a file has its own length, a cluster of others its own nodes."""
+    return msgspec.structs.replace(
+        record,
+        version=cluster.version,
+        seconds=schedule.length_s,
+        nodes=record.nodes if record.bootstrap is None else cluster.node_count,
+    )
 
 
 def _schedule(record: RunRecord) -> Schedule:
@@ -70,47 +79,38 @@ def _carry_out(
     record: RunRecord,
     folder: RunFolder,
     say: Callable[[str], None],
-) -> Verdict:
-    replicas = min(3, cluster.node_count)
-    create_topics(cluster.looked_at, workload, TOPIC, replicas=replicas)
+) -> None:
+    """Leaves the history and its end in the folder."""
+    create_topics(cluster.looked_at, workload, TOPIC, replicas=replica_count(cluster.node_count))
     topics = [TOPIC + topic.suffix for topic in workload.topics]
     start_ns = clock.monotonic_ns()
     clients = ClientProcesses(
         workload, folder.clients, bootstrap=cluster.bootstrap, topic=TOPIC, seed=record.seed, start_ns=start_ns
     )
-    events: list[Operation] = []
+    events: Sequence[Operation] = ()
+    lacks: list[str] = []
     with ExitStack() as stack:
         stack.enter_context(cluster.sampler(folder.samples, topics, start_ns))
         stack.enter_context(clients)
         say(f"{len(clients)} clients of the workload {workload.name} for {schedule.length_s:g} s")
         if schedule.steps:
             path = folder.clients / "nemesis.jsonl"
-            with Nemesis(schedule, cluster.target(topics), path=path, start_ns=start_ns) as nemesis:
-                nemesis.wait()
+            nemesis = Nemesis(schedule, cluster.target(topics), path=path, start_ns=start_ns)
+            try:
+                with nemesis:
+                    nemesis.wait()
+            except ClusterError as error:
+                # What does not come back when all is healed is what a run looks for, and no reason to have none.
+                lacks.append(error.sentence if isinstance(error, NodeFailedError) else str(error))
             events = nemesis.operations
         else:
             clock.pause(schedule.length_s)
         missing = wait_whole(cluster.looked_at, brokers=cluster.node_count, timeout_s=WHOLE_TIMEOUT_S)
-        say("all has healed; the final reads")
+        say("all has healed; the final reads" if missing is None else f"{missing}; the final reads")
         clients.drain()
-    header = workload.header(seed=record.seed, nodes=cluster.node_count)
-    history = History(header, clients.history(others=events))
-    write_history(folder.history, header, history.operations)
-    say(f"judging {len(history.operations):,} events")
-    promise = _promise(record.properties, replicas)
-    return judge(
-        history,
-        {**checkers_of(header), "end of the run": end_of_run(missing, clients.failures)},
-        declared=schedule.kinds,
-        allowances=allowances(schedule, promise, node_count=cluster.node_count, events=events),
-    )
-
-
-def _promise(properties: Mapping[str, str], replicas: int) -> Promise:
-    """What is promised with these settings of the nodes; clients of workloads ask for acks=all."""
-    return Promise(
-        replication_factor=replicas,
-        min_insync_replicas=min(2, replicas),
-        is_flushed=properties.get("log.flush.interval.messages") == "1",
-        has_unclean_elections=properties.get("unclean.leader.election.enable") == "true",
-    )
+        if missing is not None:
+            lacks.append(missing)
+        # Before anything else may fail: with these the run can be judged.
+        header = workload.header(seed=record.seed, nodes=cluster.node_count)
+        write_history(folder.history, header, clients.history(others=events))
+        folder.write_end(EndOfRun(lacks=tuple(lacks), failures=tuple(clients.failures)))

@@ -30,6 +30,9 @@ _SENTENCES: Final = {
 def judge(history: Path, workload: str | None, edn: Path | None, is_json: bool) -> None:
     """Judge HISTORY, a file of events or the folder of a run, which may come from anywhere.
 
+    A folder that has run.json is judged as the run was: by the faults of its schedule.json and what they allow, and by
+    what its end.json has seen. A file has none of these, so that a fault that never occurred is not missed in it.
+
     Exit status 0: valid, 1: anomalies, 2: the run shows nothing, as a fault of it never took hold.
     """
     import msgspec
@@ -40,11 +43,17 @@ def judge(history: Path, workload: str | None, edn: Path | None, is_json: bool) 
     from ..histories.edn import write_edn
     from ..histories.history_file import open_history
     from ..histories.operation import History
+    from ..histories.run_folder import RunFolder
+    from .run_verdict import judge_run
 
+    folder = RunFolder(history)
     try:
-        opened = open_history(history / "history.jsonl" if history.is_dir() else history)
-        header = msgspec.structs.replace(opened.header, workload=workload or opened.header.workload)
-        verdict = judge_history(History(header, opened.operations), checkers_of(header))
+        opened = open_history(folder.found_history() if history.is_dir() else history)
+        if folder.run.exists():
+            verdict = judge_run(folder, workload=workload)
+        else:
+            header = msgspec.structs.replace(opened.header, workload=workload or opened.header.workload)
+            verdict = judge_history(History(header, opened.operations), checkers_of(header))
         if edn is not None:
             write_edn(edn, opened.operations)
     except (ClusterError, LookupError, ValueError) as error:

@@ -86,12 +86,25 @@ def _penstock(cluster: ProxiedCluster) -> RunCluster:
         target=lambda topics: ProxiedTarget(cluster, topics),
         sampler=lambda path, topics, start_ns: HttpSampler(
             path,
-            admins=lambda: {node_id: cluster.admin(node_id) for node_id in cluster.nodes},
-            state=cluster.state,
+            admins=lambda: _admins(cluster),
+            state=lambda node_id: _state(cluster, node_id),
             topics=topics,
             start_ns=start_ns,
         ),
     )
+
+
+def _admins(cluster: ProxiedCluster) -> dict[int, str]:
+    # A copy: the nemesis may let a node join or leave meanwhile.
+    return {node_id: node.admin for node_id, node in tuple(cluster.nodes.items()) if node.admin is not None}
+
+
+def _state(cluster: ProxiedCluster, node_id: int) -> str:
+    try:
+        return cluster.state(node_id)
+    except KeyError:
+        # It has left since it was listed.
+        return "down"
 
 
 def _apache_kafka(cluster: KafkaCluster, version: str) -> RunCluster:

@@ -61,19 +61,8 @@ def test_nothing_that_is_promised_breaks_under_faults(
 
 def test_a_run_leaves_all_that_its_verdict_rests_on(tmp_path: Path) -> None:
     told = chaos(
-        *(
-            "run",
-            "--workload",
-            "idempotent",
-            "--nemesis",
-            "kill:leaders",
-            "--time",
-            "15",
-            "--seed",
-            "5",
-            "--out",
-            "run",
-        ),
+        *("run", "--workload", "idempotent", "--nemesis", "kill:leaders"),
+        *("--time", "15", "--seed", "5", "--out", "run"),
         folder=tmp_path,
     )
     folder = RunFolder(tmp_path / "run")
@@ -86,6 +75,8 @@ def test_a_run_leaves_all_that_its_verdict_rests_on(tmp_path: Path) -> None:
     assert len(leaders - {None}) > 1, "a leader was killed, and another one led"
     assert json.loads(folder.verdict.read_bytes())["valid"] == "valid"
     assert "<svg" in folder.report.read_text()
+    again = chaos("judge", "run", "--json", folder=tmp_path)
+    assert json.loads(again.stdout) == json.loads(folder.verdict.read_bytes())
 
 
 def test_a_history_without_its_run_is_judged_alike(tmp_path: Path) -> None:

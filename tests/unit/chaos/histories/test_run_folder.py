@@ -70,3 +70,13 @@ def test_a_record_of_another_form_is_refused(tmp_path: Path) -> None:
     RunFolder(tmp_path).write_record(msgspec.structs.replace(RECORD, format="penstock-run/2"))
     with pytest.raises(ClusterError, match="penstock-run/2"):
         RunFolder(tmp_path).read_record()
+
+
+def test_a_history_is_found_as_it_is_or_compressed(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    with pytest.raises(ClusterError, match=r"has no history\.jsonl"):
+        folder.found_history()
+    (tmp_path / "history.jsonl.gz").touch()
+    assert folder.found_history().name == "history.jsonl.gz"
+    folder.history.touch()
+    assert folder.found_history() == folder.history
