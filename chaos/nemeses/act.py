@@ -55,6 +55,8 @@ class Stage:
     """Faults of links that hold, by number."""
     is_damaged: bool = False
     """Data of a node were damaged, and replicas were not seen in sync since."""
+    was_down: bool = False
+    """A node was taken down or ended, and replicas were not seen in sync since."""
     is_over: Callable[[], bool] = lambda: False
     chosen_ns: int = 0
     """When it was clear whom the last fault hits, by the monotonic clock."""
@@ -78,16 +80,22 @@ class Stage:
             raise NotTakenHoldError(f"nothing is {selector!r} now: no leader, no active controller, or no such node")
         return chosen
 
-    def settle(self) -> bool:
-        """Before a node is hit: whether what was damaged before is in sync, after a while of waiting."""
-        if self.is_damaged:
-            self.is_damaged = not clock.wait_until(
-                lambda: self.target.is_in_sync() or self.is_over(), timeout_s=IN_SYNC_S, interval_s=_POLL_S
-            )
-            self.chosen_ns = clock.monotonic_ns()
-        return not self.is_damaged
+    def settle(self, *, for_damage: bool = False) -> bool:
+        """Before a node is hit: whether replicas are in sync, after a while of waiting, where an earlier fault matters.
+
+        What was damaged does before any other node is hit; that a node was down does before data are damaged, which
+        may be those of the only replica left in sync.
+        """
+        if not (self.is_damaged or (for_damage and self.was_down)):
+            return True
+        clock.wait_until(lambda: self.target.is_in_sync() or self.is_over(), timeout_s=IN_SYNC_S, interval_s=_POLL_S)
+        if not self.target.is_in_sync():
+            return False
+        self.is_damaged = self.was_down = False
+        return True
 
     def hold_down(self, node: int) -> None:
+        self.was_down = True
         self.held_down[node] = self.held_down.get(node, 0) + 1
 
     def let_up(self, node: int) -> None:
@@ -98,4 +106,5 @@ class Stage:
     def keep_up(self, node: int) -> None:
         """Starts a node that is down, and that no act wants down: it may have ended by a fault of its disk."""
         if self.held_down.get(node, 0) <= 0 and self.target.state(node) == "down":
+            self.was_down = True
             self.target.begin_start(node)

@@ -119,15 +119,16 @@ def _losses(
     for step in steps:
         if isinstance(step.fault, ClockBump | ClockStrobe) and abs(step.fault.offset_ms) > _HOUR_MS:
             yield "A wall clock that is wrong by more than an hour is believed: retention may delete by it."
-    yield from _compounded(events, promise)
+    if any(_loses_data(step.fault, promise) for step in steps):
+        yield from _compounded(events)
 
 
-def _compounded(events: Iterable[Operation], promise: Promise) -> Iterator[str]:
+def _compounded(events: Iterable[Operation]) -> Iterator[str]:
     for event in events:
         begin: Any = event.value.get("begin") if event.process == NEMESIS and isinstance(event.value, dict) else None
-        if isinstance(begin, dict) and begin.get("in_sync") is False and not promise.is_flushed:
+        if isinstance(begin, dict) and begin.get("in_sync") is False:
             yield (
-                f"A node was hit by {event.f} before what an earlier fault had damaged was in sync "
+                f"A node was hit by {event.f} before all replicas were in sync again after an earlier fault "
                 f"(event {event.index})."
             )
 

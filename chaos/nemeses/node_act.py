@@ -31,9 +31,11 @@ class NodeAct:
 
     def begin(self) -> Mapping[str, Any]:
         fault, stage, target = self._fault, self._stage, self._stage.target
+        is_in_sync = stage.settle(for_damage=isinstance(fault, DamageFault))
+        # Afterwards: another node may lead by then.
         chosen = stage.choose(fault.selector, choose_nodes, self._random)
         value: dict[str, Any] = {"nodes": list(chosen)}
-        if not stage.settle():
+        if not is_in_sync:
             value["in_sync"] = False
         match fault:
             case Pause():

@@ -63,9 +63,11 @@ class OrderAct:
 
     def begin(self) -> Mapping[str, Any]:
         target = self._stage.target
+        is_in_sync = not isinstance(self._fault, OrderedFault) or self._stage.settle()
+        # Afterwards: another node may lead by then.
         self._nodes = self._stage.choose(self._fault.selector, choose_nodes, self._random)
         value: dict[str, Any] = {"nodes": list(self._nodes)}
-        if isinstance(self._fault, OrderedFault) and not self._stage.settle():
+        if not is_in_sync:
             value["in_sync"] = False
         self._clock_steps = {node: target.clock_steps(node) for node in self._nodes}
         self._give(is_on=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -286,12 +287,38 @@ def test_a_node_that_ended_by_a_fault_of_its_disk_is_started(tmp_path: Path) -> 
     assert ("start", 1) in target.done
 
 
-def test_nodes_are_hit_after_damage_only_when_replicas_are_in_sync_or_it_is_written(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("faults", "in_sync"),
+    [
+        ((PowerLoss(), Kill(), SlowDisk()), [True, False, False]),
+        # The node whose data are damaged may be the only one in sync, as long as those that were down are not.
+        ((Kill(), Kill(), PowerLoss()), [True, True, False]),
+        ((Pause(), PowerLoss()), [True, True]),
+    ],
+)
+def test_nodes_are_hit_around_damage_only_when_replicas_are_in_sync_or_it_is_written(
+    faults: tuple[AnyFault, ...], in_sync: list[bool], tmp_path: Path
+) -> None:
     target = FakeTarget()
     target.in_sync = False
-    events = carry_out(target, tmp_path, Kill(), PowerLoss(), Kill())
+    events = carry_out(target, tmp_path, *faults)
     begins = [event.value["begin"] for event in events if "begin" in event.value]
-    assert [begin.get("in_sync", True) for begin in begins] == [True, True, False]
+    assert [begin.get("in_sync", True) for begin in begins] == in_sync
+
+
+def test_a_leader_is_chosen_once_replicas_are_in_sync(tmp_path: Path) -> None:
+    class Moving(FakeTarget):
+        def is_in_sync(self) -> bool:
+            self.leader = 3
+            return True
+
+        leader = 1
+
+        def view(self, *, with_leaders: bool = True) -> View:
+            return replace(super().view(with_leaders=with_leaders), leaders={"t-0": self.leader})
+
+    events = carry_out(Moving(), tmp_path, Kill(selector="leaders"), PowerLoss(selector="leaders"))
+    assert [event.value["begin"]["nodes"] for event in events if "begin" in event.value] == [[1], [3]]
 
 
 def test_resets_go_on_until_the_fault_ends(tmp_path: Path) -> None:
