@@ -47,13 +47,13 @@ class LinkAct:
         target = self._stage.target
         self._stage.links.pop(self._number, None)
         target.heal(self._links)
-        healed = set(self._links)
+        held: set[Link] = set()
         for fault, links in self._stage.links.values():
-            # Healing takes all that is wrong with a link.
-            if again := tuple(link for link in links if link in healed):
+            # Healing takes all that is wrong with a link, of every fault.
+            if again := tuple(link for link in links if link in self._links):
                 self._apply(fault, again)
-                healed.difference_update(again)
-        waiting = set(self._reachable(tuple(sorted(healed))))
+                held.update(again)
+        waiting = set(self._reachable(tuple(sorted({*self._links} - held))))
         working: set[Link] = set()
 
         def all_work() -> bool:

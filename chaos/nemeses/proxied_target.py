@@ -6,6 +6,7 @@ import socket
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from ...local.errors import ClusterError
 from ...local.local_node import HOST
 from ..faults.kinds import KINDS
 from ..links.canary import round_trips_ms
@@ -69,7 +70,11 @@ class ProxiedTarget(LocalTarget):
 
     def is_reset(self, link: Link) -> bool:
         route = self._proxied.routes_of(link)[0]
-        with socket.create_connection((HOST, route.port), timeout=_RESET_S) as connection:
+        try:
+            opened = socket.create_connection((HOST, route.port), timeout=_RESET_S)
+        except OSError as error:
+            raise ClusterError(f"{link} takes no connection that could be reset: {error}") from error
+        with opened as connection:
             self._proxied.reset([link])
             try:
                 # The node says nothing before it is asked.

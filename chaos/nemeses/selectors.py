@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Final
 
-from ..links.link import Link
+from ..links.link import Link, all_links
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,8 @@ def choose_nodes(selector: str, view: View, random: Random) -> tuple[int, ...]:
 def choose_links(selector: str, view: View, random: Random) -> tuple[Link, ...]:
     """Sorted. Empty when there are no such links now."""
     if ">" in selector:
-        return tuple(sorted(Link(*one.split(">")) for one in selector.split(",")))
+        wanted = {Link(*one.split(">")) for one in selector.split(",")}
+        return tuple(sorted(wanted.intersection(all_links(map(str, view.nodes), view.slots))))
     return tuple(sorted(set(_CHOICES[selector](view, random))))
 
 
@@ -122,6 +123,8 @@ def _client_from_leader(view: View, random: Random) -> list[Link]:
 
 
 def _link(view: View, random: Random) -> list[Link]:
+    if len(view.nodes) < 2:
+        return []
     one, other = random.sample(list(map(str, view.nodes)), 2)
     return [Link(one, other)] if random.random() < 0.5 else _between([one], [other])
 

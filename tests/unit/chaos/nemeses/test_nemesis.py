@@ -19,6 +19,7 @@ from penstock.chaos.histories.operation import NEMESIS, Operation
 from penstock.chaos.links.link import CutMode, Link
 from penstock.chaos.nemeses.fault import (
     AnyFault,
+    Bandwidth,
     ClockBump,
     ConnectionResets,
     DamageFault,
@@ -244,6 +245,21 @@ def test_a_fault_of_links_that_ends_leaves_what_another_one_does_to_them(tmp_pat
     faults = Partition(selector="1>2"), SlowLink(selector="1>2,1>3")
     carry_out(target, tmp_path, *faults, places=[(0.0, 0.4), (0.1, 0.1)])
     assert [what for what, *_ in target.done if what != "ready"] == ["cut", "slow", "heal", "cut", "heal"]
+
+
+def test_a_fault_of_links_that_ends_leaves_all_that_others_do_to_them(tmp_path: Path) -> None:
+    target = FakeTarget()
+    faults = SlowLink(selector="1>2"), Bandwidth(selector="1>2"), Partition(selector="1>2")
+    carry_out(target, tmp_path, *faults, places=[(0.0, 0.5), (0.1, 0.4), (0.2, 0.1)])
+    assert [what for what, *_ in target.done if what != "ready"][:6] == [
+        "slow",
+        "limit",
+        "cut",
+        "heal",
+        "slow",
+        "limit",
+    ]
+    assert target.links == {}
 
 
 def test_orders_of_faults_of_one_node_add_up_and_end_one_by_one(tmp_path: Path) -> None:

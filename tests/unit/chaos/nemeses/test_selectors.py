@@ -106,12 +106,23 @@ def test_nodes_are_as_many_as_the_selector_says(selector: str, counts: set[int])
 
 
 def test_what_is_named_is_hit_and_what_is_not_there_is_nothing() -> None:
-    quiet = View(nodes=(1, 2, 3))
+    quiet = View(nodes=(1, 2, 3), slots=("client-0",))
     assert choose_nodes("3,1,9", quiet, Random(1)) == (1, 3)
     assert choose_links("client-0>1,2>1", quiet, Random(1)) == (Link("2", "1"), Link("client-0", "1"))
+    assert choose_links("client-1>1,2>1,2>4,3>3", quiet, Random(1)) == (Link("2", "1"),)
     assert choose_nodes("leaders", quiet, Random(1)) == ()
     for selector in ("leaders", "controllers", "client-from-leader"):
         assert choose_links(selector, quiet, Random(1)) == ()
+
+
+def test_a_node_alone_has_no_links_but_those_of_its_clients() -> None:
+    alone = View(nodes=(1,), controller=1, leaders={"t-0": 1}, slots=("client-0",))
+    assert {selector: choose_links(selector, alone, Random(1)) for selector in LINK_SELECTORS} == {
+        **dict.fromkeys(LINK_SELECTORS, ()),
+        "one": (Link("client-0", "1"),),
+        "client-from-leader": (Link("client-0", "1"),),
+    }
+    assert all(choose_nodes(selector, alone, Random(1)) == (1,) for selector in NODE_SELECTORS)
 
 
 def test_every_selector_of_the_vocabulary_chooses_something() -> None:
