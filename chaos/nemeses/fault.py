@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final, TypeAlias, get_args
+from typing import Annotated, Any, Final, TypeAlias, get_args
 
 import msgspec
 
@@ -25,6 +25,11 @@ from ..links.link import CutMode
 LOGS: Final = "*.log"
 _NODE_IDS: Final = re.compile(r"\d+(,\d+)*")
 _LINKS: Final = re.compile(r"[\w-]+>\d+(,[\w-]+>\d+)*")
+
+# What a schedule may say of a parameter; read from a file, another value is refused with its place.
+Positive: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
+NotNegative: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
+Probability: TypeAlias = Annotated[float, msgspec.Meta(gt=0, le=1)]
 
 
 class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind"):
@@ -69,18 +74,18 @@ class Partition(LinkFault, frozen=True, tag="partition"):
 class SlowLink(LinkFault, frozen=True, tag="slow-link"):
     """Each direction takes `latency_ms`, more or less by up to `jitter_ms`."""
 
-    latency_ms: int = 200
-    jitter_ms: int = 50
+    latency_ms: Positive = 200
+    jitter_ms: NotNegative = 50
 
 
 class Bandwidth(LinkFault, frozen=True, tag="bandwidth"):
     """Each direction of each connection."""
 
-    kilobytes_s: int = 8
+    kilobytes_s: Positive = 8
 
 
 class ConnectionResets(LinkFault, frozen=True, tag="connection-resets"):
-    interval_ms: int = 300
+    interval_ms: Positive = 300
 
 
 class NodeFault(Fault, frozen=True):
@@ -115,7 +120,7 @@ class ClockStrobe(NodeFault, frozen=True, tag="clock-strobe"):
     """There and back every `interval_ms`."""
 
     offset_ms: int = 5_000
-    interval_ms: int = 50
+    interval_ms: Positive = 50
 
 
 class OrderedFault(NodeFault, frozen=True):
@@ -136,8 +141,8 @@ class SlowDisk(OrderedFault, frozen=True, tag="slow-disk"):
     """Of writes and syncs, so many; in a node every call of the disk waits in its turn."""
 
     path: str = LOGS
-    delay_ms: int = 50
-    probability: float = 0.2
+    delay_ms: Positive = 50
+    probability: Probability = 0.2
     operations: tuple[DiskOperation, ...] = ("write", "sync")
 
     def orders(self) -> tuple[DiskFault, ...]:
@@ -152,8 +157,8 @@ class DiskError(OrderedFault, frozen=True, tag="disk-error"):
 
     path: str = LOGS
     operation: DiskOperation = "write"
-    probability: float = 1.0
-    count: int | None = None
+    probability: Probability = 1.0
+    count: Positive | None = None
 
     def orders(self) -> tuple[DiskFault, ...]:
         return (
@@ -165,7 +170,7 @@ class DiskError(OrderedFault, frozen=True, tag="disk-error"):
 
 class FailedRead(OrderedFault, frozen=True, tag="failed-read"):
     path: str = LOGS
-    count: int = 2
+    count: Positive = 2
 
     def orders(self) -> tuple[DiskFault, ...]:
         return (DiskFault(operation="read", path=self.path, error="EIO", count=self.count),)
@@ -173,7 +178,7 @@ class FailedRead(OrderedFault, frozen=True, tag="failed-read"):
 
 class NoDescriptors(OrderedFault, frozen=True, tag="no-descriptors"):
     path: str = "*"
-    count: int | None = None
+    count: Positive | None = None
 
     def orders(self) -> tuple[DiskFault, ...]:
         return tuple(
@@ -197,7 +202,7 @@ class BitFlip(DamageFault, frozen=True, tag="bit-flip"):
 class Truncation(DamageFault, frozen=True, tag="truncation"):
     """The last `size_bytes` of the log that was written last, of the whole file at most."""
 
-    size_bytes: int = 512
+    size_bytes: Positive = 512
 
 
 class EmptiedDisk(DamageFault, frozen=True, tag="emptied-disk"):
@@ -255,7 +260,7 @@ class Drain(OperatorFault, frozen=True, tag="drain"):
 class Topics(OperatorFault, frozen=True, tag="topics"):
     """Created and deleted every `interval_ms`."""
 
-    interval_ms: int = 500
+    interval_ms: Positive = 500
 
 
 class QuorumTransfer(OperatorFault, frozen=True, tag="quorum-transfer"):

@@ -13,6 +13,7 @@ docs/guarantees.md promises (`limits.py`) unless it is asked to go beyond.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
@@ -95,8 +96,11 @@ def decode(text: bytes, *, where: str, is_toml: bool = False) -> Schedule:
     except (msgspec.MsgspecError, ValueError) as error:
         known = f"; kinds are {', '.join(FAULTS)}" if ".kind`" in str(error) else ""
         raise ClusterError(f"{where} is no schedule: {error}{known}") from error
+    # TOML has infinite numbers, and some that are none.
+    if not 0 < schedule.length_s < math.inf:
+        raise ClusterError(f"{where}: length_s is {schedule.length_s:g}; expected how many seconds the load lasts")
     for number, step in enumerate(schedule.steps):
-        if step.at_s < 0 or step.duration_s < 0 or step.end_s > schedule.length_s:
+        if not 0 <= step.at_s <= step.end_s <= schedule.length_s:
             raise ClusterError(
                 f"{where}, steps[{number}]: {step.fault.kind} lasts from {step.at_s:g} s to {step.end_s:g} s; expected "
                 f"a time between 0 and length_s, which is {schedule.length_s:g} s"

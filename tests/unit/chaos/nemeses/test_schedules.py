@@ -131,6 +131,12 @@ def test_a_schedule_in_toml_is_that_of_the_documentation(tmp_path: Path) -> None
          r"'1,3' is no selector of partition: .*, or links as 1>2,client-0>1"),
         ('{"at_s": 1, "duration_s": 2, "fault": {"kind": "kill", "mode": "reset"}}',
          r"unknown field `mode` - at `\$.steps\[0\].fault`"),
+        ('{"at_s": 1, "duration_s": 2, "fault": {"kind": "connection-resets", "interval_ms": 0}}',
+         r"Expected `int` >= 1 - at `\$.steps\[0\].fault.interval_ms`"),
+        ('{"at_s": 1, "duration_s": 2, "fault": {"kind": "bandwidth", "kilobytes_s": 0}}',
+         r"Expected `int` >= 1 - at `\$.steps\[0\].fault.kilobytes_s`"),
+        ('{"at_s": 1, "duration_s": 2, "fault": {"kind": "slow-disk", "probability": 2}}',
+         r"Expected `float` <= 1.0 - at `\$.steps\[0\].fault.probability`"),
         ('{"at_s": 1, "duration_s": 20, "fault": {"kind": "kill"}}',
          r"x.json, steps\[0\]: kill lasts from 1 s to 21 s; expected a time between 0 and length_s, which is 10 s"),
         ("[]", "x.json is no schedule: "),
@@ -139,6 +145,20 @@ def test_a_schedule_in_toml_is_that_of_the_documentation(tmp_path: Path) -> None
 def test_what_is_no_schedule_is_refused_with_its_place(step: str, sentence: str) -> None:
     with pytest.raises(ClusterError, match=sentence):
         decode(f'{{"length_s": 10, "steps": [{step}]}}'.encode(), where="x.json")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("length_s = inf", "x.toml: length_s is inf; expected how many seconds"),
+        ("length_s = 0", "x.toml: length_s is 0; expected how many seconds"),
+        ("length_s = 9\nsteps = [{at_s = nan, duration_s = 1, fault = {kind = 'kill'}}]", "kill lasts from nan s"),
+        ("length_s = 9\nsteps = [{at_s = 2, duration_s = -1, fault = {kind = 'kill'}}]", "kill lasts from 2 s to 1 s"),
+    ],
+)
+def test_times_that_are_none_are_refused(text: str, sentence: str) -> None:
+    with pytest.raises(ClusterError, match=sentence):
+        decode(text.encode(), where="x.toml", is_toml=True)
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
